@@ -18,7 +18,7 @@ from torch import Tensor
 from limner import devices
 from limner.arrays import FloatArray, sum_errors
 from limner.errors import NumericsError
-from limner.library.scan import BLOCK_ROWS, HalfArray, IntArray, float_rows, let_go
+from limner.library.scan import ALONE_PRODUCTS, BLOCK_ROWS, HalfArray, IntArray, float_rows, let_go
 from limner.threads import one_core_each
 
 T = TypeVar("T")
@@ -40,11 +40,8 @@ GATHERED_ROWS = 512
 CACHED_BYTES = 1 << 20
 """Of rows in float32, made and used at a time."""
 
-ALONE_PRODUCTS, SMALLEST_GATHER = 250_000, 8
-"""Multiplications below which a product runs on one core, and rows below which that is not worth it.
-
-A larger product wakes threads that go on spinning, and so take the cores from the next pass.
-"""
+SMALLEST_GATHER = 8
+"""Rows below which it is not worth it to multiply on one core."""
 
 
 def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:

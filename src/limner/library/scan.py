@@ -30,7 +30,13 @@ UNITS = 2.0**18
 """Of the numbers that `sums` adds up."""
 
 FEW_TEXTS = 64
-"""Texts up to which sums are taken one by one."""
+"""Texts up to which products are made in parts that one core computes."""
+
+ALONE_PRODUCTS = 250_000
+"""Multiplications below which a product runs on one core.
+
+A larger one wakes threads that go on spinning, and so take the cores from the next pass.
+"""
 
 SMALLEST_STD = 1e-6
 """Below this the cosines of a text are all equal up to rounding; their spread counts as 0."""
@@ -86,6 +92,7 @@ class Pools:
         if 0 < self._kept < values.shape[1] and np.isneginf(floor).any():
             sure = values - np.einsum("nc,cr->nr", self._factors, errors)
             floor = np.partition(sure, -self._kept, axis=1)[:, -self._kept] - self._slack
+            self._floor = np.maximum(self._floor, floor)  # one that another thread overwrites is found again
         most = np.einsum("nc,c->n", self._factors, errors.max(axis=1, initial=0))
         texts, places = np.divmod(np.flatnonzero(values > (floor - most)[:, None]), values.shape[1])
         own = np.einsum("rc,cr->r", self._factors[texts], errors[:, places])
@@ -112,7 +119,7 @@ class Pools:
             if 0 < self._kept < last - first:
                 sure = every.values[first:last] - every.errors[first:last]
                 floor[text] = np.partition(sure, -self._kept)[-self._kept] - self._slack[text]
-        self._floor = floor
+        self._floor = np.maximum(self._floor, floor)
         left = every.where(every.values + every.errors > floor[every.texts])
         self._found, self._waiting = [left], len(left.rows)
         return left
@@ -202,9 +209,11 @@ class Moments:
         """
         expect("moments.of_cosines", texts=(texts, "N D"), mean=(self.mean, "D"))
         queries = np.asarray(texts, dtype=np.float64)
-        # Waking the product's threads, which then spin, takes longer than a few sums.
-        few = len(queries) <= FEW_TEXTS
-        turned = np.einsum("nd,de->ne", queries, self.covariance) if few else queries @ self.covariance
+        # Waking the product's threads, which then spin, takes longer than products too small for them.
+        width = queries.shape[1]
+        step = max(ALONE_PRODUCTS // max(queries.size, 1), 1) if len(queries) <= FEW_TEXTS else width
+        parts = range(0, width, step)
+        turned = np.hstack([queries @ self.covariance[:, first : first + step] for first in parts])
         std = np.sqrt(np.maximum(np.einsum("nd,nd->n", turned, queries), 0.0))
         return queries @ self.mean, np.where(std < SMALLEST_STD, 0.0, std)
 
