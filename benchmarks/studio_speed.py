@@ -15,7 +15,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,11 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from limner.encoders.catalogue import text_encoder
+from limner.library.browse import Only
 from limner.library.ingest import index
 from limner.library.library import Library, picture_of
 from limner.library.store import FILES, FILES_SCHEMA, PICTURES, PICTURES_SCHEMA, vectors_name
-from limner.library.write import FileRow, file_row, vector_table
-from limner.pictures.metadata import Words
-from limner.records import Caption
+from limner.library.write import file_key, vector_table
 from limner.storyboard.equipment import picture_encoders
 from limner.storyboard.illustrator import Illustrator
 from limner.studio.app import create_app
@@ -40,6 +39,8 @@ from limner.text.read import parse_story_report
 
 PHOTOGRAPHS = 24
 BATCH = 16_384
+BEGIN = datetime(2015, 1, 1)
+FOLDER = Only(folder="/made-up/007")
 NOUNS = ("fox", "rabbit", "boat", "kite", "cake", "moon", "lamp", "hill", "river", "bridge", "garden")
 VERBS = ("watches", "paints", "carries", "follows", "repairs", "finds", "hides", "opens", "washes", "sells")
 PLACES = ("At dawn", "Later", "On the hill", "Then", "At noon", "Soon", "Indoors", "At dusk", "Last", "Now")
@@ -49,9 +50,9 @@ TEXT = "\n\n---\n\n".join(
 )
 
 
-def make(folder: Path, pictures: int) -> Path:
-    """A library of so many pictures; the photographs alone have files."""
-    home = folder / f"library-{pictures}"
+def make(folder: Path, pictures: int, *, listed: bool = False) -> Path:
+    """A library of so many pictures; the photographs alone have files, or, for the list, vectors too."""
+    home = folder / f"{'list' if listed else 'library'}-{pictures}"
     if (home / "made").exists():
         return home
     album = folder / "photographs"
@@ -70,10 +71,11 @@ def make(folder: Path, pictures: int) -> Path:
     widths = {name: info.dim for name, info in library.settings.spaces.items()}
     for start in range(0, pictures - PHOTOGRAPHS, BATCH):
         numbers = range(start, min(start + BATCH, pictures - PHOTOGRAPHS))
-        rows = [drawn_row(number, rng) for number in numbers]
-        library.store.upsert(FILES, pa.Table.from_pylist([file for file, _ in rows], FILES_SCHEMA), ())
-        shown = pa.Table.from_pylist([picture for _, picture in rows], PICTURES_SCHEMA)
+        files, shown = drawn_rows(numbers)
         library.store.upsert(PICTURES, shown, ())
+        if listed:
+            continue
+        library.store.upsert(FILES, files, ())
         ids = shown["id"].to_pylist()
         for name, dim in widths.items():
             matrix = rng.standard_normal((len(ids), dim), dtype=np.float32)
@@ -85,19 +87,47 @@ def make(folder: Path, pictures: int) -> Path:
     return home
 
 
-def drawn_row(number: int, rng: np.random.Generator) -> tuple[FileRow, dict[str, Any]]:
-    """Rows of `files` and `pictures` of a picture that nobody took; every second one states when."""
-    sha256 = hashlib.sha256(str(number).encode()).hexdigest()
-    one, two, three = rng.choice(NOUNS, 3)
-    caption = Caption(text=f"the {one} {rng.choice(VERBS)} a {two} near the {three}", source="exif")
-    taken = datetime(2015, 1, 1, tzinfo=UTC) + timedelta(minutes=7 * number)
-    path = f"/made-up/{number % 211:03}/IMG_{number:07}.jpg"
-    words = Words(captions=(caption,), taken=taken.replace(tzinfo=None) if number % 2 else None)
-    stated = {"source": b"/made-up", "size": 1, "mtime_ns": 1, "sha256": sha256, "status": "ok"}
-    file = file_row(path.encode(), words=words, **stated)
-    seen = {"width_px": 400, "height_px": 300, "format": "JPEG", "size_bytes": 1, "phash": sha256[:16]}
-    said = {name: file[name] for name in ("captions", "credit", "license", "taken")}
-    return file, {"id": sha256, "group": sha256, "paths": [path], "labels": [], **seen, **said}
+def drawn_rows(numbers: range) -> tuple[pa.Table, pa.Table]:
+    """Rows of `files` and `pictures` that nobody took: forty a day, of which every second one states when."""
+    one_each = pa.array(range(len(numbers) + 1), pa.int32())
+    paths = [f"/made-up/{number % 211:03}/IMG_{number:08}.jpg" for number in numbers]
+    texts = [
+        f"the {NOUNS[number % 11]} {VERBS[number // 11 % 10]} a {NOUNS[number // 110 % 11]} near the"
+        f" {NOUNS[number // 1210 % 11]}"
+        for number in numbers
+    ]
+    captions = pa.StructArray.from_arrays([texts, ["exif"] * len(texts)], ["text", "source"])
+    days = [BEGIN + timedelta(days=number // 40, minutes=7 * (number % 40)) for number in numbers]
+    said = {
+        "captions": pa.ListArray.from_arrays(one_each, captions),
+        "taken": [day.isoformat() if number % 2 else None for number, day in zip(numbers, days, strict=True)],
+        "credit": "",
+        "license": "",
+    }
+    ids = [hashlib.sha256(str(number).encode()).hexdigest() for number in numbers]
+    names = [path.encode() for path in paths]
+    file = {"key": list(map(file_key, names)), "path": paths, "path_bytes": names, "source": b"/made-up"}
+    file |= {
+        "size": 1,
+        "mtime_ns": 1,
+        "sha256": ids,
+        "status": "ok",
+        "reason": "",
+        "words_key": "",
+        "stamp": "",
+    }
+    picture = {"id": ids, "group": ids, "paths": pa.ListArray.from_arrays(one_each, pa.array(paths))}
+    picture |= {"width_px": 400, "height_px": 300, "format": "JPEG", "size_bytes": 1, "labels": None}
+    picture["phash"] = [one[:16] for one in ids]
+    return filled(file | said, FILES_SCHEMA), filled(picture | said, PICTURES_SCHEMA)
+
+
+def filled(columns: dict[str, Any], schema: pa.Schema) -> pa.Table:
+    """A table of columns; a single value stands in all rows."""
+    count = max(len(one) for one in columns.values() if isinstance(one, list))
+    single = (str, bytes, int, type(None))
+    whole = {name: [one] * count if isinstance(one, single) else one for name, one in columns.items()}
+    return pa.table(whole, schema)
 
 
 def timed(act: Callable[[int], object], runs: int) -> tuple[float, float, float]:
@@ -222,9 +252,10 @@ def main() -> None:
     parser.add_argument("--pictures", type=int, default=100_000)
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--list", action="store_true", help="the list of pictures alone, without vectors")
     parser.add_argument("--alone", action="store_true", help="the studio without the plain way")
     asked = parser.parse_args()
-    home = make(asked.to, asked.pictures)
+    home = make(asked.to, asked.pictures, listed=asked.list)
     Library.open(home).version()  # loads what reads tables
     before, start = own_memory(), time.perf_counter()
     engine = Engine(home)
@@ -241,6 +272,18 @@ def main() -> None:
         f" {served >> 20} MB",
         flush=True,
     )
+    if asked.list:
+        ids = [one.id for one in catalogue.page(count // 2, 40)[1]]
+        questions: list[tuple[str, Callable[[int], object]]] = [
+            ("page of 200 pictures", lambda number: catalogue.page(number * 7919 % (count - 200), 200)),
+            ("40 pictures by id", lambda number: catalogue.pictures(ids)),
+            ("list narrowed by words", lambda number: catalogue.page(0, 200, words_of(number))),
+            ("list narrowed to a folder", lambda number: catalogue.page(0, 200, only=FOLDER)),
+            ("pictures of one occasion", lambda number: catalogue.same_occasion(ids[number % 40])),
+        ]
+        for name, question in questions:
+            print(f"{name:34s}  {' '.join(f'{one:8.1f}' for one in timed(question, asked.runs))}", flush=True)
+        return
     warmed = time.perf_counter()
     engine.warm()
     print(f"ready after {time.perf_counter() - warmed:.1f} s more; load {os.getloadavg()[0]:.1f}", flush=True)

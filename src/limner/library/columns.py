@@ -27,8 +27,8 @@ from limner.library.blocks import LOCK
 from limner.library.roster import ID_BYTES, RawIds, raw_ids
 from limner.library.store import PICTURES, PICTURES_SCHEMA, PRESENT, Pieces, Store
 
-PART_ROWS = 65_536
-"""Pictures that are put in order and written at a time, at least."""
+PART_ROWS = 131_072
+"""Pictures that are put in order and written at a time: those of a piece of a large table."""
 _FORMAT = 1
 _ID = pa.binary(ID_BYTES)
 _ENDING = ".arrow"
