@@ -9,10 +9,13 @@ import pytest
 import torch
 from torch import nn
 
+from limner.api.library import Library
+from limner.cli.index import index
 from limner.encoders import openvino
 from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
 from limner.encoders.pixels import Backbone, ConSE, PixelEncoder
 from limner.errors import LimnerWarning, MissingError, NumericsError
+from limner.storyboard import equipment
 
 CLASSES = ("goat", "boat", "kettle", "tree", "river", "spoon", "drum")
 PICTURES = np.random.default_rng(0).integers(0, 256, (4, 224, 224, 3), dtype=np.uint8)
@@ -125,6 +128,23 @@ def test_other_vectors_than_torch_s_are_never_taken(backbone, compiled, monkeypa
         np.testing.assert_array_equal(some.features(PICTURES), plain)
     np.testing.assert_array_equal(some.features(PICTURES), plain)
     assert len(asked) == 2
+
+
+def test_pictures_are_added_by_what_is_quickest_unless_asked_otherwise(tmp_path, monkeypatch):
+    asked = []
+
+    def noted(*_, engine, **__):
+        asked.append(engine)
+        raise MissingError("enough")
+
+    monkeypatch.setattr(equipment, "picture_encoders", noted)
+    (tmp_path / "pictures").mkdir()
+    for more in ({}, {"engine": "torch"}):
+        with pytest.raises(MissingError, match="enough"):
+            Library(tmp_path / "one").add(tmp_path / "pictures", **more)
+        with pytest.raises(MissingError, match="enough"):
+            index(tmp_path / "pictures", library=tmp_path / "other", **more)
+    assert asked == ["auto", "auto", "torch", "torch"]
 
 
 def test_where_it_is_not_installed_torch_goes_on_without_a_word(backbone, monkeypatch):

@@ -78,7 +78,7 @@ class Library(library.Library):
         encoders: Sequence[str] = (AUTO,),
         weights: Sequence[str] = (),
         precision: Precision | None = None,
-        engine: Literal[Engine, "ray"] = "torch",
+        engine: Literal[Engine, "ray"] = "auto",
         address: str | None = None,
         captions: bool = True,
         sentences: str | None = None,
@@ -97,8 +97,8 @@ class Library(library.Library):
             weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
             precision: of the backbone; unless given that of the library's vectors, else bfloat16, which is
                 faster on graphics cards and on CPUs that multiply in it.
-            engine: what runs the backbone on a CPU; openvino needs the extra ``fast``, and auto takes it
-                where it is installed, many pictures come and its vectors agree with torch's. ray reads and
+            engine: what runs the backbone on a CPU; auto takes openvino where that is installed (extra
+                ``fast``), many pictures come and its vectors agree with torch's, else torch. ray reads and
                 encodes by torch in many processes and needs the extra ``scale``.
             address: of a Ray cluster; None for one on this machine.
             captions: whether to use words that come with pictures.

@@ -26,7 +26,7 @@ def index(
     model: Path | None = None,
     metric: Path | None = None,
     precision: Precision | None = None,
-    engine: Literal[Engine, "ray"] = "torch",
+    engine: Literal[Engine, "ray"] = "auto",
     address: str | None = None,
     device: str = "auto",
     captions: bool = True,
@@ -68,8 +68,8 @@ def index(
         Of the backbone; a trained run keeps to that of its training. Unless given that of the library's
         vectors, else bfloat16; float32 is faster on CPUs that cannot multiply in it (no AVX-512 BF16 or AMX).
     engine
-        What runs the backbone on a CPU: openvino (extra 'fast') takes half of torch's time or less, and auto
-        takes it where it is installed, more than 256 pictures come and its vectors agree with torch's.
+        What runs the backbone on a CPU: auto takes openvino (extra 'fast'; half of torch's time or less)
+        where it is installed, more than 256 pictures come and its vectors agree with torch's, else torch.
         ray reads and encodes by torch in many processes, here or on the machines of a cluster, and needs
         the extra 'scale'.
     address

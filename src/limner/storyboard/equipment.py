@@ -172,7 +172,7 @@ def add_pictures(
     weights: Sequence[str] = (),
     runs: Callable[[str], Iterable[TrainedRun | None]] = lambda device: (),
     precision: Precision | None = None,
-    engine: Literal[Engine, "ray"] = "torch",
+    engine: Literal[Engine, "ray"] = "auto",
     address: str | None = None,
     device: str = "auto",
     captions: bool = True,
