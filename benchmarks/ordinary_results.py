@@ -102,7 +102,7 @@ class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.encoders = encoders(options, options.encoders)
-        self.desk = Desk(self.encoders, options.cache, options.set)
+        self.desk = Desk(self.encoders, options.cache, options.set, approximate=options.approximate)
 
     def made(self, task: Task, limit: int | None) -> list[Job]:
         """The jobs of a cell."""
@@ -357,6 +357,9 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     options.add_argument("--encoders", nargs="*", default=["base"], help="of pictures; none for words alone")
     options.add_argument(
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="options of the storyboard"
+    )
+    options.add_argument(
+        "--approximate", action="store_true", help="ask search indices of tables, not all vectors"
     )
     options.add_argument("--limit", type=int, help="texts per cell at most")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)

@@ -6,10 +6,11 @@ studio, with its channels, calibration, prices of blanks and default options.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
@@ -17,15 +18,27 @@ from embeddings import save
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
+from limner.library import vector_index
+from limner.library.approximate import Approximate
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.gallery import Gallery
 from limner.library.home import FolderHome
 from limner.library.library import Library, LibrarySummary
-from limner.library.store import PICTURES, PICTURES_SCHEMA, Settings, SpaceInfo
-from limner.library.write import CAPTION_SPACES
+from limner.library.search import Index
+from limner.library.store import (
+    PICTURES,
+    PICTURES_SCHEMA,
+    Pieces,
+    Settings,
+    SpaceInfo,
+    vectors_name,
+    vectors_schema,
+)
+from limner.library.write import CAPTION_SPACES, vector_table
+from limner.progress import Progress
 from limner.records import BoardStep, Picture
 from limner.storyboard import calibration
-from limner.storyboard.equipment import channels_of
+from limner.storyboard.equipment import PAIR_SPACES, channels_of
 from limner.storyboard.illustrate import step_texts
 from limner.storyboard.illustrator import Illustrator, kept
 from limner.storyboard.languages import language_of_query, unread
@@ -97,22 +110,36 @@ class Memory:
 
 
 class Tables:
-    """The table of pictures of a library that is not on disk."""
-
-    def __init__(self, pictures: Sequence[Picture]) -> None:
-        self._pictures = pictures
+    """The tables of a library that is not on disk: there are none."""
 
     def has(self, name: str) -> bool:
-        """Whether there is a table: that of pictures is all there is."""
-        return name == PICTURES
+        """Whether there is a table."""
+        return False
 
-    def scan(self, table: str, columns: Sequence[str], where: str = "") -> Iterator[pa.RecordBatch]:
-        """All pictures, whatever the condition: each has a file."""
-        assert table == PICTURES
-        rows = [one.model_dump() for one in self._pictures]
-        for row in rows:
-            row["labels"] = [{"name": name, "probability": share} for name, share in row["labels"]]
-        yield pa.RecordBatch.from_pylist(rows, schema=PICTURES_SCHEMA).select(list(columns))
+    def pieces(self, name: str) -> Pieces:
+        """No pieces."""
+        return Pieces(name, {})
+
+
+class JobCatalogue:
+    """The pictures of a job where the catalogue of a library is expected; none has a date."""
+
+    def __init__(self, pictures: Sequence[Picture]) -> None:
+        self._known = {one.id: one for one in pictures}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, picture: object) -> bool:
+        return picture in self._known
+
+    def pictures(self, ids: Sequence[str]) -> list[Picture]:
+        """Records by id, in that order."""
+        return [self._known[one] for one in ids]
+
+    def with_those_of_their_occasions(self, ids: Sequence[str]) -> list[str]:
+        """No picture is of a known occasion."""
+        return []
 
 
 class JobLibrary(Library):
@@ -136,7 +163,7 @@ class JobLibrary(Library):
         self.folder = Path(f"{job.kind}-{job.words}-{job.size}")
         self.home = FolderHome(self.folder)
         self.settings = Settings(spaces=info)
-        self.store = Tables(job.records(gallery.ids))  # type: ignore[assignment]
+        self.store = Tables()  # type: ignore[assignment]
         self._gallery = gallery
 
     def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> Gallery:
@@ -162,11 +189,37 @@ class JobLibrary(Library):
         )
 
 
+def written(gallery: Gallery, infos: Mapping[str, SpaceInfo], folder: Path) -> Library:
+    """A library of the same vectors with search indices, in tables on disk."""
+    made, count = Library(folder), len(gallery)
+    ids = pa.array(gallery.ids)
+    made.save(spaces={name: infos[name] for name in gallery.spaces}, approximate_from=0)
+    for name, space in gallery.spaces.items():
+        made.store.ensure(vectors_name(name), vectors_schema(infos[name].dim))
+        there = np.flatnonzero(space.present)
+        vectors = vector_table(
+            [gallery.ids[row] for row in there], ["drawn"] * len(there), space.vectors(there)
+        )
+        made.store.upsert(vectors_name(name), vectors, known=())
+    filled = {
+        "id": ids,
+        "group": pa.array([str(one) for one in gallery.groups]),
+        "paths": pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32), ids),
+    }
+    columns = [filled.get(one.name, pa.nulls(count, one.type)) for one in PICTURES_SCHEMA]
+    made.store.upsert(PICTURES, pa.table(columns, schema=PICTURES_SCHEMA), known=())
+    vector_index.prepare(made, Progress())
+    return Library.open(folder)
+
+
 class Desk:
     """Illustrates jobs; encoders and their vectors are kept from library to library."""
 
-    def __init__(self, encoders: Encoders, folder: Path, overrides: Sequence[str] = ()) -> None:
+    def __init__(
+        self, encoders: Encoders, folder: Path, overrides: Sequence[str] = (), *, approximate: bool = False
+    ) -> None:
         self.encoders, self.folder, self.overrides = encoders, folder, tuple(overrides)
+        self.approximate = approximate
         self._channels: dict[tuple[str, ...], tuple[Channel, ...]] = {}
         self._memory: dict[str, Memory] = {}
 
@@ -206,6 +259,7 @@ class JobIllustrator(Illustrator):
 
     def __init__(self, job: Job, desk: Desk) -> None:
         super().__init__(JobLibrary(job, desk.encoders))
+        self.catalogue = JobCatalogue(job.records(job.gallery.ids))  # type: ignore[assignment]
         self._desk = desk
         self._options = self.options(overrides=desk.overrides)
 
@@ -214,6 +268,20 @@ class JobIllustrator(Illustrator):
         """As `Illustrator.channels`, with the desk's encoders."""
         assert isinstance(self.library, JobLibrary)
         return self._desk.channels(self.library)
+
+    @kept
+    def index(self) -> Index | Approximate:
+        """As `Illustrator.index`; if the desk says so a search index of tables, whatever the size."""
+        spaces = sorted(
+            {one.space for one in self.channels} | {*PAIR_SPACES} & {*self.library.settings.spaces}
+        )
+        gallery = self.library.gallery(spaces)
+        if not self._desk.approximate:
+            return Index(gallery)
+        self._folder = TemporaryDirectory()
+        return Approximate(
+            written(gallery, self.library.settings.spaces, Path(self._folder.name) / "lib"), spaces
+        )
 
     def outcome(self, job: Job, alone: Sequence[str | None]) -> list[Outcome]:
         """What the steps of a job are given, beside what plain search gives them."""
@@ -236,9 +304,10 @@ class JobIllustrator(Illustrator):
         codes = [language_of_query(text, self.library.settings) for text in texts]
         plain = [replace(one, context=0.0) for one in self.channels]
         encoded = [EncodedChannel.encode(one, list(texts), codes) for one in plain]
-        rows = self.index.search(encoded, 1).rows
+        part = self.index.among([(encoded, 1)])
+        rows = part.search(encoded, 1).rows
         dark = set(unread(codes, plain))
         return [
-            None if place in dark or not len(row) else self.index.gallery.ids[row[0]]
+            None if place in dark or not len(row) else part.gallery.ids[row[0]]
             for place, row in enumerate(rows)
         ]
