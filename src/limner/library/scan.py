@@ -57,8 +57,8 @@ class Near:
     values: FloatArray
     errors: FloatArray
 
-    def where(self, kept: BoolArray) -> Near:
-        """Some of them."""
+    def where(self, kept: BoolArray | IntArray) -> Near:
+        """Some of them, by flags or by numbers."""
         return Near(self.texts[kept], self.rows[kept], self.values[kept], self.errors[kept])
 
 
@@ -108,10 +108,14 @@ class Pools:
 
     def cut(self) -> Near:
         """Drop what cannot be among the best; what is left, text by text and in order of row."""
-        nothing = Near(*(np.zeros(0, kind) for kind in (np.int64, np.int64, np.float32, np.float32)))
-        pieces = [nothing, *self._found]
-        parts = ([getattr(one, name) for one in pieces] for name in ("texts", "rows", "values", "errors"))
-        every = Near(*map(np.concatenate, parts))
+        none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
+        pieces = [Near(none, none, nothing, nothing), *self._found]
+        every = Near(
+            np.concatenate([one.texts for one in pieces]),
+            np.concatenate([one.rows for one in pieces]),
+            np.concatenate([one.values for one in pieces]),
+            np.concatenate([one.errors for one in pieces]),
+        )
         every = every.where(np.argsort(every.texts, kind="stable"))
         bounds = np.searchsorted(every.texts, np.arange(len(self._floor) + 1))
         floor = self._floor.copy()

@@ -142,7 +142,8 @@ class _Plan:
     @property
     def factors(self) -> Float64Array:
         """(N,) what evidence is off for each unit of the errors of a row."""
-        return np.abs(self.scale) * np.linalg.norm(self.channel.texts, axis=1)
+        found: Float64Array = np.abs(self.scale) * np.linalg.norm(self.channel.texts, axis=1)
+        return found
 
     def error(self) -> Float64Array:
         """(N,) bounds of the errors of `rough` beside those of the rows."""
