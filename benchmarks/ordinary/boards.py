@@ -203,7 +203,7 @@ def written(gallery: Gallery, infos: Mapping[str, SpaceInfo], folder: Path) -> L
         made.store.upsert(vectors_name(name), vectors, known=())
     filled = {
         "id": ids,
-        "group": pa.array([str(one) for one in gallery.groups]),
+        "group": pa.array(list(gallery.groups)),
         "paths": pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32), ids),
     }
     columns = [filled.get(one.name, pa.nulls(count, one.type)) for one in PICTURES_SCHEMA]
@@ -254,10 +254,30 @@ class Desk:
             channel.encoder.learn(told)
 
 
+def key(name: str) -> str:
+    """The id that a picture has in tables, which take no names."""
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def keyed(job: Job) -> Job:
+    """A job whose pictures have ids as in tables."""
+
+    def records(ids: Sequence[str]) -> list[Picture]:
+        return [one.model_copy(update={"id": key(one.id)}) for one in job.records(job.gallery.ids)]
+
+    gallery = job.gallery
+    groups = [key(str(one)) for one in gallery.groups]
+    return replace(job, records=records, gallery=Gallery([*map(key, gallery.ids)], groups, gallery.spaces))
+
+
 class JobIllustrator(Illustrator):
     """The illustrator of a job's library."""
 
     def __init__(self, job: Job, desk: Desk) -> None:
+        self._names: dict[str, str] = {}
+        if desk.approximate:
+            self._names = {key(one): one for one in job.gallery.ids}
+            job = keyed(job)
         super().__init__(JobLibrary(job, desk.encoders))
         self.catalogue = JobCatalogue(job.records(job.gallery.ids))  # type: ignore[assignment]
         self._desk = desk
@@ -289,7 +309,7 @@ class JobIllustrator(Illustrator):
         return [
             Outcome(
                 job.story.id,
-                None if step.chosen is None else step.chosen.picture.id,
+                None if step.chosen is None else self._plain(step.chosen.picture.id),
                 alone[s],
                 stated(step),
                 job.own[s],
@@ -298,6 +318,9 @@ class JobIllustrator(Illustrator):
             )
             for s, step in enumerate(board.steps)
         ]
+
+    def _plain(self, picture: str) -> str:
+        return self._names.get(picture, picture)
 
     def alone(self, texts: Sequence[str]) -> list[str | None]:
         """What `Illustrator.search` finds first for each text by itself, in one search."""
@@ -308,6 +331,6 @@ class JobIllustrator(Illustrator):
         rows = part.search(encoded, 1).rows
         dark = set(unread(codes, plain))
         return [
-            None if place in dark or not len(row) else part.gallery.ids[row[0]]
+            None if place in dark or not len(row) else self._plain(part.gallery.ids[row[0]])
             for place, row in enumerate(rows)
         ]
