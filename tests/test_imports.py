@@ -131,6 +131,30 @@ def test_a_command_over_a_small_library_loads_no_torch(pictures, words):
     assert {"search": "a.png", "illustrate": "out.html", "index": "2 unchanged"}[words[0]] in done.stdout
 
 
+BEYOND = "ray lance_ray s3fs gcsfs adlfs boto3 botocore aiobotocore moto"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["search", "a red ball", "--library", "lib"],
+        ["index", "pictures", "--library", "lib"],
+        ["index", "pictures", "--library", "new", "--encoder", "colour"],
+    ],
+    ids=["search", "index-with-nothing-new", "index"],
+)
+def test_a_library_in_a_folder_loads_nothing_of_clusters_and_object_stores(pictures, words):
+    """To import Ray takes seconds, which only those who ask for its engine should wait."""
+    code = (
+        "import sys; from limner.cli.main import run; failed = run(sys.argv[1:]);"
+        f"print('loaded:', *sorted(set(sys.modules) & set({BEYOND.split()!r}))); exit(failed)"
+    )
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, cwd=pictures, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded:"
+
+
 def test_a_bare_import_loads_next_to_nothing():
     code = "import sys; old = set(sys.modules); import limner; print(*sorted(set(sys.modules) - old))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
