@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 CaptionSource = Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata", "filename"]
 CAPTION_SOURCES: tuple[CaptionSource, ...] = get_args(CaptionSource)
 MAX_CAPTION_CHARS = 4000
+MAX_CAPTIONS = 100
+"""Captions of one picture; each is encoded."""
 
 # Written by cameras, scanners and programs into the description field; they say nothing about the picture.
 _RUBBISH = re.compile(
@@ -122,16 +124,18 @@ def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
 def merge(parts: Iterable[Words]) -> Words:
     """One `Words` from several, most trusted first.
 
-    Captions add up; the first credit, licence, time and place win.
+    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence, time and place win.
     """
     every = list(parts)
+    found = unique_captions(caption for part in every for caption in part.captions)
+    more = (f"{len(found):,} captions; the first {MAX_CAPTIONS} are kept",) * (len(found) > MAX_CAPTIONS)
     return Words(
-        captions=unique_captions(caption for part in every for caption in part.captions),
+        captions=found[:MAX_CAPTIONS],
         credit=next((part.credit for part in every if part.credit), ""),
         license=next((part.license for part in every if part.license), ""),
         taken=next((part.taken for part in every if part.taken), None),
         place=next((part.place for part in every if part.place), None),
-        warnings=tuple(warning for part in every for warning in part.warnings),
+        warnings=(*(warning for part in every for warning in part.warnings), *more),
     )
 
 
@@ -221,7 +225,9 @@ def read_xmp(packet: bytes) -> Words:
 
 def _values(element: Element) -> list[str]:
     """Texts of a property: its own, its list's, or of a list of languages the default one alone."""
-    items = list(element.iter(f"{_RDF}li"))
+    items = element.findall(
+        f"*/{_RDF}li"
+    )  # of its own list: those below others would be read again and again
     if not items:
         return [element.text] if element.text and element.text.strip() else []
     default = [item for item in items if item.get(_LANG) == "x-default"]
@@ -498,6 +504,7 @@ def _time(values: Mapping[str, Any]) -> datetime | None:
         if isinstance(values.get(key), str) and (found := exif_time(values[key])) is not None:
             return found
     export = values.get("phototakentime")
-    if isinstance(export, Mapping) and str(export.get("timestamp", "")).isdigit():
-        return datetime.fromtimestamp(int(export["timestamp"]), tz=UTC)
+    stamp = str(export.get("timestamp", "")) if isinstance(export, Mapping) else ""
+    if re.fullmatch(r"\d{1,11}", stamp):
+        return datetime.fromtimestamp(int(stamp), tz=UTC)
     return None

@@ -189,8 +189,15 @@ def _is_picture(name: str) -> bool:
 @lru_cache(maxsize=4)
 def _members(table: bytes, _state: Status) -> dict[str, tuple[int, int]]:
     """Name of each regular member → where its bytes begin, and their number."""
+    found, last = dict[str, tuple[int, int]](), -1
     with stream(table) as file, tarfile.open(fileobj=file, mode="r:") as archive:
-        return {one.name: (one.offset_data, one.size) for one in archive if one.isreg()}
+        for one in archive:
+            if one.offset_data <= last:  # a size below 0 leads back to the same member for ever
+                raise tarfile.ReadError(f"member {one.name!r:.80} begins before the one that it follows")
+            last = one.offset_data
+            if one.isreg() and not one.issparse():
+                found[one.name] = one.offset_data, one.size
+    return found
 
 
 def _tar_pictures(table: bytes) -> Iterator[PackedPicture]:

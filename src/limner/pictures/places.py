@@ -54,7 +54,7 @@ def exported_place(data: object) -> Place | None:
     if not isinstance(data, Mapping):
         return None
     numbers = [data.get(name) for name in ("latitude", "longitude")]
-    given = [float(one) for one in numbers if isinstance(one, int | float) and math.isfinite(one)]
+    given = [float(one) for one in numbers if isinstance(one, int | float) and abs(one) <= 180]
     return valid(*given) if len(given) == 2 else None
 
 

@@ -5,6 +5,7 @@ A path of this machine is absolute; anything else is an address such as ``s3://b
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from pathlib import Path
@@ -95,7 +96,7 @@ def stream(path: bytes) -> BinaryIO:
     """
     place = address(path)
     if place is None:
-        return Path(os.fsdecode(path)).open("rb")
+        return _opened(path)
     system = file_system(place)
     with reaching(place):
         return cast(BinaryIO, io.BufferedReader(system.open_input_file(place.path), _READ_AHEAD))
@@ -109,11 +110,19 @@ def beginning(path: bytes, most: int) -> bytes:
     """
     place = address(path)
     if place is None:
-        with Path(os.fsdecode(path)).open("rb") as file:
+        with _opened(path) as file:
             return file.read(most)
     system = file_system(place)
     with reaching(place), system.open_input_stream(place.path) as file:
         return bytes(file.read(most))
+
+
+def _opened(path: bytes) -> BinaryIO:
+    """A file of this machine; a pipe, which may never answer, is none."""
+    file = Path(os.fsdecode(path))
+    if file.exists() and not file.is_file():
+        raise OSError(errno.EINVAL, "not a regular file", str(file))
+    return file.open("rb")
 
 
 def answers(place: Location) -> bool:

@@ -13,7 +13,6 @@ import os
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain, groupby
 
 from limner.errors import DataError
@@ -30,6 +29,8 @@ TABLE_NAMES = METADATA_NAMES + CAPTIONS_NAMES
 """Tables that are read with the folder they lie in: of each kind the first that is there."""
 LIST_SUFFIXES = frozenset((b".jsonl", b".csv", b".parquet"))
 PATH_KEYS = ("file_name", "path", "file_path", "filename", "file", "image")
+MAX_LINE_CHARS, MAX_COLUMNS = 1_000_000, 1_000
+"""What one line of a table may hold: letters, and columns."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, Row], list[tuple[b
 
     Several lines for one picture add up.
     """
-    rows: dict[bytes, Row] = {}
+    rows: dict[bytes, list[Row]] = {}
     problems: list[tuple[bytes, str]] = []
     for table in tables:
         try:
@@ -62,10 +63,10 @@ def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, Row], list[tuple[b
                 if isinstance(row, str):
                     problems.append((table, row))
                 else:
-                    rows[row.path] = _joined(rows[row.path], row) if row.path in rows else row
+                    rows.setdefault(row.path, []).append(row)
         except DataError as error:
             problems.append((table, str(error)))
-    return rows, problems
+    return {path: _joined(lines) for path, lines in rows.items()}, problems
 
 
 def joined_rows(table: bytes) -> Iterator[Row | str]:
@@ -83,13 +84,19 @@ def joined_rows(table: bytes) -> Iterator[Row | str]:
             yield from (f"{one.where}: {again}" for one in rows)
         else:
             met.add(mark)
-            yield reduce(_joined, rows)
+            yield _joined(rows)
 
 
-def _joined(first: Row, second: Row) -> Row:
-    captions = first.words.captions + second.words.captions
-    words = replace(merge((first.words, second.words)), captions=captions)
-    return replace(first, words=words, key=hashlib.sha256(first.key + second.key).digest())
+def _joined(rows: Sequence[Row]) -> Row:
+    """All lines for one picture as one row; a single line stays as it is."""
+    first, *others = rows
+    if not others:
+        return first
+    key = first.key
+    for row in others:
+        key = hashlib.sha256(key + row.key).digest()
+    captions = tuple(chain.from_iterable(row.words.captions for row in rows))
+    return replace(first, words=replace(merge(row.words for row in rows), captions=captions), key=key)
 
 
 def list_rows(table: bytes) -> Iterator[Row | str]:
@@ -114,17 +121,17 @@ def list_rows(table: bytes) -> Iterator[Row | str]:
         if known is None:
             raise DataError(f"{where}: no column of paths; expected one of {', '.join(PATH_KEYS)}")
         target = values[known]
-        if not isinstance(target, str) or not target.strip():
-            yield f"{where}: {known} is {target!r}; expected a path"
+        if not isinstance(target, str) or not target.strip() or "\0" in target:
+            yield f"{where}: {known} is {target!r:.80}; expected a path"
             continue
         try:
             content = json.dumps(values, sort_keys=True, default=str).encode("utf-8", "surrogatepass")
             path = below(folder, os.fsencode(target))
+            words = words_of_row({key: value for key, value in values.items() if key != known}, "metadata")
         except (UnicodeEncodeError, RecursionError) as error:
             yield f"{where}: {known} is no path, or the line is nested too deeply ({error})"
             continue
-        rest = {key: value for key, value in values.items() if key != known}
-        yield Row(path, words_of_row(rest, "metadata"), hashlib.sha256(content).digest(), where)
+        yield Row(path, words, hashlib.sha256(content).digest(), where)
 
 
 def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
@@ -134,9 +141,12 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
         if suffix == b".parquet":
             yield from _parquet(table)
             return
-        with stream(table) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as lines:
+        with stream(table) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as opened:
+            lines = _lines(opened, table)
             if suffix == b".csv":
-                for number, values in enumerate(csv.DictReader(lines), start=2):
+                reader = csv.DictReader(lines)
+                _check_columns(reader.fieldnames or (), table)
+                for number, values in enumerate(reader, start=2):
                     yield number, {str(key): value for key, value in values.items() if key is not None}
             else:
                 for number, line in enumerate(lines, start=1):
@@ -144,6 +154,24 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
                         yield number, _json_line(line)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{display(table)}: cannot be read ({error}); mend or remove it") from error
+
+
+def _lines(file: io.TextIOWrapper, table: bytes) -> Iterator[str]:
+    while line := file.readline(MAX_LINE_CHARS + 1):
+        if len(line) > MAX_LINE_CHARS:
+            raise DataError(
+                f"{display(table)}: a line is longer than {MAX_LINE_CHARS:,} letters;"
+                " expected one line per picture; split it"
+            )
+        yield line
+
+
+def _check_columns(names: Sequence[str], table: bytes) -> None:
+    if len(names) > MAX_COLUMNS:
+        raise DataError(
+            f"{display(table)}: has {len(names):,} columns; expected at most {MAX_COLUMNS:,};"
+            " keep those that describe pictures"
+        )
 
 
 def _json_line(line: str) -> Mapping[str, object] | str:
@@ -160,9 +188,12 @@ def _parquet(table: bytes) -> Iterator[tuple[int, Mapping[str, object]]]:
 
     try:
         with stream(table) as stored, parquet.ParquetFile(stored) as file:
+            _check_columns(file.schema_arrow.names, table)
             batches = (batch.to_pylist() for batch in file.iter_batches(4096))
             yield from enumerate(chain.from_iterable(batches), start=1)
-    except pyarrow.ArrowException as error:
+    # Beside Arrow's own, those of values that Python has no type for: times beyond its calendar, time zones
+    # that nobody knows.
+    except (pyarrow.ArrowException, OverflowError, LookupError) as error:
         raise DataError(f"{display(table)}: not parquet ({error}); mend or remove it") from error
 
 

@@ -1,0 +1,137 @@
+"""Tables, sidecars and packets made to keep a reader busy or to break it: read, or refused in one line."""
+
+import json
+import os
+import tarfile
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from limner.errors import DataError
+from limner.pictures import packed, tables
+from limner.pictures.find import UnusableFile, walk
+from limner.pictures.metadata import MAX_CAPTIONS, Words, captions, merge, read_sidecars, read_xmp
+from limner.pictures.tables import joined_rows, list_rows
+
+
+def written(folder, name, content):
+    """Path of a file, as the readers take it."""
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return os.fsencode(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "bound"),
+    [
+        ("a.csv", f"path,{','.join(map(str, range(50_000)))}\n" + "a.png\n" * 50_000, "has 50,001 columns"),
+        ("a.csv", "path,text\na.png" + ",x" * 600_000, "a line is longer than 1,000,000 letters"),
+        ("a.csv", 'path,text\na.png,"' + "x\n" * 100_000, "field larger than field limit"),
+        ("a.jsonl", json.dumps({"path": "a.png", "captions": ["x y"] * 200_000}), "a line is longer than"),
+    ],
+    ids=["columns", "cells", "open quote", "captions"],
+)
+def test_a_table_that_would_take_long_is_refused_in_one_line(tmp_path, name, content, bound):
+    with pytest.raises(DataError, match=bound) as caught:
+        list(list_rows(written(tmp_path, name, content)))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_parquet_table_of_very_many_columns_is_refused(tmp_path):
+    parquet.write_table(pa.table({f"c{number}": ["x"] for number in range(1_001)}), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="has 1,001 columns; expected at most 1,000"):
+        list(list_rows(os.fsencode(tmp_path / "a.parquet")))
+
+
+@pytest.mark.parametrize("kind", [pa.duration("s"), pa.timestamp("us"), pa.timestamp("us", "Nowhere/City")])
+def test_values_that_python_cannot_hold_are_one_line(tmp_path, kind):
+    table = pa.table({"path": ["a.png"], "date": pa.array([2**62], kind)})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="not parquet"):
+        list(list_rows(os.fsencode(tmp_path / "a.parquet")))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *({"photoTakenTime": {"timestamp": stamp}} for stamp in ("9" * 30, "²", "9" * 5_000, 10**30)),
+        *({"geoData": {"latitude": far, "longitude": 1}} for far in (10**400, float("nan"), True, "x")),
+    ],
+    ids=lambda said: repr(said)[:40],
+)
+def test_times_and_places_that_are_none_leave_the_caption(tmp_path, said):
+    line = {"path": "a.png", "caption": "a goat", **said}
+    (row,) = list_rows(written(tmp_path, "a.jsonl", json.dumps(line)))
+    assert ([one.text for one in row.words.captions], row.words.taken) == (["a goat"], None)
+
+
+def test_lines_that_name_no_path_or_are_too_deep_are_named_and_the_rest_is_read(tmp_path):
+    deep = '{"path": "a.png", "caption": ' + "[" * 800 + "]" * 800 + "}"
+    zero = json.dumps({"path": "a\0b.png", "caption": "a hen"})
+    (tmp_path / "b.png").touch()
+    table = written(tmp_path, "a.jsonl", f'{deep}\n{zero}\n{{"path": "b.png"}}\n')
+    first, second, found = walk([table])
+    assert isinstance(first, UnusableFile)
+    assert "line 1: path is no path, or the line is nested too deeply" in first.reason
+    assert "line 2: path is 'a\\x00b.png'; expected a path" in second.reason
+    assert found.path.endswith(b"b.png")
+
+
+@pytest.mark.parametrize("read", [lambda table: list(joined_rows(table)), lambda table: [*_in_folder(table)]])
+def test_many_lines_for_one_picture_are_joined_once(tmp_path, monkeypatch, read):
+    lines = [json.dumps({"path": "a.png", "caption": f"goat {number}"}) for number in range(300)]
+    looked = []
+
+    def counting(parts):
+        parts = list(parts)
+        looked.extend(caption for part in parts for caption in part.captions)
+        return merge(parts)
+
+    monkeypatch.setattr(tables, "merge", counting)
+    (row,) = read(written(tmp_path, "a.jsonl", "\n".join(lines)))
+    assert len(row.words.captions) == len(looked) == 300
+
+
+def _in_folder(table):
+    rows, problems = tables.folder_rows([table])
+    assert not problems
+    return rows.values()
+
+
+def test_a_picture_keeps_so_many_captions_and_says_that_there_were_more():
+    many = Words(captions=captions((f"goat {number}" for number in range(5_000)), "sidecar"))
+    words = merge([many, Words(warnings=("damaged EXIF",))])
+    assert words.captions == many.captions[:MAX_CAPTIONS]
+    assert words.warnings == ("damaged EXIF", "5,000 captions; the first 100 are kept")
+
+
+def test_a_list_in_a_packet_belongs_to_its_own_property_alone():
+    packet = (
+        b'<x xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:d="http://purl.org/dc/elements/1.1/">'
+        b"<r:Description><d:creator><r:Description><d:subject><r:Bag><r:li>bread</r:li></r:Bag></d:subject>"
+        b"</r:Description></d:creator></r:Description></x>"
+    )
+    words = read_xmp(packet)
+    assert ([one.text for one in words.captions], words.credit) == (["bread"], "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its devices are no files")
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path):
+    for name in ("a.txt", "metadata.csv"):
+        (tmp_path / name).symlink_to(os.devnull)
+    assert "not a regular file" in read_sidecars([os.fsencode(tmp_path / "a.txt")]).warnings[0]
+    with pytest.raises(DataError, match="not a regular file"):
+        list(list_rows(os.fsencode(tmp_path / "metadata.csv")))
+
+
+def test_a_member_of_less_than_no_bytes_does_not_lead_back_for_ever(tmp_path):
+    headers = []
+    for name, size in ((b"b.png", b"%011o\0" % 0), (b"a.png", b"\xff" * 10 + b"\xfe\0")):  # the second: -512
+        header = bytearray(tarfile.TarInfo(name.decode()).tobuf(tarfile.GNU_FORMAT))
+        header[124:136], header[148:156] = size, b" " * 8
+        header[148:156] = b"%06o\0 " % sum(header)
+        headers.append(bytes(header))
+    shard = written(tmp_path, "a.tar", b"".join(headers) + b"\0" * 1024)
+    with pytest.raises(DataError, match=r"a\.png' begins before the one that it follows"):
+        list(packed.pictures(shard))
