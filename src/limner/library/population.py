@@ -187,9 +187,11 @@ def read_statistics(store: Store, spaces: Sequence[str]) -> tuple[NDArray[np.byt
             for space in spaces
         }
         return found[IDS]["ids"], statistics
-    except (KeyError, ValueError, OSError, TypeError) as error:
+    # A zip file of arrays that is damaged raises nearly anything, from zipfile, zlib, struct or tokenize.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:80]
         raise DataError(
-            f"table {STATISTICS!r}: damaged or not complete ({error}); run 'limner index' again"
+            f"table {STATISTICS!r}: damaged or not complete ({reason}); run 'limner index' again"
         ) from error
 
 
