@@ -6,6 +6,8 @@ import tarfile
 
 import pyarrow as pa
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from limner.errors import DataError
@@ -76,6 +78,46 @@ def test_lines_that_name_no_path_or_are_too_deep_are_named_and_the_rest_is_read(
     assert "line 1: path is no path, or the line is nested too deeply" in first.reason
     assert "line 2: path is 'a\\x00b.png'; expected a path" in second.reason
     assert found.path.endswith(b"b.png")
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["9" * 20, "a goat"]),
+    lambda one: st.lists(one, max_size=4) | st.dictionaries(st.sampled_from(["timestamp", "latitude"]), one),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(
+    ["path", "caption", "captions", "tags", "credit", "date", "photoTakenTime", "geoData"]
+)
+LINES = st.dictionaries(NAMES, ANYTHING).map(json.dumps) | st.text(max_size=30)
+together = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@given(st.lists(LINES, max_size=5).map(lambda lines: "\n".join(lines).encode("utf-8", "replace")))
+@together
+def test_any_lines_are_rows_or_named(tmp_path, content):
+    _check_rows(written(tmp_path, "any.jsonl", b'{"path": "first.png"}\n' + content), b"first.png")
+
+
+@given(st.binary(max_size=200) | st.text('a,"\n\r;\0é', max_size=60).map(str.encode))
+@together
+def test_any_bytes_are_a_table_or_one_line(tmp_path, content):
+    _check_rows(written(tmp_path, "any.csv", b"path,caption\nfirst.png,a goat\n" + content), b"first.png")
+
+
+def _check_rows(table, first):
+    found = []
+    try:
+        found.extend(list_rows(table))
+    except DataError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    assert all(os.path.isabs(one.path) for one in found if not isinstance(one, str))  # noqa: PTH117
+    if found:
+        assert found[0].path.endswith(first)
 
 
 @pytest.mark.parametrize("read", [lambda table: list(joined_rows(table)), lambda table: [*_in_folder(table)]])
