@@ -90,7 +90,10 @@ def test_the_rule_catches_a_wrong_import(tmp_path):
     assert not {"cli", "training"} & ALLOWED["library"]
 
 
-HEAVY = "torch torchvision lance transformers matplotlib sklearn scipy pyarrow PIL open_clip openvino fastapi"
+HEAVY = (
+    "torch torchvision lance transformers matplotlib sklearn scipy pyarrow PIL open_clip openvino fastapi"
+    " numpy pydantic filelock concurrent.futures limner.files"
+)
 
 
 @pytest.mark.parametrize("command", ["import limner", 'from limner.cli.main import run; run(["--help"])'])

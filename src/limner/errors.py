@@ -15,7 +15,6 @@ LimnerError
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 
 RESEARCH = "'limner[research]'"
 """What pip is asked for where a command of research lacks a package."""
@@ -97,6 +96,8 @@ def unknown(what: str, found: object, choices: Iterable[str]) -> str:
         choices: the names that exist.
     """
     names = sorted(choices)
+    from difflib import get_close_matches  # slow to load, and only needed here
+
     near = get_close_matches(str(found), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     return f"unknown {what} {found!r}{hint} choices: {', '.join(names) or 'none'}"

@@ -302,7 +302,7 @@ def test_a_narrow_terminal_wraps_paths_and_cuts_none(world, capsys, monkeypatch)
     assert run([*words, "--json"]) == 0
     path = json.loads(capsys.readouterr().out)[0]["path"]
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("limner.cli.terminal.Console", Narrow)
+    monkeypatch.setattr("rich.console.Console", Narrow)
     assert run(words) == 0
     rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert "".join(row[-3].strip() for row in rows) == path

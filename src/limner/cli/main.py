@@ -12,10 +12,7 @@ from typing import Any
 
 from cyclopts import App, CycloptsError, Group
 
-from limner.cli.terminal import STDOUT
 from limner.errors import ConfigError, LimnerError, LimnerWarning, unknown
-from limner.files import storage_error
-from limner.threads import share_memory
 
 _GROUPS = {
     "Illustrate": {
@@ -103,6 +100,8 @@ def run(words: list[str], *, debug: bool = False) -> int:
     if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
         return _refuse(2, unknown("command", words[0], _COMMANDS))
     if words[:1] and words[0] in _COMMANDS:
+        from limner.threads import share_memory
+
         share_memory()
     # cyclopts takes a lone hyphen for an option; as a path, "./-" is the same.
     words = ["./-" if word == "-" else word for word in words]
@@ -121,6 +120,9 @@ def run(words: list[str], *, debug: bool = False) -> int:
             raise
         if isinstance(error, LimnerError):
             return _refuse(2 if isinstance(error, ConfigError) else 1, str(error))
+        from limner.cli.terminal import STDOUT
+        from limner.files import storage_error
+
         # The machine's own refusals: no permission, a file where a folder was due.
         place = f"{error.filename}: " if error.filename is not None else ""
         refused = storage_error(error, error.filename or STDOUT)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
-from rich.table import Column, Table
 
 from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
 from limner.counts import counted
@@ -61,6 +60,8 @@ def search(
     json
         Print JSON.
     """
+    from rich.table import Column, Table
+
     from limner.api import Library
 
     found = Library.open(library, weights=weights, device=device).search(

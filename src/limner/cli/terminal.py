@@ -8,14 +8,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from limner.files import storing, write_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 PLAIN = Parameter(negative="", show_default=False)
 Flag = Annotated[bool, PLAIN]
@@ -78,7 +78,7 @@ def resumable() -> Iterator[None]:
         raise
 
 
-def emit_table(table: Table, rows: Sequence[Sequence[str]]) -> None:
+def emit_table(table: "Table", rows: Sequence[Sequence[str]]) -> None:
     """A table on stdout: drawn in a terminal, tab-separated in a pipe.
 
     Args:
@@ -90,6 +90,9 @@ def emit_table(table: Table, rows: Sequence[Sequence[str]]) -> None:
         for row in rows:
             emit("\t".join(cell.replace("\t", " ") for cell in row))
         return
+    from rich.console import Console
+    from rich.text import Text
+
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     Console().print(table)

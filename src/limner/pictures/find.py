@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from limner.errors import DataError, MissingError
 from limner.locations import Location, location, objects
@@ -413,6 +414,7 @@ def _look(path: bytes, source: bytes, beside: Mapping[bytes, Status | None], row
     return kind(path, size, mtime_ns, source, sidecars, words, words_key, stamp)
 
 
+@lru_cache(1024)  # a name is asked for its suffix several times in a row
 def _suffix(name: bytes) -> bytes:
     """Suffix in lower case, with its dot."""
     return os.path.splitext(name)[1].lower()

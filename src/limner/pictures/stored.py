@@ -44,7 +44,7 @@ def status(path: bytes) -> Status:
     """
     place = address(path)
     if place is None:
-        found = Path(os.fsdecode(path)).stat()
+        found = os.stat(path)  # noqa: PTH116
         return Status(found.st_size, found.st_mtime_ns)
     return status_of(_info(place))
 

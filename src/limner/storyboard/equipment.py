@@ -36,15 +36,14 @@ from limner.library.channels import Channel
 from limner.library.home import spaces_of
 from limner.library.library import Library
 from limner.library.store import SpaceInfo
-from limner.storyboard.calibration import Calibration
-from limner.storyboard.languages import foreign
-from limner.storyboard.trained import MODEL, TrainedRun
 
 if TYPE_CHECKING:
     from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
     from limner.library.known import IndexReport
     from limner.library.library import LibrarySummary
     from limner.progress import Progress
+    from limner.storyboard.calibration import Calibration
+    from limner.storyboard.trained import TrainedRun
 
 
 AUTO = "auto"
@@ -263,6 +262,8 @@ def channels_of(
         DataError: the library has no vectors for a channel that was asked for, or for any.
         CheckpointError: the library's vectors were made by another encoder.
     """
+    from limner.storyboard.trained import MODEL  # as below, who adds pictures needs none of this
+
     spaces = library.settings.spaces
     for name in names:
         if name == MODEL:
@@ -313,6 +314,8 @@ def _loaded(
 ) -> TextEncoder:
     """A text encoder by name that remembers its last texts; each is loaded once."""
     if kind not in encoders:
+        from limner.storyboard.languages import foreign
+
         encoders[kind] = RecentTexts(
             text_encoder(
                 kind,
