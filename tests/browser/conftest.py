@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+expect = pytest.importorskip("playwright.sync_api").expect
+PATIENCE_MS = 60_000  # A busy machine is slow, not wrong.
+expect.set_options(timeout=PATIENCE_MS)
+
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 STORY = """A little fox stepped out of his door and said good morning to a bluebird.
 
@@ -104,7 +108,10 @@ def studio(tmp_path_factory, library: Path) -> Iterator[str]:
 
 @pytest.fixture
 def visit(browser, studio: str) -> Iterator[Callable]:
-    """Open a page of the studio, by its token; in the end nothing may have gone wrong or left the machine."""
+    """Open a page of the studio, by its token; in the end nothing may have gone wrong or left the machine.
+
+    ``visit.close()`` closes its pages before a studio ends: nothing is asked of one that has ended.
+    """
     contexts, wrong, away = [], [], []
 
     def opened(
@@ -120,8 +127,8 @@ def visit(browser, studio: str) -> Iterator[Callable]:
             viewport={"width": width, "height": height}, color_scheme=scheme, accept_downloads=True, **more
         )
         contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)  # of its pages, and of what they ask by `request`
         page = context.new_page()
-        page.set_default_timeout(60_000)  # A busy machine is slow, not wrong.
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on(
             "console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None
@@ -131,10 +138,13 @@ def visit(browser, studio: str) -> Iterator[Callable]:
         assert page.url == f"{at}{path}"
         return page
 
-    opened.wrong = wrong
+    def close() -> None:
+        while contexts:
+            contexts.pop().close()
+
+    opened.wrong, opened.close = wrong, close
     yield opened
-    for context in contexts:
-        context.close()
+    close()
     assert away == []
     assert wrong == []
 

@@ -4,6 +4,9 @@ import re
 
 import pytest
 from accessibility import broken_rules
+from browsing import arrived
+
+expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = pytest.mark.slow
 ARABIC = "\n\n".join(("خرج الثعلب من بيته.", "طارت الطائرة الورقية.", "نام الثعلب في سريره."))
@@ -16,6 +19,11 @@ def offers_ready(page, step: int) -> None:
 def slots(page) -> list[str]:
     """Ids of the pictures that are compared."""
     return page.locator(".slots .large figure").evaluate_all("all => all.map(one => one.dataset.picture)")
+
+
+def slot(page, number: int):
+    """One of the pictures that are compared."""
+    return page.locator(".slots .large figure").nth(number)
 
 
 def offered(page) -> list[str]:
@@ -39,31 +47,26 @@ def test_compare_up_to_three_and_take_one(storyboard) -> None:
     page.keyboard.press("c")
     dialog = page.get_by_role("dialog")
     assert slots(page) == [before[1], next(one for one in offers if one != before[1])]
-    words = page.locator(".step p").nth(1).inner_text()
-    assert words in dialog.inner_text()
+    expect(dialog).to_contain_text(page.locator(".step p").nth(1).inner_text())
     beside = dialog.locator(".beside img")
-    assert [
-        before[0] in beside.nth(0).get_attribute("src"),
-        before[2] in beside.nth(1).get_attribute("src"),
-    ] == [
-        True,
-        True,
-    ]
+    expect(beside.nth(0)).to_have_attribute("src", re.compile(before[0]))
+    expect(beside.nth(1)).to_have_attribute("src", re.compile(before[2]))
     strip = dialog.locator(".strip button")
     strip.nth(4).click()
     strip.nth(5).click()  # A fourth takes the place of the third.
+    expect(slot(page, 2)).to_have_attribute("data-picture", offers[5])
     assert slots(page)[2] == offers[5]
     assert len(slots(page)) == 3
     assert broken_rules(page) == []
     page.keyboard.press("ArrowRight")
-    assert slots(page)[2] == offers[6]
+    expect(slot(page, 2)).to_have_attribute("data-picture", offers[6])
     taken = slots(page)[2]
     with page.expect_request("**/edits") as request:
         dialog.get_by_role("button", name="Take this").last.click()
     assert request.value.post_data_json["edit"]["offer"] == {"step": 1, "revision": 1}
     page.wait_for_selector(".step[data-step='1'][data-state=locked]")
     assert shown(page) == [before[0], taken, *before[2:]]
-    assert dialog.count() == 0
+    expect(dialog).to_have_count(0)
 
 
 def test_the_comparison_goes_from_step_to_step(storyboard) -> None:
@@ -71,7 +74,7 @@ def test_the_comparison_goes_from_step_to_step(storyboard) -> None:
     before = shown(page)
     page.get_by_role("button", name="Compare", exact=True).click()
     dialog = page.get_by_role("dialog")
-    assert dialog.get_by_role("button", name=re.compile("^Step before")).is_disabled()
+    expect(dialog.get_by_role("button", name=re.compile("^Step before"))).to_be_disabled()
     page.keyboard.press("PageDown")
     dialog.get_by_role("heading", name="Step 2 of 5").wait_for()
     page.wait_for_selector(".slots .large figure:nth-child(2)")
@@ -81,9 +84,9 @@ def test_the_comparison_goes_from_step_to_step(storyboard) -> None:
     page.keyboard.press("PageUp")
     page.keyboard.press("PageUp")
     dialog.get_by_role("heading", name="Step 1 of 5").wait_for()
-    assert dialog.get_by_role("button", name=re.compile("^Step before")).is_disabled()
+    expect(dialog.get_by_role("button", name=re.compile("^Step before"))).to_be_disabled()
     page.keyboard.press("Escape")
-    assert page.locator(".step.selected").get_attribute("data-step") == "0"
+    expect(page.locator(".step.selected")).to_have_attribute("data-step", "0")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -114,18 +117,11 @@ def test_four_views_of_the_board(storyboard) -> None:
     page.locator("#views input[value=strip]").check(force=True)
     page.locator(".plate").first.focus()
     page.keyboard.press("End")
-    board = page.locator("#steps").bounding_box()
-    for _ in range(50):  # It scrolls there.
-        box = page.locator(".step").last.bounding_box()
-        if box["x"] + box["width"] <= board["x"] + board["width"]:
-            break
-        page.wait_for_timeout(100)
-    else:
-        pytest.fail("the last step is not in view")
+    expect(page.locator(".step .plate").last).to_be_in_viewport(ratio=0.99)  # It scrolls there.
     page.reload()
     page.wait_for_selector(".step .plate")
-    assert page.locator("#views input[value=strip]").is_checked()
-    assert page.get_attribute("#steps", "data-view") == "strip"
+    expect(page.locator("#views input[value=strip]")).to_be_checked()
+    expect(page.locator("#steps")).to_have_attribute("data-view", "strip")
 
 
 def test_a_blank_does_not_fill_a_phone_and_says_so_in_its_name(storyboard) -> None:
@@ -137,7 +133,7 @@ def test_a_blank_does_not_fill_a_phone_and_says_so_in_its_name(storyboard) -> No
     blank = page.locator(".plate:has(.void)")
     assert blank.bounding_box()["height"] <= 120
     assert page.locator(".plate").first.bounding_box()["height"] > 160
-    assert blank.get_attribute("aria-label") == "Step 2: Left blank"
+    expect(blank).to_have_attribute("aria-label", "Step 2: Left blank")
 
 
 def test_a_step_without_a_picture_is_named_as_it_is_shown(storyboard) -> None:
@@ -150,13 +146,13 @@ def test_a_step_without_a_picture_is_named_as_it_is_shown(storyboard) -> None:
 
 def test_arrow_keys_work_right_after_loading(storyboard) -> None:
     page = storyboard()
-    assert page.evaluate("document.activeElement === document.body")
+    expect(page.locator("body")).to_be_focused()
     page.keyboard.press("ArrowRight")
-    assert page.evaluate("document.activeElement.dataset.step") == "1"
+    expect(page.locator(".plate").nth(1)).to_be_focused()
     page.reload()
     page.wait_for_selector("#offers:not([aria-busy]) .offer")
     page.keyboard.press("End")
-    assert page.evaluate("document.activeElement.dataset.step") == "4"
+    expect(page.locator(".plate").nth(4)).to_be_focused()
 
 
 def test_a_board_in_arabic_runs_from_right_to_left(storyboard) -> None:
@@ -165,7 +161,7 @@ def test_a_board_in_arabic_runs_from_right_to_left(storyboard) -> None:
     assert places[0] > places[1] > places[2]
     page.locator(".plate").first.focus()
     page.keyboard.press("ArrowLeft")
-    assert page.evaluate("document.activeElement.dataset.step") == "1"
+    expect(page.locator(".plate").nth(1)).to_be_focused()
     page.locator("#views input[value=strip]").check(force=True)
     places = [page.locator(".step").nth(number).bounding_box()["x"] for number in range(3)]
     assert places[0] > places[1] > places[2]
@@ -196,6 +192,6 @@ def test_nothing_loses_contrast_while_offers_load(storyboard) -> None:
     page.wait_for_selector("#offers[aria-busy] .here")
     page.wait_for_selector("#saving[data-state=saved]")
     assert broken_rules(page) == []
-    held.pop().continue_()
+    arrived(page, held).continue_()
     page.unroute("**/candidates*")
     page.wait_for_selector("#offers:not([aria-busy])")

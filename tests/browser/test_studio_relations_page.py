@@ -5,6 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+expect = pytest.importorskip("playwright.sync_api").expect
+
 pytestmark = pytest.mark.slow
 
 
@@ -24,7 +26,7 @@ def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
     assert told["steps"][0]["relation"] == asked
     page.reload()
     page.wait_for_selector("#panel .offer")
-    assert page.input_value("#relation") == asked
+    expect(page.locator("#relation")).to_have_value(asked)
 
     page.click("#tab-reasons")
     step = told["board"]["steps"][0]
@@ -35,9 +37,10 @@ def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
     assert "%" not in " ".join(rows)
     assert rows[0].split()[-1] in ("likely", "unlikely")
     page.locator("#page-reasons summary", has_text="Numbers").click()
-    assert f"{100 * step['relations'][likeliest]:.0f} %" in page.inner_text("table.shares tr >> nth=0")
+    share = f"{100 * step['relations'][likeliest]:.0f} %"
+    expect(page.locator("table.shares tr").first).to_contain_text(share)
     shaded = page.locator(".telling-text p span").all_inner_texts()
     # The words of the published code end in an empty one: it has its share, but nothing of the text to shade.
     assert [word.lower() for word in shaded] == [word.lower() for word, _ in step["attention"] if word]
-    assert page.inner_text(".telling-text p") == "She hammers the boat together."
+    expect(page.locator(".telling-text p")).to_have_text("She hammers the boat together.")
     assert json.dumps(page.locator(".looks li").all_inner_texts()).count("share") == 1

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+expect = pytest.importorskip("playwright.sync_api").expect
+
 pytestmark = pytest.mark.slow
 ARABIC = "\n\n".join(("خرج الثعلب من بيته.", "طارت الطائرة الورقية.", "نام الثعلب في سريره."))
 
@@ -16,7 +18,7 @@ def copy_of(page, folder: Path) -> Path:
         page.get_by_role("button", name="Share a read-only copy").click()
     file = folder / download.value.suggested_filename
     download.value.save_as(file)
-    assert page.get_by_role("dialog").locator(".problem").count() == 0
+    expect(page.get_by_role("dialog").locator(".problem")).to_have_count(0)
     return file
 
 
@@ -56,7 +58,7 @@ def test_a_copy_opens_offline_with_its_pictures_and_nothing_else(
     assert str(library.parents[1]) not in told  # Where the pictures are, too.
     assert "Match strength" not in told  # What was asked of the last export does not count here.
     copy = offline(shared)
-    assert copy.locator("h1").inner_text() == "A windy day"
+    expect(copy.locator("h1")).to_have_text("A windy day")
     assert copy.locator("html").get_attribute("lang") == "en"
     said = " ".join(copy.locator("main").text_content().split())
     for step in story.split("\n\n"):

@@ -4,6 +4,8 @@ import pytest
 
 from limner.web.admission import leading_to
 
+expect = pytest.importorskip("playwright.sync_api").expect
+
 pytestmark = pytest.mark.slow
 
 
@@ -11,6 +13,7 @@ pytestmark = pytest.mark.slow
 def stranger(browser):
     """A page of a browser that does not know the token."""
     context = browser.new_context()
+    context.set_default_timeout(60_000)
     yield context.new_page()
     context.close()
 
@@ -58,8 +61,8 @@ def test_whoever_lacks_the_token_reads_where_it_stands(stranger, studio):
     for path in ("/", "/library", "/api/library/pictures"):
         answer = stranger.goto(f"{studio}{path}?token=wrong")
         assert answer.status == 401
-        assert stranger.locator("h1").inner_text() == "Not without the token"
-        assert "terminal" in stranger.locator("main").inner_text()
-        assert f"{studio}/?token=…" in stranger.locator("pre").inner_text()
+        expect(stranger.locator("h1")).to_have_text("Not without the token")
+        expect(stranger.locator("main")).to_contain_text("terminal")
+        expect(stranger.locator("pre")).to_contain_text(f"{studio}/?token=…")
         assert "wrong" not in stranger.content()
     assert stranger.context.cookies() == []

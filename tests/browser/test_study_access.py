@@ -10,6 +10,8 @@ import pytest
 from accessibility import broken_in_both_schemes, scrolls_sideways
 from PIL import Image
 
+expect = pytest.importorskip("playwright.sync_api").expect
+
 pytestmark = pytest.mark.slow
 NOTICE = ("--contact", "Ada <ada@uni.example>", "--purpose", "A thesis.", "--retention", "Until 2030.")
 PANEL = ("--completion-code", "C0DE", "--completion-url", "https://panel.example/done?cc=C0DE")
@@ -57,7 +59,7 @@ def study(request, studies, tmp_path):
     )
     yield request.param, process.stdout.readline().split()[-1].rstrip("/")
     process.terminate()
-    process.wait(20)
+    process.wait(60)
     process.stdout.close()
 
 
@@ -70,7 +72,7 @@ def opened(browser, study):
         context = browser.new_context(**look)
         contexts.append(context)
         made = context.new_page()
-        made.set_default_timeout(15_000)
+        made.set_default_timeout(60_000)
         made.on("pageerror", lambda error: wrong.append(str(error)))
         made.on("request", lambda asked: asked.url.startswith(study[1]) or wrong.append(asked.url))
         made.goto(study[1])
@@ -137,7 +139,7 @@ def test_every_page(opened, study, look):
 def test_by_keyboard_alone(opened, study):
     page = opened()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    expect(page.locator(":focus")).to_have_text("Skip to the content")
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
     page.keyboard.press("Tab")
@@ -148,20 +150,20 @@ def test_by_keyboard_alone(opened, study):
         before = page.locator("input[name=unit]").get_attribute("value")
         if study[0] == "pairwise":
             page.keyboard.press("2")
-            assert page.locator("input:checked").get_attribute("value") == "2"
+            expect(page.locator("input:checked")).to_have_value("2")
         else:
             page.keyboard.press("3")
             page.keyboard.press("1")
             page.keyboard.press("0")  # takes back the other two
-            values = [one.get_attribute("value") for one in page.locator("input:checked").all()]
-            assert values == ["none"]
+            expect(page.locator("input:checked")).to_have_count(1)
+            expect(page.locator("input:checked")).to_have_value("none")
             page.keyboard.press("2")
             for step in (1, 2):
                 page.locator("fieldset").nth(step).locator("input").first.focus()
                 page.keyboard.press("Space")
             told = [one.get_attribute("value") for one in page.locator("input:checked").all()]
             assert told == ["2", "1", "1"]
-            assert page.locator("#done").inner_text() == "3 of 3 steps answered"
+            expect(page.locator("#done")).to_have_text("3 of 3 steps answered")
         with page.expect_navigation():  # keys are heard once the next page is loaded
             page.keyboard.press("Enter")
         page.locator(f"input[name=unit][value='{before}']").wait_for(state="detached")
@@ -178,7 +180,7 @@ def test_without_scripts(opened, study):
             step.locator("input").nth(1).check()
         with page.expect_navigation():  # a page on its way holds no form either
             page.get_by_role("button", name="Next page").click()
-    assert page.get_by_role("heading", name="Thank you").count() == 1
+    expect(page.get_by_role("heading", name="Thank you")).to_have_count(1)
 
 
 def test_ticks_outlive_a_reload(opened, study):
@@ -188,10 +190,10 @@ def test_ticks_outlive_a_reload(opened, study):
     begin(page)
     page.locator("fieldset").nth(1).locator("input").nth(2).check()
     page.reload()
-    assert page.locator("fieldset").nth(1).locator("input:checked").get_attribute("value") == "3"
+    expect(page.locator("fieldset").nth(1).locator("input:checked")).to_have_value("3")
     page.locator("fieldset").nth(1).locator("input").nth(2).uncheck()
     page.reload()
-    assert page.locator("input:checked").count() == 0
+    expect(page.locator("input:checked")).to_have_count(0)
 
 
 def stored(tmp_path) -> list[tuple[str, str]]:
@@ -210,7 +212,7 @@ def test_back_never_answers_another_page(opened, study, tmp_path):
         return page.locator("input[name=unit]").get_attribute("value")
 
     def nothing_is_chosen(where: str) -> None:
-        assert page.locator("input:checked").count() == 0, where
+        expect(page.locator("input:checked"), where).to_have_count(0)
 
     answered = []
     for place in (1, 3):
@@ -272,7 +274,7 @@ def test_withdrawing_by_the_link_on_a_page(opened, study, tmp_path):
     page.go_back()
     page.go_back()
     page.get_by_role("heading", name="You have withdrawn").wait_for()
-    assert page.get_by_role("button").count() == 0
+    expect(page.get_by_role("button")).to_have_count(0)
 
 
 def test_the_end_leads_back_by_itself_unless_one_stays(opened, study):
@@ -281,10 +283,10 @@ def test_the_end_leads_back_by_itself_unless_one_stays(opened, study):
     begin(page)
     answer_all(page)
     link = page.get_by_role("link", name="Go on")
-    assert link.get_attribute("href") == PANEL[-1]
-    assert page.get_by_label("Your completion code").input_value() == "C0DE"
+    expect(link).to_have_attribute("href", PANEL[-1])
+    expect(page.get_by_label("Your completion code")).to_have_value("C0DE")
     page.get_by_role("button", name="Stay here").click()
-    assert page.get_by_role("button", name="Stay here").count() == 0
+    expect(page.get_by_role("button", name="Stay here")).to_have_count(0)
     page.clock.run_for(60_000)
     assert page.url == f"{study[1]}/rate"
     asked = []

@@ -37,7 +37,7 @@ def serving(folder: Path, *options: str):
         yield re.search(r"http://[\d.]+:\d+", line)[0]
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
         process.stdout.close()
 
 
@@ -115,6 +115,7 @@ class Rater:
     async def open(self, browser, address: str):
         phone = {"width": 360, "height": 740} if self.number == 1 else {"width": 1280, "height": 800}
         context = await browser.new_context(viewport=phone, has_touch=self.number == 1)
+        context.set_default_timeout(60_000)
         page = await context.new_page()
         page.on("request", lambda made: self.away(made.url, address))
         await page.goto(address)
@@ -149,6 +150,7 @@ class Rater:
         link = await page.get_by_label("Your own link").input_value()
         await page.context.close()
         context = await browser.new_context()
+        context.set_default_timeout(60_000)
         page = await context.new_page()
         await page.goto(link)
         assert page.url.endswith("/rate")

@@ -1,0 +1,15 @@
+"""What tests of pages in a browser wait for."""
+
+
+def arrived(page, held: list):
+    """The route of a request that a test holds back, once the page has made the request."""
+    while not held:
+        page.wait_for_timeout(20)
+    return held.pop()
+
+
+def without_retries(page) -> None:
+    """Let the page not send again by itself what is not saved, after the 3 seconds of `RETRY_MS`."""
+    page.evaluate(
+        "(own => { window.setTimeout = (run, after) => (after === 3000 ? 0 : own(run, after)); })(setTimeout)"
+    )
