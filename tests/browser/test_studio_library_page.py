@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from browsing import arrived
 from PIL import Image
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -186,6 +187,27 @@ def test_words_are_written_in_the_viewer_and_taken_back(visit, dated_studio: str
     page.get_by_role("button", name="Change the words").click()
     page.get_by_role("button", name="Use what the file says").click()
     page.get_by_role("button", name="Add words").wait_for()
+
+
+def test_words_kept_just_before_the_next_picture_reach_the_wall(visit, dated_studio: str) -> None:
+    page, held = visit("/library", at=dated_studio), []
+
+    def hold(route) -> None:
+        held.append(route)
+
+    page.route(re.compile("/api/pictures/[0-9a-f]{64}$"), hold)
+    page.locator(".cell").first.click()
+    heading = page.get_by_role("dialog").get_by_role("heading", name="shot_")
+    first = heading.inner_text()
+    page.get_by_role("button", name="Add words").click()
+    page.keyboard.type("A zeppelin over the beach")
+    page.get_by_role("button", name="Keep").click()
+    page.get_by_role("button", name="Change the words").wait_for()
+    page.keyboard.press("ArrowRight")
+    expect(heading).not_to_have_text(first)
+    arrived(page, held).continue_()  # The picture is asked for again after its words were kept.
+    page.keyboard.press("Escape")
+    expect(page.locator(".cell").first).to_have_attribute("title", "A zeppelin over the beach")
 
 
 def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, tmp_path: Path) -> None:

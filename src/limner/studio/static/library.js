@@ -77,7 +77,7 @@ function open({ picture, index }) {
     return next;
   };
   const written = (fresh) => {
-    wall.replace(at, fresh);
+    wall.replace(fresh);
     filters.refresh().catch(() => {});
   };
   openPicture(picture, { step, written, writable: held?.writable === true, day: (one) => filters.occasion(one) }).addEventListener("close", () => at !== index && wall.focus(at));

@@ -70,14 +70,16 @@ export class Wall extends EventTarget {
   }
 
   /** A picture has other words now. */
-  replace(index, picture) {
-    const page = this.#pages.get(Math.floor(index / PAGE));
-    if (page?.[index % PAGE]?.id !== picture.id) return;
-    page[index % PAGE] = picture;
-    const cell = this.#cells.get(index);
-    if (!cell) return;
-    cell.title = described(picture);
-    cell.querySelector("img").alt = described(picture);
+  replace(picture) {
+    for (const [number, page] of this.#pages) {
+      const place = page?.findIndex((one) => one.id === picture.id) ?? -1;
+      if (place < 0) continue;
+      page[place] = picture;
+      const cell = this.#cells.get(number * PAGE + place);
+      if (!cell) continue;
+      cell.title = described(picture);
+      cell.querySelector("img").alt = described(picture);
+    }
   }
 
   #layout() {
