@@ -36,9 +36,10 @@ demo/.drawn: | .venv/installed
 demo: .venv/installed
 	$(BIN)/limner demo demo
 
-# Three workers on two cores: one works while others wait for a browser or another process.
+# Three workers on two cores: one works while others wait for a browser or another process. Each begins with
+# tests that lie together, so that what a module prepares is prepared once, and takes over what others have left.
 test: lint types .venv/installed
-	$(QUIETLY) $(BIN)/python -m pytest -m "not soak" -n 3 -rfEs
+	$(QUIETLY) $(BIN)/python -m pytest -m "not soak" -n 3 --dist worksteal -rfEs
 
 quick: .venv/installed
 	$(QUIETLY) $(BIN)/python -m pytest -m "not slow and not soak" -n 2
