@@ -97,6 +97,8 @@ def test_the_gap_is_that_of_a_sort():
     *_, scores, _ = made(n=40, m=11)
     ordered = np.sort(scores, axis=1)
     np.testing.assert_allclose(gaps(scores), ordered[:, -1] - ordered[:, -2], atol=1e-7)
+    exact = ordered.astype(np.float64)
+    assert gaps(scores).tolist() == (exact[:, -1] - exact[:, -2]).tolist()
     assert gaps(np.float32([[0.5, 0.5, 0.1]]))[0] == 0
     assert gaps(np.float32([[0.5]]))[0] == np.inf
 
@@ -113,8 +115,9 @@ def test_a_threshold_of_zero_leaves_ties_too():
     # nor does the choice of a threshold take 0 for one that parts them
     two, right = np.float32([[0.5, 0.5], [0.5, 0.5]]), np.float32([[[9], [0]], [[0], [9]]])
     logits = Computed(lambda q, p: right[np.ix_(q, p)], np.arange(2), np.arange(2), 1)
-    found = choose(tabled(two), logits, ranks, strengths=(0.2,), thresholds=(0.0, 0.02))
-    assert found == Refinement(0.2, 0.02)
+    for form in ("multiply", "add"):
+        found = choose(tabled(two), logits, ranks, strengths=(0.2,), thresholds=(0.0, 0.02), form=form)
+        assert found == Refinement(0.2, 0.02, form)
 
 
 @pytest.mark.parametrize("better", [True, False])

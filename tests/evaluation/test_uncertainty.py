@@ -88,6 +88,8 @@ def test_a_seed_is_a_result():
     values, groups = np.random.default_rng(2).random(20), list(range(20))
     assert interval(values, groups, seed=4) == interval(values, groups, seed=4)
     assert interval(values, groups) == interval(values, groups, seed=0)
+    others = values[::-1]
+    assert difference(values, others, groups) == difference(values, others, groups, seed=0)
     assert interval(values, groups, seed=4).low != interval(values, groups, seed=5).low
     assert interval(values, groups).resamples == 10_000
 

@@ -261,11 +261,11 @@ def test_read_only_memory_map_gives_the_same(tmp_path):
 
 def test_wrong_input_is_named():
     gallery, channels = world(6, 30)
-    with pytest.raises(ConfigError, match="k is 0"):
+    with pytest.raises(ConfigError, match=r"^index.search: k is 0, expected at least 1$"):
         search(gallery, channels, 0)
-    with pytest.raises(ConfigError, match="at least one"):
+    with pytest.raises(ConfigError, match=r"^index: channels are \[\], expected at least one and no name"):
         search(gallery, [], 3)
-    with pytest.raises(ConfigError, match="no name twice"):
+    with pytest.raises(ConfigError, match=r"^index: channels are \['labels', 'labels'\], .* no name twice$"):
         search(gallery, [channels[0], channels[0]], 3)
     with pytest.raises(ShapeError, match=r"^index.search: exclude has shape"):
         search(gallery, channels, 3, exclude=np.zeros(4, dtype=bool))
@@ -276,9 +276,9 @@ def test_wrong_input_is_named():
         search(gallery, [channels[0], EncodedChannel("x", "captions", even, channels[1].texts[:2])], 3)
     with pytest.raises(ShapeError, match="matrix"):
         search(gallery, [EncodedChannel("x", "labels", even, np.zeros((4, 3), np.float32))], 3)
-    with pytest.raises(NumericsError, match="text vector"):
+    with pytest.raises(NumericsError, match=r"^index channel x: a text vector is not finite$"):
         search(gallery, [EncodedChannel("x", "labels", even, np.full((4, 24), np.nan, np.float32))], 3)
-    with pytest.raises(NumericsError, match="not finite"):
+    with pytest.raises(NumericsError, match=r"^index channel x: its calibration is not finite$"):
         search(gallery, [EncodedChannel("x", "labels", Evidence(slope=np.inf, z_slope=0, offset=0),
                                         channels[0].texts)], 3)  # fmt: skip
     spoilt = gallery.spaces["labels"].matrix.copy()
@@ -288,8 +288,16 @@ def test_wrong_input_is_named():
         channel = EncodedChannel(
             "x", "labels", Evidence(slope=1, z_slope=z_slope, offset=0), channels[0].texts
         )
-        with pytest.raises(NumericsError, match="not finite"):
-            search(bad, [channel], 3)
+        for block, rows in ((searching.BLOCK_ROWS, "0 to 29"), (8, r"\d+ to \d+")):
+            with pytest.raises(
+                NumericsError, match=rf"^space: a row from {rows} is not finite; index its pictures again$"
+            ):
+                search(bad, [channel], 3, block_rows=block)
+    with (
+        patch.object(searching, "BLOCK_ROWS", 8),
+        pytest.raises(NumericsError, match=r"^space: a cosine is not finite; check the vectors$"),
+    ):
+        Index(bad).score([EncodedChannel("x", "labels", even, channels[0].texts)], np.array([3, 12]))
 
 
 def test_what_any_earlier_channel_judges_counts_in_part_for_all_later_ones():
@@ -361,6 +369,7 @@ def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch
     found = index.score([channel], rows)
     np.testing.assert_allclose(found.scores, due.scores, atol=1e-6)
     np.testing.assert_array_equal(found.present["a"], due.present["a"])
+    np.testing.assert_allclose(found.shares["a"], due.shares["a"], atol=1e-6)
     with pytest.raises(TypeError):
         index.score([replace(channel)], rows)
 
@@ -373,3 +382,19 @@ def test_readings_alone_and_in_context_are_mixed_by_the_share_of_the_context():
     assert mixed.scores.tolist() == due
     assert mixed.shares["a"].tolist() == (10 * np.array(due)).tolist()
     assert mixed.present is here
+
+
+@pytest.mark.parametrize("block", [searching.BLOCK_ROWS, 500])
+def test_few_pictures_are_scored_exactly_beyond_those_that_are_wanted(block):
+    gallery, channels = world(9, 3000)
+    seen = []
+
+    def noted(index, plans, rows):
+        seen.append(len(rows))
+        return score(index, plans, rows)
+
+    score = Index._score
+    with patch.object(Index, "_score", noted):
+        search(gallery, channels, 20, block_rows=block)
+    # 20 pictures of each of four texts, and what rounding leaves undecided
+    assert 20 <= sum(seen) <= 160

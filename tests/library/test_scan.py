@@ -1,5 +1,9 @@
 """The pass over blocks in threads, and the pool of best values."""
 
+import re
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -7,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.arrays import unit_rows
-from limner.errors import ShapeError
+from limner.errors import NumericsError, ShapeError
 from limner.library import coarse
 from limner.library.coarse import MARGIN, ByteRows, exact_scores, over_blocks, round_into, rounded_texts
-from limner.library.scan import Moments, Pools
+from limner.library.scan import Moments, Pools, float_rows, let_go, moments, sums
 
 
 @pytest.mark.parametrize(("rows", "block"), [(0, 3), (1, 3), (10, 3), (9, 3), (1_000, 7)])
@@ -70,6 +74,8 @@ def test_pools_of_nothing_stay_empty():
     found = pools.cut()
     assert len(found.rows) == 0
     assert (found.values.dtype, found.rows.dtype) == (np.float32, np.int64)
+    some = Pools(1, np.array([0.1]), np.ones((1, 1))).near(*np.ones((2, 1, 3), np.float32), 0)
+    assert (some.values.dtype, some.errors.dtype) == (np.float32, np.float32)
 
 
 class Stored:
@@ -116,6 +122,7 @@ def test_bounds_of_bytes_are_those_of_what_was_rounded():
     assert space.copy[0, :3].tolist() == [127, 64, 2]  # 63.5 goes to the even one
     assert away == pytest.approx(float(steps) * np.hypot(0.5, 0.25), rel=1e-2)
     told, steps, away = rounded_texts(text)
+    assert (told.dtype, steps.dtype, away.dtype) == (np.int8, np.float32, np.float32)
     assert told.tolist() == [[127, 64, 32], [0, -127, 13]]
     left = 254 * 127 * (0.25 + 0.6 / 254) - 254 * 32
     assert away[0] == pytest.approx(steps[0] * abs(left - round(left)) / 254, rel=5e-3)
@@ -126,7 +133,7 @@ def test_texts_of_another_width_than_the_moments_are_refused():
         Moments(np.zeros(3), np.eye(3)).of_cosines(np.zeros((2, 4), np.float32))
 
 
-@pytest.mark.parametrize(("gathered", "step"), [(7, 3), (7, 7), (100, 4)])
+@pytest.mark.parametrize(("gathered", "step"), [(7, 3), (7, 7), (100, 4), (7, 1)])
 def test_exact_scores_are_those_of_one_product_whatever_the_blocks(monkeypatch, gathered, step):
     rng = np.random.default_rng(1)
     texts, matrix = rng.normal(size=(3, 5)).astype(np.float32), rng.normal(size=(40, 5)).astype(np.float16)
@@ -138,3 +145,53 @@ def test_exact_scores_are_those_of_one_product_whatever_the_blocks(monkeypatch, 
     found = exact_scores(texts, matrix, rows)
     assert found.dtype == np.float32
     assert found == pytest.approx(due, abs=1e-5)
+
+
+def test_rows_and_scores_that_are_not_finite_are_refused():
+    rows = np.ones((5, 2), np.float16)
+    assert float_rows(rows, 1, 4).dtype == np.float32
+    rows[3, 1] = np.inf
+    with pytest.raises(NumericsError, match=r"^space: a row from 1 to 3 is not finite; index its pictures"):
+        float_rows(rows, 1, 4)
+    assert len(float_rows(rows, 0, 3)) == 3
+    with pytest.raises(NumericsError, match=r"^space: a cosine is not finite; check the vectors$"):
+        exact_scores(np.ones((1, 2), np.float32), rows, np.arange(5))
+
+
+@pytest.mark.parametrize("chosen", [None, [0, 3, 3, 9_999]])
+def test_sums_are_exact_whatever_the_blocks(chosen, monkeypatch):
+    """Where float32 would round: integers in units of 2⁻¹⁸ and 2⁻³⁶ are added up without loss."""
+    rows = np.random.default_rng(0).normal(size=(10_000, 3)).astype(np.float16)
+    whole = [[round(float(x) * 2**18) for x in row] for row in (rows if chosen is None else rows[chosen])]
+    due = [[sum(column) for column in zip(*whole, strict=True)]]
+    due += [[sum(row[a] * row[b] for row in whole) for b in range(3)] for a in range(3)]
+    for block in (4_096, 7):
+        monkeypatch.setattr("limner.library.scan.BLOCK_ROWS", block)
+        found = sums(rows, None if chosen is None else np.array(chosen))
+        assert found.dtype == np.int64
+        assert found.tolist() == due
+    assert not moments(np.zeros((4, 3), np.int64), 0).mean.any()
+
+
+def resident(file):
+    """KiB of a mapped file that are in this process."""
+    blocks = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text())
+    return sum(int(re.search(r"Rss:\s+(\d+)", one)[1]) for one in blocks if str(file) in one)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/smaps")
+def test_pages_that_were_read_leave_the_process_and_others_stay(tmp_path):
+    file = tmp_path / "rows.npy"
+    np.save(file, np.ones((64 * 1024, 32), np.float16))  # 4 MiB
+    rows = np.load(file, mmap_mode="r")
+    assert float(rows.sum(dtype=np.float64)) == rows.size
+    assert resident(file) == pytest.approx(4096, abs=64)
+    let_go(rows[16 * 1024 : 32 * 1024])
+    assert resident(file) == pytest.approx(3072, abs=64)
+    assert float(rows[: 8 * 1024].sum(dtype=np.float64)) == 8 * 1024 * 32
+    let_go(rows)
+    assert resident(file) <= 64
+    own = np.load(file, mmap_mode="c")
+    own[:] = 2
+    let_go(own)
+    assert (own == 2).all()

@@ -147,17 +147,37 @@ def test_a_score_that_is_no_number_names_its_row(bad):
 
 
 @pytest.mark.parametrize(
-    ("scores", "relevant", "error"),
+    ("scores", "relevant", "error", "words"),
     [
-        (np.zeros(3), [[0]], ShapeError),
-        (np.zeros((2, 2)), [[0]], ShapeError),
-        (np.zeros((2, 2)), [[0], [2]], DataError),
-        (np.zeros((2, 2)), [[0], [-1]], DataError),
+        (np.zeros(3), [[0]], ShapeError, r"scores has shape \(3,\), expected \(N, M\)"),
+        (np.zeros((2, 2)), [[0]], ShapeError, "relevance for 1 query, scores for 2"),
+        (np.zeros((2, 2)), [[0], [2]], DataError, r"query 1 names a picture outside 0…1: \[2\]"),
+        (np.zeros((2, 2)), [[0, -1], [0]], DataError, r"query 0 names a picture outside 0…1: \[0, -1\]"),
     ],
 )
-def test_what_does_not_fit_is_refused(scores, relevant, error):
-    with pytest.raises(error):
+def test_what_does_not_fit_is_refused(scores, relevant, error, words):
+    with pytest.raises(error, match=f"^rank: {words}$"):
         rank(scores, relevant)
+
+
+def test_the_words_of_refusals_say_what_was_found_and_expected():
+    for name, words in (
+        ("R@x", "'R@x' has cut-off 'x', expected an integer such as R@10"),
+        ("MedR@3", "MedR takes no cut-off, found 3; write MedR"),
+    ):
+        with pytest.raises(ConfigError, match=f"^metric: {words}$"):
+            Metric.parse(name)
+    with pytest.raises(ConfigError, match=r"^metric R@k: cut-off 0, expected an integer of at least 1$"):
+        Metric("R")
+    with pytest.raises(DataError, match=r"^metric MRR: no queries; a metric of nothing is not defined$"):
+        Metric("MRR")(rank(np.zeros((0, 3)), []))
+    with pytest.raises(ShapeError, match=r"^rank: rows 0:2 have shape \(1, 2\), expected \(2, 2\)$"):
+        rank_blocks(lambda start, stop: np.zeros((1, 2)), (2, 2), diagonal(2))
+
+
+def test_infinite_scores_of_both_signs_are_refused_without_a_warning():
+    with pytest.raises(NumericsError, match=r"^rank: score of query 0 and picture 0 is inf, expected"):
+        rank(np.array([[np.inf, -np.inf]]), [[0]])
 
 
 def test_wrong_policies_and_blocks_are_refused():

@@ -226,12 +226,25 @@ def test_nothing_left_is_blank_or_an_error():
 
 def test_wrong_input_is_named():
     unary = np.zeros((2, 2))
-    with pytest.raises(NumericsError, match="unary"):
-        lattice(np.array([[np.nan]]), np.arange(1), Indifferent())
-    with pytest.raises(ShapeError, match="items"):
+    for bad in (np.nan, np.inf):
+        with pytest.raises(NumericsError, match=r"^lattice: unary has NaN or \+inf; expected nats or −inf$"):
+            lattice(np.array([[0, bad]]), np.arange(2), Indifferent())
+        with pytest.raises(NumericsError, match=r"^lattice: blank has NaN or \+inf; expected nats or −inf$"):
+            lattice(unary, np.arange(2), Indifferent(), blank=np.array([bad, 0]))
+    with pytest.raises(ShapeError, match=r"^lattice: unary has shape \(2,\), expected \(S, K\)$"):
+        lattice(unary[0], np.arange(2), Indifferent())
+    with pytest.raises(ShapeError, match=r"^lattice: items has shape \(2, 3\); its axis K is 3, expected 2$"):
         lattice(unary, np.arange(2), Indifferent(), items=np.zeros((2, 3), dtype=int))
-    with pytest.raises(ShapeError, match="blank"):
+    with pytest.raises(ShapeError, match=r"^lattice: blank has shape \(3,\); its axis S is 3, expected 2$"):
         lattice(unary, np.arange(2), Indifferent(), blank=np.zeros(3))
+    with pytest.raises(ShapeError, match=r"^lattice: groups has shape \(1, 2\), expected \(C\)$"):
+        lattice(unary, np.zeros((1, 2), dtype=int), Indifferent())
+    with pytest.raises(
+        DataError,
+        match=r"^2 steps cannot all get a picture of their own from 1 group; allow repeats or blanks, or"
+        r" index more pictures$",
+    ):
+        decode(lattice(unary, np.zeros(2, dtype=int), Indifferent()), "off")
     problem = lattice(unary, np.arange(2), Indifferent())
     with pytest.raises(ConfigError, match=r"^decoding: .*did you mean 'chain'"):
         decode(problem, "chian")
@@ -425,3 +438,10 @@ def test_prices_on_what_many_steps_want_keep_the_proof_short(decoder, total, lim
     unary = np.tile(rng.normal(size=total), (8, 1)) + 0.5 * rng.normal(size=(8, total))
     table = rng.normal(size=(total, total)) / 2
     assert decoder(lattice(unary, np.arange(total), TablePairwise(table + table.T)), limit=limit).exact
+
+
+def test_scores_may_be_integers_and_numbers_of_pictures_stay_integers():
+    problem = lattice(np.array([[3, 1], [2, 0]]), np.arange(2), Indifferent())
+    assert (problem.pinned.dtype, problem.items.dtype) == (np.int64, np.int64)
+    choice = decode(problem, "chain")
+    assert (choice.columns.tolist(), choice.objective) == ([0, 1], 3.0)

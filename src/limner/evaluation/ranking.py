@@ -85,7 +85,7 @@ class Ranking:
         """
         _positive("expected recall", k)
         hits = np.zeros(len(self))
-        rows = zip(self.better.tolist(), self.equal.tolist(), self.tied.tolist(), strict=True)
+        rows = np.stack([self.better, self.equal, self.tied]).T.tolist()
         for row, (better, equal, tied) in enumerate(rows):
             places = k - better
             if places > 0:
@@ -202,11 +202,11 @@ def leading(table: Any, count: int) -> tuple[Counts, Ranks]:  # noqa: ANN401  (s
         parts.append(table[:, None, whole * length :])
     tops = [host(part.max(2) if isinstance(part, np.ndarray) else part.amax(2)) for part in parts]
     maxima = np.concatenate(tops, axis=1)
-    stretches = np.sort(np.argsort(-maxima, axis=1, kind="stable")[:, :count], axis=1)
+    stretches = np.sort(np.argsort(-maxima, kind="stable")[:, :count])
     near = (stretches[:, :, None] * length + np.arange(length)).reshape(rows, stretches.shape[1] * length)
     lines, there = np.arange(rows)[:, None], near < size
     found = np.where(there, host(table[lines, np.minimum(near, size - 1)]), -np.inf)
-    order = np.argsort(-found, axis=1, kind="stable")[:, :count]
+    order = np.argsort(-found, kind="stable")[:, :count]
     return near[lines, order], found[lines, order].astype(np.float64)
 
 
@@ -360,8 +360,7 @@ def _columns(relevant: Relevant, rows: int, size: int) -> _Right:
     """The columns of all queries end to end, checked."""
     if len(relevant) != rows:
         raise ShapeError(f"rank: relevance for {counted(len(relevant), 'query')}, scores for {rows}")
-    # a column that is named twice is one picture
-    lists = [columns if len(columns) < 2 else sorted(set(columns)) for columns in relevant]
+    lists = [set(columns) for columns in relevant]  # a column that is named twice is one picture
     starts = np.cumsum([0, *map(len, lists)])
     right = _Right(np.fromiter(chain.from_iterable(lists), np.int64), starts)
     wrong = np.flatnonzero((right.columns < 0) | (right.columns >= size))

@@ -69,8 +69,9 @@ class OuterSum:
         texts, images = self.text_terms[start:stop].T, self.image_terms.T  # (C, rows), (C, M)
         total = np.zeros((stop - start, images.shape[1]), dtype=np.float32)
         part = np.empty_like(total)
-        for text, image in zip(texts, images, strict=True):
-            if float(np.abs(text).max(initial=0)) + float(np.abs(image).max(initial=0)) < _SAFE:
+        for relation, text in enumerate(texts):
+            image = images[relation]
+            if float(np.abs(text).max()) + float(np.abs(image).max()) < _SAFE:
                 np.multiply.outer(np.exp(text), np.exp(image), out=part)
                 np.add(part, np.float32(1), out=part)
                 np.divide(2 * half, part, out=part)

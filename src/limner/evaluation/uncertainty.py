@@ -83,8 +83,8 @@ def bootstrap(
     step = max(1, _CELLS // max(width, groups))
     for start in range(0, resamples, step):
         weights = rng.multinomial(groups, np.full(groups, 1.0 / groups), size=min(step, resamples - start))
-        for statistic, parts in zip(statistics, drawn, strict=True):
-            parts.append(statistic(weights))
+        for place, statistic in enumerate(statistics):
+            drawn[place].append(statistic(weights))
     return [np.concatenate(parts) for parts in drawn]
 
 
@@ -115,8 +115,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
         Adjusted values, in the same order: below the level exactly where Holm's procedure rejects.
     Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
     """
-    values = np.asarray(p_values, dtype=np.float64)
-    order, adjusted = np.argsort(values, kind="stable"), np.empty(len(values))
+    values = np.asarray(p_values)
+    order, adjusted = np.argsort(values), np.empty(len(values))
     raised = values[order] * np.arange(len(values), 0, -1)
     adjusted[order] = np.maximum.accumulate(np.minimum(raised, 1))
     found: list[float] = adjusted.tolist()
@@ -125,7 +125,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def weighted_median(values: Values, weights: Weights) -> Values:
     """(R,) medians of the multisets in which value i occurs weights[r, i] times; NaN for an empty one."""
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)
     ordered = values[order]
     reached = np.cumsum(weights[:, order], axis=1)
     size = reached[:, -1:]
@@ -191,7 +191,6 @@ def _resample(
     columns: list[Values], groups: Sequence[Hashable], statistic: Statistic, resamples: int, seed: int
 ) -> tuple[list[tuple[float, Values]], int]:
     """For each column its statistic and those of every resample (same draws); and G."""
-    columns = [np.asarray(column, dtype=np.float64) for column in columns]
     for column in columns:
         if column.shape != (len(groups),):
             raise ShapeError(f"bootstrap: values have shape {column.shape}, groups ({len(groups)},)")
@@ -210,7 +209,7 @@ def _resample(
         [resampled(column) for column in columns], total, resamples=resamples, seed=seed, width=len(owner)
     )
     whole = np.mean if statistic == "mean" else np.median
-    return [(float(whole(column)), own) for column, own in zip(columns, drawn, strict=True)], total
+    return [(float(whole(column)), drawn[place]) for place, column in enumerate(columns)], total
 
 
 def _spread(drawn: Values, level: float) -> dict[str, Any]:

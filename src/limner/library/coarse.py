@@ -70,7 +70,7 @@ def single(rows: HalfArray) -> Tensor:
 def steps_of(rows: FloatArray) -> FloatArray:
     """(R,) steps in which the largest number of each row is `MOST`; 1 of a row of zeros."""
     largest = np.abs(rows).max(axis=1, initial=0)
-    return np.where(largest > 0, largest / np.float32(MOST), np.float32(1))
+    return np.where(largest > 0, largest / MOST, np.float32(1))
 
 
 def round_into(copy: ByteArray, matrix: HalfArray) -> None:
@@ -91,7 +91,7 @@ def round_into(copy: ByteArray, matrix: HalfArray) -> None:
         copy[start:stop, :width] = whole
         whole *= steps[:, None]
         away = np.linalg.norm(exact - whole, axis=1)
-        copy[start:stop, width:] = np.stack([steps, away], axis=1).astype(np.float32).view(np.int8)
+        copy[start:stop, width:] = np.stack([steps, away], axis=1).view(np.int8)
 
     for _ in over_blocks(len(matrix), BLOCK_ROWS, rounded):
         pass
@@ -178,7 +178,7 @@ class FullRows:
             texts: (N, D) rows of length at most 1.
             space: what they are compared with.
         """
-        self._texts, self._space = np.array(texts, dtype=np.float32), space
+        self._texts, self._space = np.array(texts), space
         self.errors = sum_errors(texts)
 
     def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray | None]:
@@ -227,7 +227,7 @@ class ByteRows(FullRows):
         asked, steps, away = rounded_texts(texts)
         self._asked, self._steps = torch.from_numpy(asked), torch.from_numpy(steps)[:, None]
         # |q·v − q̂·v̂| ≤ ‖q − q̂‖‖v̂‖ + ‖q‖‖v − v̂‖. Rows kept as float16, and their copies, may be longer than 1.
-        self.errors = self.errors + np.float32(1.02) * away + np.float32(1e-6)
+        self.errors = self.errors + 1.02 * away + 1e-6
 
     def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray | None]:
         """As `FullRows`.
@@ -241,7 +241,7 @@ class ByteRows(FullRows):
         table = torch.add(found[:count].float(), found[count:], alpha=1 / PARTS)
         table *= self._steps
         table *= torch.from_numpy(margin[:, 0])
-        return table.numpy(), np.float32(1.01) * margin[:, 1]
+        return table.numpy(), 1.01 * margin[:, 1]
 
 
 def cosines_of(texts: FloatArray, space: Rows) -> FullRows:

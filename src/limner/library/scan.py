@@ -26,8 +26,8 @@ Float64Array = NDArray[np.float64]
 BLOCK_ROWS = 4_096
 """Rows held in float32 at a time."""
 
-UNITS = 2.0**18
-"""Of the numbers that `sums` adds up."""
+UNITS = np.float64(2**18)
+"""Of the numbers that `sums` adds up; what it multiplies becomes float64."""
 
 FEW_TEXTS = 64
 """Texts up to which products are made in parts that one core computes."""
@@ -89,7 +89,7 @@ class Pools:
             start: row of the first.
         """
         floor = self._floor
-        if 0 < self._kept < values.shape[1] and np.isneginf(floor).any():
+        if self._kept < values.shape[1] and np.isneginf(floor).any():
             sure = values - np.einsum("nc,cr->nr", self._factors, errors)
             floor = np.partition(sure, -self._kept, axis=1)[:, -self._kept] - self._slack
             self._floor = np.maximum(self._floor, floor)  # one that another thread overwrites is found again
@@ -120,7 +120,7 @@ class Pools:
         bounds = np.searchsorted(every.texts, np.arange(len(self._floor) + 1))
         floor = self._floor.copy()
         for text, (first, last) in enumerate(pairwise(bounds)):
-            if 0 < self._kept < last - first:
+            if self._kept < last - first:
                 sure = every.values[first:last] - every.errors[first:last]
                 floor[text] = np.partition(sure, -self._kept)[-self._kept] - self._slack[text]
         self._floor = np.maximum(self._floor, floor)
@@ -212,14 +212,13 @@ class Moments:
             (N,) means and (N,) standard deviations; a spread that is only rounding is 0.
         """
         expect("moments.of_cosines", texts=(texts, "N D"), mean=(self.mean, "D"))
-        queries = np.asarray(texts, dtype=np.float64)
         # Waking the product's threads, which then spin, takes longer than products too small for them.
-        width = queries.shape[1]
-        step = max(ALONE_PRODUCTS // max(queries.size, 1), 1) if len(queries) <= FEW_TEXTS else width
+        width = texts.shape[1]
+        step = max(ALONE_PRODUCTS // max(texts.size, 1), 1) if len(texts) <= FEW_TEXTS else width
         parts = range(0, width, step)
-        turned = np.hstack([queries @ self.covariance[:, first : first + step] for first in parts])
-        std = np.sqrt(np.maximum(np.einsum("nd,nd->n", turned, queries), 0.0))
-        return queries @ self.mean, np.where(std < SMALLEST_STD, 0.0, std)
+        turned = np.hstack([texts @ self.covariance[:, first : first + step] for first in parts])
+        std = np.sqrt(np.maximum(np.einsum("nd,nd->n", turned, texts), 0.0))
+        return texts @ self.mean, np.where(std < SMALLEST_STD, 0.0, std)
 
 
 def sums(matrix: HalfArray, rows: IntArray | None = None) -> IntArray:
@@ -245,7 +244,7 @@ def sums(matrix: HalfArray, rows: IntArray | None = None) -> IntArray:
         else:
             exact = float_rows(np.asarray(matrix)[rows[start:stop]], 0, stop - start)
             let_go(matrix)
-        block = np.rint(exact.astype(np.float64) * UNITS)
+        block = np.rint(exact * UNITS)
         total[0] += block.sum(axis=0).astype(np.int64)
         total[1:] += (block.T @ block).astype(np.int64)
     return total

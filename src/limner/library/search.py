@@ -213,21 +213,21 @@ class Index:
             raise ConfigError(f"index.search: k is {k}, expected at least 1")
         plans = self._plans(channels)
         count, pictures = len(channels[0].texts), len(self.gallery)
-        usable = np.ones(pictures, dtype=bool)
+        usable = np.full(pictures, True)
         if exclude is not None:
             expect("index.search", exclude=(exclude, str(pictures)))
-            usable = ~np.asarray(exclude, dtype=bool)
+            usable = ~exclude
         available = int(np.count_nonzero(usable))
         width = min(k, available)
         near, mass = self._scan(plans, usable, width)
-        union = np.flatnonzero(np.bincount(near.rows, minlength=1))
+        union = np.unique(near.rows)
         scored = self._score(plans, union)
         self._latest = tuple(channels), union, scored
         rows: IntArray = np.zeros((count, width), dtype=np.int64)
         evidence: Float64Array = np.full(count, -np.inf)
         for text in range(count if width else 0):
             own = near.where(near.texts == text)
-            exact = scored.scores[text, np.searchsorted(union, own.rows)].astype(np.float64)
+            exact = scored.scores[text, np.searchsorted(union, own.rows)]
             best = np.lexsort((own.rows, -exact))[:width]
             rows[text] = own.rows[best]
             shown, others = (np.exp(part[best] - mass[text]).sum() for part in (exact, own.values))
@@ -256,8 +256,7 @@ class Index:
         if self._latest is not None:
             # Whoever has just searched asks for much the same rows again.
             asked, known, scored = self._latest
-            same = len(asked) == len(channels) and all(a is b for a, b in zip(asked, channels, strict=True))
-            if same and len(known):
+            if [*map(id, asked)] == [*map(id, channels)] and len(known):
                 place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
                 if np.array_equal(known[place], wanted):
                     return scored.of(place)
@@ -294,16 +293,8 @@ class Index:
             present = self._as_stored(space.present)
             weight = np.where(covered, np.float32(channel.beside), np.float32(1)) * present
             covered |= kinds[:, place, None] & present
-            plans.append(
-                _Plan(
-                    channel,
-                    self._cosines(channel.texts, space),
-                    scale,
-                    shift,
-                    weight.astype(np.float32),
-                    kind.ravel(),
-                )
-            )
+            cosines = self._cosines(channel.texts, space)
+            plans.append(_Plan(channel, cosines, scale, shift, weight, kind.ravel()))
         return plans
 
     def _cosines(self, texts: FloatArray, space: Space) -> Whole | FullRows:
@@ -317,15 +308,14 @@ class Index:
         self, plans: list[_Plan], usable: BoolArray, pools: Pools
     ) -> Iterator[tuple[int, tuple[Float64Array, Near]]]:
         """Of each block its first row, log Σ exp of coarse scores, (N,), and what may be among the best."""
-        barred = None if usable.all() else ~usable
+        barred = ~usable
 
         def score(start: int, stop: int) -> tuple[Float64Array, Near]:
             shares, errors = zip(*(plan.rough(start, stop) for plan in plans), strict=True)
             total = shares[0]
             for share in shares[1:]:
                 total += share
-            if barred is not None:
-                total[:, barred[start:stop]] = -np.inf
+            total[:, barred[start:stop]] = -np.inf
             near = pools.near(total, np.stack(errors), start)
             return _log_sum_exp(total), near
 
@@ -376,7 +366,7 @@ class Index:
     def _score(self, plans: list[_Plan], rows: IntArray) -> Scored:
         places = rows if self._places is None else self._places[rows].astype(np.int64)
         found = {plan.channel.name: plan.exact(places) for plan in plans}
-        total: FloatArray = np.sum([share for share, _ in found.values()], axis=0, dtype=np.float32)
+        total: FloatArray = np.sum([share for share, _ in found.values()], axis=0)
         if not np.isfinite(total).all():
             raise NumericsError("index: a score is not finite; check the channels' calibration")
         return Scored(

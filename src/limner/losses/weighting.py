@@ -171,7 +171,7 @@ def neighbour_matrix(neighbours: Tensor) -> NeighbourMatrix:
     size = expect("neighbourhoods", neighbours=(neighbours, "n N"))["n"]
     real = neighbours >= 0
     counts = real.sum(dim=1)
-    indices = neighbours.flatten() if bool(real.all()) else neighbours[real]
+    indices = neighbours[real]
     indices = indices.to(torch.int32 if len(indices) < 1 << 31 else torch.int64)
     if len(indices) and int(indices.max()) >= size:
         raise ShapeError(f"neighbourhoods: neighbour {int(indices.max())} of {size} rows")

@@ -43,7 +43,7 @@ def leading(problem: Lattice, most: int) -> IntArray:
     anchors = anchors_of(problem)
     if len(anchors) <= most:
         return anchors
-    order = np.argsort(-problem.unary, axis=1, kind="stable")
+    order = np.argsort(-problem.unary, kind="stable")
     ranked = np.take_along_axis(problem.items, order, axis=1).T.ravel()
     names, first = np.unique(ranked, return_index=True)
     kept = np.isin(names, anchors)
@@ -121,7 +121,7 @@ class _Search:
         """(A,) no choice under an anchor exceeds its bound; see `limner.storyboard.lattice.prices`."""
         result = np.empty(len(anchors))
         dear = self.problem.unary - price[self.group]
-        order = np.argsort(-dear, axis=1, kind="stable")
+        order = np.argsort(-dear)
         sizes = np.count_nonzero(dear > -np.inf, axis=1)
         size = max(1, TABLE_CELLS // max(1, len(self.numbers)))
         for start in range(0, len(anchors), size):

@@ -152,33 +152,29 @@ def lattice(
         ShapeError: the arrays do not fit.
         NumericsError: a score is NaN or +inf.
     """
-    steps, width = expect("lattice", unary=(unary, "S K")).values()
-    if items is None:
-        items = np.broadcast_to(np.arange(width), (steps, width))
-    prices = np.full(steps, -np.inf) if blank is None else np.array(blank, dtype=np.float64)
-    expect("lattice", unary=(unary, "S K"), items=(items, "S K"), blank=(prices, "S"), groups=(groups, "C"))
     values = np.array(unary, dtype=np.float64)
+    if items is None:
+        items = np.broadcast_to(np.arange(values.shape[-1]), values.shape)
+    prices = np.full(len(values), -np.inf) if blank is None else np.array(blank, dtype=np.float64)
+    expect("lattice", unary=(values, "S K"), items=(items, "S K"), blank=(prices, "S"), groups=(groups, "C"))
     for name, array in (("unary", values), ("blank", prices)):
-        if np.isnan(array).any() or (array == np.inf).any():
+        if not (array < np.inf).all():
             raise NumericsError(f"lattice: {name} has NaN or +inf; expected nats or −inf")
+    steps, width = values.shape
     locks = locks or {}
-    group = np.asarray(groups, dtype=np.int64)[items] if items.size else np.zeros((steps, width), np.int64)
-    fixed = {step: column for step, column in locks.items() if column is not None}
-    taken = np.array([items[step, column] for step, column in fixed.items()], dtype=np.int64)
-    pinned = np.array(
-        [items[step, column] for step, column in fixed.items() if step not in held], dtype=np.int64
-    )
+    fixed = {step: items[step, column] for step, column in locks.items() if column is not None}
+    pinned = sorted({item for step, item in fixed.items() if step not in held})
+    group = groups[items]
     if allow_repeats:
         group = np.arange(values.size).reshape(values.shape)
-    elif len(taken):
+    else:
         free = ~np.isin(np.arange(steps), list(fixed))[:, None]
-        values[np.isin(group, np.asarray(groups)[taken]) & free] = -np.inf
+        values[np.isin(group, [groups[item] for item in fixed.values()]) & free] = -np.inf
     possible = values > -np.inf  # what a held step could have shown may still be the latent picture
     for step, column in locks.items():
-        kept = -np.inf if column is None else values[step, column]
-        values[step] = -np.inf
+        values[step, np.arange(width) != column] = -np.inf
         if column is not None:
-            values[step, column], prices[step] = kept, -np.inf
+            prices[step] = -np.inf
             group[step] = -1 - step  # a pin is exempt from the rule
         elif prices[step] == -np.inf:
             prices[step] = 0.0
@@ -190,8 +186,8 @@ def lattice(
             f"step {stuck[0] + 1}: every candidate is banned or taken and blanks are not allowed; "
             "ban less, allow repeats or allow blanks"
         )
-    cells, anchors = np.asarray(items, dtype=np.int64), np.unique(np.asarray(items)[possible])
-    return Lattice(values, cells, group, prices, pair, np.unique(pinned), anchors)
+    pins = np.array(pinned, dtype=np.int64)
+    return Lattice(values, items, group, prices, pair, pins, np.unique(items[possible]))
 
 
 def assign(unary: Float64Array, group: IntArray, blank: Float64Array) -> tuple[IntArray, float]:
@@ -261,16 +257,14 @@ def prices(unary: Float64Array, group: IntArray, blank: Float64Array, columns: I
     slot = np.full(len(found), -1)
     slot[names] = np.arange(len(owners))
     rows, cells = np.nonzero((slot[group] >= 0) & (unary > -np.inf))
-    order = np.argsort(unary[rows, cells], kind="stable")  # of one group, the best is written last
-    rows, cells = rows[order], cells[order]
     # What a step would gain by moving to the group of another one.
     gain = np.full((len(unary), len(owners)), -np.inf)
-    gain[rows, slot[group[rows, cells]]] = unary[rows, cells]
+    np.maximum.at(gain, (rows, slot[group[rows, cells]]), unary[rows, cells])
     gain -= own[:, None]
     gain[owners, np.arange(len(owners))] = -np.inf
     freed = np.zeros(len(unary))
     for _ in range(len(unary)):  # longest paths: who moves frees a group for someone else
-        raised = np.maximum((gain + freed[:, None]).max(axis=0, initial=0.0), 0.0)
+        raised = (gain + freed[:, None]).max(axis=0, initial=0.0)
         if np.array_equal(raised, freed[owners]):
             break
         freed[owners] = raised
@@ -280,7 +274,7 @@ def prices(unary: Float64Array, group: IntArray, blank: Float64Array, columns: I
 
 def _doubled(group: IntArray) -> int:
     """How many cells of one step share their group with another cell of it, at most."""
-    ordered = np.sort(group, axis=1)
+    ordered = np.sort(group)
     return int((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1).max(initial=0))
 
 
@@ -289,6 +283,5 @@ def _worth(unary: Float64Array, group: IntArray) -> BoolArray:
     allowed: BoolArray = unary > -np.inf
     least = len(unary) + _doubled(group)
     if least < unary.shape[1]:
-        floor = -np.partition(-unary, least - 1, axis=1)[:, least - 1 : least]
-        allowed &= unary >= floor
+        allowed &= unary >= np.partition(unary, -least)[:, -least, None]
     return allowed
