@@ -4,8 +4,8 @@
 
 Which files are broken and which tests judge them stands in pyproject.toml under ``tool.mutmut``; mutmut must
 be installed beside limner. What lived is listed, and so is what ran into mutmut's time limit, 15 times what
-its tests take unbroken and 15 s: look whether it is endless, and not the machine slow. `mutmut show NAME` shows
-a fault. See docs/promises.md.
+its tests take unbroken and 15 s: look whether it is endless, and not the machine slow. `mutmut show NAME`
+shows a fault. See docs/promises.md.
 """
 
 import argparse
@@ -47,10 +47,8 @@ def main() -> int:
     noticed = Counter(found[name] for name in drawn if found[name] in NOTICED)
     share = noticed.total() / len(drawn)
     print(*sorted(f"{found[name]}: {name}" for name in drawn if found[name] != "killed"), sep="\n")
-    print(
-        f"{noticed.total()} of {len(drawn)} drawn from {len(every)} were noticed, {noticed['timeout']} of them"
-        f" by the time limit: {share:.1%}"
-    )
+    print(f"{noticed.total()} of {len(drawn)} drawn from {len(every)} were noticed: {share:.1%};", end=" ")
+    print(f"{noticed['timeout']} of them by the time limit")
     return int(share < 0.9)
 
 

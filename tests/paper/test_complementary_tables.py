@@ -217,11 +217,13 @@ def test_more_options_and_chosen_data():
     assert empty.blocks[0].title == "flickr8k 5-way"
 
 
-def test_few_groups_give_no_marks():
-    few = [choice_result(name, quality, count=16, c=3) for name, quality in (("PVSE", 0.0), ("HAL", 9.0))]
+@pytest.mark.parametrize(("count", "groups"), [(18, 9), (20, 10)])
+def test_ten_groups_give_marks_and_nine_do_not(count, groups):
+    few = [choice_result(name, quality, count=count, c=3) for name, quality in (("PVSE", 0.0), ("HAL", 9.0))]
+    assert {len(set(one.groups)) for one in few} == {groups}
     table = build("complementary-2", few, **QUICK)[0]
-    assert not any(cell.mark for one in table.rows for cell in one.cells)
-    assert any("fewer than ten" in note for note in table.notes)
+    assert any(cell.mark for one in table.rows for cell in one.cells) == (groups == 10)
+    assert any("fewer than ten" in note for note in table.notes) == (groups == 9)
 
 
 def test_presets_are_never_averaged():
