@@ -227,7 +227,7 @@ class ByteRows(FullRows):
         asked, steps, away = rounded_texts(texts)
         self._asked, self._steps = torch.from_numpy(asked), torch.from_numpy(steps)[:, None]
         # |q·v − q̂·v̂| ≤ ‖q − q̂‖‖v̂‖ + ‖q‖‖v − v̂‖. Rows kept as float16, and their copies, may be longer than 1.
-        self.errors = self.errors + 1.02 * away + 1e-6
+        self.errors = self.errors + np.float32(1.02) * away + np.float32(1e-6)
 
     def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray | None]:
         """As `FullRows`.
