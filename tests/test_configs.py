@@ -29,6 +29,7 @@ OURS = {
     "cmcm": ("captions", "picturebook", "stories"),
     "complementary": ("captions", "headers", "stories"),
     "vse": ("captions", "headers", "picturebook", "stories"),
+    "limner": ("captions", "stories"),
     **dict.fromkeys(("cnsi", "document", "dual", "gsda", "lda", "vrss"), ("picturebook", "stories")),
 }
 USED = {name: (*PAPERS.get(name, ()), *own) for name, own in OURS.items()}

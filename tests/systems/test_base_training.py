@@ -6,11 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from corpora import Words
+from base_corpus import ENGLISH, FOREIGN, PICTURES, coloured, corpus
 from PIL import Image
 
 from limner.config import build
-from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
 from limner.encoders.base_file import BaseShape
@@ -22,22 +21,10 @@ from limner.systems import base_encoder as base
 from limner.systems import read_config
 from limner.systems.base import Parts
 from limner.systems.base_encoder import export_base
-from limner.training.corpus import ArrayRows, corpus_of, open_corpus
+from limner.training.corpus import corpus_of, open_corpus
 from limner.training.loop import Loop
 
-PICTURES = 24
 CONFIGS = Path(__file__).parents[2] / "configs"
-
-
-class Sentences(Words):
-    """Hashed words in as many numbers as a text side takes."""
-
-    def __init__(self, name, dim):
-        super().__init__(name)
-        self.name, self.dim = name, dim
-
-
-ENGLISH, FOREIGN = Sentences("minilm", 384), Sentences("use", 512)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,40 +42,10 @@ def net():
     return BaseNet(BaseShape(changed_from=FIRST), published_backbone()).eval()
 
 
-def coloured(number):
-    """A picture that is told from others by colour and stripes."""
-    random = np.random.default_rng(number)
-    colours = random.integers(0, 255, (2, 3))
-    stripes = (np.arange(260) // (6 + number % 7)) % 2
-    row = colours[stripes].astype(np.uint8)
-    return np.broadcast_to(row, (260, 260, 3)).copy()
-
-
 @pytest.fixture(scope="module")
 def rows(net):
     """(M, R) of all pictures: those of training, and after them those of validation."""
     return rows_of(net, np.stack([coloured(number) for number in range(PICTURES)]))
-
-
-def corpus(rows):
-    words = [f"stripes{n} colour{n % 5} row{n % 3}" for n in range(PICTURES)]
-    pairs = []
-    for split in ("train", "val"):
-        for n in range(PICTURES):
-            seq = f"one:{n // 4}" if n % 2 else ""
-            pairs += [
-                Pair(
-                    id=f"{split}-{n}-{copy}",
-                    text=words[n] + f" copy{copy}",
-                    image=str(n),
-                    split=split,
-                    group=f"{'one' if n < PICTURES // 2 else 'two'}:{n}",
-                    seq=seq,
-                )
-                for copy in range(2)
-            ]
-    data = PairSet("made", (), tuple(pairs))
-    return corpus_of(data, ArrayRows([str(n) for n in range(PICTURES)], rows))
 
 
 def settings(tmp_path, **more):
@@ -171,8 +128,17 @@ def test_it_learns_goes_on_bit_for_bit_and_becomes_a_file(tmp_path, rows):
     assert float((joint * model.encode_image(rows[:6])).sum(axis=1).min()) > 0.999
 
 
+def mixed(tmp_path, **more):
+    """Settings of a mixture of the sets "one" and "two", which the groups of the pairs name."""
+    sets = {"one": {"set": "stories"}, "two": {"set": "stories"}}
+    place = str(tmp_path / "features")
+    return settings(
+        tmp_path, data={"set": "mixture", "mixture": sets, "batch": 12, "features": place}, **more
+    )
+
+
 def test_the_same_seed_gives_the_same_batches_and_no_picture_twice_in_one(tmp_path, rows):
-    config, data = settings(tmp_path), corpus(rows)
+    config, data = mixed(tmp_path), corpus(rows)
     first, second = (
         base.SYSTEM.prepare(config, data, sentences=ENGLISH, multilingual=FOREIGN).task for _ in range(2)
     )
@@ -185,6 +151,14 @@ def test_the_same_seed_gives_the_same_batches_and_no_picture_twice_in_one(tmp_pa
             assert len(sets) == 1
             own = torch.zeros_like(one.neg).scatter_(1, one.owners[:, None], value=True)
             assert not bool((one.neg & own).any())
+
+
+def test_groups_of_a_single_set_share_batches(tmp_path, rows):
+    task = base.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=ENGLISH, multilingual=FOREIGN).task
+    assert [len(batch.rows) for batch in task.batches(0)] == [PICTURES // 2] * 2
+    assert any(
+        len({int(name.split("-")[1]) < PICTURES // 2 for name in batch.ids}) == 2 for batch in task.batches(0)
+    )
 
 
 def test_the_names_of_classes_take_part(tmp_path, rows):

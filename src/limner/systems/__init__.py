@@ -26,6 +26,7 @@ _MODULES = {
     "lda": "lda",
     "dual": "dual",
     "base": "base_encoder",
+    "limner": "limner",
     "document": "same_document",
 }
 

@@ -5,6 +5,7 @@ The blocks before are computed once. It is of no paper: its run is exported as t
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -13,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, TextEncoder
@@ -112,7 +113,8 @@ class BaseModel(Model):
     """The network over stored rows, with the encoder of English sentences; what validation ranks with.
 
     Attributes:
-        as_published: the last blocks are still as published, so the features in the rows are theirs.
+        as_published: the last blocks are as published, still or for good, so the features in the rows are
+            theirs.
     """
 
     name = "base"
@@ -126,7 +128,7 @@ class BaseModel(Model):
         for side in (self.net.sentence, self.net.foreign):
             side.dropout.p = architecture.text_dropout
         self.net.look.dropout.p = architecture.look_dropout
-        self.as_published = False
+        self.as_published = architecture.changed_from > BLOCKS
         open_blocks(self.net, architecture.changed_from)
 
     def features_of(self, rows: Tensor) -> Tensor:
@@ -259,7 +261,8 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         pairs = [rows.pairs[row] for row in first]
         self._places = rows.places[first]
         self._weights = np.array([float(pair.meta.get(WEIGHT) or 1.0) for pair in pairs])
-        self._sets = [pair.group.partition(":")[0] for pair in pairs]
+        mixture = config.data.mixture
+        self._sets = [pair.group.partition(":")[0] if mixture else "" for pair in pairs]
         names = {pair.seq: number for number, pair in enumerate(pairs) if pair.seq}
         self._stories = np.array(
             [names[pair.seq] if pair.seq else -1 - number for number, pair in enumerate(pairs)], np.int64
@@ -274,7 +277,8 @@ class BaseTask(Task[BaseConfig, BaseModel]):
 
     def batches(self, epoch: int) -> Iterator[PictureBatch]:
         """Batches of an epoch; they follow from seed and epoch."""
-        self.model.as_published = epoch < self.config.heads_epochs
+        frozen = self.config.model.changed_from > BLOCKS
+        self.model.as_published = frozen or epoch < self.config.heads_epochs
         dealt = self._dealt(epoch)
         for step in range(self._steps):
             random = np.random.default_rng([self.config.loop.seed, epoch, step])
@@ -338,30 +342,33 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         found: FloatArray = pictures.take(places).astype(np.float32)
         return found
 
+    def readings(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
+        """Name → (T, D) unit rows of the texts as one side reads them, and the weight of its loss."""
+        net = self.model.net
+        return {
+            "english": (self._read(net.sentence, self._english, batch), 1.0),
+            "foreign": (self._read(net.foreign, self._foreign, batch), self.config.foreign_weight),
+        }
+
+    def _read(self, side: nn.Module, vectors: Tensor, batch: PictureBatch) -> Tensor:
+        """(T, D) of the texts of all processes, each of which reads its own."""
+        return whole(side(vectors[batch.own_texts].to(self.model.device)), batch.text_shares)
+
     def step(self, batch: PictureBatch) -> Mapping[str, Tensor]:
         """Softmax losses: texts and pictures in English, in many languages, and pictures of one story."""
         config, net = self.config, self.model.net
         features = self.model.features_of(batch.rows)
         pictures = whole(net.joint(features), batch.shares)
-        device = self.model.device
-        english, foreign = (
-            whole(side(vectors[batch.own_texts].to(device)), batch.text_shares)
-            for side, vectors in ((net.sentence, self._english), (net.foreign, self._foreign))
-        )
-        losses = {
-            "english": info_nce_of_many(
-                product(english, pictures.t()) / config.temperature, batch.owners, batch.neg
-            ),
-            "foreign": info_nce_of_many(
-                product(foreign, pictures.t()) / config.temperature, batch.owners, batch.neg
-            ),
-        }
-        total = losses["english"] + config.foreign_weight * losses["foreign"]
+        losses, total = {}, pictures.new_zeros(())
+        for name, (texts, weight) in self.readings(batch).items():
+            logits = product(texts, pictures.t()) / config.temperature
+            losses[name] = info_nce_of_many(logits, batch.owners, batch.neg)
+            total = total + weight * losses[name]
         stories = batch.stories
         if config.look_weight and bool((stories[:, None] == stories).sum() > len(stories)):
             # looks follow the backbone and do not bend it
             looks = whole(net.looks(features.detach()), batch.shares)
-            own = torch.arange(len(stories), device=device)
+            own = torch.arange(len(stories), device=stories.device)
             losses["looks"] = same_group(looks, stories, own, config.look_temperature)
             total = total + config.look_weight * losses["looks"]
         if self._classes is not None:
@@ -404,6 +411,8 @@ SYSTEM = BaseSystem()
 def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> BaseCard:
     """Write the best weights of a run as a file of the encoder base.
 
+    Of a run of limner the file holds each text side by itself, without the context.
+
     Args:
         run: folder of the run.
         file: ends in ``.safetensors``; replaced if there.
@@ -412,11 +421,13 @@ def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> 
         What the file says of itself; its figures are those of validation, as the run recorded them.
     Raises:
         MissingError: nothing was trained there yet.
-        CheckpointError: not a run of the system base, or damaged.
+        CheckpointError: not a run of the systems base or limner, or damaged.
         NumericsError: a weight is not finite.
     """
-    model, config = SYSTEM.load(run, sentences=sentences)
     _, state = checkpoint.load(run / BEST)
+    limner = state.get("config", {}).get("config", {}).get("system") == "limner"
+    own: System[Any, Any] = import_module("limner.systems.limner").SYSTEM if limner else SYSTEM
+    model, config = own.load(run, sentences=sentences)
     sets = {
         name: f"{name} ({', '.join(entry.licences) if entry.licences else 'all licences'})"
         for name, entry in config.data.mixture.items()

@@ -1,0 +1,165 @@
+"""limner's own model: what a step reads of its story, its two text sides, learning, and coming back."""
+
+import numpy as np
+import pytest
+import torch
+from base_corpus import ENGLISH, FOREIGN, PICTURES, Sentences, coloured, corpus
+from corpora import Words
+
+from limner.config import build
+from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.base_blocks import FIRST, rows_of
+from limner.encoders.base_file import BaseShape
+from limner.encoders.base_network import BaseNet, load_base, published_backbone
+from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.runs.run import Run
+from limner.runs.validation import maximise, validation
+from limner.systems import limner, names, system
+from limner.systems.base import Parts
+from limner.systems.base_encoder import export_base
+from limner.training.loop import Loop
+
+STORIES = [["a boat", "the storm comes", "home again"], ["alone"], [], ["two", "steps"]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Small products gain nothing from more; the count is put back for the tests that follow."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """(M, R) of all pictures."""
+    torch.manual_seed(0)
+    net = BaseNet(BaseShape(changed_from=FIRST), published_backbone()).eval()
+    return rows_of(net, np.stack([coloured(number) for number in range(PICTURES)]))
+
+
+def model_of(**architecture):
+    torch.manual_seed(1)
+    parts = Parts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN)
+    return limner.Limner(limner.LimnerArchitecture(width=16, looks=8, **architecture), parts).eval()
+
+
+def settings(folder, **model):
+    values = {
+        "system": "limner",
+        "data": {"set": "pairs", "batch": 12, "features": str(folder / "features")},
+        "model": {"width": 32, "looks": 8, "dropout": 0.2, "changed_from": 22} | model,
+        "loop": {"epochs": 8, "lr": 3e-3},
+    }
+    return build(limner.LimnerConfig, values, "test")
+
+
+def loop_of(config, data, folder):
+    prepared = limner.SYSTEM.prepare(config, data, sentences=ENGLISH, multilingual=FOREIGN)
+    return Loop(
+        prepared.task,
+        config.loop,
+        folder,
+        validate=validation(data, limner.SYSTEM.capabilities(config)),
+        maximise=maximise(config.loop.metric),
+        saved_with=prepared.saved_with,
+    )
+
+
+def test_the_context_of_a_step_is_the_mean_of_its_other_steps():
+    vectors = torch.randn(6, 5, generator=torch.Generator().manual_seed(0))
+    steps = torch.tensor([3, 1, 2])
+    due = []
+    for story in ([0, 1, 2], [3], [4, 5]):
+        for step in story:
+            others = [vectors[other] for other in story if other != step]
+            due.append(torch.stack(others).mean(dim=0) if others else torch.zeros(5))
+    torch.testing.assert_close(limner.others_mean(vectors, steps), torch.stack(due))
+    with pytest.raises(ShapeError):
+        limner.others_mean(vectors[0], steps)
+
+
+def test_a_model_begins_without_context_and_learns_to_use_it():
+    model = model_of()
+    assert model.context is not None
+    alone = np.concatenate([model.encode_text(story) for story in STORIES if story])
+    at_first = np.concatenate(model.encode_stories(STORIES))
+    np.testing.assert_allclose(at_first, alone, atol=1e-6)
+    with torch.no_grad():
+        model.context.weight.normal_(std=0.1, generator=torch.Generator().manual_seed(2))
+    whole = np.concatenate(model.encode_stories(STORIES))
+    assert np.abs(whole - alone).max(axis=1)[[0, 1, 2, 4, 5]].min() > 0.01
+    np.testing.assert_allclose(whole[3], alone[3], atol=1e-6)  # a story of one step has no context
+    assert [len(part) for part in model.encode_stories(STORIES)] == [3, 1, 0, 2]
+
+
+def test_both_sides_are_added_up_and_one_may_read_alone():
+    texts = ["a red boat", "a dog on the beach"]
+    model = model_of(context="none")
+    with torch.no_grad():
+        english = model.net.sentence(torch.from_numpy(ENGLISH.encode_text(texts))).numpy()
+        foreign = model.net.foreign(torch.from_numpy(FOREIGN.encode_text(texts))).numpy()
+    both = english + foreign
+    both /= np.linalg.norm(both, axis=1, keepdims=True)
+    np.testing.assert_allclose(model.encode_text(texts), both, atol=1e-6)
+    np.testing.assert_allclose(
+        model_of(context="none", reads="minilm").encode_text(texts), english, atol=1e-6
+    )
+    assert model.fingerprint != model_of(context="none", reads="minilm").fingerprint
+
+
+def test_the_context_of_training_rows_is_what_their_story_gives(rows):
+    data = corpus(rows)
+    vectors = torch.randn(len(data.train.pairs), 4, generator=torch.Generator().manual_seed(0))
+    found = limner.context_of(data, vectors)
+    for row, pair in enumerate(data.train.pairs):
+        own = [
+            n for n, other in enumerate(data.train.pairs) if pair.seq and other.seq == pair.seq and n != row
+        ]
+        due = vectors[own].mean(dim=0) if own else torch.zeros(4)
+        torch.testing.assert_close(found[row], due)
+
+
+@pytest.mark.slow
+def test_it_learns_comes_back_and_becomes_a_file(tmp_path, rows, monkeypatch):
+    data, config = corpus(rows), settings(tmp_path)
+    whole = loop_of(config, data, tmp_path / "run").fit()
+    assert whole.history[-1]["val"]["MRR"] > 2 * whole.history[0]["val"]["MRR"] or (
+        whole.history[-1]["val"]["MRR"] > 0.8
+    )
+    monkeypatch.setattr(limner, "sentence_encoder", lambda name: FOREIGN)
+    model, read = limner.SYSTEM.load(tmp_path / "run", sentences=ENGLISH)
+    assert read == config
+    assert bool(model.context.weight.detach().any())
+    measured = validation(data, limner.SYSTEM.capabilities(config))(model)
+    assert measured["MRR"] == pytest.approx(whole.best, abs=1e-6)
+    card = export_base(tmp_path / "run", tmp_path / "made.safetensors", ENGLISH)
+    assert card.figures["validation MRR"] == pytest.approx(whole.best, abs=1e-4)
+    shipped = load_base(tmp_path / "made.safetensors")
+    told = torch.from_numpy(FOREIGN.encode_text(["stripes3 colour3 row0"]))
+    with torch.no_grad():
+        assert float((shipped.foreign(told) * model.net.foreign(told)).sum()) > 0.999
+    can = limner.SYSTEM.capabilities(read)
+    monkeypatch.setattr(Run, "open", lambda folder, device: Run(folder, model, read, can))
+    with pytest.raises(ConfigError, match="limner models export"):
+        Run.for_library(tmp_path / "run")
+
+
+def test_another_encoder_than_that_of_training_is_one_line(tmp_path, rows, monkeypatch):
+    config = settings(tmp_path).smoke()
+    loop_of(
+        config.model_copy(update={"loop": config.loop.model_copy(update={"epochs": 1})}),
+        corpus(rows),
+        tmp_path,
+    ).fit()
+    monkeypatch.setattr(limner, "sentence_encoder", lambda name: Sentences("use", 512, "another"))
+    with pytest.raises(CheckpointError, match="another use encoder; install that version"):
+        limner.SYSTEM.load(tmp_path, sentences=ENGLISH)
+
+
+def test_it_is_registered_and_needs_both_encoders(tmp_path, rows):
+    assert "limner" in names()
+    assert system("limner") is limner.SYSTEM
+    with pytest.raises(ConfigError, match="no encoder of sentences"):
+        limner.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=Words())
