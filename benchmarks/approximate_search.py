@@ -6,7 +6,6 @@ processes of its own; results are written after each.
 
     limner index PICTURES --library small
     python benchmarks/approximate_search.py --around small --sizes 10000 100000 1000000 --json growth.json
-    python benchmarks/approximate_search.py --json growth.json --plot growth.png
 """
 
 import argparse
@@ -212,7 +211,7 @@ def measure(count, options):
         process("--part", "make", "--sizes", count, "--folder", folder, *around)
         (folder / "tables" / "made").parent.mkdir(parents=True, exist_ok=True)
         (folder / "tables" / "made").touch()
-    made = {"pictures": count, "make_s": seconds(started), "load": os.getloadavg()[0]}
+    made = {"pictures": count, "make_s": seconds(started), "load": round(os.getloadavg()[0], 1)}
     made |= process("--part", "build", "--folder", folder)
     made["approximate"] = process("--part", "ask", "--folder", folder, *around)
     if count <= options.exact_up_to:
@@ -221,35 +220,6 @@ def measure(count, options):
         made["same_best"] = sum(one[0] == other[0] for one, other in pairs) / len(pairs)
     made["approximate"].pop("best", None)
     return made
-
-
-def plot(results, path):
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 3.4), layout="constrained")
-    counts = [one["pictures"] for one in results]
-    axes = figure.subplots(1, 3)
-    for axis, title, unit in zip(
-        axes,
-        ("a ten-step text", "building the index", "peak memory of a search"),
-        ("s", "s", "MB"),
-        strict=True,
-    ):
-        axis.set(title=title, xlabel="pictures", ylabel=unit, xscale="log", yscale="log")
-        axis.grid(alpha=0.3)
-    exact = [one for one in results if "exact" in one]
-    axes[0].plot(counts, [one["approximate"]["text_s"] for one in results], "o-", label="approximate")
-    axes[0].plot(
-        [one["pictures"] for one in exact], [one["exact"]["text_s"] for one in exact], "s--", label="exact"
-    )
-    axes[1].plot(counts, [one["build_s"] for one in results], "o-", label="with measuring")
-    axes[2].plot(counts, [one["approximate"]["mb"] for one in results], "o-", label="approximate")
-    axes[2].plot(
-        [one["pictures"] for one in exact], [one["exact"]["mb"] for one in exact], "s--", label="exact"
-    )
-    for axis in axes:
-        axis.legend(frameon=False)
-    figure.savefig(path, dpi=150)
 
 
 def main():
@@ -261,7 +231,6 @@ def main():
     parser.add_argument("--folder", type=Path, default=Path("approximate-search"))
     parser.add_argument("--exact-up-to", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path, default=Path("approximate-search.json"))
-    parser.add_argument("--plot", type=Path)
     parser.add_argument("--part", choices=("make", "build", "ask", "exact"))
     options = parser.parse_args()
     if options.part == "make":
@@ -279,8 +248,6 @@ def main():
             results.sort(key=lambda one: one["pictures"])
             options.json.write_text(json.dumps(results, indent=1) + "\n")
             print(json.dumps(next(one for one in results if one["pictures"] == count)), flush=True)
-        if options.plot:
-            plot(results, options.plot)
 
 
 if __name__ == "__main__":

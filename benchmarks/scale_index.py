@@ -2,9 +2,11 @@
 
 Draws small pictures, each of its own content, indexes them with an encoder that costs next to nothing, so
 that all else shows, and indexes them once more with nothing new. What is drawn and measured is kept, and so
-is the last library of each engine: the same command continues.
+is the last library of each engine: the same command continues. `--plot` draws the results beside those of
+benchmarks/approximate_search.py.
 
     python benchmarks/scale_index.py --pictures 10000 --folder /tmp/scale --to scale.json
+    python benchmarks/scale_index.py --pictures --to scale.json --searches growth.json --plot scale.png
 """
 
 import argparse
@@ -76,7 +78,8 @@ def measured(command):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     seen = {}
     while process.poll() is None:
-        seen |= family(process.pid)
+        for one, (seconds, peak) in family(process.pid).items():
+            seen[one] = seconds, max(peak, seen.get(one, (0, 0))[1])  # one that has just ended shows none
         time.sleep(SAMPLE_S)
     out = process.stdout.read()
     assert process.returncode == 0, out
@@ -87,6 +90,7 @@ def measured(command):
         "peak_mib": round(seen[process.pid][1]) if process.pid in seen else None,
         "largest_other_mib": round(max(others, default=0)),
         "processes": len(seen),
+        "load": round(os.getloadavg()[1], 1),
     }
 
 
@@ -115,14 +119,53 @@ def indexed(folder, count, engine):
     }
 
 
+def plot(rows, searches, path):
+    """How cost grows, in processor time and memory."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    axes = figure.subplots(1, 3)
+    titles = ("indexing", "a text of ten steps", "peak memory")
+    for axis, title, unit in zip(axes, titles, ("CPU s", "CPU s", "MB"), strict=True):
+        axis.set(title=title, xlabel="pictures", ylabel=unit, xscale="log", yscale="log")
+        axis.grid(alpha=0.3)
+
+    def line(axis, found, mark, label):
+        axis.plot(*zip(*found, strict=True), mark, label=label)
+
+    for engine, mark in (("local", "o-"), ("ray", "^-")):
+        own = [(row["pictures"], row) for row in rows if row["engine"] == engine]
+        if own:
+            line(axes[0], [(n, row["index"]["cpu_s"]) for n, row in own], mark, engine)
+            line(
+                axes[0],
+                [(n, row["nothing_new"]["cpu_s"]) for n, row in own],
+                mark + "-",
+                f"{engine}, nothing new",
+            )
+    local = [row for row in rows if row["engine"] == "local"]
+    line(axes[2], [(row["pictures"], row["index"]["peak_mib"] * 1.048576) for row in local], "o-", "indexing")
+    line(axes[0], [(one["pictures"], one["build_cpu_s"]) for one in searches], "s-", "search index")
+    line(axes[2], [(one["pictures"], one["build_mb"]) for one in searches], "s-", "building the search index")
+    for kind, mark in (("approximate", "D-"), ("exact", "v-")):
+        own = [(one["pictures"], one[kind]) for one in searches if kind in one]
+        line(axes[1], [(n, one["cpu_s"]) for n, one in own], mark, kind)
+        line(axes[2], [(n, one["mb"]) for n, one in own], mark, f"{kind} search")
+    for axis in axes:
+        axis.legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=110)
+
+
 def main():
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    words.add_argument("--pictures", type=int, nargs="+", default=[10_000])
+    words.add_argument("--pictures", type=int, nargs="*", default=[10_000])
     words.add_argument("--engine", nargs="+", choices=("local", "ray"), default=["local", "ray"])
-    words.add_argument("--folder", type=Path, required=True, help="for pictures (3 kB each) and libraries")
+    words.add_argument("--folder", type=Path, help="for pictures (3 kB each) and libraries")
     words.add_argument(
         "--to", type=Path, required=True, help="JSON; rows that are in it are not measured again"
     )
+    words.add_argument("--searches", type=Path, help="JSON of benchmarks/approximate_search.py")
+    words.add_argument("--plot", type=Path, help="PNG")
     options = words.parse_args()
     rows = json.loads(options.to.read_text()) if options.to.exists() else []
     for count in options.pictures:
@@ -133,6 +176,9 @@ def main():
             rows.append(indexed(options.folder, count, engine))
             write_text(options.to, json.dumps(rows, indent=1))
             print(json.dumps(rows[-1]), flush=True)
+    if options.plot:
+        rows.sort(key=lambda row: row["pictures"])
+        plot(rows, json.loads(options.searches.read_text()), options.plot)
 
 
 if __name__ == "__main__":

@@ -216,13 +216,14 @@ def sync_tree(folder: Path, done: set[tuple[int, int, int]], last: str = "") -> 
         last: name of the folders that speak of the others, so that what they name is on the disk before them.
     """
     places = list(os.walk(folder, topdown=False))
-    for place, _, names in sorted(places, key=lambda found: Path(found[0]).name == last):
-        for path in (*(Path(place, name) for name in names), Path(place)):
+    for place, _, names in sorted(places, key=lambda found: found[0].endswith(f"{os.sep}{last}")):
+        # Most files are done: no `Path` is made of them, which would take ten times as long.
+        for path in (*(f"{place}{os.sep}{name}" for name in names), place):
             with contextlib.suppress(FileNotFoundError):  # another process removed it
-                status = path.stat()
+                status = os.stat(path)  # noqa: PTH116
                 mark = (status.st_ino, status.st_mtime_ns, status.st_size)
                 if mark not in done:
-                    sync_folder(path) if path.is_dir() else _sync_file(path)
+                    sync_folder(Path(path)) if path == place else _sync_file(Path(path))
                     done.add(mark)
 
 

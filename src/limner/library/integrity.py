@@ -7,6 +7,7 @@ older version, or just before a kill; it is taken as it is, and the next write n
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -150,12 +151,14 @@ class TableFiles:
             return False
 
     def _names(self) -> list[str]:
+        cut = len(str(self._folder)) + 1
         files = (
-            path
-            for path in self._folder.rglob("*")
-            if path.is_file() and path.name not in _CHANGING and path.suffix != DRAFT_SUFFIX
+            f"{place}{os.sep}{name}"[cut:].replace(os.sep, "/")
+            for place, _, names in os.walk(self._folder)
+            for name in names
+            if name not in _CHANGING and not name.endswith(DRAFT_SUFFIX)
         )
-        return sorted(path.relative_to(self._folder).as_posix() for path in files)
+        return sorted(files)
 
     def _noted(self) -> dict[str, str]:
         """File → checksum.

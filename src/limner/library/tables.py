@@ -17,7 +17,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from limner.errors import DataError
-from limner.files import storing, sync_tree
+from limner.files import storing, sync_folder, sync_tree
 from limner.library.integrity import Checksums, TableFiles, Unnoted
 from limner.locations import Location, file_system, reaching, storage_options, without_secrets
 
@@ -135,7 +135,8 @@ class FolderTables(Tables):
         """Whatever is written in the block is on the disk when it ends: the database leaves that open."""
         with storing(self._folder / name, wanted):
             yield
-            sync_tree(self._folder, self._synced, last="_versions")
+            sync_tree(self.address(name), self._synced, last="_versions")
+            sync_folder(self._folder)
             self.files(name).note()
 
     @override
