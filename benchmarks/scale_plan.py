@@ -48,6 +48,7 @@ class Constants:
         join_bytes_s: joined per second.
         commit_requests: to object storage, for all tables of a commit.
         known_bytes: of memory in the driver for each file that is known.
+        known_core_s: to list such a file and see that it is unchanged; one thread of each writer does that.
         search_core_s: of a text of ten steps.
         searches_s: asked per second.
         reader_cores: that answer them.
@@ -67,6 +68,7 @@ class Constants:
     join_bytes_s: float = 100e6
     commit_requests: float = 40.0
     known_bytes: float = 151.0
+    known_core_s: float = 36e-6
     search_core_s: float = 1.0
     searches_s: float = 2.0
     reader_cores: int = 4
@@ -100,6 +102,7 @@ class Plan:
         requests: to object storage, pictures read included.
         writer_busy: share of the time in which a writer writes.
         writer_gb: of memory that it needs for the files of its part, where all are known.
+        nothing_new_hours: of a run that finds nothing new.
         money: for all this, the storage for a month.
         fragments: of the table at the end.
         waited_s: median and 99th percentile of the time from encoded to committed.
@@ -112,6 +115,7 @@ class Plan:
     requests: float
     writer_busy: float
     writer_gb: float
+    nothing_new_hours: float
     money: float
     fragments: int
     waited_s: tuple[float, float] | None = None
@@ -138,6 +142,7 @@ def formula(work: Work, have: Constants, prices: Prices) -> Plan:
         requests=requests,
         writer_busy=writer_s / writers / 3600 / hours,
         writer_gb=pictures / writers * have.known_bytes / 1e9,
+        nothing_new_hours=pictures / writers * have.known_core_s / 3600,
         money=money + requests / 1e3 * prices.thousand_requests,
         fragments=math.ceil(joined),
     )

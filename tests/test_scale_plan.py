@@ -26,6 +26,7 @@ def test_without_queues_the_simulation_takes_what_the_formula_says(plan):
     assert said.fragments <= found.fragments <= said.fragments + have.join_commits
     assert said.core_hours == pytest.approx(2e6 * (have.picture_core_s + have.index_core_s) / 3600)
     assert said.money == pytest.approx(2.0 * said.core_hours + said.requests / 1000)
+    assert said.nothing_new_hours == pytest.approx(2e6 * have.known_core_s / 3600)
     median, _ = found.answered_s
     assert median == pytest.approx(have.search_core_s, rel=0.1)
 
