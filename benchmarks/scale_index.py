@@ -126,7 +126,7 @@ def plot(rows, searches, path):
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     axes = figure.subplots(1, 3)
     titles = ("indexing", "a text of ten steps", "peak memory")
-    for axis, title, unit in zip(axes, titles, ("CPU s", "CPU s", "MB"), strict=True):
+    for axis, title, unit in zip(axes, titles, ("CPU s", "CPU s", "MiB"), strict=True):
         axis.set(title=title, xlabel="pictures", ylabel=unit, xscale="log", yscale="log")
         axis.grid(alpha=0.3)
 
@@ -144,7 +144,8 @@ def plot(rows, searches, path):
                 f"{engine}, nothing new",
             )
     local = [row for row in rows if row["engine"] == "local"]
-    line(axes[2], [(row["pictures"], row["index"]["peak_mib"] * 1.048576) for row in local], "o-", "indexing")
+    peaks = [(row["pictures"], row["index"]["peak_mib"]) for row in local if row["index"]["peak_mib"]]
+    line(axes[2], peaks, "o-", "indexing")
     line(axes[0], [(one["pictures"], one["build_cpu_s"]) for one in searches], "s-", "search index")
     line(axes[2], [(one["pictures"], one["build_mb"]) for one in searches], "s-", "building the search index")
     for kind, mark in (("approximate", "D-"), ("exact", "v-")):
