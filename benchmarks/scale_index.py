@@ -153,6 +153,7 @@ def plot(rows, searches, path):
         line(axes[1], [(n, one["cpu_s"]) for n, one in own], mark, kind)
         line(axes[2], [(n, one["mb"]) for n, one in own], mark, f"{kind} search")
     for axis in axes:
+        axis.set_ylim(top=6 * axis.get_ylim()[1])
         axis.legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=110)
 
