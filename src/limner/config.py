@@ -18,7 +18,7 @@ from limner.errors import ConfigError, unknown
 class Config(BaseModel):
     """Base of all settings: frozen, unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 C = TypeVar("C", bound=BaseModel)

@@ -25,7 +25,7 @@ def limner_version() -> str:
 class Record(BaseModel):
     """Base of all records: frozen, unknown keys are errors."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Problem(Record):

@@ -25,6 +25,7 @@ from PIL.Image import Image
 from PIL.ImageFile import ImageFile
 from PIL.IptcImagePlugin import getiptcinfo
 
+from limner.counts import counted
 from limner.encodings import decode_caption
 from limner.pictures.decode import display
 from limner.pictures.packed import row_of
@@ -128,7 +129,8 @@ def merge(parts: Iterable[Words]) -> Words:
     """
     every = list(parts)
     found = unique_captions(caption for part in every for caption in part.captions)
-    more = (f"{len(found):,} captions; the first {MAX_CAPTIONS} are kept",) * (len(found) > MAX_CAPTIONS)
+    kept = f"{counted(len(found), 'caption')}; the first {MAX_CAPTIONS} are kept"
+    more = (kept,) * (len(found) > MAX_CAPTIONS)
     return Words(
         captions=found[:MAX_CAPTIONS],
         credit=next((part.credit for part in every if part.credit), ""),
