@@ -84,6 +84,12 @@ class LimitedConnection(H11Protocol):
         super().data_received(data)
         self._watch()
 
+    def handle_events(self) -> None:
+        """Refuse by the connections alone: requests of those that are closed already take no place."""
+        crowded = len(self.connections) > self.config.limits.most
+        self.limit_concurrency = self.config.limit_concurrency if crowded else None
+        super().handle_events()
+
     def on_response_complete(self) -> None:
         """Start the clock for the next request, part of which may have come."""
         super().on_response_complete()
