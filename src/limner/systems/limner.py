@@ -5,6 +5,7 @@ that encoder's in what reads the text alone.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -174,16 +175,7 @@ class LimnerSystem(BaseSystem):
 
     def capabilities(self, config: BaseConfig) -> Capabilities:
         """Reads stories through two encoders of sentences; a library takes the exported sides."""
-        return Capabilities(
-            stories=True,
-            words=False,
-            sentences=True,
-            multilingual=True,
-            keeps_sentences=True,
-            layer="blocks",
-            mirrored=config.mirrored,
-            exported=True,
-        )
+        return replace(super().capabilities(config), stories=True)
 
     def gather(self, config: BaseConfig, corpus: Corpus, parts: Parts) -> None:
         """See `BaseSystem`; the fingerprint of the second encoder is kept."""
