@@ -46,6 +46,33 @@ def test_a_parquet_table_of_very_many_columns_is_refused(tmp_path):
         list(list_rows(os.fsencode(tmp_path / "a.parquet")))
 
 
+@pytest.mark.parametrize("nested", ["text", "list", "struct"])
+def test_a_long_text_that_very_many_lines_share_is_refused_before_memory_is_full(tmp_path, nested):
+    caption = {"text": "x" * 900_000, "list": ["x" * 900_000], "struct": {"text": "x" * 900_000}}[nested]
+    rows = pa.DictionaryArray.from_arrays(pa.array([0] * 4_000, pa.int32()), pa.array(["x" * 900_000]))
+    if nested == "list":
+        rows = pa.ListArray.from_arrays(pa.array(range(4_001), pa.int32()), rows)
+    elif nested == "struct":
+        rows = pa.StructArray.from_arrays([rows], ["text"])
+    path = tmp_path / "metadata.parquet"
+    parquet.write_table(pa.table({"file_name": ["a.png"] * 4_000, "caption": rows}), path)
+    assert path.stat().st_size < 2_000_000
+    with pytest.raises(DataError, match="3,600,020,000 bytes in lines 1 to 4,000; expected at most 268"):
+        next(list_rows(os.fsencode(path)))
+    few = pa.table({"file_name": ["a.png"], "caption": [caption]})
+    parquet.write_table(few, path)
+    (row,) = list_rows(os.fsencode(path))
+    assert row.key == next(list_rows(written(tmp_path, "a.jsonl", json.dumps(few.to_pylist()[0])))).key
+
+
+def test_a_parquet_row_group_of_very_many_bytes_is_refused(tmp_path, monkeypatch):
+    parquet.write_table(pa.table({"path": ["a.png"] * 3}), tmp_path / "a.parquet")
+    assert len(list(list_rows(os.fsencode(tmp_path / "a.parquet")))) == 3
+    monkeypatch.setattr(tables, "MAX_GROUP_BYTES", 10)
+    with pytest.raises(DataError, match="bytes in a row group; expected at most 10; keep the columns"):
+        list(list_rows(os.fsencode(tmp_path / "a.parquet")))
+
+
 @pytest.mark.parametrize("kind", [pa.duration("s"), pa.timestamp("us"), pa.timestamp("us", "Nowhere/City")])
 def test_values_that_python_cannot_hold_are_one_line(tmp_path, kind):
     table = pa.table({"path": ["a.png"], "date": pa.array([2**62], kind)})

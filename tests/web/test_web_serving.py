@@ -1,7 +1,10 @@
 """Binding, and what follows from where a server is bound."""
 
+import signal
 import socket
 import stat
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -140,6 +143,35 @@ def test_it_serves_and_opens_the_browser_when_it_answers(free, monkeypatch):
     assert opened == [address]
     assert told == [True]
     assert isinstance(bound.listener, socket.socket)
+
+
+HANGS = """
+import asyncio, sys
+from limner.web.serving import bind, serve
+
+async def app(scope, receive, send):
+    if scope["type"] == "http":
+        print("asked", flush=True)
+        await asyncio.sleep(600)
+
+bound = bind("127.0.0.1", 0, 0)
+serve(app, bound, bound.guard("c"), ready=lambda: print(bound.port, flush=True))
+"""
+
+
+def test_requests_that_outlast_the_end_are_cut_off_in_one_line():
+    with subprocess.Popen(
+        [sys.executable, "-c", HANGS], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        port = int(server.stdout.readline())
+        with socket.create_connection(("127.0.0.1", port)) as asking:
+            asking.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+            assert server.stdout.readline() == "asked\n"
+            server.send_signal(signal.SIGTERM)
+            said = server.communicate(timeout=60)[1]
+    assert [line for line in said.splitlines() if line] == [
+        "ERROR:    Cancel 1 running task(s), timeout graceful shutdown exceeded"
+    ]
 
 
 @pytest.fixture

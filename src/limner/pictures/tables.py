@@ -14,11 +14,15 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
+from typing import TYPE_CHECKING
 
 from limner.errors import DataError
 from limner.pictures.decode import display
 from limner.pictures.metadata import Words, merge, words_of_row
 from limner.pictures.stored import address, stream
+
+if TYPE_CHECKING:
+    import pyarrow
 
 # Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
 # ruff: noqa: PTH117, PTH118, PTH120, PTH122
@@ -31,6 +35,8 @@ LIST_SUFFIXES = frozenset((b".jsonl", b".csv", b".parquet"))
 PATH_KEYS = ("file_name", "path", "file_path", "filename", "file", "image")
 MAX_LINE_CHARS, MAX_COLUMNS = 1_000_000, 1_000
 """What one line of a table may hold: letters, and columns."""
+MAX_GROUP_BYTES, MAX_TEXT_BYTES = 2**31, 2**28
+"""What a row group of a Parquet table may hold, and what the texts of lines that are read together may."""
 
 
 @dataclass(frozen=True)
@@ -187,14 +193,50 @@ def _parquet(table: bytes) -> Iterator[tuple[int, Mapping[str, object]]]:
     from pyarrow import parquet
 
     try:
-        with stream(table) as stored, parquet.ParquetFile(stored) as file:
-            _check_columns(file.schema_arrow.names, table)
-            batches = (batch.to_pylist() for batch in file.iter_batches(4096))
-            yield from enumerate(chain.from_iterable(batches), start=1)
+        with stream(table) as stored, parquet.ParquetFile(stored) as head:
+            _check_columns(head.schema_arrow.names, table)
+            groups = [head.metadata.row_group(number) for number in range(head.metadata.num_row_groups)]
+            _check_bytes(
+                "a row group", max((one.total_byte_size for one in groups), default=0), MAX_GROUP_BYTES, table
+            )
+            # Read so, a text that many lines share is in memory once, until it is known what all lines hold.
+            leaves = (head.schema.column(number) for number in range(len(head.schema)))
+            texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+            with parquet.ParquetFile(stored, read_dictionary=texts, metadata=head.metadata) as file:
+                number = 0
+                for batch in file.iter_batches(4096):
+                    lines, size = (
+                        f"lines {number + 1:,} to {number + len(batch):,}",
+                        sum(map(_text_bytes, batch.columns)),
+                    )
+                    _check_bytes(lines, size, MAX_TEXT_BYTES, table)
+                    yield from enumerate(batch.to_pylist(), start=number + 1)
+                    number += len(batch)
     # Beside Arrow's own, those of values that Python has no type for: times beyond its calendar, time zones
     # that nobody knows.
     except (pyarrow.ArrowException, OverflowError, LookupError) as error:
         raise DataError(f"{display(table)}: not parquet ({error}); mend or remove it") from error
+
+
+def _check_bytes(what: str, found: int, most: int, table: bytes) -> None:
+    if found > most:
+        raise DataError(
+            f"{display(table)}: {found:,} bytes in {what}; expected at most {most:,};"
+            " keep the columns that describe pictures, or write smaller row groups"
+        )
+
+
+def _text_bytes(column: pyarrow.Array) -> int:
+    """Bytes of all texts in a column, each counted as often as a line holds it."""
+    from pyarrow import compute, types
+
+    if types.is_dictionary(column.type):
+        return compute.sum(compute.binary_length(column.dictionary).take(column.indices)).as_py() or 0
+    if types.is_struct(column.type):
+        return sum(map(_text_bytes, column.flatten()))
+    if types.is_nested(column.type):
+        return _text_bytes(column.flatten())
+    return 0
 
 
 def below(folder: bytes, name: bytes) -> bytes:

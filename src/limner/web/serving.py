@@ -5,8 +5,10 @@ The bind rule is here: beyond this machine only with a token.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
+import logging
 import os
 import secrets
 import signal
@@ -32,6 +34,8 @@ ANY = ("0.0.0.0", "::", "")  # noqa: S104  (compared with, not bound to)
 LOOPBACK = "127.0.0.1"
 PORT = 8420
 BACKLOG = 128
+GRACE_S = 2
+"""Seconds in which requests may be finished when the server is to end."""
 
 
 @dataclass(frozen=True)
@@ -213,10 +217,11 @@ def serve(
         "server_header": False,
         "ws": "none",
         "loop": "asyncio",
-        "timeout_graceful_shutdown": 2,
+        "timeout_graceful_shutdown": GRACE_S,
     }
     guarded = Guarded(app, guard)
     config = LimitedConfig(guarded, limits, **settings) if limits else uvicorn.Config(guarded, **settings)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_end)
     server = uvicorn.Server(config)
     unsaid: list[OSError] = []
 
@@ -244,6 +249,11 @@ def serve(
         server.run(sockets=[bound.listener])
     if unsaid:
         raise unsaid[0]
+
+
+def _is_no_end(record: logging.LogRecord) -> bool:
+    """Keep what is not of a request that was cut off at the end: one line tells of all of them."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
 @contextlib.contextmanager
