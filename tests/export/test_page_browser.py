@@ -26,7 +26,8 @@ def test_page(browser, request, tmp_path: Path, *, name: str, width: int, scheme
     shut = page.evaluate("document.querySelectorAll('details:not([open])').length")
     assert shut == 0
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 0)")
+    page.wait_for_function("[...document.images].every(i => i.complete)")
+    assert page.evaluate("[...document.images].every(i => i.naturalWidth > 0)")
     assert page.evaluate(
         "[...document.images].filter(i => !i.closest('nav, .runners-up'))"
         ".every(i => Math.abs(i.clientWidth * i.naturalHeight / i.clientHeight / i.naturalWidth - 1) < 0.08)"

@@ -2,12 +2,10 @@
 
 import hashlib
 import os
-import time
 from datetime import date
 
-import numpy as np
 import pytest
-from made_up_pictures import catalogue_of, ids_of
+from made_up_pictures import catalogue_of
 from PIL import Image
 
 from limner.errors import DataError
@@ -181,20 +179,3 @@ def test_day_and_place_come_from_the_files(tmp_path):
     # A library of before, without the table of places, is told by time alone.
     library.store.drop("places")
     assert len(Catalogue.read(library.store, library.home.cache).same_occasion(first)) == 3
-
-
-@pytest.mark.slow
-def test_a_hundred_thousand_are_chosen_from_in_no_time(tmp_path):
-    catalogue = catalogue_of(tmp_path, made_up(100_000))
-    ids = ids_of(catalogue)
-    used = {f"{number:064x}" for number in range(0, 100_000, 9)}
-    catalogue.facets(used)
-    catalogue.same_occasion(ids[5])
-    for only in ASKED:
-        catalogue.page(0, 1, only=only, used=used)
-    spent = []
-    for only in (*ASKED, Only(occasion=ids[5])):
-        began = time.perf_counter()
-        catalogue.page(500, 200, only=only, used=used)
-        spent.append(time.perf_counter() - began)
-    assert np.median(spent) < 0.1, spent

@@ -109,7 +109,7 @@ def test_who_waits_for_the_server_is_not_cut_off():
 
 
 def test_an_answer_that_nobody_takes_is_given_up_and_a_slow_reader_is_not():
-    with running(Limits(request_s=0.3, take_s=0.5)) as (server, port):
+    with running(Limits(request_s=0.3, take_s=1.5)) as (server, port):
         with closing(opened(port, asked(b"/large"))) as lazy:
             lazy.recv(1)
             while server.server_state.connections:
@@ -118,7 +118,7 @@ def test_an_answer_that_nobody_takes_is_given_up_and_a_slow_reader_is_not():
             got = 0
             for _ in range(16):
                 got += len(taken(slow, 2**22))
-                time.sleep(0.1)
+                time.sleep(0.15)
             while part := slow.recv(2**20):
                 got += len(part)
                 if got > LARGE:
