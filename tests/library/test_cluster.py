@@ -125,7 +125,7 @@ def test_what_a_worker_was_given_that_died_is_done_by_another(cluster, pictures,
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
-@pytest.mark.parametrize("place", ["folder", "object storage"])
+@pytest.mark.parametrize("place", ["folder", pytest.param("object storage", marks=pytest.mark.soak)])
 def test_after_kill_9_the_same_command_does_the_rest(
     place, *, pictures, local, object_store, bucket, tmp_path, monkeypatch
 ):

@@ -33,8 +33,8 @@ WRITER = f"""
 import sys
 sys.path[:0] = [{str(Path(limner.__file__).parents[1])!r}, {str(SUPPORT)!r}]
 from fakes import FakeImages, FakeTexts
-from limner.library import ingest
-ingest.BATCH_PICTURES, ingest.COMMIT_FILES, ingest.COMPACT_COMMITS = 4, 4, 3
+from limner.library import batches, ingest
+batches.BATCH_PICTURES, batches.COMMIT_FILES, batches.COMPACT_COMMITS = 4, 4, 3
 library, *folders = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.readline()

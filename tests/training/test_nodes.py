@@ -107,6 +107,7 @@ def test_two_processes_have_the_figures_of_one_with_the_whole_batch(tmp_path):
     assert sizes[0] == 2 * sizes[1]
 
 
+@pytest.mark.soak
 def test_a_run_without_a_shared_disk_survives_the_loss_of_a_machine(tmp_path, capsys):
     folders = [tmp_path / "first", tmp_path / "second"]
     for folder in folders:

@@ -309,16 +309,15 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
 
     def count(lows: range) -> None:
         held = np.empty((min(step, rows), size), dtype=bool)
-        with np.errstate(over="ignore", invalid="ignore"):  # a sum may overflow
-            for low in lows:
-                some = np.ascontiguousarray(table[low : low + step])
-                np.einsum("rc->r", some, out=sums[low : low + step])  # while the slice is in the cache
-                top, found = best[low : low + step], held[: len(some)]
-                flags = found.view(np.uint8)
-                np.greater(some, top, out=found)
-                np.add.reduce(flags, axis=1, dtype=kind, out=counts[0, low : low + step])
-                np.equal(some, top, out=found)
-                np.add.reduce(flags, axis=1, dtype=kind, out=counts[1, low : low + step])
+        for low in lows:
+            some = np.ascontiguousarray(table[low : low + step])
+            np.einsum("rc->r", some, out=sums[low : low + step])  # while the slice is in the cache
+            top, found = best[low : low + step], held[: len(some)]
+            flags = found.view(np.uint8)
+            np.greater(some, top, out=found)
+            np.add.reduce(flags, axis=1, dtype=kind, out=counts[0, low : low + step])
+            np.equal(some, top, out=found)
+            np.add.reduce(flags, axis=1, dtype=kind, out=counts[1, low : low + step])
 
     lows, workers = range(0, rows, step), cores()
     if len(lows) < SLICES_ALONE or workers == 1:

@@ -6,6 +6,7 @@ at once: a commit of Lance is one conditional request, and of two that meet Lanc
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -27,6 +28,9 @@ MEND = (
 )
 """What to do with damaged tables or settings in a folder."""
 _KEPT_HOURS = 6
+os.environ.setdefault(
+    "LANCE_LOG", "error"
+)  # its warnings, of requests made again, would stand beside our line
 _KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 """Lance lets no two writers insert rows of one key at once where the key's column carries this."""
 

@@ -1,0 +1,100 @@
+"""An object store that fails now and then, or goes away, while a library on it is written."""
+
+import random
+
+import pytest
+from fakes import FakeImages, FakeTexts, content, noise_picture
+from faulty_store import Fault, faulty
+from object_store import new_bucket
+
+from limner.errors import MissingError
+from limner.library import batches, ingest
+from limner.library.home import SETTINGS
+from limner.library.library import Library
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def store(object_store, tmp_path, monkeypatch):
+    """A store behind a proxy that can let requests fail; the environment names the proxy."""
+    for name, value in object_store.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    for name, size in (("BATCH_PICTURES", 4), ("COMMIT_FILES", 4), ("COMPACT_COMMITS", 2)):
+        monkeypatch.setattr(batches, name, size)
+    with faulty(object_store["AWS_ENDPOINT_URL"]) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.address)
+        proxy.new_bucket = lambda: new_bucket(object_store)
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def fill(tmp_path_factory):
+    """Index the same eight pictures into a library."""
+    pictures = tmp_path_factory.mktemp("pictures")
+    for number in range(8):
+        noise_picture(number).save(pictures / f"{number}.png")
+        (pictures / f"{number}.txt").write_text(f"goat {number}")
+
+    def run(library):
+        ingest.index([pictures], library, image_encoders=[FakeImages()], text_encoder=FakeTexts())
+
+    return run
+
+
+def left(library):
+    """All rows but the settings, which a library in a folder keeps in a file, and these."""
+    found = Library.open(library)
+    return {name: rows for name, rows in content(found).items() if name != SETTINGS}, found.settings
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    """How many requests a run writes with, and what it leaves; made once."""
+    return {}
+
+
+@pytest.fixture
+def moments(store, fill, tmp_path, undisturbed, request):
+    """Numbers of writing requests of a run, from 0: one of them, or in the long tests all."""
+    if not undisturbed:
+        fill(tmp_path / "lib")
+        undisturbed["due"], before = left(tmp_path / "lib"), store.writes
+        fill(f"{store.new_bucket()}/lib")
+        undisturbed["asked"] = store.writes - before
+    asked = range(undisturbed["asked"])
+    assert len(asked) > 40
+    return asked if request.param == "every" else [random.Random(request.node.name).choice(asked)]
+
+
+some = pytest.mark.parametrize(
+    "moments", ["some", pytest.param("every", marks=pytest.mark.soak)], indirect=True
+)
+
+
+@some
+@pytest.mark.parametrize("fault", Fault)
+def test_one_request_that_fails_changes_nothing(store, fill, undisturbed, fault, moments):
+    """Also where it was carried out and only its answer was lost: what is asked again is not done twice."""
+    for moment in moments:
+        library, begun = f"{store.new_bucket()}/lib", store.writes
+        store.fault = lambda number, at=begun + moment: fault if number == at else None
+        fill(library)
+        assert store.writes > begun + moment
+        assert left(library) == undisturbed["due"], moment
+
+
+@some
+@pytest.mark.parametrize("fault", Fault)
+def test_a_store_that_goes_away_is_one_line_and_the_same_again_does_the_rest(
+    store, fill, undisturbed, fault, moments
+):
+    for moment in moments:
+        library, begun = f"{store.new_bucket()}/lib", store.writes
+        store.fault = lambda number, at=begun + moment: fault if number >= at else None
+        with pytest.raises(MissingError, match=r"^s3://.*: the object store at .* does not answer; check"):
+            fill(library)
+        store.fault = lambda number: None
+        fill(library)
+        assert left(library) == undisturbed["due"], moment
