@@ -30,9 +30,10 @@ def written(folder, name, content):
         ("a.csv", f"path,{','.join(map(str, range(50_000)))}\n" + "a.png\n" * 50_000, "has 50,001 columns"),
         ("a.csv", "path,text\na.png" + ",x" * 600_000, "a line is longer than 1,000,000 letters"),
         ("a.csv", 'path,text\na.png,"' + "x\n" * 100_000, "field larger than field limit"),
+        ("a.csv", "path,text\na.png" + ',"\n"' * 300_000, "a line is longer than 1,000,000 letters"),
         ("a.jsonl", json.dumps({"path": "a.png", "captions": ["x y"] * 200_000}), "a line is longer than"),
     ],
-    ids=["columns", "cells", "open quote", "captions"],
+    ids=["columns", "cells", "open quote", "quoted ends of lines", "captions"],
 )
 def test_a_table_that_would_take_long_is_refused_in_one_line(tmp_path, name, content, bound):
     with pytest.raises(DataError, match=bound) as caught:

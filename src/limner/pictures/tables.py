@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 from limner.errors import DataError
 from limner.pictures.decode import display
 from limner.pictures.metadata import Words, merge, words_of_row
@@ -148,28 +150,41 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
             yield from _parquet(table)
             return
         with stream(table) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as opened:
-            lines = _lines(opened, table)
+            lines = _Lines(opened, table)
             if suffix == b".csv":
                 reader = csv.DictReader(lines)
                 _check_columns(reader.fieldnames or (), table)
                 for number, values in enumerate(reader, start=2):
+                    lines.taken = 0
                     yield number, {str(key): value for key, value in values.items() if key is not None}
             else:
                 for number, line in enumerate(lines, start=1):
+                    lines.taken = 0
                     if line.strip():
                         yield number, _json_line(line)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{display(table)}: cannot be read ({error}); mend or remove it") from error
 
 
-def _lines(file: io.TextIOWrapper, table: bytes) -> Iterator[str]:
-    while line := file.readline(MAX_LINE_CHARS + 1):
-        if len(line) > MAX_LINE_CHARS:
+class _Lines(Iterator[str]):
+    """Lines of a file, as long as none of its rows is too long; `taken` letters are of the present row."""
+
+    def __init__(self, file: io.TextIOWrapper, table: bytes) -> None:
+        self.taken = 0
+        self._file, self._table = file, table
+
+    @override
+    def __next__(self) -> str:
+        line = self._file.readline(MAX_LINE_CHARS + 1)
+        if not line:
+            raise StopIteration
+        self.taken += len(line)
+        if self.taken > MAX_LINE_CHARS:
             raise DataError(
-                f"{display(table)}: a line is longer than {MAX_LINE_CHARS:,} letters;"
+                f"{display(self._table)}: a line is longer than {MAX_LINE_CHARS:,} letters;"
                 " expected one line per picture; split it"
             )
-        yield line
+        return line
 
 
 def _check_columns(names: Sequence[str], table: bytes) -> None:
