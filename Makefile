@@ -1,8 +1,9 @@
 # From a bare machine (python3, make, git): `make studio` to use it, `make test` to check it.
 PYTHON ?= python3
 BIN := .venv/bin
-# Each worker has one thread: threads that wait for each other on busy cores cost a fifth of the time.
-QUIETLY := OMP_NUM_THREADS=1 MALLOC_ARENA_MAX=2
+# Each worker has one thread: threads that wait for each other on busy cores cost a fifth of the time. Bytecode is
+# kept, also where the environment forbids that: the hundreds of processes that tests start would compile it anew.
+QUIETLY := OMP_NUM_THREADS=1 MALLOC_ARENA_MAX=2 PYTHONDONTWRITEBYTECODE=
 
 .PHONY: help studio demo test lint types quick browser soak mutants docs lock clean
 
