@@ -1,5 +1,9 @@
 """Tables by themselves: readers beside a writer, and rows that are known to be new."""
 
+import gc
+import weakref
+
+import lance
 import numpy as np
 import pytest
 
@@ -42,3 +46,23 @@ def test_rows_that_may_be_there_are_replaced_and_the_others_appended(store):
     found = {int(one, 16): vector[0] for one, vector in store.rows(NAME, ["id", "vector"])}
     assert found == {0: 0.5, 1: -0.5, 2: -0.5, 3: -0.5, 4: -0.5}
     assert store.count(NAME) == 5
+
+
+def test_what_is_known_of_earlier_versions_is_let_go_when_they_are_forgotten(store, tmp_path, monkeypatch):
+    """Lance keeps the list of pieces of every version it has met, which over 4,000 commits is gigabytes."""
+    met, plain = [], lance.dataset
+
+    def opening(*words, **options):
+        table = plain(*words, **options)
+        met.append(weakref.ref(table))
+        return table
+
+    monkeypatch.setattr(lance, "dataset", opening)
+    writer = Store(tmp_path)
+    writer.upsert(NAME, rows(0, 3), ())
+    gc.collect()
+    assert [table() is not None for table in met] == [True]
+    writer.compact()
+    gc.collect()
+    assert met[0]() is None
+    assert writer.count(NAME) == 3

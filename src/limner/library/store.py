@@ -503,6 +503,7 @@ class Store:
         busy = []
         for name in self.names():
             table = self._table(name)
+            del self._open[name]  # with what Lance holds in memory of every version it has met
             try:
                 with self._tables.writing(name):
                     self._join(name, table)
