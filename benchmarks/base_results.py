@@ -22,7 +22,7 @@ from limner.datasets.pairs import Pair
 from limner.encoders.base_encoder import BaseImageEncoder, BaseTextEncoder, shipped_file
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.weight_files import WeightFile
-from limner.evaluation.pools import draw
+from limner.evaluation.pools import different
 from limner.evaluation.stories import same_document
 from limner.evaluation.uncertainty import interval
 from limner.pictures.decode import decode, read_file
@@ -101,7 +101,7 @@ def report(name: str, file: WeightFile, split: str) -> None:
     more = []
     for part, entry in read_config(CONFIG, []).data.mixture.items():
         pairs = rows_of(part, entry, split)
-        columns, _ = draw([pair.image_id for pair in pairs], "full")
+        columns, _ = different([pair.image_id for pair in pairs])
         first = np.unique(columns, return_index=True)[1]
         joint, looks = pictures_of(encoder, [pairs[row].image for row in first])
         texts = [pair.text for pair in pairs]

@@ -29,14 +29,15 @@ from limner.evaluation.fitting import (
 from limner.evaluation.stories import StoryTask, evaluate_stories
 from limner.library.channels import Evidence
 from limner.library.gallery import Gallery, Space
+from limner.library.home import CALIBRATION_FILE
 from limner.library.search import Index
 from limner.records import Story
-from limner.storyboard.calibration import FILE_NAME, Calibration, PairCalibration, Suitability
+from limner.storyboard.calibration import Calibration, PairCalibration, Suitability, load
 from limner.storyboard.coherence import CosinePairwise
 from limner.storyboard.decoding import max_marginals
 from limner.storyboard.lattice import lattice
 
-TARGET = Path(__file__).parents[1] / "src/limner/storyboard" / FILE_NAME
+TARGET = Path(__file__).parents[1] / "src/limner/storyboard" / CALIBRATION_FILE
 WEIGHTS = (0.0, 0.02, 0.05, 0.07, 0.1, 0.12, 0.15, 0.2, 0.3, 0.5, 1.0)
 GALLERIES = (30, 300, 3000)
 BLANKED = 0.10
@@ -49,6 +50,11 @@ DIGITS = 4
 
 def rounded(evidence: Evidence) -> Evidence:
     return Evidence(**{name: round(value, DIGITS) for name, value in evidence.model_dump().items()})
+
+
+def probability(curve: Suitability, evidence: np.ndarray) -> np.ndarray:
+    """That a step's pictures fit, by its evidence alone."""
+    return 1 / (1 + np.exp(-(curve.slope * evidence + curve.offset)))
 
 
 def choose_form(train: dict[str, World], val: dict[str, World], channel: str) -> tuple[Evidence, str]:
@@ -264,7 +270,7 @@ def fit_suitability(
     curve = Suitability(slope=round(slope, DIGITS), offset=round(offset, DIGITS), threshold=0)
     cells = {
         (name, size): [
-            curve.probability(part)
+            probability(curve, part)
             for part in examples(world, channels, evidence, beside=beside, size=size, seed=1)
         ]
         for name, world in val.items()
@@ -313,7 +319,7 @@ def blanked_elsewhere(
     for size in (30, 300, 1000):
         table = scores(pages, captions[order[:size]]).astype(float)
         found = pooled_evidence(ratios(evidence, table, standardised(table)))
-        shares.append(f"gallery {size}: {np.mean(curve.probability(found) < curve.threshold):.3f}")
+        shares.append(f"gallery {size}: {np.mean(probability(curve, found) < curve.threshold):.3f}")
     print(f"  story pages asked of photographs' captions, blanked: {', '.join(shares)}")
     return ", ".join(shares)
 
@@ -437,6 +443,7 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
         beside={"labels": factor},
         pairs=pairs,
         suitability=suitability,
+        coherence=load().coherence,  # of calibrate_boards.py, which is run after this
         provenance=provenance,
     )
     if options.write:

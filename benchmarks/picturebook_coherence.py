@@ -35,14 +35,15 @@ def figures(ranking):
     return {name: Metric.parse(name)(ranking) for name in METRICS}
 
 
-def measured(folder, corpus, test_rows, form):
+def measured(folder, corpus, test_rows):
     """Figures of the best weights on the test rows, which training never saw."""
-    model, _ = SYSTEM.load(folder)
-    texts, images, columns = vectors(model, corpus.pictures, test_rows)
+    model, config = SYSTEM.load(folder)
+    can = SYSTEM.capabilities(config)
+    texts, images, columns = vectors(model, corpus.pictures, test_rows, can)
     scores, right = model.score(texts, images), columns[:, None].tolist()
     found = {"pictures": len(images), "queries": len(texts), "plain": figures(rank(scores, right))}
     if model.relations:
-        chosen = chosen_refinement(model, corpus, form)
+        chosen = chosen_refinement(model, corpus, can)
         refined = refine(scores, pair_logits(model, texts, images), chosen)
         found["refined"] = figures(rank(refined, right))
         found["strength"], found["threshold"] = chosen.strength, str(chosen.threshold)
@@ -98,7 +99,7 @@ def main():
                 prepared.task,
                 settings.loop,
                 folder,
-                validate=validation(corpus),
+                validate=validation(corpus, SYSTEM.capabilities(settings)),
                 maximise=maximise(settings.loop.metric),
                 saved_with=prepared.saved_with,
             )
@@ -111,7 +112,7 @@ def main():
                 "seconds": round(seconds, 1),
                 "best_epoch": position.best_epoch,
             }
-            result |= measured(folder, corpus, test_rows, settings.refinement)
+            result |= measured(folder, corpus, test_rows)
             with log.open("a") as file:
                 file.write(json.dumps(result) + "\n")
             print(json.dumps({k: v for k, v in result.items() if k not in ("ap", "prevalence")}), flush=True)

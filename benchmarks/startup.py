@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 RUNS = 7
-# Installed packages have their bytecode beside them; an environment may forbid to write that of a working tree.
+# Installed packages have their bytecode beside them; an environment may forbid that for a working tree.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 WHO = ("a fox", "the old sailor", "a girl in red", "two dogs", "the cook")
 WHAT = ("climbs", "paints", "looks at", "sleeps beside", "carries", "waits near")

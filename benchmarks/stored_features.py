@@ -58,7 +58,7 @@ def measure(kind, options):
             split = "train" if i else "val"
             pairs.append(Pair(id=str(i), text=text, image=str(path), split=split, labels={"a": i % 2}))
         data = PairSet("made", ("a",), tuple(pairs))
-        backbone, width = empty_backbone(options.backbone)
+        backbone, width = empty_backbone(options.backbone, "pooled")
         values = {"backbone": "frozen", "data": {"set": "pairs", "batch": options.batch, "vectors": "random"}}
         if kind == "trained along":
             values["backbone"] = "finetune"
@@ -69,7 +69,7 @@ def measure(kind, options):
         else:
             rows = EncodedAnew(files, backbone)
         config = build(CmcmConfig, values, "benchmark")
-        task = SYSTEM.prepare(config, corpus_of(data, rows), backbone=(backbone, width)).task
+        task = SYSTEM.prepare(config, corpus_of(data, rows), pretrained=(backbone, width)).task
         optimiser = torch.optim.Adam([p for p in task.model.parameters() if p.requires_grad], 1e-4)
         seconds, epoch = [], 0
         while len(seconds) <= options.steps:

@@ -70,7 +70,7 @@ def opened(run, weights, part, metric=None, graphs=None):
     data, pictures = open_corpus(config.data, layer=getattr(config, "layer", "pooled"), weights=weights)
     pairs = one_row_per_pair(data.split(part))
     rows = rows_of(pairs, pictures, ())
-    texts, images, columns = vectors(model, pictures, rows)
+    texts, images, columns = vectors(model, pictures, rows, opened.can)
     first = np.unique(columns, return_index=True)[1]
     ids = [pairs[row].image_id for row in first]
     if metric is None:

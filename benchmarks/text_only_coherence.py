@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from limner.datasets.pairs import Pair, PairSet, split_pairs
+from limner.datasets.registry import Source
 from limner.datasets.sets.cite import read_cite
 from limner.datasets.sets.clue import read_clue
 from limner.datasets.splits import text_id
@@ -69,7 +70,7 @@ def data_folder() -> Path:
 
 def parts_of(name: str, kind: str) -> Parts:
     read = read_clue if name == "clue" else read_cite
-    data = split_pairs(read(data_folder() / name, pictures=None), kind, seed=0)
+    data = split_pairs(read(Source(data_folder() / name, pictures=None)), kind, seed=0)
     return Parts(data, kind, *(data.split(part) for part in ("train", "val", "test")))
 
 
