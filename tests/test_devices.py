@@ -9,7 +9,7 @@ import limner
 from limner import devices
 from limner.arrays import ImageVectors
 from limner.cli.main import run
-from limner.devices import autocast, device_of
+from limner.devices import autocast, device_of, usual_precision
 from limner.errors import ConfigError
 from limner.library.ingest import index
 from limner.studio.engine import Engine
@@ -158,3 +158,19 @@ def test_a_command_refuses_a_card_that_is_not_there_in_one_line(home, monkeypatc
     assert said.count("\n") == 1 + (words[0] == "illustrate")  # which says first how it reads the text
     assert "device 'cuda:1': torch finds no CUDA card on this machine; use cpu or auto" in said
     assert not (home / "page.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("products", "wide", "own", "due"),
+    [
+        (False, False, False, "float32"),  # AVX2: .65 s a picture in bfloat16, .05 s in float32
+        (True, True, False, "float32"),  # AVX-512 alone
+        (True, True, True, "bfloat16"),
+        (True, False, False, "bfloat16"),  # ARM
+    ],
+)
+def test_what_the_machine_is_quick_in_is_usual(monkeypatch, products, wide, own, due):
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: products)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_supported", lambda: wide)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: own)
+    assert usual_precision("cpu") == due

@@ -1,5 +1,7 @@
 """Defaults: what looks at the pictures where nobody says, and photographs without words that are found."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
@@ -151,9 +153,14 @@ def test_clip_in_the_cache_takes_the_place_of_base(tmp_path, monkeypatch):
     (snapshot / "open_clip_model.safetensors").write_bytes(b"")
     assert clip_models() == ["clip:ViT-B-32"]
     asked = []
-    monkeypatch.setattr("limner.storyboard.equipment.image_encoder", lambda name, **_: asked.append(name))
+
+    def opened(name, **_):
+        asked.append(name)
+        return SimpleNamespace(name=name, fingerprint="made up", spaces={})
+
+    monkeypatch.setattr("limner.storyboard.equipment.image_encoder", opened)
     picture_encoders(["auto"], [])
-    assert asked == ["clip:ViT-B-32"]
+    assert set(asked) == {"clip:ViT-B-32"}
     other = tmp_path / "hf/hub/models--timm--ViT-B-16-SigLIP2/snapshots/abc"
     other.mkdir(parents=True)
     (other / "open_clip_model.safetensors").write_bytes(b"")
@@ -161,3 +168,12 @@ def test_clip_in_the_cache_takes_the_place_of_base(tmp_path, monkeypatch):
     with pytest.warns(LimnerWarning, match="several CLIP models are there"):
         picture_encoders(["auto"], [])
     assert asked[-1] == "base"
+
+
+@pytest.mark.parametrize("due", ["bfloat16", "float32"])
+def test_a_new_library_is_made_in_what_the_machine_is_quick_in(monkeypatch, due):
+    monkeypatch.setattr("limner.storyboard.equipment.usual_precision", lambda device: due)
+    (eyes,) = picture_encoders(["base"], [])
+    assert eyes.fingerprint == image_fingerprints(shipped_file("base"))[due]
+    (eyes,) = picture_encoders(["colour"], [])
+    assert eyes.name == "colour"

@@ -95,8 +95,8 @@ class Library(library.Library):
             encoders: what looks at the pixels; ``auto`` takes base, which comes with limner, or CLIP where it
                 is installed with its weights.
             weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
-            precision: of the backbone; unless given that of the library's vectors, else bfloat16, which is
-                faster on graphics cards and on CPUs that multiply in it.
+            precision: of the backbone; unless given that of the library's vectors, else bfloat16, or
+                float32 on CPUs that are slow in that.
             engine: what runs the backbone on a CPU; auto takes openvino where that is installed (extra
                 ``fast``), many pictures come and its vectors agree with torch's, else torch. ray reads and
                 encodes by torch in many processes and needs the extra ``scale``.

@@ -66,7 +66,7 @@ def index(
         Folder of a trained same-document metric, for 'limner illustrate --metric'.
     precision
         Of the backbone; a trained run keeps to that of its training. Unless given that of the library's
-        vectors, else bfloat16; float32 is faster on CPUs that cannot multiply in it (no AVX-512 BF16 or AMX).
+        vectors, else bfloat16, or float32 on CPUs that are slow in that (no AVX-512 BF16 or AMX).
     engine
         What runs the backbone on a CPU: auto takes openvino (extra 'fast'; half of torch's time or less)
         where it is installed, more than 256 pictures come and its vectors agree with torch's, else torch.

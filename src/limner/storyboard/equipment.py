@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from limner.devices import Precision, checked_device
+from limner.devices import Precision, checked_device, usual_precision
 from limner.encoders.base_encoder import made_by as shipped_now
 from limner.encoders.catalogue import (
     CLIP,
@@ -95,7 +95,8 @@ def picture_encoders(
             one model is in reach; else the eyes that come with limner.
         weights: as given to ``--weights``.
         made: spaces that the library has.
-        precision: of backbones; None for that of the vectors that the library has, else bfloat16.
+        precision: of backbones; None for that of the vectors that the library has, else bfloat16, or float32
+            on CPUs that are slow in that.
         engine: what runs backbones on a CPU.
         device: what computes, as `limner.devices.device_of` takes it; runs lie on theirs already.
         sentences: embeds class names.
@@ -117,19 +118,23 @@ def picture_encoders(
     for name in chosen:
         given = places.get(name, places.get(""))
         load = partial(image_encoder, name, weights=given, engine=engine, device=device, sentences=sentences)
-        opened.append(load(precision=precision) if precision else _as_made(load, made))
+        opened.append(load(precision=precision) if precision else _as_made(load, made, device))
     return opened + trained
 
 
-def _as_made(load: Callable[..., ImageEncoder], made: Mapping[str, SpaceInfo]) -> ImageEncoder:
-    """An encoder in the precision that a library's vectors are of, if they are its own; else in bfloat16."""
+def _as_made(load: Callable[..., ImageEncoder], made: Mapping[str, SpaceInfo], device: str) -> ImageEncoder:
+    """An encoder in the precision that a library's vectors are of, if they are its own; else as usual."""
     usual = load(precision="bfloat16")
     held = [made[space] for space in usual.spaces if space in made] if made else []
     theirs = {one.fingerprint for one in held if one.encoder == usual.name}
-    if not theirs or theirs == {usual.fingerprint}:
+    if theirs == {usual.fingerprint}:
         return usual
-    others = (load(precision=precision) for precision in ("float32", "float16"))
-    return next((one for one in others if theirs == {one.fingerprint}), usual)
+    others = [load(precision=precision) for precision in ("float32", "float16")]
+    found = next((one for one in others if theirs == {one.fingerprint}), None)
+    # What takes no precision needs no torch to find out which is quick.
+    if found is None and others[0].fingerprint != usual.fingerprint:
+        found = others[0] if usual_precision(device) == "float32" else usual
+    return found or usual
 
 
 def _automatic(places: dict[str, Path]) -> str:
