@@ -14,6 +14,7 @@ import numpy as np
 from calibration_worlds import BOOKS, Books, World, drawings, photographs, without
 from embeddings import CachedText, Pictures, encoders, parser
 from evidence import fit_line, gain, pooled, pooled_evidence, steadied
+from scipy.special import expit
 
 from limner.arrays import scores
 from limner.evaluation.fitting import (
@@ -54,7 +55,7 @@ def rounded(evidence: Evidence) -> Evidence:
 
 def probability(curve: Suitability, evidence: np.ndarray) -> np.ndarray:
     """That a step's pictures fit, by its evidence alone."""
-    return 1 / (1 + np.exp(-(curve.slope * evidence + curve.offset)))
+    return expit(curve.slope * evidence + curve.offset)
 
 
 def choose_form(train: dict[str, World], val: dict[str, World], channel: str) -> tuple[Evidence, str]:

@@ -133,8 +133,8 @@ def show(log):
         print(f"| {row} | {len(seeds)} | " + " | ".join(cells) + " |")
     print("\nDifferences paired by seed (same world): mean [95 % t interval over seeds], not corrected.\n")
     headline(["difference", "seeds", *METRICS])
-    for title, first, second in differences(by_row):
-        pairs = {m: paired(column(*first, m), column(*second, m)) for m in METRICS}
+    for title, (seeds, kind), (others, other) in differences(by_row):
+        pairs = {m: paired(column(seeds, kind, m), column(others, other, m)) for m in METRICS}
         count = len(pairs["MedR"])
         if count:
             cells = [t_interval(pairs[m], m) for m in METRICS]

@@ -248,7 +248,8 @@ def main():
     print(f"| | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
     found = {}
     for decoder in ("off", *decoders):
-        done = [figures(part, decoded(part, *chosen[decoder], decoder)) for part in parts]
+        scale, factor = chosen[decoder]
+        done = [figures(part, decoded(part, scale, factor, decoder)) for part in parts]
         found[decoder] = line("per step" if decoder == "off" else f"{decoder} decoding", done)
     for name, (scale, factor) in (
         ("other pages, no pin", (chosen["pin"][0], 0.0)),

@@ -54,8 +54,10 @@ def header(title: str) -> None:
 def compare(first: Outcome, second: Outcome, name: str) -> Difference:
     """Paired bootstrap by story of one metric, first − second, on the same queries."""
     metric = Metric.parse(name)
-    values = [metric.values(one.worlds if metric.kind == "StR" else one.pictures) for one in (first, second)]
-    return difference(*values, first.groups, metric.statistic)
+    one, other = (
+        metric.values(own.worlds if metric.kind == "StR" else own.pictures) for own in (first, second)
+    )
+    return difference(one, other, first.groups, metric.statistic)
 
 
 def stories_table(stories: Sequence[Story], pictures: Pictures, text: CachedText, title: str) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 WRONG = re.compile(
-    r'Missing (positional|named) argument|Unexpected keyword|Module ".+" has no attribute|name-defined'
+    r"Missing (positional|named) argument|Too many|Unexpected keyword"
+    r'|Module ".+" has no attribute|name-defined'
 )
 
 

@@ -9,9 +9,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from limner.cli.main import run
+from limner.devices import usual_precision
 from limner.worlds.demo import demo_collection
 
 ROOT = Path(__file__).parents[1]
@@ -51,7 +51,7 @@ def commands(block: str) -> list[tuple[str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+    usual_precision("cpu") != "bfloat16",
     reason="scores are those of processors that multiply in bfloat16",
 )
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda one: one.stem)

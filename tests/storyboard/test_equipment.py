@@ -1,7 +1,5 @@
 """Defaults: what looks at the pictures where nobody says, and photographs without words that are found."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw
@@ -13,7 +11,7 @@ from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingEr
 from limner.library.library import Library, LibrarySummary
 from limner.library.store import SpaceInfo
 from limner.storyboard import calibration
-from limner.storyboard.equipment import pair_space, picture_encoders
+from limner.storyboard.equipment import add_pictures, pair_space, picture_encoders
 from limner.storyboard.illustrator import Illustrator
 
 SCENES = ("a bright yellow sun in a blue sky over a green field", "snow on a dark night", "a red ball")
@@ -153,14 +151,10 @@ def test_clip_in_the_cache_takes_the_place_of_base(tmp_path, monkeypatch):
     (snapshot / "open_clip_model.safetensors").write_bytes(b"")
     assert clip_models() == ["clip:ViT-B-32"]
     asked = []
-
-    def opened(name, **_):
-        asked.append(name)
-        return SimpleNamespace(name=name, fingerprint="made up", spaces={})
-
-    monkeypatch.setattr("limner.storyboard.equipment.image_encoder", opened)
+    monkeypatch.setattr("limner.storyboard.equipment.usual_precision", lambda device: "bfloat16")
+    monkeypatch.setattr("limner.storyboard.equipment.image_encoder", lambda name, **_: asked.append(name))
     picture_encoders(["auto"], [])
-    assert set(asked) == {"clip:ViT-B-32"}
+    assert asked == ["clip:ViT-B-32"]
     other = tmp_path / "hf/hub/models--timm--ViT-B-16-SigLIP2/snapshots/abc"
     other.mkdir(parents=True)
     (other / "open_clip_model.safetensors").write_bytes(b"")
@@ -170,10 +164,43 @@ def test_clip_in_the_cache_takes_the_place_of_base(tmp_path, monkeypatch):
     assert asked[-1] == "base"
 
 
+@pytest.fixture
+def usual(monkeypatch):
+    """Say what the machine is quick in."""
+
+    def say(precision):
+        monkeypatch.setattr("limner.storyboard.equipment.usual_precision", lambda device: precision)
+
+    return say
+
+
 @pytest.mark.parametrize("due", ["bfloat16", "float32"])
-def test_a_new_library_is_made_in_what_the_machine_is_quick_in(monkeypatch, due):
-    monkeypatch.setattr("limner.storyboard.equipment.usual_precision", lambda device: due)
+def test_a_new_library_is_made_in_what_the_machine_is_quick_in(usual, due):
+    usual(due)
     (eyes,) = picture_encoders(["base"], [])
     assert eyes.fingerprint == image_fingerprints(shipped_file("base"))[due]
-    (eyes,) = picture_encoders(["colour"], [])
-    assert eyes.name == "colour"
+
+
+def test_an_encoder_is_loaded_once_for_a_new_library_of_a_quick_machine(usual, monkeypatch):
+    """One of CLIP is hundreds of megabytes."""
+    asked = []
+    monkeypatch.setattr("limner.storyboard.equipment.image_encoder", lambda name, **more: asked.append(more))
+    usual("bfloat16")
+    picture_encoders(["clip:ViT-B-32", "resnet50"], [])
+    assert [one["precision"] for one in asked] == ["bfloat16"] * 2
+
+
+@pytest.mark.parametrize(("here", "there"), [("float32", "bfloat16"), ("bfloat16", "float32")])
+def test_workers_of_a_cluster_take_the_precision_of_the_machine_that_asks(
+    usual, tmp_path, monkeypatch, here, there
+):
+    """Each would else take what is usual on its own processor or card, and be refused."""
+    factories, given = [], []
+    monkeypatch.setattr("limner.library.cluster.ClusterEngine", lambda make, *_: factories.append(make))
+    monkeypatch.setattr(
+        "limner.library.ingest.index", lambda *_, image_encoders, **__: given.extend(image_encoders)
+    )
+    usual(here)
+    add_pictures(tmp_path / "library", [tmp_path], encoders=["base"], engine="ray")
+    usual(there)
+    assert [one.fingerprint for one in factories[0]()] == [one.fingerprint for one in given]

@@ -28,9 +28,8 @@ MEND = (
 )
 """What to do with damaged tables or settings in a folder."""
 _KEPT_HOURS = 6
-os.environ.setdefault(
-    "LANCE_LOG", "error"
-)  # its warnings, of requests made again, would stand beside our line
+# Lance's warnings, of requests that it makes again, would stand beside our line.
+os.environ.setdefault("LANCE_LOG", "error")
 _KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 """Lance lets no two writers insert rows of one key at once where the key's column carries this."""
 

@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
@@ -17,6 +18,7 @@ from limner.devices import Precision, checked_device, usual_precision
 from limner.encoders.base_encoder import made_by as shipped_now
 from limner.encoders.catalogue import (
     CLIP,
+    COLOUR,
     MULTILINGUAL,
     SENTENCES,
     SHIPPED,
@@ -118,7 +120,12 @@ def picture_encoders(
     for name in chosen:
         given = places.get(name, places.get(""))
         load = partial(image_encoder, name, weights=given, engine=engine, device=device, sentences=sentences)
-        opened.append(load(precision=precision) if precision else _as_made(load, made, device))
+        # Colours have no precision, and so do not ask torch for it.
+        opened.append(
+            load(precision=precision or "bfloat16")
+            if precision or name == COLOUR
+            else _as_made(load, made, device)
+        )
     return opened + trained
 
 
@@ -127,14 +134,13 @@ def _as_made(load: Callable[..., ImageEncoder], made: Mapping[str, SpaceInfo], d
     usual = load(precision="bfloat16")
     held = [made[space] for space in usual.spaces if space in made] if made else []
     theirs = {one.fingerprint for one in held if one.encoder == usual.name}
-    if theirs == {usual.fingerprint}:
-        return usual
-    others = [load(precision=precision) for precision in ("float32", "float16")]
-    found = next((one for one in others if theirs == {one.fingerprint}), None)
-    # What takes no precision needs no torch to find out which is quick.
-    if found is None and others[0].fingerprint != usual.fingerprint:
-        found = others[0] if usual_precision(device) == "float32" else usual
-    return found or usual
+    if theirs:
+        others = (load(precision=precision) for precision in ("float32", "float16"))
+        found = next((one for one in chain([usual], others) if theirs == {one.fingerprint}), None)
+        if found is not None:
+            return found
+    # Another precision is loaded only where it is wanted: CLIP is hundreds of megabytes.
+    return usual if usual_precision(device) == "bfloat16" else load(precision="float32")
 
 
 def _automatic(places: dict[str, Path]) -> str:
@@ -217,9 +223,8 @@ def add_pictures(
         raise ConfigError("--address: a cluster is asked for by --engine ray; add it or drop the address")
     computes = "cpu" if engine == "openvino" and device == "auto" else checked_device(device)
     place = library.place if isinstance(library, Library) else library
-    made = spaces_of(place)
 
-    def opened() -> list[ImageEncoder]:
+    def opened(made: Mapping[str, SpaceInfo]) -> list[ImageEncoder]:
         return picture_encoders(
             encoders,
             weights,
@@ -231,10 +236,17 @@ def add_pictures(
             runs=[run for run in runs(computes) if run is not None],
         )
 
+    own = opened(spaces_of(place))
+    # Workers take the precision of this machine, not the one that is usual on theirs.
+    made = {
+        space: SpaceInfo(encoder=one.name, fingerprint=one.fingerprint, dim=dim)
+        for one in own
+        for space, dim in one.spaces.items()
+    }
     return index(
         sources,
         library,
-        image_encoders=opened(),
+        image_encoders=own,
         multilingual=multilingual_encoder(place, sentences),
         text_encoder=sentence_encoder(SENTENCES),
         captions=captions,
@@ -242,7 +254,7 @@ def add_pictures(
         verify=verify,
         workers=workers,
         approximate_from=approximate_from,
-        engine=ClusterEngine(opened, address, workers) if engine == "ray" else None,
+        engine=ClusterEngine(partial(opened, made), address, workers) if engine == "ray" else None,
         progress=progress,
     )
 
