@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import tarfile
 
 import pyarrow as pa
@@ -96,6 +97,16 @@ def test_times_and_places_that_are_none_leave_the_caption(tmp_path, said):
     assert ([one.text for one in row.words.captions], row.words.taken) == (["a goat"], None)
 
 
+@pytest.fixture
+def _usual_depth():
+    """Python's own: other tests of a process may have raised it."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1_000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("_usual_depth")
 def test_lines_that_name_no_path_or_are_too_deep_are_named_and_the_rest_is_read(tmp_path):
     deep = '{"path": "a.png", "caption": ' + "[" * 800 + "]" * 800 + "}"
     zero = json.dumps({"path": "a\0b.png", "caption": "a hen"})
