@@ -79,8 +79,9 @@ def test_every_step_shows_the_same_picture(both, decoder):
         assert any(shown(one))
         chances = [[step.probability for step in board.steps] for board in (one, other)]
         # The parts in which Lance puts vectors are drawn by chance, and with them the candidates.
+        # Of eight indexes built one after the other, objectives of about 34 differed by up to .018.
         np.testing.assert_allclose(*chances, atol=1e-2)
-        assert one.objective == pytest.approx(other.objective, abs=1e-2)
+        assert one.objective == pytest.approx(other.objective, rel=2e-3)
 
 
 def test_a_picture_that_no_word_finds_is_pinned_and_banned_ones_are_gone(both):
