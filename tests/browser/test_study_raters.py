@@ -21,6 +21,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 RATERS = 5
 CARELESS = 4
+PAIRS = 6
 
 
 def limner(*words: object) -> str:
@@ -50,12 +51,12 @@ def picture(folder: Path, name: str, number: int) -> str:
 
 
 def pairwise(folder: Path) -> Path:
-    """Ten pairs and one of equal pictures."""
+    """`PAIRS` pairs and one of equal pictures."""
     folder.mkdir()
     lines = []
-    for number in range(11):
+    for number in range(PAIRS + 1):
         tested = picture(folder, "tested", number)
-        control = tested if number == 10 else picture(folder, "control", number)
+        control = tested if number == PAIRS else picture(folder, "control", number)
         line = {
             "id": f"t{number}",
             "text": f"Story {number} has a fox in it.",
@@ -65,7 +66,7 @@ def pairwise(folder: Path) -> Path:
         lines.append(json.dumps(line))
     (folder / "items.jsonl").write_text("\n".join(lines))
     limner("study", "create", folder / "study", "--items", folder / "items.jsonl", "--names", "ours,theirs",
-           "--size", 11, "--raters", 3, "--checks", 0.1)  # fmt: skip
+           "--size", PAIRS + 1, "--raters", 3, "--checks", 0.1)  # fmt: skip
     return folder / "study"
 
 
@@ -262,7 +263,7 @@ def test_pairwise_report_equals_a_count_by_hand(tmp_path):
         raters = rate_together(address, pictures_of(folder))
     report = json.loads(limner("study", "report", folder, "--format", "json", "--resamples", 200))
     rated = [(item, answer) for rater in raters for item, answer, _ in rater.log if answer != "check"]
-    assert len(rated) == 10 * 3, "every pair has its three votes, and none has more"
+    assert len(rated) == PAIRS * 3, "every pair has its three votes, and none has more"
     assert len({(r.number, item) for r in raters for item, _, _ in r.log}) == sum(len(r.log) for r in raters)
     failed = [rater.number for rater in raters if any(wrong for _, _, wrong in rater.log)]
     assert failed in ([], [CARELESS])

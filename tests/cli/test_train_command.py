@@ -245,7 +245,7 @@ def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, whole, processes, ki
         assert torch.equal(ours[name], tensor), name
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_two_processes_of_torchrun_make_one_run_and_go_on_with_it(whole):
     folder, out, said = whole(2)
     first = json.loads(out)  # one process prints, or this would be two results

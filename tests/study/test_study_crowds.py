@@ -64,7 +64,8 @@ def test_a_class_behind_one_address_gets_in_at_once_and_is_told_in_the_report(
     tmp_path, pairwise_study, capsys
 ):
     folder = pairwise_study(tmp_path / "s", 40, checks=0)
-    with served(folder) as (client, desk, files):
+    still = Newcomers(clock=lambda: 100.0)  # however long thirty of them take
+    with served(folder, newcomers=still) as (client, desk, files):
         visitors = [begin(client()) for _ in range(30)]
         assert raters_of(desk.votes) == 30
         late = client()

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from limner.study.app import Desk, study_app
 from limner.study.assignment import Plan, units
+from limner.study.newcomers import Newcomers
 from limner.study.pages import Wording
 from limner.study.records import read_study
 from limner.study.recruitment import Recruitment
@@ -24,14 +25,25 @@ HTML = {"accept": "text/html"}
 
 
 @contextmanager
-def served(folder, *, limit=None, invitation="", clock=None, hold_s=1200.0, recruitment=None, notice=None):
+def served(
+    folder,
+    *,
+    limit=None,
+    invitation="",
+    clock=None,
+    hold_s=1200.0,
+    recruitment=None,
+    notice=None,
+    newcomers=None,
+):
     files = read_study(folder)
     plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
     base = VoteBase(folder, files.study, **({"clock": clock} if clock else {}))
     recruitment = recruitment or Recruitment()
     wording = Wording.of(files.study, notice, recruitment.panel_words)
     rights = {name: one.right for name, one in files.key.items.items() if one.right is not None}
-    desk = Desk(base, plan, wording, folder / "pictures", invitation, hold_s, recruitment, rights)
+    newcomers = newcomers or Newcomers()
+    desk = Desk(base, plan, wording, folder / "pictures", invitation, hold_s, recruitment, rights, newcomers)
     app = Guarded(study_app(desk), Guard(port=8420))
 
     def client():
