@@ -292,6 +292,7 @@ def test_pairwise_report_equals_a_count_by_hand(tmp_path):
             assert found["sign"]["p_value"] == pytest.approx(sign_test(outcomes["A"], outcomes["B"]))
 
 
+@pytest.mark.soak
 def test_tick_all_report_equals_a_count_by_hand(tmp_path):
     folder = tick_all(tmp_path / "made")
     with serving(folder) as address:

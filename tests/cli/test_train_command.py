@@ -221,11 +221,9 @@ def whole(tmp_path_factory):
     return run
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(os.name == "nt", reason="signals are of Unix")
-@pytest.mark.parametrize(
-    ("processes", "killed", "ended"), [(1, 9, 10), pytest.param(2, 9, 10, marks=pytest.mark.soak)]
-)
+@pytest.mark.parametrize(("processes", "killed", "ended"), [(1, 9, 10), (2, 9, 10)])
 def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, whole, processes, killed, ended):
     """In the middle of the second of two epochs (12 steps, saved every 4)."""
     # A kill loses what came after the last save; a stop saves the step it comes at.

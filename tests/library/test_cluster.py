@@ -101,7 +101,7 @@ def test_the_rows_and_the_report_are_those_of_the_local_engine(cluster, pictures
     assert (again["new"], again["unchanged"]) == (0, 165)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_pictures_on_object_storage_give_the_rows_of_the_local_engine_too(
     cluster, pictures, object_store, bucket, tmp_path
 ):
@@ -114,7 +114,7 @@ def test_pictures_on_object_storage_give_the_rows_of_the_local_engine_too(
     assert content(Library.open(tmp_path / "there")) == content(library)
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_what_a_worker_was_given_that_died_is_done_by_another(cluster, pictures, local, tmp_path):
     mark = tmp_path / "died"
     report = fill(pictures, tmp_path / "lib", cluster, "dying", mark)
@@ -150,7 +150,7 @@ def test_after_kill_9_the_same_command_does_the_rest(
     assert found == local[0]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_network_gives_the_vectors_of_the_local_engine_to_half_a_thousandth(cluster, tmp_path):
     """Its batches may be others, which moves sums by a rounding; stored vectors have eleven bits."""
     (tmp_path / "pictures").mkdir()
