@@ -67,6 +67,14 @@ def ids(searched, rows):
     return np.array(searched.gallery.ids)[rows]
 
 
+@pytest.mark.parametrize(
+    ("rows", "parts"),
+    [(0, 0), (255, 0), (256, 1), (5_000, 16), (1_000_000, 244), (10_000_000, 790), (10**9, 7_905)],
+)
+def test_parts_are_few_rows_up_to_a_million_and_then_grow_with_the_root(rows, parts):
+    assert vector_index.parts_of(rows) == parts
+
+
 def test_recall_that_is_stored_is_what_measuring_finds_and_reaches_the_target(made):
     for space, known in made.settings.searches.items():
         table = vector_index.VectorTable(made.store, space)

@@ -7,6 +7,7 @@ the library itself, half of them; how much is found then is measured with the ot
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,8 +85,11 @@ def prepare(library: Library, progress: Progress, stopped: Callable[[], bool] = 
 
 
 def parts_of(rows: int) -> int:
-    """Parts of the index of so many vectors; 0 for none, where comparing all of them is as quick."""
-    return max(rows // PART_ROWS, min(FEW_PARTS, rows // SMALLEST_PART))
+    """Parts of the index of so many vectors; 0 for none, where comparing all of them is as quick.
+
+    Beyond a million vectors parts grow with them: to find their middles costs the square of their number.
+    """
+    return max(min(rows // PART_ROWS, isqrt(rows) // 4), min(FEW_PARTS, rows // SMALLEST_PART))
 
 
 def _stale(library: Library, space: str) -> bool:
