@@ -30,7 +30,7 @@ NEAR, FAR = 0.9, 0.5
 """Cosines of queries with the vectors that they are drawn around: half of them each."""
 CANDIDATES = (1_000, 2_000, 4_000)
 """Vectors compared in full per text: what is tried."""
-PART_ROWS, SMALLEST_PART, FEW_PARTS = 4_096, 256, 16
+SMALLEST_PART, FEW_PARTS = 256, 16
 DRIFT = 0.01
 """Share of the vectors by which a table may have grown or shrunk before all is measured anew."""
 STAGE = "search index"
@@ -87,9 +87,10 @@ def prepare(library: Library, progress: Progress, stopped: Callable[[], bool] = 
 def parts_of(rows: int) -> int:
     """Parts of the index of so many vectors; 0 for none, where comparing all of them is as quick.
 
-    Beyond a million vectors parts grow with them: to find their middles costs the square of their number.
+    They grow with the root, slowly: texts are so far from pictures that nearly all parts are looked into
+    anyway, and to put a vector into its part costs a comparison with the middle of each.
     """
-    return max(min(rows // PART_ROWS, isqrt(rows) // 4), min(FEW_PARTS, rows // SMALLEST_PART))
+    return max(isqrt(rows) // 16, min(FEW_PARTS, rows // SMALLEST_PART))
 
 
 def _stale(library: Library, space: str) -> bool:
