@@ -49,14 +49,16 @@ class Constants:
         commit_requests: to object storage, for all tables of a commit.
         known_bytes: of memory in the driver for each file that is known.
         known_core_s: to list such a file and see that it is unchanged; one thread of each writer does that.
-        search_core_s: of a text of ten steps.
+        search_core_s, search_picture_core_s: of a text of ten steps, and more of it for each picture, since
+            nearly all of an index is looked into.
         searches_s: asked per second.
-        reader_cores: that answer them.
+        readers: machines that answer them; 0 for as many as are busy for two thirds of the time at the end.
+        reader_cores: of each, which all work on one search.
     """
 
     picture_core_s: float = 0.034
     row_bytes: float = 4500.0
-    index_bytes: float = 148.0
+    index_bytes: float = 166.0
     index_core_s: float = 0.0002
     commit_rows: int = 256
     write_s: float = 0.11
@@ -69,9 +71,19 @@ class Constants:
     commit_requests: float = 40.0
     known_bytes: float = 151.0
     known_core_s: float = 36e-6
-    search_core_s: float = 1.0
+    search_core_s: float = 0.8
+    search_picture_core_s: float = 0.24e-6
     searches_s: float = 2.0
+    readers: int = 0
     reader_cores: int = 4
+
+    def search_s(self, pictures: float) -> float:
+        """Of a search among so many pictures, on a reader that does nothing else."""
+        return (self.search_core_s + self.search_picture_core_s * pictures) / self.reader_cores
+
+    def readers_for(self, pictures: float) -> int:
+        """Machines that answer searches."""
+        return self.readers or math.ceil(1.5 * self.searches_s * self.search_s(pictures))
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,8 @@ class Plan:
         nothing_new_hours: of a run that finds nothing new.
         money: for all this, the storage for a month.
         fragments: of the table at the end.
+        readers: machines for the searches.
+        search_s: of one among all pictures, where no other waits.
         waited_s: median and 99th percentile of the time from encoded to committed.
         answered_s: median and 99th percentile of a search.
     """
@@ -118,6 +132,8 @@ class Plan:
     nothing_new_hours: float
     money: float
     fragments: int
+    readers: int
+    search_s: float
     waited_s: tuple[float, float] | None = None
     answered_s: tuple[float, float] | None = None
 
@@ -145,6 +161,8 @@ def formula(work: Work, have: Constants, prices: Prices) -> Plan:
         nothing_new_hours=pictures / writers * have.known_core_s / 3600,
         money=money + requests / 1e3 * prices.thousand_requests,
         fragments=math.ceil(joined),
+        readers=have.readers_for(pictures),
+        search_s=have.search_s(pictures),
     )
 
 
@@ -157,7 +175,7 @@ class Site:
         pictures, cores, writers = work
         self.clock = simpy.Environment()
         self.table = simpy.Resource(self.clock)  # one commit at a time
-        self.readers = simpy.Resource(self.clock, have.reader_cores)
+        self.readers = simpy.Resource(self.clock, have.readers_for(pictures))
         self.left = self.due = math.ceil(pictures / have.commit_rows)
         self.young = self.committed = self.tenth = 0
         self.joined = 0.0
@@ -229,10 +247,11 @@ class Site:
         asked = self.clock.now
         with self.readers.request() as turn:
             yield turn
-            opens = self.random.random() < self.have.reader_cores / max(self.have.searches_s * YOUNG_S, 1)
+            opens = self.random.random() < self.readers.capacity / max(self.have.searches_s * YOUNG_S, 1)
             fragments = self.young + self.joined
             extra = self.have.open_fragment_s * fragments if opens else 0.0
-            yield self.clock.timeout(self.around(self.have.search_core_s) + extra)
+            took = self.have.search_s(self.committed * self.have.commit_rows)
+            yield self.clock.timeout(self.around(took) + extra)
         self.answers.append(self.clock.now - asked)
 
 
