@@ -1,10 +1,12 @@
 """Mixtures of data sets: no leak between them, licences, and what is said of both."""
 
+from dataclasses import replace
+
 import pytest
 
-from limner.datasets.mixture import WEIGHT, licensed, mixed
+from limner.datasets.mixture import WEIGHT, licensed, mixed, set_of
 from limner.datasets.pairs import Pair, PairSet
-from limner.errors import DataError
+from limner.errors import ConfigError, DataError
 
 
 def pair(name, split, text, image, licence="MIT"):
@@ -87,3 +89,17 @@ def test_a_set_without_a_split_or_without_training_rows_is_refused():
     held = PairSet("held", (), (pair("a", "test", "x", "1.jpg"), pair("b", "train", "x", "2.jpg")))
     with pytest.raises(DataError, match="no training row"):
         mixed({"held": held}, {"held": 1.0})
+
+
+def test_a_set_of_a_mixture_by_itself_is_called_as_where_it_is_read_alone():
+    alone = two()["one"]
+    found = set_of(mixed(two(), {"one": 1.0, "two": 1.0}), "one")
+    assert found.name == "one"
+    for part in ("val", "test"):
+        own, due = ([(p.id, p.seq, p.group, p.text, p.image) for p in s.split(part)] for s in (found, alone))
+        assert own == due
+    assert [one.id for one in found.missing] == ["one:b"]
+    limited = replace(mixed(two(), {"one": 1.0, "two": 1.0}), name="one+two-first48")
+    assert set_of(limited, "two").name == "two-first48"
+    with pytest.raises(ConfigError, match=r"set 'three'.*one, two"):
+        set_of(limited, "three")

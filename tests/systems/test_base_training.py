@@ -1,13 +1,12 @@
 """The encoder base in training: its short way through the last blocks, learning, going on, shipped files."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from base_corpus import ENGLISH, FOREIGN, PICTURES, coloured, corpus
-from PIL import Image
+from made_up_sets import made_up_sets
 
 from limner.config import build
 from limner.datasets.vocabulary import Vocabulary
@@ -187,34 +186,12 @@ def test_no_library_is_indexed_with_a_run_itself(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["base", "base-free"])
+@pytest.mark.parametrize("name", [pytest.param("base", marks=pytest.mark.soak), "base-free"])
 def test_the_shipped_settings_train_on_any_folders(tmp_path, monkeypatch, name):
     """Made-up folders of every set of the mixture, laid out as the settings expect them."""
     monkeypatch.setenv("LIMNER_DATA", str(tmp_path))
     config = read_config(CONFIGS / f"{name}.toml", [f"data.features={tmp_path / 'features'}"])
-    number = 0
-    for part, entry in config.data.mixture.items():
-        folder = tmp_path / "data" / part
-        (folder / "images").mkdir(parents=True)
-        lines = []
-        for document in range(20):
-            pages = []
-            for _ in range(2):
-                number += 1
-                Image.fromarray(coloured(number)[::4, ::4]).save(folder / "images" / f"{number}.png")
-                pages.append({"text": f"{part} words{number} here", "image": f"images/{number}.png"})
-            split = ("train", "train", "val", "test")[document % 4]
-            if entry.set == "captions":
-                lines += [
-                    {"file_name": one["image"], "split": split, "captions": [one["text"], one["text"] + "!"]}
-                    for one in pages
-                ]
-            else:
-                told = {"story_id": f"{part}{document}", "source": f"source{document}", "pages": pages}
-                told["license"] = (entry.licences or ("CC-BY-NC",))[0] if document % 5 else "GPL-3.0"
-                lines.append(told | ({"split": split} if entry.split == "released" else {}))
-        file = "captions.jsonl" if entry.set == "captions" else "stories.jsonl"
-        (folder / file).write_text("".join(json.dumps(one) + "\n" for one in lines))
+    made_up_sets(tmp_path, config)
     small = config.smoke()
     data, pictures = open_corpus(small.data, layer="blocks", mirrored=True)
     assert any("left out by licence" in note for note in data.notes) is (name == "base-free")

@@ -1,11 +1,16 @@
 """limner's own model: what a step reads of its story, its two text sides, learning, and coming back."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from base_corpus import ENGLISH, FOREIGN, PICTURES, Sentences, coloured, corpus
 from corpora import Words
+from made_up_sets import made_up_sets
 
+from limner.cli.main import run
 from limner.config import build
 from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.base_blocks import FIRST, rows_of
@@ -14,7 +19,7 @@ from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation
-from limner.systems import limner, names, system
+from limner.systems import limner, names, read_config, system
 from limner.systems.base import Parts
 from limner.systems.base_encoder import export_base
 from limner.training.loop import Loop
@@ -163,3 +168,28 @@ def test_it_is_registered_and_needs_both_encoders(tmp_path, rows):
     assert system("limner") is limner.SYSTEM
     with pytest.raises(ConfigError, match="no encoder of sentences"):
         limner.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=Words())
+
+
+@pytest.mark.slow
+def test_a_run_of_five_sets_is_measured_on_each_and_stands_in_their_tables(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LIMNER_DATA", str(tmp_path))
+    settings = Path(__file__).parents[2] / "configs" / "limner.toml"
+    config = read_config(settings)
+    made_up_sets(tmp_path, config)
+    to, there = tmp_path / "run", f"data.features={tmp_path / 'features'}"
+    assert run(["train", str(settings), "--smoke", "--set", there, "--to", str(to)]) == 0
+    capsys.readouterr()
+    assert run(["measure", str(to), "--no-saliency", "--json"]) == 0
+    rows = {row["set"]: row for row in json.loads(capsys.readouterr().out)}
+    assert list(rows) == list(config.data.mixture)
+    for name, row in rows.items():
+        data, _ = Run.open(to).data()
+        assert row["pairs"] == sum(pair.group.startswith(f"{name}:") for pair in data.split("test"))
+        assert row["system"] == "limner, five sets"
+        (file,) = (to / "results").glob(f"{name}-*test.json")
+        assert json.loads(file.read_text())["about"]["split"] == config.data.mixture[name].split
+    assert run(["table", "limner-1", "--runs", str(tmp_path), "--resamples", "50"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("\n| limner, five sets |") == len(rows)
+    assert run(["table", "limner-1", "--smoke"]) == 2
+    assert "give --runs, not --smoke" in capsys.readouterr().err

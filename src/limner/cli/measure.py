@@ -35,7 +35,8 @@ def measure(
     Ten pools, the same for every run, and the full set; plain and, where relations are predicted, refined as
     the run chose on validation. With --choices also c-way questions, picture to text and text to picture. Of
     stories also every step: its own picture, those of its story, and how the found ones look; and where a run
-    generates sentences, their quality. Under torchrun the processes share the work, for the same figures.
+    generates sentences, their quality. A run of a mixture is measured on each of its sets by itself. Under
+    torchrun the processes share the work, for the same figures.
 
     Example: limner measure runs/cmcm runs/cmca
 
@@ -88,10 +89,12 @@ def measure(
         first = processes.rank() == 0
         rows, lines = [], []
         stories = SequenceMeter(saliency=saliency)
-        for run in runs:
-            measured = Run.open(run, computes, precision).evaluate(
+        opened = ((run, Run.open(run, computes, precision)) for run in runs)
+        sets = ((run, own, name) for run, own in opened for name in own.config.data.mixture or ("",))
+        for run, own, name in sets:
+            measured = own.evaluate(
                 part, weights=weights, commit=commit() or "", choices=choices, distractors=distractors,
-                stories=stories, protocol=protocol,
+                stories=stories, protocol=protocol, of=name,
             )  # fmt: skip
             result = measured.result
             if first:
@@ -110,11 +113,14 @@ def measure(
                 for decoding, found in measured.sequences.found.items():
                     figures[f"{decoding} R@1"] = _recall(found.own, 1)
                     figures[f"{decoding} StR@1"] = _recall(found.story, 1)
-            rows.append({"run": str(run), "system": result.about.system, "pairs": len(result.ids), **figures})
+            about = {"run": str(run), "system": result.about.system} | ({"set": name} if name else {})
+            rows.append({**about, "pairs": len(result.ids), **figures})
+            of = f" of {name}" if name else ""
             if first:
-                say(f"{run}: measured {result.about.system} on {counted(len(result.ids), f'{part} pair')}")
+                pairs = counted(len(result.ids), f"{part} pair")
+                say(f"{run}: measured {result.about.system} on {pairs}{of}")
             shown = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
-            lines.append(f"{result.about.system}\t{counted(len(result.ids), 'pair')}\t{shown}")
+            lines.append(f"{result.about.system}\t{counted(len(result.ids), 'pair')}{of}\t{shown}")
         if first:
             emit_report(rows, lines, as_json=json)
         processes.leave()

@@ -48,13 +48,13 @@ def table(
         cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-1
         (settings of the data sets and dispersion of the measures, of runs that weigh pairs), complementary-2
         (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of the weights), vrss-1
-        (steps of stories, by themselves and without repeats) or gsda-1 (the same with the coherence of found
-        pictures, and the quality of generated sentences).
+        (steps of stories, by themselves and without repeats), gsda-1 (the same with the coherence of found
+        pictures, and the quality of generated sentences) or limner-1 (limner's own model, step by step).
     runs
         Folder that holds measured runs; none shows the published figures alone.
     data
-        Data set of the results; that of the published table unless given, and for complementary-…, vrss-1
-        and gsda-1 all that were measured.
+        Data set of the results; that of the published table unless given, and for complementary-…, vrss-1,
+        gsda-1 and limner-1 all that were measured.
     format
         md, latex or html.
     protocol
@@ -72,6 +72,10 @@ def table(
     if smoke and name == "complementary-1":
         raise ConfigError(
             "table: complementary-1 reads what training left in folders; give --runs, not --smoke"
+        )
+    if smoke and name == "limner-1":
+        raise ConfigError(
+            "table: limner-1 is of photographs, of which none are drawn; give --runs, not --smoke"
         )
     if smoke and (runs is not None or data is not None):
         raise ConfigError("table: --smoke makes its own runs; leave --runs and --data out")

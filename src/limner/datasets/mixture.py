@@ -13,7 +13,7 @@ from limner.datasets import split_source
 from limner.datasets.pairs import MissingPicture, Pair, PairSet
 from limner.datasets.registry import SourceConfig
 from limner.datasets.splits import text_id
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, unknown
 
 
 class MixtureEntry(SourceConfig):
@@ -145,6 +145,30 @@ def mixed(
     if not any(pair.split == "train" for pair in pairs):
         raise DataError(f"mixture of {', '.join(parts)}: no training row is left; see what was dropped")
     return PairSet("+".join(parts), (), tuple(pairs), tuple(left), tuple(notes))
+
+
+def set_of(data: PairSet, name: str) -> PairSet:
+    """One set of a mixture by itself: its pairs, called as where it is read alone.
+
+    Args:
+        data: as `mixed` makes it.
+        name: of the set.
+    Raises:
+        ConfigError: the mixture has no such set.
+    """
+    names = dict.fromkeys(pair.group.partition(":")[0] for pair in data.pairs)
+    if name not in names:
+        raise ConfigError(f"{data.name}: " + unknown("set", name, names))
+    start, kept = f"{name}:", data.name.removeprefix("+".join(names))  # such as "-first48"
+    own = [pair for pair in data.pairs if pair.group.startswith(start)]
+    bare = [
+        pair.model_copy(
+            update={key: getattr(pair, key).removeprefix(start) for key in ("id", "seq", "group")}
+        )
+        for pair in own
+    ]
+    missing = tuple(one for one in data.missing if one.id.startswith(start))
+    return replace(data, name=f"{name}{kept}", pairs=tuple(bare), missing=missing)
 
 
 def _keys(pair: Pair) -> tuple[tuple[str, str], ...]:

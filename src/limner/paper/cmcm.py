@@ -28,6 +28,7 @@ from limner.paper.table import Cell, Row, Table, reference
 CONTROL = "CMCA"
 MODELS = ("Base", "CMCA", "CMCM-NoAttn", "CMCM")
 TEXT_ONLY = "text only"
+LIMNER = "limner-1"
 SPLITS = ("grouped", "released")
 Stage = Literal["plain", "refined"]
 
@@ -42,6 +43,7 @@ class Scene:
         cohort: the results.
         resamples: of every bootstrap.
         published: whether the paper gives figures of this data set.
+        control: system whose plain figures all others are compared with.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Scene:
     cohort: Cohort[Result]
     resamples: int
     published: bool
+    control: str = CONTROL
 
     @property
     def rows(self) -> Mapping[str, Any]:
@@ -108,7 +111,8 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
     """Plain and refined ranks on the same pools, every row against the control's plain figures."""
     cohort, published = scene.cohort, scene.rows
     if not scene.published:  # the figures of another data set are no reference, its rows no gap
-        published = {n: {} for n in MODELS if cohort.runs(n) or n == CONTROL}
+        models = MODELS if scene.control == CONTROL else (scene.control,)
+        published = {n: {} for n in models if cohort.runs(n) or n == scene.control}
     known = {*published, *(entry.get("alias") for entry in published.values())}
     extra = [name for name, runs in cohort.systems.items() if runs[0].pools and name not in known]
     rows = {n: cohort.runs(n, published.get(n, {}).get("alias", "")) for n in (*published, *extra)}
@@ -129,9 +133,9 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
     lines = []
     for name, own in figures.items():
         cells = [figure for stage in stages for figure in own[stage]]
-        apart = uneven(rows[name], rows[CONTROL]) if name != CONTROL else ""
-        if name != CONTROL:
-            cells = versus(cells, figures[CONTROL]["plain"] * len(stages), apart)
+        apart = uneven(rows[name], rows[scene.control]) if name != scene.control else ""
+        if name != scene.control:
+            cells = versus(cells, figures[scene.control]["plain"] * len(stages), apart)
         if refines:  # of the same queries of the same pools, so they are paired
             cells += [difference(*both) for both in zip(own["refined"], own["plain"], strict=True)]
         about = settings_of(rows[name])
@@ -316,4 +320,29 @@ def build(
             wholes = [False, True] if not own or any(result.drawn for result in own) else [True]
             wholes = [False] if scene.legacy else wholes
             tables += [retrieval(scene, full=full) for full in wholes]
+    return tables
+
+
+def own_model(
+    results: Sequence[Result], *, data: str | None = None, resamples: int = RESAMPLES
+) -> list[Table]:
+    """Retrieval among all pictures of every data set, against limner's plain dual encoder.
+
+    Args:
+        results: as `ResultFile.read_all` gives them; validation is left aside.
+        data: data set; None takes all.
+        resamples: of every interval and comparison.
+    Raises:
+        DataError: two systems were evaluated on different pairs.
+    """
+    shown = [one for one in results if one.about.part == "test" and one.about.protocol == "pools"]
+    places = dict.fromkeys((one.about.data, one.about.split) for one in shown)
+    tables = []
+    for place in places:
+        if data in (None, place[0]):
+            where = f"{place[0]}, {place[1]} split"
+            own = [one for one in shown if (one.about.data, one.about.split) == place]
+            cohort = Cohort.of(f"{LIMNER} ({where})", own, lambda result: result.groups, plain=("release",))
+            control = str(reference()["tables"][LIMNER]["control"])
+            tables.append(retrieval(Scene(LIMNER, where, cohort, resamples, False, control), full=True))
     return tables

@@ -27,6 +27,7 @@ NAMES = (
     "complementary-3",
     "vrss-1",
     "gsda-1",
+    "limner-1",
 )
 LEGACY = ("cmcm-4", "cmcm-5", "cmcm-7")
 R = TypeVar("R", bound=ResultFile)
@@ -88,10 +89,11 @@ def build(
         name: cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations),
             complementary-1 (settings and dispersion of the measures), complementary-2 (c-way accuracy of all
             systems, with their ranks), complementary-3 (ablation of the weights), vrss-1 (steps of stories)
-            or gsda-1 (the same with the coherence of found pictures).
+            gsda-1 (the same with the coherence of found pictures) or limner-1 (limner's own model, step by
+            step, against the plain dual encoder).
         runs: folder that holds measured runs; None shows the published figures alone.
-        data: data set of the results; None takes that of the published table, and for complementary-…, vrss-1
-            and gsda-1 all that were measured.
+        data: data set of the results; None takes that of the published table, and for complementary-…,
+            vrss-1, gsda-1 and limner-1 all that were measured.
         protocol: of the pools of the results that are shown, ``legacy`` for cmcm-4, cmcm-5 and cmcm-7 alone.
         resamples: of every interval and comparison.
         measured: runs in memory, in place of those in `runs`.
@@ -117,6 +119,8 @@ def build(
         results = [r for r in found(Result, lambda one: (one.result,)) if r.about.protocol == protocol]
         chosen = results[0].about.data if measured else data
         tables = cmcm.build(name, results, data=chosen, resamples=resamples)
+    elif name == "limner-1":
+        tables = cmcm.own_model(found(Result, lambda one: (one.result,)), data=data, resamples=resamples)
     elif name == "complementary-1":
         if measured is not None:
             raise ConfigError("table: complementary-1 reads what training left in folders; give --runs")

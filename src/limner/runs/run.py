@@ -17,6 +17,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from limner.arrays import ByteArray, ImageVectors, unit_rows
+from limner.datasets.mixture import set_of
 from limner.datasets.pairs import PairSet
 from limner.devices import Precision, device_of
 from limner.encoders.catalogue import weight_file
@@ -187,6 +188,7 @@ class Run:
         distractors: Path = Path("choices"),
         stories: SequenceMeter | None = None,
         protocol: Protocol = "pools",
+        of: str = "",
     ) -> Measured:
         """Measure ranks, predicted relations and more, with the refinement that was chosen on validation.
 
@@ -201,8 +203,10 @@ class Run:
             distractors: folder of stored questions that all runs share.
             stories: measures steps of stories, where the pairs are such; None leaves that out.
             protocol: of the pools; ``legacy`` is for ranks alone.
+            of: one set of a mixture, measured among its own pictures; "" for all together.
         Raises:
-            ConfigError: its model reads no texts, or c-way questions are asked in the legacy protocol.
+            ConfigError: the mixture has no such set; its model reads no texts; or c-way questions are asked
+                in the legacy protocol.
             CheckpointError: training did not end.
             DataError: the data are not those it was trained on, or too few for so many options.
         """
@@ -218,6 +222,8 @@ class Run:
             )
         with processes.first_alone():
             data, pictures = self.data(weights=weights)
+        if of:
+            data = set_of(data, of)
         pairs = data.split(part)
         texts, images, columns = vectors(model, pictures, rows_of(pairs, pictures, data.relations), can)
         refined, probabilities, settings = None, {}, {}
@@ -238,6 +244,7 @@ class Run:
                 "missing": len(data.missing),
                 "refinement": settings,
                 "protocol": protocol,
+                "split": config.data.mixture[of].split if of else config.data.split,
             }
         )
         score = model.scorer(texts, images)
