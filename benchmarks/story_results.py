@@ -1,12 +1,14 @@
 """Illustrated stories with trained models: per step, with sequence decoding, with the first picture pinned.
 
-The text model ranks pictures per step; what pictures say for each other comes from a same-document metric, or
-from scene graphs as GSDA's own encoder reads them: omega times their cosine, an empty graph pulling nobody.
+The text model ranks pictures per step; what pictures say for each other comes from a same-document metric,
+from the looks of a run of limner itself, or from scene graphs as GSDA's own encoder reads them: omega times
+their cosine, an empty graph pulling nobody.
 How many nats a unit of either is worth is chosen on validation stories by mean reciprocal rank, per decoder;
 the test stories are then measured once. Intervals resample stories; figures are means over the seeds' runs.
 
     python benchmarks/story_results.py --runs runs/dual-0 --metrics runs/document-0
     python benchmarks/story_results.py --runs runs/gsda-0 --graphs graphs.jsonl
+    python benchmarks/story_results.py --runs runs/limner-0 --looks --set howto
 """
 
 import argparse
@@ -15,9 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
 from decoder_speed import TablePairwise
 
 from limner.config import build
+from limner.datasets.mixture import set_of
 from limner.datasets.pairs import one_row_per_pair
 from limner.errors import DataError
 from limner.evaluation.ranking import Metric, rank
@@ -25,13 +29,13 @@ from limner.evaluation.sequences import coherence
 from limner.evaluation.uncertainty import interval
 from limner.runs.measure import fixed_features
 from limner.runs.run import Run
-from limner.runs.validation import read_pairwise, vectors
+from limner.runs.validation import fit_pairwise, read_pairwise, vectors
 from limner.storyboard.decoding import decode, max_marginals
 from limner.storyboard.lattice import lattice
 from limner.systems.gsda import graphs_of
 from limner.systems.gsda.settings import GsdaConfig
 from limner.training.batches import stories_of
-from limner.training.corpus import open_corpus, rows_of
+from limner.training.corpus import corpus_of, open_corpus, rows_of
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 SCALES = (5.0, 10.0, 20.0, 40.0)  # nats per unit of cosine between text and picture
@@ -63,18 +67,37 @@ class Part:
     features: np.ndarray | None = None
 
 
-def opened(run, weights, part, metric=None, graphs=None):
-    """One part as a run sees it, with the pull of a metric, or of graphs: a file, drawn, or shuffled."""
+class Looks:
+    """The looks of a run of limner, as a metric."""
+
+    def __init__(self, model):
+        self.model, self.device = model, model.device
+
+    def encode_image(self, rows):
+        """(B, R) stored rows → (B, L) unit rows."""
+        with torch.no_grad():
+            values = torch.from_numpy(rows.astype(np.float32)).to(self.device)
+            return self.model.net.looks(self.model.features_of(values)).cpu().numpy()
+
+
+def opened(run, weights, part, metric=None, *, graphs=None, of=""):
+    """One part as a run sees it, with the pull of a metric, of looks, or of graphs: see `graph_pull`."""
     opened = Run.open(run)
     model, config = opened.model, opened.config
-    data, pictures = open_corpus(config.data, layer=getattr(config, "layer", "pooled"), weights=weights)
+    data, pictures = open_corpus(config.data, layer=opened.can.layer, weights=weights)
+    data = set_of(data, of) if of else data
     pairs = one_row_per_pair(data.split(part))
     rows = rows_of(pairs, pictures, ())
     texts, images, columns = vectors(model, pictures, rows, opened.can)
     first = np.unique(columns, return_index=True)[1]
     ids = [pairs[row].image_id for row in first]
-    if metric is None:
+    if graphs is not None:
         pull = graph_pull(model, config, graphs, ids)
+    elif metric is None:
+        looks = Looks(model)
+        evidence = fit_pairwise(looks, corpus_of(data, pictures))
+        seen = looks.encode_image(pictures.take(pictures.places(ids)))
+        pull = (seen @ seen.T).astype(np.float64) * evidence.slope + evidence.offset
     else:
         opened = Run.open(metric)
         judge, its = opened.model, opened.config
@@ -83,7 +106,7 @@ def opened(run, weights, part, metric=None, graphs=None):
         evidence = read_pairwise(metric)
         pull = (seen @ seen.T).astype(np.float64) * evidence.slope + evidence.offset
     np.fill_diagonal(pull, 0.0)
-    _, pooled = open_corpus(config.data, weights=weights)
+    pooled = pictures if opened.can.layer == "blocks" else open_corpus(config.data, weights=weights)[1]
     features, _, similar = fixed_features(pooled, ids)
     if features is not None and not similar:
         features = features - features.mean(axis=0)  # as in the tables
@@ -226,6 +249,11 @@ def main():
     pull = parser.add_mutually_exclusive_group(required=True)
     pull.add_argument("--metrics", type=Path, nargs="+", help="one per run")
     pull.add_argument("--graphs", help="file of scene graphs; of drawn pictures also drawn or shuffled")
+    pull.add_argument(
+        "--looks", action="store_true", help="those of the runs themselves, of the system limner"
+    )
+    parser.add_argument("--set", default="", help="of a mixture that the runs were trained on")
+    parser.add_argument("--decoders", nargs="*", help="none for a pin alone, which takes seconds")
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--part", choices=("test", "val"), default="test", help="to print")
     parser.add_argument("--json", type=Path)
@@ -234,9 +262,14 @@ def main():
     pairs = list(zip(options.runs, metrics, strict=True))
 
     def every(part):
-        return [opened(run, options.weights, part, metric, options.graphs) for run, metric in pairs]
+        return [
+            opened(run, options.weights, part, metric, graphs=options.graphs, of=options.set)
+            for run, metric in pairs
+        ]
 
-    decoders = (*LEFT_TO_RIGHT, *DECODERS) if options.graphs else DECODERS
+    decoders = tuple(options.decoders or ())
+    if options.decoders is None:
+        decoders = (*LEFT_TO_RIGHT, *DECODERS) if options.graphs else DECODERS
     # only the ratio of the two counts here, so that omega alone is tried
     grid = {"scales": (1.0,), "factors": OMEGAS} if options.graphs else {}
     chosen = chosen_on(every("val"), decoders, **grid)
