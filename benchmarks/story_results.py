@@ -35,7 +35,7 @@ from limner.storyboard.lattice import lattice
 from limner.systems.gsda import graphs_of
 from limner.systems.gsda.settings import GsdaConfig
 from limner.training.batches import stories_of
-from limner.training.corpus import corpus_of, open_corpus, rows_of
+from limner.training.corpus import Corpus, open_corpus, rows_of
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 SCALES = (5.0, 10.0, 20.0, 40.0)  # nats per unit of cosine between text and picture
@@ -95,7 +95,8 @@ def opened(run, weights, part, metric=None, *, graphs=None, of=""):
         pull = graph_pull(model, config, graphs, ids)
     elif metric is None:
         looks = Looks(model)
-        evidence = fit_pairwise(looks, corpus_of(data, pictures))
+        val = rows_of(one_row_per_pair(data.split("val")), pictures, ())
+        evidence = fit_pairwise(looks, Corpus(data.name, (), val, val, pictures))  # of validation alone
         seen = looks.encode_image(pictures.take(pictures.places(ids)))
         pull = (seen @ seen.T).astype(np.float64) * evidence.slope + evidence.offset
     else:
