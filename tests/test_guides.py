@@ -105,6 +105,7 @@ def test_the_flask_application_answers(here):
     assert asked.post("/illustrate", data="").status_code == 422
 
 
+@pytest.mark.slow
 def test_the_site_builds_and_every_link_leads_somewhere(tmp_path, monkeypatch):
     """Broken links, anchors and pages outside the navigation are warnings, which the strict build refuses."""
     build = pytest.importorskip("mkdocs.commands.build")

@@ -125,6 +125,7 @@ def pictures(tmp_path_factory):
     ],
     ids=["search", "illustrate", "index-with-nothing-new"],
 )
+@pytest.mark.slow
 def test_a_command_over_a_small_library_loads_no_torch(pictures, words):
     """To import torch takes longer than all the rest, and a gigabyte of memory."""
     code = "import sys; sys.modules['torch'] = None; from limner.cli.main import run; exit(run(sys.argv[1:]))"
@@ -146,6 +147,7 @@ BEYOND = "ray lance_ray s3fs gcsfs adlfs boto3 botocore aiobotocore moto"
     ],
     ids=["search", "index-with-nothing-new", "index"],
 )
+@pytest.mark.slow
 def test_a_library_in_a_folder_loads_nothing_of_clusters_and_object_stores(pictures, words):
     """To import Ray takes seconds, which only those who ask for its engine should wait."""
     code = (
@@ -196,6 +198,7 @@ def packages(node: ast.AST) -> set[str]:
     return {node.module.partition(".")[0]} if isinstance(node, ast.ImportFrom) and node.module else set()
 
 
+@pytest.mark.slow
 def test_a_package_of_research_is_imported_only_where_its_lack_is_said():
     met = set()
     for name, path in FILES.items():
@@ -208,6 +211,7 @@ def test_a_package_of_research_is_imported_only_where_its_lack_is_said():
     assert met == RESEARCH, "a package of the extra that nothing imports"
 
 
+@pytest.mark.slow
 def test_illustrating_loads_no_package_of_research():
     """Whatever the commands of this group import when they run, and every format that they write."""
     commands = ("index", "illustrate", "search", "models", "studio", "demo", "calibrate")

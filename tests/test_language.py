@@ -115,6 +115,7 @@ def test_picture_books_are_english(shared_data):
     assert sum(step.code == "en" for one in told for step in one.each) >= 0.98 * sum(map(len, books))
 
 
+@pytest.mark.slow
 def test_the_words_that_come_with_limner_are_those_of_textblob():
     """Those that English books hold ten times or more often, and those of a lexicon that are no names."""
     folder = Path(str(distribution("textblob").locate_file("textblob/en")))

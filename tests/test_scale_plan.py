@@ -44,6 +44,7 @@ def test_writers_that_are_too_slow_decide_in_both(plan):
     )
 
 
+@pytest.mark.slow
 def test_readers_with_more_to_do_than_they_can_keep_their_askers_waiting(plan):
     busy = replace(plan.Constants(), searches_s=8.0, readers=1, reader_cores=2)
     calm = replace(busy, searches_s=0.2)

@@ -96,6 +96,7 @@ def test_left_to_right_ranks_by_what_the_step_before_shows(benchmark):
 
 
 @pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
+@pytest.mark.slow
 def test_an_empty_graph_pulls_nobody(benchmark):
     class Made:
         def encode_graphs(self, graphs):

@@ -91,6 +91,7 @@ def empty_environment(archives, tmp_path_factory):
     return place
 
 
+@pytest.mark.slow
 def test_both_archives_hold_everything_that_is_no_module(archives):
     """Templates, pages of the studio, fonts, weights, photographs, word lists, and all licences."""
     sdist, wheel, again = archives

@@ -65,6 +65,7 @@ def test_a_baseline_has_no_refinement(tmp_path, capsys):
     assert SYSTEM.load(tmp_path)[0].relations == ()
 
 
+@pytest.mark.slow
 def test_tensorboard_is_written_when_asked_and_refused_in_one_line_without_its_package(tmp_path, monkeypatch):
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
     train(FILE, data="picturebook", to=tmp_path / "run", set_=SMALL, smoke=True, tensorboard=True)

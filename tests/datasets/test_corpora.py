@@ -77,6 +77,7 @@ SETS = ("coco", "goodnews", "politics", "conceptual", "folder", "captions", "sto
 
 
 @pytest.mark.parametrize("name", SETS)
+@pytest.mark.slow
 def test_a_set_is_read_split_and_its_missing_pictures_listed(name, tmp_path):
     config = DataConfig(set=name, annotations=str(make(name, tmp_path)), features=str(tmp_path))
     data, _ = open_corpus(config, files=True)

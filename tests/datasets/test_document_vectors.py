@@ -43,6 +43,7 @@ def test_like_texts_lie_nearer_than_others():
     np.testing.assert_array_equal(found[0], found[6])  # equal texts, equal vectors
 
 
+@pytest.mark.slow
 def test_other_processes_and_seeds():
     found = document_vectors(TEXTS, **SETTINGS)
     for seed in ("1", "2"):

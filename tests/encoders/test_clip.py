@@ -254,6 +254,7 @@ def test_what_comes_from_torchvision_is_said_first(monkeypatch, tmp_path, capsys
     assert str(tmp_path / "file") in second
 
 
+@pytest.mark.slow
 def test_every_command_that_compares_words_takes_the_weights_of_clip(model, tmp_path, capsys, monkeypatch):
     """Weights that lie nowhere in particular serve wherever a library of theirs is asked."""
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))

@@ -51,6 +51,7 @@ def test_stored_values_of_the_published_model(encoder):
     np.testing.assert_allclose(pairs[1][:4], [0.0864386, 0.1027626, 0.0053946, 0.0020445], atol=2e-6)
 
 
+@pytest.mark.slow
 def test_equals_the_reference_library(encoder):
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")

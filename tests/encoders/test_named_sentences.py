@@ -54,6 +54,7 @@ def test_vectors_are_those_of_the_model(model):
         encoder.encode_text(["mbwa", " "])
 
 
+@pytest.mark.slow
 def test_a_library_keeps_to_its_model(model, tmp_path, capsys):
     pictures = tmp_path / "pictures"
     pictures.mkdir()

@@ -161,6 +161,7 @@ def test_without_the_extra_one_line_says_what_to_install(backbone, monkeypatch):
         make(backbone, "openvino").features(PICTURES)
 
 
+@pytest.mark.slow
 def test_nothing_is_reported_to_anyone():
     program = """
 import sys

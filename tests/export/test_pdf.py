@@ -126,6 +126,7 @@ def test_undrawable_characters_are_counted(make_board, tmp_path: Path) -> None:
     assert "a\ufffdb\ufffd" in PdfReader(done.path).pages[1].extract_text()
 
 
+@pytest.mark.slow
 def test_long_text_goes_on_and_is_whole(make_board, tmp_path: Path) -> None:
     words = [f"word{number}" for number in range(1500)]
     done = export(make_board([" ".join(words)]), tmp_path / "out.pdf")

@@ -308,6 +308,7 @@ def test_pictures_have_words_in_word_documents(recipe, tmp_path: Path) -> None:
     assert described == ["An odd name", "A red roof"]
 
 
+@pytest.mark.slow
 def test_pictures_are_sized_for_the_page_unless_originals_are_wanted(
     make_board, pictures, tmp_path: Path
 ) -> None:

@@ -83,6 +83,7 @@ def moments(request, undisturbed):
 
 
 @every_job
+@pytest.mark.slow
 def test_a_write_that_fails_is_one_line_and_loses_nothing(job, place, undisturbed, moments):
     calls, due = undisturbed
     for moment, number in moments(lambda kind: kind not in REMOVALS, NUMBERS):

@@ -61,6 +61,7 @@ except StorageError as error:
 """
 
 
+@pytest.mark.slow
 def test_the_memory_of_an_epoch_that_the_disk_has_no_room_for_is_one_line(tmp_path):
     done = run_on_small_disk(WRITES_MEMORY, tmp_path, "1m")
     assert done.returncode == 0, (done.returncode, done.stderr)

@@ -185,6 +185,7 @@ def test_a_damaged_archive_is_refused_and_leaves_nothing(library, tmp_path, plac
     assert list(tmp_path.glob(f".*{DRAFT_SUFFIX}")) == []
 
 
+@pytest.mark.slow
 def test_a_flip_in_an_archives_directory_is_refused_or_changes_nothing(library, tmp_path):
     def held(folder):  # own pictures are named anew in the tables of each place
         places = (path for path in folder.rglob("*") if path.is_file() and "tables" not in path.parts)

@@ -209,6 +209,7 @@ def everything(catalogue):
     )
 
 
+@pytest.mark.slow
 def test_what_is_held_does_not_grow_with_the_pictures(tmp_path):
     few, many = 2_000, 8_000
     kept = []

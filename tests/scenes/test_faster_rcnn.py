@@ -100,6 +100,7 @@ def test_a_wrong_list_of_names_is_refused(tmp_path, content):
         read_classes(tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_a_batch_finds_what_single_pictures_show(finder):
     """Sizes that share a frame, sizes that do not, and one that a larger frame would change."""
     random = np.random.default_rng(1)

@@ -44,6 +44,7 @@ def scene_graphs(draw, image=labels):
 
 
 @given(st.lists(scene_graphs(), max_size=4, unique_by=lambda graph: graph.image))
+@pytest.mark.slow
 def test_what_is_written_comes_back(tmp_path_factory, graphs):
     path = tmp_path_factory.mktemp("graphs") / "graphs.jsonl"
     write_graphs(path, graphs)

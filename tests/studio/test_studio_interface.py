@@ -68,6 +68,7 @@ def tried(operation, mode, held, met):
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.name)
+@pytest.mark.slow
 def test_every_answer_is_as_described(schema, held, mode):
     faults, met, count = [], Counter(), 0
     for found in schema.get_all_operations():

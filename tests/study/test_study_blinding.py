@@ -137,6 +137,7 @@ def test_no_file_of_a_study_tells_whose_picture_it_is(folder):
     assert found_out(observed) == {}
 
 
+@pytest.mark.slow
 def test_no_header_page_or_order_tells_whose_picture_it_is(folder):
     files = read_study(folder)
     whose = {item.id: (item, names) for item, *names in sides(files)}

@@ -12,6 +12,7 @@ from limner.cli.main import run
 from limner.study.votes import read_stored
 
 
+@pytest.mark.slow
 def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "s", 30, checks=0)
     acknowledged, raters = [], []

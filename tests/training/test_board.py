@@ -98,6 +98,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_kill_takes_nothing_that_was_told(tmp_path):
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
     words = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(tmp_path)]
@@ -123,6 +124,7 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_the_package_is_not_imported_before_a_board_is_made():
     code = "import sys, limner.training.tensorboard; assert 'tensorboard' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

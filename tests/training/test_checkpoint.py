@@ -63,6 +63,7 @@ except CheckpointError as error:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="limits of files are of Unix")
+@pytest.mark.slow
 def test_a_file_that_the_system_refuses_to_grow_leaves_the_last_good_one(tmp_path):
     path = tmp_path / "a.safetensors"
     checkpoint.save(path, {"a": torch.ones(2)}, {"n": 1})

@@ -64,6 +64,7 @@ def test_too_few_stories_to_split_are_refused():
         picture_book(9, 0)
 
 
+@pytest.mark.slow
 def test_shuffled_graphs_stay_in_their_split():
     true, dealt = world_graphs(12, 0), world_graphs(12, 0, shuffled=3)
     splits = {pair.image_id: pair.split for pair in picture_book_pairs(PictureBook(0).stories(12)).pairs}

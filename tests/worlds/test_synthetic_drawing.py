@@ -94,6 +94,7 @@ def test_before_during_and_after_look_different():
                 assert differs.mean() > 0.03, (tale.name, a, b)
 
 
+@pytest.mark.slow
 def test_every_place_hour_and_weather_draws_and_differs():
     base = scene_of("hello", "during")
     for place in world.PLACES:

@@ -25,6 +25,7 @@ def shelf(tmp_path_factory):
     return folder, stories
 
 
+@pytest.mark.slow
 def test_stories_read_again(shelf):
     folder, stories = shelf
     rows = lines(folder / "stories.jsonl")

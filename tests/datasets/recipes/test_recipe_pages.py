@@ -143,6 +143,7 @@ def test_a_page_without_words_is_one_line(text):
         read(text)
 
 
+@pytest.mark.slow
 def test_a_line_of_ten_megabytes_and_deep_nesting():
     with pytest.raises(DataError, match="a text of 10 MB in one piece"):
         read("<p>" + "stir well " * 1_100_000 + "<img src=a.jpg>")
