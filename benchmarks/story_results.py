@@ -254,7 +254,9 @@ def main():
         "--looks", action="store_true", help="those of the runs themselves, of the system limner"
     )
     parser.add_argument("--set", default="", help="of a mixture that the runs were trained on")
-    parser.add_argument("--decoders", nargs="*", help="none for a pin alone, which takes seconds")
+    parser.add_argument(
+        "--decoders", nargs="*", choices=(*LEFT_TO_RIGHT, *DECODERS), help="none for a pin alone"
+    )
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--part", choices=("test", "val"), default="test", help="to print")
     parser.add_argument("--json", type=Path)

@@ -111,8 +111,7 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
     """Plain and refined ranks on the same pools, every row against the control's plain figures."""
     cohort, published = scene.cohort, scene.rows
     if not scene.published:  # the figures of another data set are no reference, its rows no gap
-        models = MODELS if scene.control == CONTROL else (scene.control,)
-        published = {n: {} for n in models if cohort.runs(n) or n == scene.control}
+        published = {n: {} for n in (*MODELS, scene.control) if cohort.runs(n) or n == scene.control}
     known = {*published, *(entry.get("alias") for entry in published.values())}
     extra = [name for name, runs in cohort.systems.items() if runs[0].pools and name not in known]
     rows = {n: cohort.runs(n, published.get(n, {}).get("alias", "")) for n in (*published, *extra)}

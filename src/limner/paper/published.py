@@ -88,7 +88,7 @@ def build(
     Args:
         name: cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations),
             complementary-1 (settings and dispersion of the measures), complementary-2 (c-way accuracy of all
-            systems, with their ranks), complementary-3 (ablation of the weights), vrss-1 (steps of stories)
+            systems, with their ranks), complementary-3 (ablation of the weights), vrss-1 (steps of stories),
             gsda-1 (the same with the coherence of found pictures) or limner-1 (limner's own model, step by
             step, against the plain dual encoder).
         runs: folder that holds measured runs; None shows the published figures alone.
