@@ -90,6 +90,7 @@ class Run:
     can: Capabilities
     about: Mapping[str, Any] = field(repr=False, default_factory=dict)
     position: Position | None = field(repr=False, default=None)
+    _read: dict[object, tuple[PairSet, PictureRows]] = field(init=False, repr=False, default_factory=dict)
 
     @classmethod
     def open(cls, folder: str | Path, device: str = "cpu", precision: Precision | None = None) -> Self:
@@ -160,7 +161,7 @@ class Run:
     def data(
         self, *, files: bool | None = None, plain: bool = False, weights: Path | None = None
     ) -> tuple[PairSet, PictureRows]:
-        """The data set it was trained on, and the pictures as its model takes them.
+        """The data set it was trained on, and the pictures as its model takes them; read once.
 
         Args:
             files: the files of the pictures instead; None for what the model takes.
@@ -176,7 +177,10 @@ class Run:
         if not files:  # features are of whole pictures, whatever the model was trained on
             seen = {"picture_size": WHOLE.side_px, "crop": WHOLE.crop, "flip": WHOLE.flip}
             config = config.model_copy(update=seen)
-        return open_corpus(config, files=files, layer=layer, weights=weights, device=device)
+        asked = (files, layer, weights)
+        if asked not in self._read:
+            self._read[asked] = open_corpus(config, files=files, layer=layer, weights=weights, device=device)
+        return self._read[asked]
 
     def evaluate(
         self,
