@@ -69,6 +69,19 @@ def test_decoders_of_whole_galleries_equal_plain_loops(benchmark):
 
 
 @pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
+def test_of_a_story_that_is_given_only_its_own_other_pictures_are_ranked(benchmark):
+    scores = np.array([[9.0, 0, 0, 0], [0, 1, 5, 2], [8, 3, 4, 5], [1, 1, 1, 9], [0, 9, 0, 1]])
+    stories, names = [np.array([0, 1, 2]), np.array([3, 4])], list("aaabb")
+    columns = np.array([0, 1, 2, 3, 1])  # picture 1 is of both stories
+    rows, table = benchmark.told(benchmark.Part(scores, np.zeros((4, 4)), columns, stories, names))
+    assert rows.tolist() == [1, 2, 4]
+    ranks = [int((row > row[columns[query]]).sum()) + 1 for query, row in zip(rows, table, strict=True)]
+    assert ranks == [2, 1, 1]  # of pictures 1 and 2, 1 and 2, and 1
+    for query, shown in zip(table, ([1, 2], [1, 2], [1]), strict=True):
+        assert np.flatnonzero(query > query.min()).tolist() == shown
+
+
+@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
 def test_left_to_right_ranks_by_what_the_step_before_shows(benchmark):
     rng = np.random.default_rng(0)
     scores, pull = rng.normal(size=(7, 5)), rng.normal(size=(5, 5))

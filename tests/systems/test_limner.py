@@ -13,8 +13,8 @@ from made_up_sets import made_up_sets
 from limner.cli.main import run
 from limner.config import build
 from limner.datasets.vocabulary import Vocabulary
-from limner.encoders.base_blocks import FIRST, rows_of
-from limner.encoders.base_file import BaseShape
+from limner.encoders.base_blocks import FIRST, ROW, rows_of
+from limner.encoders.base_file import FEATURES, BaseShape
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.runs.run import Run
@@ -44,16 +44,17 @@ def rows():
     return rows_of(net, np.stack([coloured(number) for number in range(PICTURES)]))
 
 
-def model_of(**architecture):
+def model_of(words=(), width=1, **architecture):
     torch.manual_seed(1)
-    parts = Parts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN)
+    parts = Parts(Vocabulary(words), width, sentences=ENGLISH, multilingual=FOREIGN)
+    architecture |= {"words": True} if words else {}
     return limner.Limner(limner.LimnerArchitecture(width=16, looks=8, **architecture), parts).eval()
 
 
-def settings(folder, **model):
+def settings(folder, *, data=None, **model):
     values = {
         "system": "limner",
-        "data": {"set": "pairs", "batch": 12, "features": str(folder / "features")},
+        "data": {"set": "pairs", "batch": 12, "features": str(folder / "features")} | (data or {}),
         "model": {"width": 32, "looks": 8, "dropout": 0.2, "changed_from": 22} | model,
         "loop": {"epochs": 8, "lr": 3e-3},
     }
@@ -112,6 +113,69 @@ def test_both_sides_are_added_up_and_one_may_read_alone():
         model_of(context="none", reads="minilm").encode_text(texts), english, atol=1e-6
     )
     assert model.fingerprint != model_of(context="none", reads="minilm").fingerprint
+
+
+def test_words_add_their_vectors_by_rarity_and_unknown_ones_nothing(rows):
+    model = model_of(("boat", "red", "dog"), context="none")
+    with torch.no_grad():
+        model.rarity.copy_(torch.tensor([0.0, 0.0, 1.0, 2.0, 0.5]))
+        model.words.normal_(generator=torch.Generator().manual_seed(3))
+    texts = ["a Red boat, red", "nothing of these", "dog"]
+    assert model.bags(texts) == [[2, 3], [], [4]]
+    without = model_of(context="none")
+    vectors = [torch.from_numpy(side.encode_text(texts)) for side in (ENGLISH, FOREIGN)]
+    with torch.no_grad():
+        made = model.net.sentence(vectors[0]) + model.net.foreign(vectors[1])
+        made[0] += (1.0 * model.words[2] + 2.0 * model.words[3]) / 5**0.5
+        made[2] += model.words[4]
+    made /= made.norm(dim=1, keepdim=True)
+    np.testing.assert_allclose(model.encode_text(texts), made.numpy(), atol=1e-5)
+    np.testing.assert_allclose(model.encode_text(texts)[1], without.encode_text(texts)[1], atol=1e-6)
+    with torch.no_grad():
+        model.architecture = model.architecture.model_copy(update={"word_dropout": 0.99})
+    np.testing.assert_allclose(model.encode_text(texts), made.numpy(), atol=1e-5)  # none is left out here
+
+
+def test_rarity_is_counted_over_training_texts(rows):
+    data = corpus(rows)
+    model = model_of(("stripes3", "copy0", "never"))
+    model.settle(data)
+    texts = [set(pair.text.split()) for pair in data.train.pairs]
+    due = [np.log(len(texts) / sum(word in text for text in texts)) for word in ("stripes3", "copy0")]
+    np.testing.assert_allclose(model.rarity.numpy(), [0, 0, *due, 0], atol=1e-5)
+
+
+def test_a_picture_is_the_sum_of_the_backbone_and_of_further_encoders(rows):
+    more = np.random.default_rng(0).normal(3, 2, (len(rows), 5)).astype(np.float32)
+    joined = np.concatenate([rows, more], axis=1)
+    model = model_of(width=joined.shape[1], changed_from=22)
+    model.settle(corpus(joined))
+    np.testing.assert_allclose(model.beside_mean.numpy(), more.mean(axis=0), atol=1e-4)
+    values = torch.from_numpy(joined)
+    with torch.no_grad():
+        own = model.net.joint(values[:, ROW - FEATURES : ROW])
+        own = own + model.beside((values[:, ROW:] - model.beside_mean) / model.beside_deviation)
+    due = (own / own.norm(dim=1, keepdim=True)).numpy()
+    np.testing.assert_allclose(model.encode_image(joined), due, atol=1e-5)
+    with pytest.raises(ShapeError, match="limner: rows have shape"):
+        model.encode_image(rows)
+
+
+def test_a_run_with_words_and_further_encoders_learns_comes_back_and_is_not_exported(
+    tmp_path, rows, monkeypatch
+):
+    colours = np.stack([coloured(number).reshape(-1, 3).mean(axis=0) for number in range(PICTURES)])
+    data = corpus(np.concatenate([rows, colours.astype(np.float32)], axis=1))
+    config = settings(tmp_path, data={"min_count": 1, "beside": ["colour"]}, words=True)
+    whole = loop_of(config, data, tmp_path / "run").fit()
+    assert whole.best > 0.5
+    monkeypatch.setattr(limner, "sentence_encoder", lambda name: FOREIGN)
+    model, read = limner.SYSTEM.load(tmp_path / "run", sentences=ENGLISH)
+    assert read == config
+    measured = validation(data, limner.SYSTEM.capabilities(config))(model)
+    assert measured["MRR"] == pytest.approx(whole.best, abs=1e-6)
+    with pytest.raises(ConfigError, match="reads words or further encoders"):
+        export_base(tmp_path / "run", tmp_path / "made.safetensors", ENGLISH)
 
 
 def test_the_context_of_training_rows_is_what_their_story_gives(rows):

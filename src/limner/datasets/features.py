@@ -458,7 +458,7 @@ def picture_features(
     """
     from limner.encoders.pixels import PixelEncoder, build, transform_of
 
-    pictures = _pictures_of(data)
+    pictures = pictures_of(data)
     file = weight_file(backbone, weights)
     key = FeatureKey(
         data=data.name,
@@ -517,7 +517,7 @@ def block_features(
     from limner.encoders.base_network import BaseNet, published_backbone
     from limner.encoders.framing import frame
 
-    pictures = _pictures_of(data)
+    pictures = pictures_of(data)
     trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}
 
     @cache
@@ -548,7 +548,7 @@ def block_features(
     return MirroredFeatures(plain, store("mirrored ", trained, -1)) if mirrored else plain
 
 
-def _pictures_of(data: PairSet) -> dict[str, str]:
+def pictures_of(data: PairSet) -> dict[str, str]:
     """Picture → file.
 
     Raises:

@@ -18,13 +18,14 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, TextEncoder
+from limner.datasets.beside import JoinedFeatures
 from limner.datasets.features import MirroredFeatures
 from limner.datasets.mixture import WEIGHT
 from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks
 from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS, BaseCard, BaseShape
 from limner.encoders.base_network import BaseNet, published_backbone, save_base
 from limner.encoders.text_cache import StoredTexts
-from limner.errors import ShapeError
+from limner.errors import ConfigError, ShapeError
 from limner.losses.checks import product
 from limner.losses.contrastive import info_nce, info_nce_of_many, same_group
 from limner.systems.base import Capabilities, Model, Parts, System, Task, evaluating, feature_moments
@@ -137,9 +138,14 @@ class BaseModel(Model):
         Raises:
             ShapeError: rows of another width.
         """
-        if rows.ndim != 2 or rows.shape[1] != ROW:
-            raise ShapeError(f"base: rows have shape {tuple(rows.shape)}, expected (B, {ROW})")
-        return rows[:, MAPS:] if self.as_published else features_of(self.net, rows)
+        due = max(self.image_width, ROW)
+        if rows.ndim != 2 or rows.shape[1] != due:
+            raise ShapeError(f"{self.name}: rows have shape {tuple(rows.shape)}, expected (B, {due})")
+        return rows[:, MAPS:ROW] if self.as_published else features_of(self.net, rows[:, :ROW])
+
+    def joint(self, features: Tensor, rows: Tensor) -> Tensor:
+        """(B, F) features of (B, R) stored rows → (B, D) unit rows that texts are compared with."""
+        return self.net.joint(features)
 
     @property
     def dim(self) -> int:
@@ -152,7 +158,7 @@ class BaseModel(Model):
 
     def settle(self, corpus: Corpus) -> None:
         """Mean and deviation of the features."""
-        mean, deviation = feature_moments(corpus, lambda rows: rows[:, MAPS:])
+        mean, deviation = feature_moments(corpus, lambda rows: rows[:, MAPS:ROW])
         self.net.feature_mean.copy_(mean)
         self.net.feature_deviation.copy_(deviation)
 
@@ -165,7 +171,7 @@ class BaseModel(Model):
 
     def pictures(self, pictures: Tensor) -> Tensor:
         """(M, R) stored rows → (M, D) unit rows."""
-        return self.net.joint(self.features_of(pictures))
+        return self.joint(self.features_of(pictures), pictures)
 
 
 class Classes:
@@ -337,7 +343,7 @@ class BaseTask(Task[BaseConfig, BaseModel]):
 
     def _rows(self, places: NDArray[np.int64], turned: NDArray[np.bool_]) -> FloatArray:
         pictures = self._corpus.pictures
-        if isinstance(pictures, MirroredFeatures):
+        if isinstance(pictures, MirroredFeatures | JoinedFeatures):
             return pictures.turned(places, turned)
         found: FloatArray = pictures.take(places).astype(np.float32)
         return found
@@ -358,7 +364,7 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         """Softmax losses: texts and pictures in English, in many languages, and pictures of one story."""
         config, net = self.config, self.model.net
         features = self.model.features_of(batch.rows)
-        pictures = whole(net.joint(features), batch.shares)
+        pictures = whole(self.model.joint(features, batch.rows), batch.shares)
         losses, total = {}, pictures.new_zeros(())
         for name, (texts, weight) in self.readings(batch).items():
             logits = product(texts, pictures.t()) / config.temperature
@@ -411,7 +417,8 @@ SYSTEM = BaseSystem()
 def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> BaseCard:
     """Write the best weights of a run as a file of the encoder base.
 
-    Of a run of limner the file holds each text side by itself, without the context.
+    Of a run of limner the file holds each text side by itself, without the context; it has no place for words
+    and further encoders.
 
     Args:
         run: folder of the run.
@@ -422,12 +429,18 @@ def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> 
     Raises:
         MissingError: nothing was trained there yet.
         CheckpointError: not a run of the systems base or limner, or damaged.
+        ConfigError: the run reads words or further encoders.
         NumericsError: a weight is not finite.
     """
     _, state = checkpoint.load(run / BEST)
     limner = state.get("config", {}).get("config", {}).get("system") == "limner"
     own: System[Any, Any] = import_module("limner.systems.limner").SYSTEM if limner else SYSTEM
     model, config = own.load(run, sentences=sentences)
+    if config.data.beside or getattr(config.model, "words", False):
+        raise ConfigError(
+            f"{run}: reads words or further encoders, which a file of base has no place for; train one"
+            " without data.beside and model.words"
+        )
     sets = {
         name: f"{name} ({', '.join(entry.licences) if entry.licences else 'all licences'})"
         for name, entry in config.data.mixture.items()

@@ -1,4 +1,4 @@
-"""limner's own model: two frozen sentence encoders read a text, alone and beside the rest of its story.
+"""limner's own model: frozen sentence encoders and learned words read a text and the rest of its story.
 
 It shares the picture side, the batches and the losses of the encoder `base`, so that its rows differ from
 that encoder's in what reads the text alone.
@@ -6,17 +6,21 @@ that encoder's in what reads the text alone.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
-from torch.nn.functional import normalize
+from torch.nn.functional import dropout, embedding_bag, normalize
 
 from limner.arrays import TextEncoder, expect
+from limner.datasets.vocabulary import FIRST_WORD
+from limner.encoders.base_blocks import ROW
 from limner.encoders.base_file import BLOCKS, MINILM, USE
+from limner.encoders.base_network import Projection
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.errors import CheckpointError
-from limner.systems.base import Capabilities, Parts, StoryModel
+from limner.systems.base import Capabilities, Parts, StoryModel, feature_moments
 from limner.systems.base_encoder import (
     BaseArchitecture,
     BaseConfig,
@@ -39,11 +43,15 @@ class LimnerArchitecture(BaseArchitecture):
     Attributes:
         reads: what reads an English text: MiniLM alone, as in `base`, or MiniLM and the multilingual encoder.
         context: what a step knows of its story: nothing, or the mean of its other steps.
+        words: read the words of a text as well, each by a vector that is learned on the training texts.
+        word_dropout: share of a text's words that are left out in training.
     Source: docs/methods/limner.md §1.
     """
 
     reads: Literal["minilm", "both"] = "both"
     context: Literal["none", "mean"] = "mean"
+    words: bool = False
+    word_dropout: float = Field(default=0.3, ge=0, lt=1)
 
 
 class LimnerConfig(BaseConfig):
@@ -56,11 +64,12 @@ class LimnerConfig(BaseConfig):
     PRESETS = every_preset(
         {
             "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "schedule": "cosine", "metric": "MRR", "epochs": 40},
-            "data": {"backbone": "efficientnet-lite2", "batch": 256},
+            "data": {"backbone": "efficientnet-lite2", "batch": 256, "vectors": "random", "min_count": 3},
             "model": {"changed_from": BLOCKS + 1, "dropout": 0.75},
         }
     )
-    ROW = frozenset({"model.reads", "model.context"})
+    ROW = frozenset({"model.reads", "model.context", "model.words", "data.beside"})
+    READS_BESIDE: ClassVar[bool] = True
 
     system: Literal["limner"] = "limner"  # type: ignore[assignment]
     model: LimnerArchitecture = LimnerArchitecture()
@@ -85,9 +94,17 @@ def others_mean(vectors: Tensor, steps: Tensor) -> Tensor:
 
 
 class Limner(StoryModel, BaseModel):
-    """The network of `base`, whose two text sides are added up, and a projection of the context."""
+    """The network of `base`, whose two text sides are added up, with words, context and further encoders.
+
+    Attributes:
+        beside: projection of what further encoders see in a picture; None without them.
+        words: (V, D) vectors of words; None where none are read.
+    """
 
     name = "limner"
+    rarity: Tensor
+    beside_mean: Tensor
+    beside_deviation: Tensor
 
     def __init__(self, architecture: LimnerArchitecture, parts: Parts) -> None:
         """Draw the projections from torch's generator; the context begins as nothing."""
@@ -98,18 +115,60 @@ class Limner(StoryModel, BaseModel):
         if architecture.context == "mean":
             self.context = nn.Linear(MINILM + USE, architecture.width, bias=False)
             nn.init.zeros_(self.context.weight)
+        self.words = None
+        if architecture.words:
+            self.words = nn.Parameter(0.02 * torch.randn(len(parts.vocabulary), architecture.width))
+            self.register_buffer("rarity", torch.zeros(len(parts.vocabulary)))
+        self.beside = None
+        if (more := parts.image_width - ROW) > 0:
+            self.beside = Projection(more, architecture.width, dropout=architecture.dropout)
+            self.register_buffer("beside_mean", torch.zeros(more))
+            self.register_buffer("beside_deviation", torch.ones(more))
+
+    def settle(self, corpus: Corpus) -> None:
+        """Moments of all features, and how rare words are: ln(N / n) of n among N training texts."""
+        super().settle(corpus)
+        if self.beside is not None:
+            mean, deviation = feature_moments(corpus, lambda rows: rows[:, ROW:])
+            self.beside_mean.copy_(mean)
+            self.beside_deviation.copy_(deviation)
+        if self.words is not None:
+            texts = corpus.train.texts
+            counts = torch.zeros(len(self.rarity))
+            for text in texts:
+                counts[self._numbers(text)] += 1
+            self.rarity.copy_((len(texts) / counts.clamp(min=1)).log() * (counts > 0))
+
+    def joint(self, features: Tensor, rows: Tensor) -> Tensor:
+        """See `BaseModel`; the sum of both projections where there are further encoders."""
+        made = super().joint(features, rows)
+        if self.beside is None:
+            return made
+        more = (rows[:, ROW:] - self.beside_mean) / self.beside_deviation
+        return normalize(made + self.beside(more), dim=1)
+
+    def _numbers(self, text: str) -> list[int]:
+        """The different known words of a text."""
+        return sorted({number for number in self.vocabulary.numbers(text.lower()) if number >= FIRST_WORD})
+
+    def bags(self, texts: Sequence[str]) -> list[list[int]]:
+        """Numbers of the different known words of each text; none where words are not read."""
+        return [[] if self.words is None else self._numbers(text) for text in texts]
 
     def identity(self) -> tuple[object, ...]:
         """Both encoders of sentences."""
         return (self.sentences.fingerprint, self.multilingual.fingerprint)
 
-    def read(self, english: Tensor, foreign: Tensor, context: Tensor) -> Tensor:
-        """Texts as both encoders give them → unit rows.
+    def read(
+        self, english: Tensor, foreign: Tensor, context: Tensor, bags: Sequence[Sequence[int]]
+    ) -> Tensor:
+        """Texts as both encoders give them, and their words → unit rows.
 
         Args:
             english: (S, 384) of MiniLM.
             foreign: (S, 512) of the multilingual encoder.
             context: (S, 896), see `others_mean`.
+            bags: S texts' words, see `bags`.
         Returns:
             (S, D).
         """
@@ -118,7 +177,24 @@ class Limner(StoryModel, BaseModel):
             made = made + self.net.foreign(foreign)
         if self.context is not None:
             made = made + self.context(context)
+        if self.words is not None:
+            made = made + self._spoken(self.words, bags)
         return normalize(made, dim=1)
+
+    def _spoken(self, words: Tensor, bags: Sequence[Sequence[int]]) -> Tensor:
+        """(S, D) sums of the words' vectors, weighed by rarity; the weights of a text have length 1."""
+        numbers = torch.tensor(
+            [number for bag in bags for number in bag], dtype=torch.int64, device=self.device
+        )
+        counts = torch.tensor([len(bag) for bag in bags], device=self.device)
+        owners = torch.repeat_interleave(counts)
+        weights = self.rarity[numbers]
+        lengths = weights.new_zeros(len(bags)).index_add_(0, owners, weights.square()).sqrt()
+        weights = dropout(
+            weights / lengths.clamp(min=1e-6)[owners], self.architecture.word_dropout, self.training
+        )
+        offsets = counts.cumsum(0) - counts
+        return embedding_bag(numbers, words, offsets, mode="sum", per_sample_weights=weights)
 
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
         """See `StoryModel`."""
@@ -128,7 +204,9 @@ class Limner(StoryModel, BaseModel):
             for encoder in (self.sentences, self.multilingual)
         )
         steps = torch.tensor([len(story) for story in stories])
-        return self.read(english, foreign, others_mean(torch.cat([english, foreign], dim=1), steps))
+        return self.read(
+            english, foreign, others_mean(torch.cat([english, foreign], dim=1), steps), self.bags(texts)
+        )
 
 
 class LimnerTask(BaseTask):
@@ -140,12 +218,14 @@ class LimnerTask(BaseTask):
         """See `BaseTask`; the context of all training texts is constant, so that it is made once."""
         super().__init__(model, corpus, config, parts)
         self._context = context_of(corpus, torch.cat([self._english, self._foreign], dim=1))
+        self._bags = model.bags(corpus.train.texts)
 
     def readings(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
         """See `BaseTask`; the sides alone are what a library reads single texts and other languages with."""
         some, device = batch.own_texts, self.model.device
         vectors = (self._english, self._foreign, self._context)
-        joined = self.model.read(*(part[some].to(device) for part in vectors))
+        english, foreign, context = (part[some].to(device) for part in vectors)
+        joined = self.model.read(english, foreign, context, [self._bags[row] for row in some.tolist()])
         return super().readings(batch) | {"joined": (whole(joined, batch.text_shares), 1.0)}
 
 
@@ -175,7 +255,8 @@ class LimnerSystem(BaseSystem):
 
     def capabilities(self, config: BaseConfig) -> Capabilities:
         """Reads stories through two encoders of sentences; a library takes the exported sides."""
-        return replace(super().capabilities(config), stories=True)
+        assert isinstance(config, LimnerConfig)  # noqa: S101  (its own settings)
+        return replace(super().capabilities(config), stories=True, words=config.model.words)
 
     def gather(self, config: BaseConfig, corpus: Corpus, parts: Parts) -> None:
         """See `BaseSystem`; the fingerprint of the second encoder is kept."""

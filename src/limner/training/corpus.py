@@ -17,6 +17,7 @@ from PIL import Image
 from limner.arrays import ByteArray
 from limner.counts import counted
 from limner.datasets import split_source
+from limner.datasets.beside import beside
 from limner.datasets.features import FeatureKey, Features, Layer, block_features, picture_features
 from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
@@ -244,9 +245,11 @@ def open_corpus(
     if layer == "blocks":
         if config.features_from:
             raise ConfigError("data.features_from: rows of blocks are read from a disk; leave it out")
-        return data, block_features(
-            data, Path(config.features), mirrored=mirrored, device=device, report=report
-        )
+        root = Path(config.features)
+        rows = block_features(data, root, mirrored=mirrored, device=device, report=report)
+        if not config.beside:
+            return data, rows
+        return data, beside(rows, data, root, config.beside, weights=weights, device=device, report=report)
     features = picture_features(
         data,
         Path(config.features),

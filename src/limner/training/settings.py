@@ -46,6 +46,8 @@ class DataConfig(SourceConfig):
             shards; "" has them in `features`.
         features_cache_gb: of such a store that `features` keeps on this machine's disk at most, 10⁹ bytes.
         backbone: whose features are stored, or what is trained along.
+        beside: encoders of pictures, such as ``resnet50``, and files of detectors, whose vectors the system
+            limner reads beside its backbone; see `limner.datasets.beside.beside`.
         picture_size: side in pixels of what a backbone sees that is trained along.
         crop, flip: which part of a picture it sees, and whether some are mirrored in training; see
             `limner.training.framing.Framing`. Stored features are of whole pictures, scaled to 224 × 224.
@@ -69,6 +71,7 @@ class DataConfig(SourceConfig):
     features_from: str = ""
     features_cache_gb: float = Field(default=50.0, gt=0)
     backbone: str = "resnet50"
+    beside: tuple[str, ...] = ()
     picture_size: int = Field(default=224, ge=32)
     crop: Crop = "none"
     flip: bool = False
@@ -113,6 +116,7 @@ class RunConfig(Config):
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {name: {} for name in get_args(Preset)}
     ROW: ClassVar[frozenset[str]] = frozenset()  # settings by which the rows of the tables differ
     DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether the system's batches heed `MixtureEntry.weight`
+    READS_BESIDE: ClassVar[bool] = False  # whether it reads `DataConfig.beside`
     SMOKE: ClassVar[Mapping[str, Any]] = {}  # what `smoke` puts in place of a system's own settings
 
     system: str
@@ -152,12 +156,14 @@ class RunConfig(Config):
         return whole
 
     @model_validator(mode="after")
-    def _heeds_weights(self) -> Self:
+    def _heeds_data(self) -> Self:
         for name, entry in self.data.mixture.items():
             if entry.weight != 1 and not self.DRAWS_BY_WEIGHT:
                 raise ValueError(
                     f"{self.system} takes every row once an epoch; leave data.mixture.{name}.weight out"
                 )
+        if self.data.beside and not self.READS_BESIDE:
+            raise ValueError(f"{self.system} reads the features of one backbone; leave data.beside out")
         return self
 
     def deviations(self) -> list[str]:

@@ -1,0 +1,118 @@
+"""Further encoders and detectors beside stored features: their rows, mirrored pictures, and settings."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from limner.config import build
+from limner.datasets import beside as module
+from limner.datasets.beside import JoinedFeatures, beside
+from limner.datasets.features import FeatureKey, MirroredFeatures, extract
+from limner.datasets.pairs import Pair, PairSet
+from limner.encoders.colour import ColourEncoder
+from limner.errors import ConfigError
+from limner.scenes.detections import Detections
+from limner.systems.dual import DualConfig
+from limner.systems.limner import LimnerConfig
+
+COUNT = 3
+
+
+class Sure:
+    """A detector whose score of a dog is the share of red, with a weaker dog and a cat beside it."""
+
+    name, fingerprint, side_px = "sure", hashlib.sha256(b"sure").hexdigest(), 16
+
+    def detect(self, images):
+        found = []
+        for image in images:
+            red = np.asarray(image)[..., 0].mean() / 255
+            labels, scores = ("dog", "dog", "cat"), np.array([red / 4, red, 0.25], np.float32)
+            found.append(Detections(np.zeros((3, 4), np.float32), labels, scores))
+        return found
+
+
+@pytest.fixture
+def data(tmp_path):
+    pairs = []
+    for number in range(COUNT):
+        path = tmp_path / f"{number}.png"
+        pixels = np.zeros((40, 50, 3), np.uint8)
+        pixels[..., 0], pixels[:, 25:, 1] = 60 * number, 200
+        Image.fromarray(pixels).save(path)
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        pairs.append(Pair(id=str(number), text="a", image=str(path), image_hash=sha256))
+    return PairSet("made-up", (), tuple(pairs))
+
+
+def stored(root, data, name, step):
+    """A store of the two corners' green."""
+    key = FeatureKey(data=data.name, backbone=name, weights_sha256="0" * 64, transform="as is")
+    return extract(
+        root,
+        key,
+        {pair.image_id: pair.image for pair in data.pairs},
+        prepare=lambda image: np.asarray(image)[:, ::step],
+        forward=lambda batch: np.ascontiguousarray(batch[:, 0, [0, -1], 1], np.float32),
+        side_px=None,
+    )
+
+
+@pytest.fixture
+def joined(tmp_path, data, monkeypatch):
+    monkeypatch.setattr(module, "detector", lambda name, **_: Sure())
+    root = tmp_path / "features"
+    first = MirroredFeatures(stored(root, data, "plain", 1), stored(root, data, "mirrored", -1))
+    return beside(first, data, root, ("colour", "sure.onnx")), first
+
+
+def test_rows_are_those_of_the_store_then_of_each_encoder(joined, data):
+    found, first = joined
+    assert isinstance(found, JoinedFeatures)
+    places = found.places([pair.image_id for pair in data.pairs])[::-1]
+    rows, colour = found.take(places), ColourEncoder()
+    pixels = [colour.prepare(Image.open(pair.image).convert("RGB")) for pair in data.pairs[::-1]]
+    spaces = colour.encode_pixels(np.stack(pixels)).spaces
+    due = np.concatenate(list(spaces.values()), axis=1)
+    np.testing.assert_array_equal(rows[:, :2], first.take(places))
+    np.testing.assert_allclose(rows[:, 2 : 2 + due.shape[1]], due, atol=1e-3)
+    objects = rows[:, 2 + due.shape[1] :]
+    assert objects.shape == (COUNT, 80)
+    names = module.coco_classes()
+    reds = np.array([60 * number / 255 for number in range(COUNT)])[::-1]
+    np.testing.assert_allclose(objects[:, names.index("dog")], np.sqrt(reds), atol=1e-3)
+    np.testing.assert_allclose(objects[:, names.index("cat")], 0.5, atol=1e-3)
+    assert np.count_nonzero(objects.any(axis=0)) == 2
+
+
+def test_only_the_store_has_mirrored_pictures(joined):
+    found, first = joined
+    places, which = np.arange(COUNT), np.array([True, False, True])
+    turned = found.turned(places, which)
+    np.testing.assert_array_equal(turned[:, :2], first.turned(places, which))
+    assert not np.array_equal(turned[:, :2], first.take(places))
+    np.testing.assert_array_equal(turned[:, 2:], found.take(places)[:, 2:])
+
+
+def test_the_key_names_all_of_them_and_changes_with_each(joined, tmp_path, data):
+    found, first = joined
+    assert found.key.backbone == "plain + colour-beside + sure-beside"
+    fewer = beside(first, data, tmp_path / "features", ("colour",))
+    assert fewer.key.weights_sha256 not in (found.key.weights_sha256, first.key.weights_sha256)
+
+
+def test_nothing_is_computed_twice(joined, tmp_path, data, monkeypatch):
+    monkeypatch.setattr(Sure, "detect", lambda *_: pytest.fail("looked again"))
+    found, first = joined
+    again = beside(first, data, tmp_path / "features", ("colour", "sure.onnx"))
+    places = np.arange(COUNT)
+    np.testing.assert_array_equal(again.take(places), found.take(places))
+
+
+def test_a_system_that_reads_one_backbone_says_so():
+    values = {"data": {"set": "pairs", "beside": ["colour"]}}
+    assert build(LimnerConfig, {"system": "limner"} | values, "test").data.beside == ("colour",)
+    with pytest.raises(ConfigError, match=r"dual reads the features of one backbone; leave data\.beside out"):
+        build(DualConfig, {"system": "dual"} | values, "test")
