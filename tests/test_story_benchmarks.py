@@ -82,6 +82,29 @@ def test_of_a_story_that_is_given_only_its_own_other_pictures_are_ranked(benchma
 
 
 @pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
+def test_walks_bring_what_the_sum_over_their_lengths_does(benchmark):
+    vectors = np.random.default_rng(1).normal(size=(6, 3))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    alike = vectors @ vectors.T
+    part = benchmark.Part(np.zeros((1, 6)), alike.copy(), np.zeros(1, int), [], [], alike=alike.copy())
+    found = benchmark.walked(part, 0.2, 0.8)
+    shares = np.zeros((6, 6))
+    for here in range(6):
+        others = [there for there in range(6) if there != here]
+        weights = np.exp([alike[here, there] / 0.2 for there in others])
+        shares[here, others] = weights / weights.sum()
+    mutual = (shares + shares.T) / 2
+    even = np.array(
+        [[mutual[a, b] / (mutual[a].sum() * mutual[b].sum()) ** 0.5 for b in range(6)] for a in range(6)]
+    )
+    step, due = np.eye(6), np.zeros((6, 6))
+    for _ in range(200):
+        due, step = due + step, 0.8 * step @ even
+    np.testing.assert_allclose(np.exp(found.pull), due, rtol=1e-4)
+    np.testing.assert_array_equal(part.alike, alike)  # as it was
+
+
+@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
 def test_left_to_right_ranks_by_what_the_step_before_shows(benchmark):
     rng = np.random.default_rng(0)
     scores, pull = rng.normal(size=(7, 5)), rng.normal(size=(5, 5))
