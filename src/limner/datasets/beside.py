@@ -80,9 +80,10 @@ def beside(
         data: read with its pictures.
         root: folder of all feature stores.
         names: of image encoders, as `limner.encoders.catalogue.image_encoder` takes them, all of whose
-            spaces count; and of detectors, the files of `limner.scenes.folder.detector`, whose classes are
-            COCO's 80: of each class the square root of its largest score, in [0, 1].
-        weights: a folder to look in; None looks in the usual places.
+            spaces count; and of detectors, as `limner.scenes.folder.detector` takes them, whose classes are
+            COCO's 80: of each class the square root of its largest score, in [0, 1], in the picture scaled to
+            a square.
+        weights: the folder of all of their files; None looks in the usual places.
         device: torch device that computes.
         report: called with rows done and rows due, of one store after the other.
     Raises:
