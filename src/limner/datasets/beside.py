@@ -112,7 +112,8 @@ class _Objects:
         """(B, side, side, 3) bytes → (B, C) square roots of scores, so that weak ones tell something."""
         made = np.zeros((len(batch), len(self._columns)), np.float32)
         for row, seen in zip(made, self._found.detect([Image.fromarray(one) for one in batch]), strict=True):
-            np.maximum.at(row, [self._columns[label] for label in seen.labels], seen.scores)
+            columns = np.array([self._columns[label] for label in seen.labels], np.int64)  # there may be none
+            np.maximum.at(row, columns, seen.scores)
         return np.sqrt(made)
 
 
