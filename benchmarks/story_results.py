@@ -31,6 +31,7 @@ from limner.evaluation.uncertainty import interval
 from limner.runs.measure import fixed_features
 from limner.runs.run import Run
 from limner.runs.validation import fit_pairwise, read_pairwise, vectors
+from limner.scenes.beside import beside
 from limner.storyboard.decoding import decode, max_marginals
 from limner.storyboard.lattice import lattice
 from limner.systems.gsda import graphs_of
@@ -90,7 +91,7 @@ def opened(run, weights, part, metric=None, *, graphs=None, of=""):
     """One part as a run sees it, with the pull of a metric, of looks, or of graphs: see `graph_pull`."""
     opened = Run.open(run)
     model, config = opened.model, opened.config
-    data, pictures = open_corpus(config.data, layer=opened.can.layer, weights=weights)
+    data, pictures = open_corpus(config.data, layer=opened.can.layer, weights=weights, beside=beside)
     data = set_of(data, of) if of else data
     pairs = one_row_per_pair(data.split(part))
     rows = rows_of(pairs, pictures, ())

@@ -19,6 +19,7 @@ from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation
+from limner.scenes.beside import JoinedFeatures
 from limner.systems import limner, names, read_config, system
 from limner.systems.base import Parts
 from limner.systems.base_encoder import export_base
@@ -241,13 +242,15 @@ def test_a_run_of_five_sets_is_measured_on_each_and_stands_in_their_tables(tmp_p
     config = read_config(settings)
     made_up_sets(tmp_path, config)
     to, there = tmp_path / "run", f"data.features={tmp_path / 'features'}"
-    assert run(["train", str(settings), "--smoke", "--set", there, "--to", str(to)]) == 0
+    more = 'data.beside=["colour"]'
+    assert run(["train", str(settings), "--smoke", "--set", there, "--set", more, "--to", str(to)]) == 0
     capsys.readouterr()
     assert run(["measure", str(to), "--no-saliency", "--json"]) == 0
     rows = {row["set"]: row for row in json.loads(capsys.readouterr().out)}
     assert list(rows) == list(config.data.mixture)
     for name, row in rows.items():
-        data, _ = Run.open(to).data()
+        data, pictures = Run.open(to).data()
+        assert isinstance(pictures, JoinedFeatures)
         assert row["pairs"] == sum(pair.group.startswith(f"{name}:") for pair in data.split("test"))
         assert row["system"] == "limner, five sets"
         (file,) = (to / "results").glob(f"{name}-*test.json")

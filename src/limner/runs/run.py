@@ -34,6 +34,7 @@ from limner.library.channels import Evidence
 from limner.records import Record
 from limner.runs.measure import Measured, SequenceMeter, generated
 from limner.runs.validation import read_pairwise, read_refinement, vectors
+from limner.scenes.beside import beside
 from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.systems import system
 from limner.systems.base import Capabilities, Model
@@ -179,7 +180,9 @@ class Run:
             config = config.model_copy(update=seen)
         asked = (files, layer, weights)
         if asked not in self._read:
-            self._read[asked] = open_corpus(config, files=files, layer=layer, weights=weights, device=device)
+            self._read[asked] = open_corpus(
+                config, files=files, layer=layer, weights=weights, device=device, beside=beside
+            )
         return self._read[asked]
 
     def evaluate(

@@ -28,6 +28,7 @@ from limner.runs.validation import (
     write_pairwise,
     write_refinement,
 )
+from limner.scenes.beside import beside
 from limner.systems import read_config, system
 from limner.systems.base import backbone_of
 from limner.training import processes
@@ -129,6 +130,7 @@ def train(
             weights=weights,
             device=device,
             report=read,
+            beside=beside,
         )
     chosen = settings.data
     corpus = corpus_of(found, pictures, chosen.relations, chosen.limit, chosen.validation_sample)

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, TextEncoder
-from limner.datasets.beside import JoinedFeatures
 from limner.datasets.features import MirroredFeatures
 from limner.datasets.mixture import WEIGHT
 from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks
@@ -28,6 +27,7 @@ from limner.encoders.text_cache import StoredTexts
 from limner.errors import ConfigError, ShapeError
 from limner.losses.checks import product
 from limner.losses.contrastive import info_nce, info_nce_of_many, same_group
+from limner.scenes.beside import JoinedFeatures
 from limner.systems.base import Capabilities, Model, Parts, System, Task, evaluating, feature_moments
 from limner.training import checkpoint, processes
 from limner.training.batches import epoch_order

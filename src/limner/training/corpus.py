@@ -17,7 +17,6 @@ from PIL import Image
 from limner.arrays import ByteArray
 from limner.counts import counted
 from limner.datasets import split_source
-from limner.datasets.beside import beside
 from limner.datasets.features import FeatureKey, Features, Layer, block_features, picture_features
 from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
@@ -203,6 +202,7 @@ def open_corpus(
     weights: Path | None = None,
     device: str = "cpu",
     report: Callable[[int, int], None] = lambda done, total: None,
+    beside: Callable[..., PictureRows] | None = None,
 ) -> tuple[PairSet, PictureRows]:
     """Pairs with split and group, and their pictures.
 
@@ -214,11 +214,14 @@ def open_corpus(
         weights: of the backbone, a file or a folder; None looks in the usual places.
         device: torch device that computes features.
         report: called with pictures done and due while features are computed.
+        beside: what joins the rows of `DataConfig.beside`, `limner.scenes.beside.beside`.
     Raises:
         ConfigError: a set needs a folder that is not named; or pictures are to be cropped, mirrored or of
             another size where no backbone sees them anew each time.
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
+    if config.beside and beside is None:
+        raise ConfigError("data.beside: only training and measuring a run read further encoders")
     draw = None if config.set == "mixture" else data_set(config.set).draw
     if config.framing != WHOLE and (draw is not None or not files):
         what = "drawn pictures" if draw is not None else "stored features of whole pictures"
@@ -249,6 +252,7 @@ def open_corpus(
         rows = block_features(data, root, mirrored=mirrored, device=device, report=report)
         if not config.beside:
             return data, rows
+        assert beside is not None  # noqa: S101  (asked above)
         return data, beside(rows, data, root, config.beside, weights=weights, device=device, report=report)
     features = picture_features(
         data,

@@ -7,15 +7,17 @@ import pytest
 from PIL import Image
 
 from limner.config import build
-from limner.datasets import beside as module
-from limner.datasets.beside import JoinedFeatures, beside
 from limner.datasets.features import FeatureKey, MirroredFeatures, extract
 from limner.datasets.pairs import Pair, PairSet
 from limner.encoders.colour import ColourEncoder
 from limner.errors import ConfigError
+from limner.scenes import beside as module
+from limner.scenes.beside import JoinedFeatures, beside
 from limner.scenes.detections import Detections
 from limner.systems.dual import DualConfig
 from limner.systems.limner import LimnerConfig
+from limner.training.corpus import open_corpus
+from limner.training.settings import DataConfig
 
 COUNT = 3
 
@@ -110,6 +112,12 @@ def test_nothing_is_computed_twice(joined, tmp_path, data, monkeypatch):
     again = beside(first, data, tmp_path / "features", ("colour", "sure.onnx"))
     places = np.arange(COUNT)
     np.testing.assert_array_equal(again.take(places), found.take(places))
+
+
+def test_who_reads_no_further_encoders_is_told():
+    config = build(DataConfig, {"set": "stories", "beside": ["colour"]}, "test")
+    with pytest.raises(ConfigError, match="only training and measuring a run read further encoders"):
+        open_corpus(config, layer="blocks")
 
 
 def test_a_system_that_reads_one_backbone_says_so():

@@ -142,7 +142,7 @@ def _stored(seer: _Objects | _Vectors, data: PairSet, root: Path, report: Report
         data=data.name,
         backbone=f"{seer.name}-beside",
         weights_sha256=seer.fingerprint,
-        transform=f"as {seer.name} takes pictures",
+        transform=f"as by {seer.name}",
     )
     return extract(
         root,
