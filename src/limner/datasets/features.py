@@ -145,6 +145,10 @@ class Features:
             )
         return self.stored[places].astype(np.float32)
 
+    def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
+        """(B, …) float32 copies of some rows, mirrored where `which` is true and a mirrored row exists."""
+        return self.take(places)
+
     def damaged(self, places: NDArray[np.int64]) -> list[int]:
         """Those of some rows that are not as they were written, in order."""
         new = np.unique(places[~self._sound[places]])
@@ -167,7 +171,7 @@ class MirroredFeatures(Features):
         self._mirrored = mirrored
 
     def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
-        """(B, …) float32 copies of some rows, mirrored where `which` is true and a mirrored row exists."""
+        """See `Features.turned`."""
         found = self.take(places)
         for row in np.flatnonzero(which):
             other = self._mirrored.row_of.get(self.ids[places[row]])

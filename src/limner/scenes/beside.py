@@ -16,7 +16,6 @@ from limner.datasets.features import (
     FeatureKey,
     Features,
     Floats,
-    MirroredFeatures,
     Report,
     extract,
     pictures_of,
@@ -54,9 +53,7 @@ class JoinedFeatures(Features):
         return self._beside(self._first.take(places), places)
 
     def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
-        """See `MirroredFeatures.turned`; what the other stores hold is of the picture as it is."""
-        if not isinstance(self._first, MirroredFeatures):
-            return self.take(places)
+        """See `Features.turned`; what the other stores hold is of the picture as it is."""
         return self._beside(self._first.turned(places, which), places)
 
     def _beside(self, rows: Floats, places: NDArray[np.int64]) -> Floats:

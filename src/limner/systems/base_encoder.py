@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, TextEncoder
-from limner.datasets.features import MirroredFeatures
+from limner.datasets.features import Features
 from limner.datasets.mixture import WEIGHT
 from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks
 from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS, BaseCard, BaseShape
@@ -27,7 +27,6 @@ from limner.encoders.text_cache import StoredTexts
 from limner.errors import ConfigError, ShapeError
 from limner.losses.checks import product
 from limner.losses.contrastive import info_nce, info_nce_of_many, same_group
-from limner.scenes.beside import JoinedFeatures
 from limner.systems.base import Capabilities, Model, Parts, System, Task, evaluating, feature_moments
 from limner.training import checkpoint, processes
 from limner.training.batches import epoch_order
@@ -343,7 +342,7 @@ class BaseTask(Task[BaseConfig, BaseModel]):
 
     def _rows(self, places: NDArray[np.int64], turned: NDArray[np.bool_]) -> FloatArray:
         pictures = self._corpus.pictures
-        if isinstance(pictures, MirroredFeatures | JoinedFeatures):
+        if isinstance(pictures, Features):
             return pictures.turned(places, turned)
         found: FloatArray = pictures.take(places).astype(np.float32)
         return found
@@ -436,7 +435,7 @@ def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> 
     limner = state.get("config", {}).get("config", {}).get("system") == "limner"
     own: System[Any, Any] = import_module("limner.systems.limner").SYSTEM if limner else SYSTEM
     model, config = own.load(run, sentences=sentences)
-    if config.data.beside or getattr(config.model, "words", False):
+    if config.data.beside or own.capabilities(config).words:
         raise ConfigError(
             f"{run}: reads words or further encoders, which a file of base has no place for; train one"
             " without data.beside and model.words"
