@@ -115,8 +115,8 @@ def cbow_lstm(parts: Parts, seed: int, epochs: int) -> tuple[np.ndarray, dict[st
     """The text tower of CMCM and its relation loss; the epoch is chosen on validation."""
     import torch
 
-    from limner.datasets.vocabulary import Vocabulary
     from limner.datasets.word_vectors import learn_vectors
+    from limner.encoders.vocabulary import Vocabulary
     from limner.losses.relations import class_weights, relation_loss
     from limner.nn.words import WordEncoder
 

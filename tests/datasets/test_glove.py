@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import glove_vectors, read_glove
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import DataError, LimnerError, MissingError
 
 

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
-from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import learn_vectors
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import DataError
 
 TEXTS = ["stir the red soup", "stir the green soup", "bake the sweet bread", "bake the brown bread"] * 40
@@ -44,7 +44,7 @@ def test_rows_follow_the_vocabulary(learned):
 
 def test_the_same_seed_gives_the_same_bits_in_any_process(learned, tmp_path):
     code = (
-        "import sys; from limner.datasets.vocabulary import Vocabulary\n"
+        "import sys; from limner.encoders.vocabulary import Vocabulary\n"
         "from limner.datasets.word_vectors import *\n"
         f"t = {TEXTS[:4]!r} * 40\n"
         "learn_vectors(t, Vocabulary.build(t), width=8, window=2, epochs=20, seed=3).tofile(sys.argv[1])"

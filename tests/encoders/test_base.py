@@ -13,9 +13,11 @@ from limner.encoders.base_file import (
     BaseCard,
     BaseShape,
     TextSide,
+    WordSide,
     read_card,
 )
-from limner.encoders.base_network import BaseNet, fused, load_base, published_backbone, save_base
+from limner.encoders.base_network import BaseNet, Words, fused, load_base, published_backbone, save_base
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError
 
 CARD = BaseCard(name="drawn", command="none", data=("nothing",), terms="any", figures={"R@1": 0.5})
@@ -196,7 +198,7 @@ def rewritten(path, kept, change):
     [
         (lambda _, m: m.clear(), "no file of the encoder base"),
         (
-            lambda _, m: m.update({"limner-base": m["limner-base"].replace('"format":1', '"format":2')}),
+            lambda _, m: m.update({"limner-base": m["limner-base"].replace('"format":1', '"format":3')}),
             "format",
         ),
         (
@@ -215,6 +217,44 @@ def test_a_wrong_file_is_one_line(tmp_path, kept, change, message):
     path = rewritten(tmp_path / "wrong.safetensors", kept, change)
     with pytest.raises(CheckpointError, match=message) as caught:
         load_base(path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def spoken(net, tmp_path_factory):
+    path = tmp_path_factory.mktemp("base") / "spoken.safetensors"
+    random = torch.Generator().manual_seed(5)
+    vectors = torch.randn(3, net.shape.width, generator=random)
+    words = Words(Vocabulary(("boat", "red", "dog")), vectors, torch.tensor([1.0, 2.0, 0.5]))
+    save_base(path, net, CARD, words)
+    return path, vectors
+
+
+def test_words_add_their_vectors_by_rarity(net, spoken, pictures):
+    path, vectors = spoken
+    found = torch.from_numpy(WordSide(path)(["A Red boat, red", "", "none of these", "dog"]))
+    due = torch.stack([(vectors[0] + 2 * vectors[1]) / 5**0.5, 0 * vectors[0], 0 * vectors[0], vectors[2]])
+    close(found, due, 0.05)
+    assert not found[1:3].any()
+    for one, other in zip(both(load_base(path), pictures), both(net, pictures), strict=True):
+        assert torch.cosine_similarity(one, other).min() > 0.999
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda _, m: m.pop("limner-words"), "expected tokeniser and words"),
+        (lambda _, m: m.update({"limner-words": "{}"}), "expected tokeniser and words"),
+        (lambda t, _: t.pop("words.rarity"), "a vector and a rarity for each"),
+        (lambda t, _: t.update({"words.rarity": torch.zeros(4)}), "a vector and a rarity for each"),
+        (lambda t, _: t.pop("words.vectors:scale"), "no scale per row"),
+    ],
+)
+def test_wrong_words_are_one_line(tmp_path, spoken, change, message):
+    path = rewritten(tmp_path / "wrong.safetensors", spoken[0], change)
+    with pytest.raises(CheckpointError, match=message) as caught:
+        WordSide(path)
+    assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

@@ -9,10 +9,10 @@ from base_corpus import ENGLISH, FOREIGN, PICTURES, coloured, corpus
 from made_up_sets import made_up_sets
 
 from limner.config import build
-from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
 from limner.encoders.base_file import BaseShape
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation

@@ -9,8 +9,8 @@ from corpora import corpus, made
 from PIL import Image
 
 from limner.config import build
-from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.pixels import DrawingNet, FromBytes
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError
 from limner.runs.validation import validation
 from limner.systems.cmcm import SYSTEM, CmcmConfig

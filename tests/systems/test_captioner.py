@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, DataError, ShapeError
 from limner.losses.generative import sentence_losses, story_losses
 from limner.systems.gsda.captioner import Captioner, CaptionerArchitecture

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from limner.arrays import scores
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.evaluation.refinement import Refinement, pair_logits, refine
 from limner.systems.base import Parts

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ShapeError
 from limner.losses.contrastive import order_energy
 from limner.systems import cnsi

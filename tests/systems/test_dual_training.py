@@ -8,7 +8,7 @@ from test_vrss_training import in_stories
 
 from limner.config import build
 from limner.datasets.pairs import Pair, PairSet
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation

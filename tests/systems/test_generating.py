@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ShapeError
 from limner.systems.gsda.captioner import Captioner, CaptionerArchitecture, generate, generate_numbers
 

@@ -10,7 +10,7 @@ from test_vrss_training import in_stories
 
 from limner.config import build
 from limner.datasets.pairs import PairSet
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.losses.ranking import sum_hinge
 from limner.runs.validation import maximise, validation

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ShapeError
 from limner.systems.base import Parts
 from limner.systems.lda import CELL_WIDTH, Lda, LdaArchitecture, local_vectors, word_counts, word_tokens

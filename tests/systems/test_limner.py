@@ -12,10 +12,12 @@ from made_up_sets import made_up_sets
 
 from limner.cli.main import run
 from limner.config import build
-from limner.datasets.vocabulary import Vocabulary
 from limner.encoders.base_blocks import FIRST, ROW, rows_of
-from limner.encoders.base_file import FEATURES, BaseShape
+from limner.encoders.base_encoder import BaseTextEncoder
+from limner.encoders.base_file import FEATURES, BaseShape, TextSide
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
+from limner.encoders.vocabulary import Vocabulary
+from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation
@@ -175,8 +177,46 @@ def test_a_run_with_words_and_further_encoders_learns_comes_back_and_is_not_expo
     assert read == config
     measured = validation(data, limner.SYSTEM.capabilities(config))(model)
     assert measured["MRR"] == pytest.approx(whole.best, abs=1e-6)
-    with pytest.raises(ConfigError, match="reads words or further encoders"):
+    with pytest.raises(ConfigError, match="reads further encoders"):
         export_base(tmp_path / "run", tmp_path / "made.safetensors", ENGLISH)
+
+
+def learned_words(folder, data, monkeypatch, **model):
+    """A short run with words, as it is loaded again."""
+    config = settings(folder, data={"min_count": 1}, words=True, **model)
+    loop = config.loop.model_copy(update={"epochs": 2})
+    loop_of(config.model_copy(update={"loop": loop}), data, folder).fit()
+    monkeypatch.setattr(limner, "sentence_encoder", lambda name: FOREIGN)
+    return limner.SYSTEM.load(folder, sentences=ENGLISH)[0]
+
+
+def test_words_beside_minilm_go_into_a_file_and_a_library_reads_them(tmp_path, rows, monkeypatch):
+    model = learned_words(tmp_path / "run", corpus(rows), monkeypatch, reads="minilm", context="none")
+    path = tmp_path / "made.safetensors"
+    export_base(tmp_path / "run", path, ENGLISH)
+    file = WeightFile(path, "given")
+    texts = ["stripes3 COLOUR3 row0", "nothing of these", "row0 row0 stripes3, colour3"]
+    due = model.encode_text(texts)
+    assert (due[0] != due[2]).any()
+    alone = BaseTextEncoder("base", file, ENGLISH)
+    found = alone.encode_text(texts)
+    np.testing.assert_allclose((found * due).sum(axis=1), 1, atol=1e-3)
+    side = TextSide(path, "sentence")(ENGLISH.encode_text(texts))
+    assert (side * due).sum(axis=1)[0] < 0.999  # the words count
+    np.testing.assert_allclose(side[1], found[1], atol=1e-6)
+    both = BaseTextEncoder(
+        "base", file, ENGLISH, multilingual=FOREIGN, foreign=lambda some: [True] * len(some)
+    )
+    foreign = TextSide(path, "foreign")(FOREIGN.encode_text(texts))
+    np.testing.assert_allclose(both.encode_text(texts), foreign, atol=1e-6)  # none are added here
+    assert load_base(path).shape == model.net.shape
+
+
+def test_words_beside_both_encoders_have_no_file(tmp_path, rows, monkeypatch):
+    learned_words(tmp_path / "run", corpus(rows), monkeypatch)
+    with pytest.raises(ConfigError, match=r"train one with --set model\.reads=minilm"):
+        export_base(tmp_path / "run", tmp_path / "made.safetensors", ENGLISH)
+    assert not (tmp_path / "made.safetensors").exists()
 
 
 def test_the_context_of_training_rows_is_what_their_story_gives(rows):

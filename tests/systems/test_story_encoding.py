@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.systems import base
 
 STORIES = st.lists(st.lists(st.text("abc", max_size=4), max_size=3), max_size=9)

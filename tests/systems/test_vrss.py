@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.systems.base import Capabilities, Parts, drawing_backbone
 from limner.systems.vrss import Vrss, VrssArchitecture

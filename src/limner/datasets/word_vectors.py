@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from limner.counts import counted
 from limner.datasets.registry import refuse_pickle
-from limner.datasets.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
+from limner.encoders.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
 from limner.errors import RESEARCH, DataError, MissingError, installed
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]

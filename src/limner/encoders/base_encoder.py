@@ -16,7 +16,7 @@ import numpy as np
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
 from limner.devices import Precision
-from limner.encoders.base_file import SIDE_PX, TextSide, backbone_file, read_header
+from limner.encoders.base_file import SIDE_PX, TextSide, WordSide, backbone_file, read_header
 from limner.encoders.framing import checked, frame
 from limner.encoders.openvino import Engine
 from limner.encoders.weight_files import WeightFile
@@ -130,7 +130,8 @@ class BaseImageEncoder:
 class BaseTextEncoder:
     """Texts → the space ``base``: a sentence encoder's vectors through one text side of a file.
 
-    English goes through MiniLM, all else through the multilingual encoder where there is one.
+    English goes through MiniLM, and the words that the file learned are added; all else goes through the
+    multilingual encoder where there is one.
     """
 
     def __init__(
@@ -159,6 +160,7 @@ class BaseTextEncoder:
         self._sides = [(english, TextSide(file.path, "sentence"))]
         if multilingual is not None:
             self._sides.append((multilingual, TextSide(file.path, "foreign")))
+        self._words = WordSide(file.path) if read_header(file.path).format > 1 else None
         self.dim = self._sides[0][1].width
         known = " ".join(words.fingerprint for words, _ in self._sides)
         self.fingerprint = hashlib.sha256(f"{_METHOD} text {file.sha256} {known}".encode()).hexdigest()
@@ -173,8 +175,10 @@ class BaseTextEncoder:
         if self._foreign is not None and len(self._sides) > 1:
             other[:] = self._foreign(texts)
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
-        for (words, side), mask in zip(self._sides, (~other, other), strict=False):
+        for (sentences, side), mask in zip(self._sides, (~other, other), strict=False):
             if mask.any():
-                own = words.encode_text([text for text, one in zip(texts, mask, strict=True) if one])
-                rows[mask] = side(own)
+                own = [text for text, one in zip(texts, mask, strict=True) if one]
+                rows[mask] = side(sentences.encode_text(own))
+                if self._words is not None and mask is not other:
+                    rows[mask] += self._words(own)
         return unit_rows(self.name, rows)

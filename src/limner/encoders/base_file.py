@@ -6,6 +6,7 @@ holds the network of pictures.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -14,8 +15,9 @@ from pydantic import Field, ValidationError
 
 from limner.arrays import FloatArray, unit_rows
 from limner.encoders.minilm import gelu
+from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
 from limner.encoders.weight_files import Arrays, WeightFile
-from limner.errors import CheckpointError, installed
+from limner.errors import CheckpointError, DataError, installed
 from limner.files import first_fault
 from limner.records import Record
 
@@ -34,6 +36,12 @@ MINILM, USE = 384, 512
 CLASSES = 1000
 KEY = "limner-base"
 """Of the header in a file's metadata."""
+VOCABULARY = "limner-words"
+"""Of the words in a file's metadata, where it has learned words."""
+WORDS = "words."
+"""Begins the names of their tensors."""
+LEAST_RARITY = 1e-6
+"""What the rarities of a text's words are divided by at least."""
 SCALE = ":scale"
 """Ends the name of the scales of a matrix in int8, one per row."""
 
@@ -77,9 +85,16 @@ class BaseCard(Record):
 
 
 class Header(Record):
-    """The JSON in the file's metadata."""
+    """The JSON in the file's metadata.
 
-    format: Literal[1] = 1
+    Attributes:
+        format: 2 where the file has learned words, so that a limner that cannot read them says so.
+        backbone_sha256: of the weights that it was trained upon.
+        shape: see `BaseShape`.
+        card: see `BaseCard`.
+    """
+
+    format: Literal[1, 2] = 1
     backbone_sha256: str
     shape: BaseShape
     card: BaseCard
@@ -199,3 +214,40 @@ class TextSide:
         if "widen.weight" in own:
             mapped += gelu(rows @ own["widen.weight"].T + own["widen.bias"]) @ own["narrow.weight"].T
         return unit_rows("base", mapped)
+
+
+class WordSide:
+    """The learned words of a file: texts → what their words add to the row of the English side.
+
+    Source: docs/methods/limner.md §1; `limner.systems.limner.Limner` in NumPy, which a test holds it to.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read its words.
+
+        Args:
+            path: of a file that has words, see `Header`.
+        Raises:
+            MissingError: the file is not there.
+            CheckpointError: the file is damaged.
+        """
+        try:
+            self._vocabulary = Vocabulary.from_json(Arrays(path).metadata.get(VOCABULARY, ""), str(path))
+        except DataError as error:
+            raise CheckpointError(str(error)) from error
+        own, width = read_tensors(path, WORDS), read_header(path).shape.width
+        count = len(self._vocabulary.words)
+        due = {f"{WORDS}rarity": (count,), f"{WORDS}vectors": (count, width)}
+        if {key: value.shape for key, value in own.items()} != due:
+            raise CheckpointError(f"{path}: words: not a vector and a rarity for each; get the file again")
+        self._rarity, self._vectors = own[f"{WORDS}rarity"], own[f"{WORDS}vectors"]
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray:
+        """N texts → (N, D) sums of their words' vectors, each text's weights of length 1; 0 without words."""
+        rows = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float32)
+        for place, text in enumerate(texts):
+            numbers = np.array(self._vocabulary.known(text), dtype=np.int64) - FIRST_WORD
+            rarity = self._rarity[numbers]
+            length = max(float(np.linalg.norm(rarity)), LEAST_RARITY)
+            rows[place] = rarity @ self._vectors[numbers] / length
+        return rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors.torch import save
@@ -31,7 +31,9 @@ from limner.encoders.base_file import (
     SIDE_PX,
     STAGES,
     USE,
+    VOCABULARY,
     WIDTHS,
+    WORDS,
     BaseCard,
     BaseShape,
     Header,
@@ -41,6 +43,7 @@ from limner.encoders.base_file import (
 )
 from limner.encoders.openvino import Engine, Quickest
 from limner.encoders.pixels import in_parts, to_device
+from limner.encoders.vocabulary import Vocabulary
 from limner.encoders.weight_files import load_strictly, read_state
 from limner.errors import CheckpointError, ConfigError, NumericsError, installed
 from limner.files import write_bytes
@@ -261,7 +264,21 @@ def _join(owner: nn.Module, convolution: str, norm: str) -> None:
     setattr(owner, norm, nn.Identity())
 
 
-def save_base(path: Path, net: BaseNet, card: BaseCard) -> None:
+class Words(NamedTuple):
+    """Learned words of a model.
+
+    Attributes:
+        vocabulary: V words.
+        vectors: (V, D).
+        rarity: (V,) at least 0.
+    """
+
+    vocabulary: Vocabulary
+    vectors: Tensor
+    rarity: Tensor
+
+
+def save_base(path: Path, net: BaseNet, card: BaseCard, words: Words | None = None) -> None:
     """Write what was trained, whole or not at all.
 
     Matrices are rounded to int8 with one scale per row; of the blocks that were trained, the differences
@@ -271,13 +288,17 @@ def save_base(path: Path, net: BaseNet, card: BaseCard) -> None:
         path: ends in ``.safetensors``.
         net: not fused.
         card: what the file says of itself.
+        words: what the English text side adds, if it learned words.
     Raises:
         ConfigError: a block before `BaseShape.changed_from` was changed.
         NumericsError: a parameter is not finite.
     """
     published = read_state(backbone_file())
     tensors: dict[str, Tensor] = {}
-    for key, held in net.state_dict().items():
+    state = net.state_dict()
+    if words is not None:
+        state |= {f"{WORDS}vectors": words.vectors, f"{WORDS}rarity": words.rarity}
+    for key, held in state.items():
         value = held.detach().cpu().float()
         inner = key.removeprefix("backbone.")
         if inner != key:
@@ -300,20 +321,25 @@ def save_base(path: Path, net: BaseNet, card: BaseCard) -> None:
         scale = (rows.abs().amax(dim=1) / 127).clamp_min(torch.finfo(torch.float32).tiny)
         tensors[key] = (rows / scale[:, None]).round().to(torch.int8).view(value.shape).contiguous()
         tensors[key + SCALE] = scale
-    header = Header(backbone_sha256=BACKBONE_SHA256, shape=net.shape, card=card)
-    content = save(tensors, metadata={KEY: header.model_dump_json()})
-    write_bytes(path, content)
+    header = Header(
+        format=1 if words is None else 2, backbone_sha256=BACKBONE_SHA256, shape=net.shape, card=card
+    )
+    metadata = {KEY: header.model_dump_json()}
+    if words is not None:
+        metadata[VOCABULARY] = words.vocabulary.to_json()
+    write_bytes(path, save(tensors, metadata=metadata))
 
 
 def load_base(path: Path) -> BaseNet:
-    """The network of a file, in evaluation mode.
+    """The network of a file, in evaluation mode; without its words, which only texts need.
 
     Raises:
         MissingError: the file or the backbone's package is not there.
         CheckpointError: the file is damaged, of another kind or of another backbone.
     """
     header = read_header(path)
-    state = {name: torch.from_numpy(value) for name, value in read_tensors(path).items()}
+    held = read_tensors(path).items()
+    state = {name: torch.from_numpy(value) for name, value in held if not name.startswith(WORDS)}
     backbone = read_state(backbone_file())
     changed = {key.removeprefix("backbone."): key for key in state if key.startswith("backbone.")}
     due = {

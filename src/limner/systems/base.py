@@ -20,7 +20,6 @@ from torch.nn.functional import normalize
 from limner.arrays import FloatArray, Some, TextEncoder, scores
 from limner.config import build
 from limner.datasets.features import Layer
-from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import glove_vectors, learn_vectors
 from limner.devices import Precision, autocast
 from limner.encoders.catalogue import text_encoder
@@ -34,6 +33,7 @@ from limner.encoders.pixels import (
     last_linear,
 )
 from limner.encoders.text_cache import KeptTexts
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.training import checkpoint, loop, processes
 from limner.training.batches import Batches

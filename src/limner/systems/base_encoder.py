@@ -22,7 +22,7 @@ from limner.datasets.features import Features
 from limner.datasets.mixture import WEIGHT
 from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks
 from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS, BaseCard, BaseShape
-from limner.encoders.base_network import BaseNet, published_backbone, save_base
+from limner.encoders.base_network import BaseNet, Words, published_backbone, save_base
 from limner.encoders.text_cache import StoredTexts
 from limner.errors import ConfigError, ShapeError
 from limner.losses.checks import product
@@ -160,6 +160,16 @@ class BaseModel(Model):
         mean, deviation = feature_moments(corpus, lambda rows: rows[:, MAPS:ROW])
         self.net.feature_mean.copy_(mean)
         self.net.feature_deviation.copy_(deviation)
+
+    def words_of_file(self, where: str) -> Words | None:
+        """What an exported file holds of learned words; None without them.
+
+        Args:
+            where: the run, for the message.
+        Raises:
+            ConfigError: they were learned in a way that a file has no place for.
+        """
+        return None
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """English texts → (N, D) float32 unit rows."""
@@ -416,8 +426,8 @@ SYSTEM = BaseSystem()
 def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> BaseCard:
     """Write the best weights of a run as a file of the encoder base.
 
-    Of a run of limner the file holds each text side by itself, without the context; it has no place for words
-    and further encoders.
+    Of a run of limner the file holds each text side by itself, without the context, and the words that were
+    learned beside MiniLM alone; it has no place for further encoders.
 
     Args:
         run: folder of the run.
@@ -428,17 +438,17 @@ def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> 
     Raises:
         MissingError: nothing was trained there yet.
         CheckpointError: not a run of the systems base or limner, or damaged.
-        ConfigError: the run reads words or further encoders.
+        ConfigError: the run reads further encoders, or words beside both sentence encoders.
         NumericsError: a weight is not finite.
     """
     _, state = checkpoint.load(run / BEST)
     limner = state.get("config", {}).get("config", {}).get("system") == "limner"
     own: System[Any, Any] = import_module("limner.systems.limner").SYSTEM if limner else SYSTEM
     model, config = own.load(run, sentences=sentences)
-    if config.data.beside or own.capabilities(config).words:
+    if config.data.beside:
         raise ConfigError(
-            f"{run}: reads words or further encoders, which a file of base has no place for; train one"
-            " without data.beside and model.words"
+            f"{run}: reads further encoders, which a file of base has no place for; train one without"
+            " data.beside"
         )
     sets = {
         name: f"{name} ({', '.join(entry.licences) if entry.licences else 'all licences'})"
@@ -452,5 +462,5 @@ def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> 
         terms=config.terms,
         figures={f"validation {key}": round(float(value), 4) for key, value in state["validation"].items()},
     )
-    save_base(file, model.net, card)
+    save_base(file, model.net, card, model.words_of_file(str(run)))
     return card

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from limner.arrays import FloatArray, expect
 from limner.config import Config
 from limner.counts import counted
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
 from limner.files import write_lines
 from limner.systems.base import Capabilities, Model, Note, Parts, System, evaluating, to_tensor

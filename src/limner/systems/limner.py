@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding_bag, normalize
 
 from limner.arrays import TextEncoder, expect
-from limner.datasets.vocabulary import FIRST_WORD
 from limner.encoders.base_blocks import ROW
-from limner.encoders.base_file import BLOCKS, MINILM, USE
-from limner.encoders.base_network import Projection
+from limner.encoders.base_file import BLOCKS, LEAST_RARITY, MINILM, USE
+from limner.encoders.base_network import Projection, Words
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
-from limner.errors import CheckpointError
+from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
+from limner.errors import CheckpointError, ConfigError
 from limner.systems.base import Capabilities, Parts, StoryModel, feature_moments
 from limner.systems.base_encoder import (
     BaseArchitecture,
@@ -136,7 +136,7 @@ class Limner(StoryModel, BaseModel):
             texts = corpus.train.texts
             counts = torch.zeros(len(self.rarity))
             for text in texts:
-                counts[self._numbers(text)] += 1
+                counts[self.vocabulary.known(text)] += 1
             self.rarity.copy_((len(texts) / counts.clamp(min=1)).log() * (counts > 0))
 
     def joint(self, features: Tensor, rows: Tensor) -> Tensor:
@@ -147,13 +147,24 @@ class Limner(StoryModel, BaseModel):
         more = (rows[:, ROW:] - self.beside_mean) / self.beside_deviation
         return normalize(made + self.beside(more), dim=1)
 
-    def _numbers(self, text: str) -> list[int]:
-        """The different known words of a text."""
-        return sorted({number for number in self.vocabulary.numbers(text.lower()) if number >= FIRST_WORD})
-
     def bags(self, texts: Sequence[str]) -> list[list[int]]:
         """Numbers of the different known words of each text; none where words are not read."""
-        return [[] if self.words is None else self._numbers(text) for text in texts]
+        return [[] if self.words is None else self.vocabulary.known(text) for text in texts]
+
+    def words_of_file(self, where: str) -> Words | None:
+        """See `BaseModel`; a library reads an English text by MiniLM alone, and its words beside that."""
+        if self.words is None:
+            return None
+        if self.architecture.reads != "minilm":
+            raise ConfigError(
+                f"{where}: reads words beside both sentence encoders, and a library reads a text by one of"
+                " them; train one with --set model.reads=minilm or --set model.words=false"
+            )
+        # what only comes in capitals is never asked for
+        known = self.rarity.nonzero().flatten().cpu()
+        spelt = tuple(self.vocabulary.words[number - FIRST_WORD] for number in known.tolist())
+        made = Vocabulary(spelt, self.vocabulary.tokeniser)
+        return Words(made, self.words.detach()[known], self.rarity[known])
 
     def identity(self) -> tuple[object, ...]:
         """Both encoders of sentences."""
@@ -191,7 +202,7 @@ class Limner(StoryModel, BaseModel):
         weights = self.rarity[numbers]
         lengths = weights.new_zeros(len(bags)).index_add_(0, owners, weights.square()).sqrt()
         weights = dropout(
-            weights / lengths.clamp(min=1e-6)[owners], self.architecture.word_dropout, self.training
+            weights / lengths.clamp(min=LEAST_RARITY)[owners], self.architecture.word_dropout, self.training
         )
         offsets = counts.cumsum(0) - counts
         return embedding_bag(numbers, words, offsets, mode="sum", per_sample_weights=weights)

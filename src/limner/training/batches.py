@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limner.datasets.pairs import Pair
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError
 from limner.losses.ranking import negatives
 from limner.threads import ahead

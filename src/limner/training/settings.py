@@ -12,8 +12,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from limner.config import Config, merged
 from limner.datasets.mixture import MixtureEntry
 from limner.datasets.registry import SourceConfig
-from limner.datasets.vocabulary import TokeniserName
 from limner.encoders.catalogue import TINY
+from limner.encoders.vocabulary import TokeniserName
 from limner.errors import unknown
 from limner.training.framing import Crop, Framing
 from limner.training.loop import LoopConfig

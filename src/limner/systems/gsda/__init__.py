@@ -13,8 +13,8 @@ import torch
 from limner.arrays import TextEncoder
 from limner.config import build
 from limner.datasets.registry import data_set
-from limner.datasets.vocabulary import Vocabulary
 from limner.datasets.word_vectors import read_glove
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.nn.graphs import GraphEncoder
 from limner.scenes.graphs import SceneGraph, read_graphs

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from limner.config import Config
 from limner.counts import counted
-from limner.datasets.vocabulary import Vocabulary
+from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, DataError, ShapeError
 from limner.nn.story import PictureSequenceEncoder
 from limner.nn.words import read_forward

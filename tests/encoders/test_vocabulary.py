@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from limner.datasets.registry import Source
 from limner.datasets.sets import clue
-from limner.datasets.vocabulary import PADDING, UNKNOWN, Vocabulary, default_tokens, release_tokens
+from limner.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary, default_tokens, release_tokens
 from limner.errors import DataError
 
 

@@ -111,6 +111,10 @@ class Vocabulary:
         """The numbers of a text's tokens; one unknown word for a text without tokens."""
         return [self._numbers.get(token, UNKNOWN) for token in self.tokens(text)] or [UNKNOWN]
 
+    def known(self, text: str) -> list[int]:
+        """The numbers of a text's different known words, ascending; letter case plays no part."""
+        return sorted({number for number in self.numbers(text.lower()) if number >= FIRST_WORD})
+
     def batch(
         self, texts: Sequence[str], max_length: int
     ) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
