@@ -102,7 +102,13 @@ class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.encoders = encoders(options, options.encoders)
-        self.desk = Desk(self.encoders, options.cache, options.set, approximate=options.approximate)
+        self.desk = Desk(
+            self.encoders,
+            options.cache,
+            options.set,
+            approximate=options.approximate,
+            pinned=options.pinned,
+        )
 
     def made(self, task: Task, limit: int | None) -> list[Job]:
         """The jobs of a cell."""
@@ -360,6 +366,9 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     options.add_argument(
         "--approximate", action="store_true", help="ask search indices of tables, not all vectors"
+    )
+    options.add_argument(
+        "--pinned", action="store_true", help="fix a text's first picture, and judge the other steps"
     )
     options.add_argument("--limit", type=int, help="texts per cell at most")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)

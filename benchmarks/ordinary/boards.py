@@ -216,10 +216,16 @@ class Desk:
     """Illustrates jobs; encoders and their vectors are kept from library to library."""
 
     def __init__(
-        self, encoders: Encoders, folder: Path, overrides: Sequence[str] = (), *, approximate: bool = False
+        self,
+        encoders: Encoders,
+        folder: Path,
+        overrides: Sequence[str] = (),
+        *,
+        approximate: bool = False,
+        pinned: bool = False,
     ) -> None:
         self.encoders, self.folder, self.overrides = encoders, folder, tuple(overrides)
-        self.approximate = approximate
+        self.approximate, self.pinned = approximate, pinned
         self._channels: dict[tuple[str, ...], tuple[Channel, ...]] = {}
         self._memory: dict[str, Memory] = {}
 
@@ -304,8 +310,15 @@ class JobIllustrator(Illustrator):
         )
 
     def outcome(self, job: Job, alone: Sequence[str | None]) -> list[Outcome]:
-        """What the steps of a job are given, beside what plain search gives them."""
-        board = self.board(job.story, self._options)
+        """What the steps of a job are given, beside what plain search gives them.
+
+        With a pin, the first step that has a picture shows it, and the others alone are judged.
+        """
+        pins = {}
+        if self._desk.pinned:
+            named = key if self._names else str
+            pins = next(({s: named(min(own))} for s, own in enumerate(job.own) if own), {})
+        board = self.board(job.story, self._options.model_copy(update={"pins": pins}))
         return [
             Outcome(
                 job.story.id,
@@ -317,6 +330,7 @@ class JobIllustrator(Illustrator):
                 job.lacks[s],
             )
             for s, step in enumerate(board.steps)
+            if s not in pins
         ]
 
     def _plain(self, picture: str) -> str:

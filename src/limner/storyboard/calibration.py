@@ -22,7 +22,7 @@ from limner.library.channels import Channel, Evidence
 from limner.library.home import CALIBRATION_FILE
 from limner.library.library import Library
 from limner.records import Record
-from limner.storyboard.coherence import Coherence
+from limner.storyboard.coherence import Coherence, Walk
 
 Float64Array = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -206,10 +206,12 @@ class PairCalibration(Record):
         weights: channel → decoder → factor on the evidence, where that channel is the strongest that
             takes part. The weaker the texts' evidence, the more easily a step falls for a
             neighbour's world, and the smaller the factor.
+        walk: how likeness to a fixed picture spreads; None where it does not.
     """
 
     evidence: Evidence
     weights: dict[str, dict[str, float]]
+    walk: Walk | None = None
 
     def weight(self, decoder: str, channels: Iterable[str]) -> float:
         """Factor for one decoder.

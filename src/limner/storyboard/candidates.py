@@ -10,7 +10,7 @@ import numpy as np
 from limner.library.channels import EncodedChannel, Evidence
 from limner.library.scan import BoolArray
 from limner.library.search import Hits, Index, Scored
-from limner.storyboard.coherence import CosinePairwise, groups_of
+from limner.storyboard.coherence import CosinePairwise, Walk, WalkedPairwise, groups_of
 from limner.storyboard.lattice import Float64Array, Indifferent, IntArray
 
 
@@ -32,7 +32,7 @@ class Pool:
     items: IntArray
     unary: Float64Array
     scored: Scored
-    pair: CosinePairwise | Indifferent
+    pair: CosinePairwise | WalkedPairwise | Indifferent
 
     def column(self, step: int, row: int) -> int:
         """Where a gallery row stands in a step's list."""
@@ -58,6 +58,12 @@ class Pool:
         unary = np.take_along_axis(scored.scores.astype(np.float64), self.items, axis=1)
         unary = np.where(self.unary > -np.inf, unary, -np.inf)
         return replace(self, unary=unary, scored=scored, pair=self.pair.weighing(weight))
+
+    def walking(self, pinned: Sequence[int], walk: Walk | None) -> Pool:
+        """Fixed pictures, given as gallery rows, speak for what walks from them reach; None for no walk."""
+        if walk is None or not pinned or not isinstance(self.pair, CosinePairwise):
+            return self
+        return replace(self, pair=WalkedPairwise(self.pair, np.searchsorted(self.rows, pinned), walk))
 
 
 def pool_of(

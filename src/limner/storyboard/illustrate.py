@@ -21,7 +21,7 @@ from limner.library.search import Index, Likeness
 from limner.records import Picture, Record, Story, Storyboard, limner_version
 from limner.storyboard.calibration import UNAVOIDABLE, Chances, Found, Suitability
 from limner.storyboard.candidates import pool_of
-from limner.storyboard.coherence import Coherence, Reading, read
+from limner.storyboard.coherence import Coherence, Reading, Walk, read
 from limner.storyboard.decoding import Decoder, decode, pairwise_terms
 from limner.storyboard.explain import Considered, explain
 from limner.storyboard.lattice import BLANK, Float64Array, IntArray, lattice
@@ -47,6 +47,8 @@ class BoardOptions(Record):
         pinned_weight: in place of an inferred pair weight that is smaller, where a picture is fixed.
         pair_space: gallery space in which pictures are compared.
         pair_evidence: how their cosine becomes nats.
+        pair_walk: how likeness to a fixed picture spreads over pictures that look alike; None takes the
+            cosine with it alone.
         occasion_weight: nats for a picture that was taken on the same occasion as one that is fixed.
         allow_repeats: whether a picture, or a near-duplicate of it, may be shown twice.
         pins: 0-based step → picture id, or None to keep the step blank.
@@ -63,6 +65,7 @@ class BoardOptions(Record):
     pinned_weight: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     pair_space: str = "visual"
     pair_evidence: Evidence = Evidence(slope=0.0, z_slope=0.5, offset=0.0)
+    pair_walk: Walk | None = None
     occasion_weight: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     allow_repeats: bool = False
     pins: dict[int, str | None] = Field(default_factory=dict)
@@ -78,8 +81,11 @@ class BoardOptions(Record):
 
     def settings(self) -> dict[str, str | int | float | bool | None]:
         """The options as one flat table."""
-        flat = self.model_dump(exclude={"pins", "bans", "pair_evidence"}) | {"candidates": self.considered}
+        flat = self.model_dump(exclude={"pins", "bans", "pair_evidence", "pair_walk"})
+        flat |= {"candidates": self.considered}
         flat |= {f"pair_{name}": number for name, number in self.pair_evidence.model_dump().items()}
+        walk = {} if self.pair_walk is None else self.pair_walk.model_dump()
+        flat |= {f"pair_walk_{name}": number for name, number in walk.items()}
         flat["pins"] = " ".join(
             f"{step + 1}={picture or 'none'}" for step, picture in sorted(self.pins.items())
         )
@@ -170,7 +176,7 @@ def choose_pictures(
     available = index.pictures - int(np.count_nonzero(barred))
     reading = read(pool.unary, pool.items, pool.groups, pool.pair, available)
     context, weight = _weights(reading, options, coherence, pinned=bool(guides))
-    pool = pool.weighing(context, weight)
+    pool = pool.weighing(context, weight).walking(guides, options.pair_walk)
     columns = {step: pool.column(step, row) for step, row in shown.items()}
     bonus = options.occasion_weight * related[pool.rows][pool.items].astype(np.float64)
     bonus[list(fixed)] = 0.0
