@@ -369,6 +369,11 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         """(T, D) of the texts of all processes, each of which reads its own."""
         return whole(side(vectors[batch.own_texts].to(self.model.device)), batch.text_shares)
 
+    def contrast(self, name: str, texts: Tensor, pictures: Tensor, batch: PictureBatch) -> Tensor:
+        """The loss of (T, D) texts, as the reading of this name has them, against (B, D) pictures."""
+        logits = product(texts, pictures.t()) / self.config.temperature
+        return info_nce_of_many(logits, batch.owners, batch.neg)
+
     def step(self, batch: PictureBatch) -> Mapping[str, Tensor]:
         """Softmax losses: texts and pictures in English, in many languages, and pictures of one story."""
         config, net = self.config, self.model.net
@@ -376,8 +381,7 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         pictures = whole(self.model.joint(features, batch.rows), batch.shares)
         losses, total = {}, pictures.new_zeros(())
         for name, (texts, weight) in self.readings(batch).items():
-            logits = product(texts, pictures.t()) / config.temperature
-            losses[name] = info_nce_of_many(logits, batch.owners, batch.neg)
+            losses[name] = self.contrast(name, texts, pictures, batch)
             total = total + weight * losses[name]
         stories = batch.stories
         if config.look_weight and bool((stories[:, None] == stories).sum() > len(stories)):

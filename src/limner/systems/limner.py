@@ -132,8 +132,11 @@ class Limner(StoryModel, BaseModel):
             mean, deviation = feature_moments(corpus, lambda rows: rows[:, ROW:])
             self.beside_mean.copy_(mean)
             self.beside_deviation.copy_(deviation)
+        self.count_words(corpus.train.texts)
+
+    def count_words(self, texts: Sequence[str]) -> None:
+        """How rare each known word is among texts; nothing where none are read."""
         if self.words is not None:
-            texts = corpus.train.texts
             counts = torch.zeros(len(self.rarity))
             for text in texts:
                 counts[self.vocabulary.known(text)] += 1

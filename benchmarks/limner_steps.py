@@ -1,0 +1,376 @@
+"""One idea at a time on top of limner's own model over five sets, judged by validation alone.
+
+Each step is trained as `configs/limner.toml` says, for fewer epochs, with one thing added. Prints the mean
+reciprocal rank over the validation texts of all sets, and of each set, at the best epoch; means over the
+seeds, and differences from `plain` with 95 % intervals by bootstrap over stories, or pictures. No test row
+is read.
+
+    python benchmarks/limner_steps.py --features features --to steps --seeds 0 1 2
+    python benchmarks/limner_steps.py --features features --to steps --steps plain discrepancy
+
+Steps: plain, nothing added; discrepancy, diversity, combined: pairs weighed by their neighbourhoods, heavier
+where these are less alike, or with -high more; hardest: the hinge of the hardest wrong answer as well;
+relations: a head that tells which coherence relations a classifier of the Clue texts gives a text; recurrent,
+attention: a story's steps read by a GRU both ways, or by a layer of a transformer, in place of their mean.
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from embeddings import data_folder
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+from limner.datasets.mixture import set_of
+from limner.datasets.neighbours import build_graph
+from limner.datasets.registry import Source
+from limner.datasets.sets.clue import RELATIONS, read_clue
+from limner.encoders.base_blocks import MAPS, ROW
+from limner.encoders.base_file import MINILM, USE
+from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
+from limner.encoders.text_cache import StoredTexts
+from limner.evaluation.ranking import Metric, rank
+from limner.evaluation.uncertainty import difference
+from limner.losses import weighting
+from limner.losses.checks import product
+from limner.nn.story import in_stories
+from limner.nn.words import read_both_ways
+from limner.runs.validation import maximise, validation, vectors
+from limner.systems import read_config
+from limner.systems.base import evaluating, feature_moments
+from limner.systems.limner import Limner, LimnerSystem, LimnerTask
+from limner.training.checkpoint import load
+from limner.training.corpus import corpus_of, open_corpus, rows_of
+from limner.training.loop import BEST, Loop
+
+CONFIG = Path(__file__).parents[1] / "configs" / "limner.toml"
+MEASURES = {"discrepancy": (0.0, 1.0), "diversity": (1.0, 0.0), "combined": (1.0, 4.0)}
+"""Step → β of diversity and γ of discrepancy; those of COCO in T&K 2022 for both."""
+STEPS = (
+    "plain",
+    *MEASURES,
+    *(f"{name}-high" for name in MEASURES),
+    "hardest",
+    "relations",
+    "recurrent",
+    "attention",
+)
+NEIGHBOURS = 200
+MARGIN, HARDEST = 0.2, 1.0
+RELATIONS_WEIGHT = 0.3
+HIDDEN = (MINILM + USE) // 2
+
+
+class Stored:
+    """Features of pictures alone, without the maps of a backbone that is trained, and mirrored."""
+
+    def __init__(self, opened):
+        self.opened = opened
+        self.kept = opened.stored[:, MAPS:ROW].astype(np.float16)
+        self.mirrored = self.kept.copy()
+        other = opened._mirrored
+        rows = [(row, other.row_of[name]) for row, name in enumerate(opened.ids) if name in other.row_of]
+        own, theirs = np.array(rows).T
+        self.mirrored[own] = other.stored[theirs, MAPS:ROW]
+        self.places = opened.places
+
+    def take(self, places):
+        """(B, F) of some pictures."""
+        return self.kept[places].astype(np.float32)
+
+    def turned(self, places, which):
+        """The same, some mirrored."""
+        rows = self.take(places)
+        rows[which] = self.mirrored[places[which]]
+        return rows
+
+
+class Recurrent(nn.Module):
+    """(S, 896) steps of stories → (S, 896), each read between its neighbours."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(MINILM + USE, HIDDEN, batch_first=True, bidirectional=True)
+
+    def forward(self, rows, steps):
+        """Rows of all stories, and their numbers of steps."""
+        return read_both_ways(self.gru, rows, steps)
+
+
+class Attention(nn.Module):
+    """(S, 896) steps of stories → (S, 896), by one layer of a transformer, which sees no order."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(MINILM + USE, 8, 2 * HIDDEN, 0.1, "gelu", batch_first=True)
+
+    def forward(self, rows, steps):
+        """Rows of all stories, and their numbers of steps."""
+        padded, real = in_stories("attention", rows, steps)
+        return self.layer(padded, src_key_padding_mask=~real)[real]
+
+
+class StepModel(Limner):
+    """limner over features alone, with what a step adds."""
+
+    step = "plain"
+
+    def __init__(self, architecture, parts):
+        super().__init__(architecture, parts)
+        self.story = {"recurrent": Recurrent, "attention": Attention}.get(self.step, lambda: None)()
+        self.relation_head = None
+        if self.step == "relations":
+            self.relation_head = nn.Linear(architecture.width, len(RELATIONS))
+
+    def features_of(self, rows):
+        """They are features already."""
+        return rows
+
+    def settle(self, corpus):
+        """As of limner."""
+        mean, deviation = feature_moments(corpus, lambda rows: rows)
+        self.net.feature_mean.copy_(mean)
+        self.net.feature_deviation.copy_(deviation)
+        self.count_words(corpus.train.texts)
+
+    def together(self, stories):
+        """As of limner, with what reads the story."""
+        if self.story is None:
+            return super().together(stories)
+        texts = [text for story in stories for text in story]
+        english, foreign = (
+            torch.from_numpy(encoder.encode_text(texts)) for encoder in (self.sentences, self.multilingual)
+        )
+        steps = torch.tensor([len(story) for story in stories])
+        read = self.story(torch.cat([english, foreign], dim=1), steps)
+        # a text alone has no story
+        read = read * (steps > 1)[torch.repeat_interleave(steps)][:, None]
+        return self.read(english, foreign, read, self.bags(texts))
+
+
+class StepTask(LimnerTask):
+    """limner's losses, with what a step adds."""
+
+    def __init__(self, model, corpus, config, parts):
+        super().__init__(model, corpus, config, parts)
+        self.step_name, high, _ = model.step.partition("-high")
+        self.sign = 1 if high else -1
+        self.alpha = None
+        self.steps_of_rows, self.rows_of_stories = stories(corpus)
+        if model.relation_head is not None:
+            self.told = pseudo_labels(self._english)
+
+    @cached_property
+    def neighbours(self):
+        """Of the training texts, by MiniLM."""
+        rows = self._corpus.train
+        table = build_graph(
+            self._english.numpy(), size=NEIGHBOURS, text_ids=rows.text_ids, image_ids=rows.image_ids
+        )
+        return weighting.neighbour_matrix(torch.from_numpy(table))
+
+    def batches(self, epoch):
+        """As of limner; scores are made once an epoch."""
+        if self.step_name in MEASURES and epoch > 0:  # as in the paper, the first epoch weighs all alike
+            self.alpha = self.scores()
+        return super().batches(epoch)
+
+    def scores(self):
+        """(N,) what weights come from: the mean of both modalities, each measure standardised."""
+        rows = self._corpus.train
+        with evaluating(self.model):
+            made = self.model.read(self._english, self._foreign, self._context, self._bags)
+            pictures = torch.cat(
+                [
+                    self.model.pictures(torch.from_numpy(self._corpus.pictures.take(some)))
+                    for some in np.array_split(rows.places, 20)
+                ]
+            )
+        total = torch.zeros(len(made))
+        for diverse, weight in zip((True, False), MEASURES[self.step_name], strict=True):
+            for side in (made, pictures) if weight else ():
+                measure = weighting.diversity if diverse else weighting.discrepancy
+                total += weight * weighting.z_scores(measure(self.neighbours, side)).float() / 2
+        return self.sign * weighting.z_scores(total)
+
+    def readings(self, batch):
+        """As of limner, with what reads the story."""
+        if self.model.story is None:
+            return super().readings(batch)
+        # the stories of the batch's texts, whole, as they are read later
+        some = batch.own_texts
+        found = torch.zeros(len(some), MINILM + USE)
+        names = self.steps_of_rows[some.numpy()]
+        members = [self.rows_of_stories[name] for name in np.unique(names[names >= 0]).tolist()]
+        if members:
+            rows = torch.from_numpy(np.concatenate(members))
+            steps = torch.tensor([len(own) for own in members])
+            both = torch.cat([self._english, self._foreign], dim=1)[rows]
+            made = self.model.story(both, steps)
+            place = torch.full((len(self._bags),), -1)
+            place[rows] = torch.arange(len(rows))
+            known = place[some] >= 0
+            found[known] = made[place[some[known]]]
+        self._context[some] = found.detach()
+        kept = super().readings(batch)
+        joined = self.model.read(
+            self._english[some], self._foreign[some], found, [self._bags[row] for row in some.tolist()]
+        )
+        return kept | {"joined": (joined, 1.0)}
+
+    def _rows(self, places, turned):
+        return self._corpus.pictures.turned(places, turned)
+
+    def contrast(self, name, texts, pictures, batch):
+        """As of limner, with what the step adds."""
+        scores = product(texts, pictures.t())
+        logits = scores / self.config.temperature
+        alpha = torch.ones(len(texts))
+        if self.alpha is not None:
+            alpha = len(texts) * torch.softmax(self.alpha[batch.texts], dim=0)
+        loss = weighed(logits, batch.owners, batch.neg, alpha)
+        if self.step_name == "hardest":
+            true = scores.gather(1, batch.owners[:, None])[:, 0]
+            worst = scores.masked_fill(~batch.neg, -torch.inf)
+            by_text = (MARGIN - true + worst.max(dim=1).values).clamp(min=0)
+            by_picture = (MARGIN - true + worst.max(dim=0).values[batch.owners]).clamp(min=0)
+            loss = loss + HARDEST * (by_text + by_picture).mean()
+        if self.model.relation_head is not None and name == "joined":
+            guessed = self.model.relation_head(texts * pictures[batch.owners] * texts.shape[1] ** 0.5)
+            loss = loss + RELATIONS_WEIGHT * binary_cross_entropy_with_logits(guessed, self.told[batch.texts])
+        return loss
+
+
+def weighed(logits, owners, neg, alpha):
+    """`limner.losses.contrastive.info_nce_of_many`, each text's costs times its alpha."""
+    own = torch.zeros_like(neg).scatter_(1, owners[:, None], value=True)
+    texts = cross_entropy(logits.masked_fill(~(neg | own), -torch.inf), owners, reduction="none")
+    true = logits.gather(1, owners[:, None])[:, 0]
+    wrong = logits.masked_fill(~neg, -torch.inf).logsumexp(dim=0)[owners]
+    costs = torch.logaddexp(wrong, true) - true
+    counts = own.sum(dim=0).clamp(min=1)[owners]
+    return 0.5 * ((alpha * texts).mean() + (alpha * costs / counts).sum() / logits.shape[1])
+
+
+def stories(corpus):
+    """Story of each training row, −1 without one, and the rows of each story."""
+    members = {}
+    for row, pair in enumerate(corpus.train.pairs):
+        if pair.seq:
+            members.setdefault(pair.seq, []).append(row)
+    whole = [np.array(rows) for rows in members.values() if len(rows) > 1]
+    found = np.full(len(corpus.train.pairs), -1)
+    for number, rows in enumerate(whole):
+        found[rows] = number
+    return found, whole
+
+
+def pseudo_labels(english):
+    """(N, 6) chances of each relation, by a classifier of the Clue texts that reads MiniLM's vectors."""
+    from sklearn.linear_model import LogisticRegression
+
+    pairs = read_clue(Source(data_folder() / "clue", pictures=None)).pairs
+    told = sentence_encoder().encode_text([pair.text for pair in pairs])
+    found = []
+    for name in RELATIONS:
+        labels = [pair.labels[name] for pair in pairs]
+        found.append(LogisticRegression(max_iter=2000).fit(told, labels).predict_proba(english.numpy())[:, 1])
+    return torch.from_numpy(np.stack(found, axis=1)).float()
+
+
+def reciprocal(model, data, pictures, can):
+    """Set → (1 / rank of each validation text, its story or picture)."""
+    found = {}
+    for name in sorted({pair.group.partition(":")[0] for pair in data.pairs}):
+        own = set_of(data, name)
+        rows = rows_of(own.split("val"), pictures, ())
+        texts, images, columns = vectors(model, pictures, rows, can)
+        ranking = rank(model.score(texts, images), columns[:, None].tolist())
+        found[name] = Metric.parse("MRR").values(ranking), [pair.seq or pair.image_id for pair in rows.pairs]
+    return found
+
+
+class StepSystem(LimnerSystem):
+    """limner with what a step adds."""
+
+    training = StepTask
+
+    def __init__(self, step):
+        self.model = type("StepModelOf", (StepModel,), {"step": step})
+
+
+def trained(step, seed, options, stock):
+    """Best figure of validation, and per set as `reciprocal` has them."""
+    data, pictures, (english, foreign) = stock
+    overrides = [f"loop.seed={seed}", f"loop.epochs={options.epochs}"]
+    config = read_config(CONFIG, overrides, "")
+    system = StepSystem(step)
+    corpus = corpus_of(data, pictures, (), None, config.data.validation_sample)
+    prepared = system.prepare(config, corpus, sentences=english, multilingual=foreign)
+    can = system.capabilities(config)
+    folder = options.to / f"{step}-{seed}"
+    loop = Loop(
+        prepared.task,
+        config.loop,
+        folder,
+        validate=validation(corpus, can),
+        maximise=maximise(config.loop.metric),
+        report=lambda event: None,
+        saved_with=prepared.saved_with,
+    )
+    done = loop.fit()
+    prepared.task.model.load_state_dict(load(folder / BEST)[0], strict=False)
+    return done.best, reciprocal(prepared.task.model, data, pictures, can)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--epochs", type=int, default=20)
+    parser.add_argument("--features", type=Path, required=True, help="folder of stored features")
+    parser.add_argument("--to", type=Path, required=True, help="folder of the runs and their figures")
+    parser.add_argument("--weights", type=Path)
+    options = parser.parse_args()
+    options.to.mkdir(parents=True, exist_ok=True)
+    config = read_config(CONFIG, [f"data.features={json.dumps(str(options.features))}"], "")
+    data, opened = open_corpus(config.data, layer="blocks", mirrored=True, weights=options.weights)
+    data = replace(data, pairs=tuple(pair for pair in data.pairs if pair.split != "test"))
+    encoders = [StoredTexts(sentence_encoder(*name), options.features) for name in ((), (MULTILINGUAL,))]
+    stock = data, Stored(opened), encoders
+    found = {}
+    for step in options.steps:
+        for seed in options.seeds:
+            found[step, seed] = trained(step, seed, options, stock)
+            print(f"{step}, seed {seed}: {found[step, seed][0]:.4f}", file=sys.stderr, flush=True)
+    lines = table(found, options.steps, options.seeds)
+    print("\n".join(lines))
+
+
+def table(found, steps, seeds):
+    """Markdown: mean figures of every step, and its differences from `plain`."""
+    sets = sorted(next(iter(found.values()))[1])
+    lines = [f"| | mixture | {' | '.join(sets)} |", f"|---|{'---|' * (len(sets) + 1)}"]
+    for step in steps:
+        cells = [f"{np.mean([found[step, seed][0] for seed in seeds]):.3f}"]
+        for name in sets:
+            values = np.concatenate([found[step, seed][1][name][0] for seed in seeds])
+            cell = f"{values.mean():.3f}"
+            if step != "plain" and "plain" in steps:
+                before = np.concatenate([found["plain", seed][1][name][0] for seed in seeds])
+                groups = [group for seed in seeds for group in found[step, seed][1][name][1]]
+                gap = difference(values, before, groups)
+                cell += f" ({gap.value:+.3f}, {gap.low:+.3f} … {gap.high:+.3f})"
+            cells.append(cell)
+        lines.append(f"| {step} | {' | '.join(cells)} |")
+    return lines
+
+
+if __name__ == "__main__":
+    main()
