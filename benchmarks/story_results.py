@@ -13,7 +13,7 @@ the test stories are then measured once. Intervals resample stories; figures are
 
 import argparse
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +25,7 @@ from limner.config import build
 from limner.datasets.mixture import set_of
 from limner.datasets.pairs import one_row_per_pair
 from limner.errors import DataError
+from limner.evaluation.likelihood import Telling, Weights, fit, log_likelihood, posteriors
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.sequences import coherence
 from limner.evaluation.uncertainty import interval
@@ -48,6 +49,7 @@ LEFT_TO_RIGHT = ("greedy", "beam")
 WALKS = [(temperature, stay) for temperature in (0.035, 0.05, 0.07) for stay in (0.8, 0.95)]
 REACHED = (0.2, 0.5, 1.0, 2.0)  # times the logarithm of what walks bring
 LEAST = 1e-6
+START = Weights(20.0, (0.2, 0.2))
 COHERENCE = "coherence"
 
 
@@ -278,6 +280,58 @@ def chosen_walk(parts):
     return max(tried, key=tried.get)
 
 
+def told_of(part):
+    """The stories of a part as `limner.evaluation.likelihood` takes them, and both kinds of evidence."""
+    scores, columns = torch.from_numpy(part.scores), torch.from_numpy(part.columns)
+    return [Telling(scores[story], columns[story]) for story in part.stories]
+
+
+def evidence_of(part, walk):
+    """(2, M, M) the pull, and the logarithm of what walks bring; 0 with itself."""
+    both = np.stack([part.pull, walked(part, *walk).pull])
+    both[:, np.arange(both.shape[1]), np.arange(both.shape[1])] = 0.0
+    return torch.from_numpy(both)
+
+
+def likely(parts, decoders):
+    """Walk, and form → weights, under which the validation stories' own storyboards are most likely."""
+    told = [told_of(part) for part in parts]
+    tried = {}
+    for walk in WALKS:
+        seen = list(zip(told, [evidence_of(part, walk) for part in parts], strict=True))
+        weights = fit("pin", seen, START)
+        tried[walk] = (
+            sum(
+                float(log_likelihood("pin", one, torch.tensor(weights.text), mixed(weights, evidence)))
+                for stories, evidence in seen
+                for one in stories
+            ),
+            weights,
+        )
+    walk = max(tried, key=lambda one: tried[one][0])
+    seen = list(zip(told, [evidence_of(part, walk) for part in parts], strict=True))
+    return walk, {"pin": tried[walk][1]} | {form: fit(form, seen, START) for form in decoders}
+
+
+def mixed(weights, evidence):
+    """(M, M) all kinds of evidence with their weights."""
+    return torch.einsum("k,kij->ij", torch.tensor(weights.pictures, dtype=torch.float64), evidence)
+
+
+def shares(part, form, weights, walk):
+    """Rows and (N', M) logarithms of the share of storyboards with each picture; of a pin as `pinned`."""
+    pair, text = mixed(weights, evidence_of(part, walk)), torch.tensor(weights.text)
+    found = [posteriors(form, told, text, pair).numpy() for told in told_of(part)]
+    rows = np.concatenate(part.stories)
+    table = np.concatenate(found)
+    if form != "pin":
+        return rows, table
+    pins = np.concatenate([np.full(len(story), part.columns[story[0]]) for story in part.stories])
+    others = part.columns[rows] != pins
+    kept = table[others]
+    return rows[others], np.where(np.isfinite(kept), kept, kept[np.isfinite(kept)].min() - 1)
+
+
 def line(name, parts):
     """Means over seeds, with intervals by story."""
     cells = {}
@@ -312,6 +366,11 @@ def main():
     parser.add_argument("--set", default="", help="of a mixture that the runs were trained on")
     parser.add_argument(
         "--decoders", nargs="*", choices=(*LEFT_TO_RIGHT, *DECODERS), help="none for a pin alone"
+    )
+    parser.add_argument(
+        "--likelihood",
+        action="store_true",
+        help="also weights under which validation storyboards are most likely, and their shares",
     )
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--part", choices=("test", "val"), default="test", help="to print")
@@ -360,7 +419,19 @@ def main():
         found[name] = line(
             name, [figures(part, table, rows) for part in parts for rows, table in [way(part)]]
         )
+    if options.likelihood:
+        walk, weights = likely(held, DECODERS)
+        chosen |= {"likelihood walk": walk} | {f"likelihood {form}": one for form, one in weights.items()}
+        print(f"\nby likelihood: walk {walk}, {weights}\n")
+        for form, own in weights.items():
+            done = [
+                figures(part, table, rows)
+                for part in parts
+                for rows, table in [shares(part, form, own, walk)]
+            ]
+            found[f"{form}, by likelihood"] = line(f"{form}, by likelihood", done)
     if options.json:
+        chosen = {name: asdict(one) if isinstance(one, Weights) else one for name, one in chosen.items()}
         options.json.write_text(json.dumps({"chosen": chosen, options.part: found}, indent=1))
 
 

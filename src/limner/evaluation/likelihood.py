@@ -1,0 +1,166 @@
+"""How likely whole storyboards are: the weights of text and of pictures fitted together, and what follows.
+
+A storyboard x of a story has the weight exp(Σ_t a·s(t, x_t) + Σ of the pictures' evidence for each other).
+Its share among all storyboards is exact: neighbours form a chain, or all are drawn to one latent picture, or
+to a picture that is given. It ranks; which pictures may be shown together is the decoders'.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import log_softmax
+
+from limner.arrays import expect
+from limner.errors import NumericsError
+
+Form = Literal["chain", "anchor", "pin"]
+ROUNDS = 60
+"""Steps of the fit at most."""
+
+
+@dataclass(frozen=True)
+class Telling:
+    """A story, its scores and its pictures.
+
+    Attributes:
+        scores: (S, M) of its steps with all pictures, unitless.
+        columns: (S,) the picture of each step.
+    """
+
+    scores: Tensor
+    columns: Tensor
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What is fitted.
+
+    Attributes:
+        text: a, nats per unit of score; above 0.
+        pictures: (K,) times the K kinds of evidence of two pictures for each other.
+    """
+
+    text: float
+    pictures: tuple[float, ...]
+
+
+def chain(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
+    """Neighbours say something for each other.
+
+    Args:
+        nats: (S, M) of each step alone.
+        pair: (M, M) of two neighbours, symmetric.
+    Returns:
+        the logarithm of the sum over all storyboards, and (S, M) that of the share of those in which a step
+        shows a picture.
+    Source: the forward-backward algorithm of hidden Markov models; docs/methods/storyboard.md §8.
+    """
+    expect("chain", nats=(nats, "S M"), pair=(pair, "M M"))
+    passed, steps = _raised(pair), len(nats)
+    ahead, behind = [nats[0]], [torch.zeros_like(nats[0])]
+    for step in range(1, steps):
+        ahead.append(nats[step] + passed(ahead[-1]))
+        behind.append(passed(nats[steps - step] + behind[-1]))
+    total = ahead[-1].logsumexp(dim=0)
+    return total, torch.stack(ahead) + torch.stack(behind[::-1]) - total
+
+
+def anchor(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
+    """All steps are drawn to one latent picture, whatever it is; arguments and result as of `chain`."""
+    expect("anchor", nats=(nats, "S M"), pair=(pair, "M M"))
+    passed = _raised(pair)
+    drawn = passed(nats)  # (S, M) of each step under each latent picture
+    each = drawn.sum(dim=0)
+    total = each.logsumexp(dim=0)
+    return total, nats + passed(each - drawn) - total
+
+
+def pin(nats: Tensor, pull: Tensor) -> Tensor:
+    """All steps are drawn to a picture that is given.
+
+    Args:
+        nats: (S, M) of each step alone.
+        pull: (M,) of the given picture for each; −inf for what may not be shown.
+    Returns:
+        (S, M) logarithms of shares.
+    """
+    expect("pin", nats=(nats, "S M"), pull=(pull, "M"))
+    return log_softmax(nats + pull, dim=1)
+
+
+def log_likelihood(form: Form, told: Telling, text: Tensor, pair: Tensor) -> Tensor:
+    """Of a story's own storyboard, in nats; with a pin, of all but its first step, whose picture is given.
+
+    Args:
+        form: chain, anchor or pin.
+        told: the story.
+        text: (), see `Weights`.
+        pair: (M, M) nats.
+    """
+    nats, columns = text * told.scores, told.columns
+    if form == "pin":
+        shares = posteriors("pin", told, text, pair)
+        kept = columns[1:] != columns[0]
+        return shares[torch.arange(1, len(columns)), columns[1:]][kept].sum()
+    own = nats[torch.arange(len(columns)), columns].sum()
+    if form == "chain":
+        return own + pair[columns[:-1], columns[1:]].sum() - chain(nats, pair)[0]
+    return own + pair[columns].sum(dim=0).logsumexp(dim=0) - anchor(nats, pair)[0]
+
+
+def posteriors(form: Form, told: Telling, text: Tensor, pair: Tensor) -> Tensor:
+    """(S, M) logarithms of the share of storyboards in which a step shows a picture; see `log_likelihood`."""
+    nats = text * told.scores
+    if form == "pin":
+        first = told.columns[0]
+        pull = pair[first].masked_fill(torch.arange(len(pair)) == first, -torch.inf)
+        return pin(nats, pull)
+    return (chain if form == "chain" else anchor)(nats, pair)[1]
+
+
+def fit(form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: Weights) -> Weights:
+    """The weights under which the stories' own storyboards are most likely.
+
+    Args:
+        form: chain, anchor or pin.
+        parts: stories over one set of pictures, and (K, M, M) the kinds of evidence of these.
+        start: where to begin.
+    Raises:
+        NumericsError: the likelihood is not finite.
+    """
+    free = torch.tensor([np.log(start.text), *start.pictures], dtype=torch.float64, requires_grad=True)
+    count = sum(len(told.columns) for stories, _ in parts for told in stories)
+    optimiser = torch.optim.LBFGS([free], max_iter=ROUNDS, line_search_fn="strong_wolfe")
+
+    def cost() -> Tensor:
+        optimiser.zero_grad()
+        total = torch.zeros((), dtype=torch.float64)
+        for stories, evidence in parts:
+            pair = torch.einsum("k,kij->ij", free[1:], evidence)
+            for told in stories:
+                total = total - log_likelihood(form, told, free[0].exp(), pair)
+        if not bool(torch.isfinite(total)):
+            raise NumericsError(f"likelihood: {form}: not finite; look at the scores of the stories")
+        mean = total / count
+        mean.backward()  # type: ignore[no-untyped-call]
+        return mean
+
+    optimiser.step(cost)  # type: ignore[no-untyped-call]
+    text, *pictures = free.detach().tolist()
+    return Weights(float(np.exp(text)), tuple(pictures))
+
+
+def _raised(pair: Tensor) -> Callable[[Tensor], Tensor]:
+    """(…, M) nats → (…, M) log Σ_i exp(nats_i + pair_ij), by one product."""
+    most = pair.max()
+    table = (pair - most).exp()
+
+    def passed(nats: Tensor) -> Tensor:
+        top = nats.max(dim=-1, keepdim=True).values
+        return ((nats - top).exp() @ table).clamp(min=1e-300).log() + top + most
+
+    return passed
