@@ -131,3 +131,5 @@ def test_a_space_without_a_vector_does_not_say_how_strongly_a_pin_pulls(home):
         illustrator.__dict__["_held"] = held.model_copy(update={"vectors": vectors, "captioned": 0})
         chosen = illustrator.options({"pair_space": "looks"})
         assert chosen.pinned_weight == weights[strongest]["anchor"]
+        assert chosen.pair_walk is not None
+        assert chosen.pair_walk == calibration.load().pairwise("looks").walk

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from boards import Shelf, picture, picture_id, space, two_worlds
+from boards import Shelf, TableEncoder, picture, picture_id, space, two_worlds
 from pydantic import ValidationError
 
 from limner.errors import ConfigError, DataError
@@ -11,6 +11,7 @@ from limner.library.gallery import Gallery
 from limner.library.search import Index
 from limner.records import Candidate, Step, Story, Storyboard
 from limner.storyboard.calibration import Suitability
+from limner.storyboard.coherence import Walk
 from limner.storyboard.illustrate import BoardOptions, choose_pictures
 
 LOOK = Evidence(slope=2.0, z_slope=0.0, offset=-1.0)
@@ -95,6 +96,33 @@ def test_a_pin_brings_pictures_that_look_like_it_among_the_candidates():
         "beach-1",
         "boat-1",
     }
+
+
+@pytest.mark.parametrize("decoder", ["anchor", "chain"])
+def test_a_pin_reaches_over_pictures_that_look_like_both(decoder):
+    """Both boats are as far from the pin, but a picture lies on the way to one of them."""
+    angles = {"kite": 0, "way": 40, "boat": 80, "other boat": -80, "sea": -90, "sand": -100}
+    words = {"kite": (1, 0), "boat": (0, 1), "other boat": (0, 1.05)}
+    shown = [picture(name, caption=name) for name in angles]
+    turned = np.radians(list(angles.values()))
+    told = np.array([(*words.get(name, (0, 0)), 0.3) for name in angles])
+    gallery = Gallery(
+        [one.id for one in shown],
+        [one.group for one in shown],
+        {"caption": space(told), "visual": space(np.stack([np.cos(turned), np.sin(turned)], axis=1))},
+    )
+    encoder = TableEncoder({"Kites.": (1, 0, 0), "A boat!": (0, 1, 0)})
+    channel = Channel("captions", encoder, "caption", Evidence(slope=10.0, z_slope=0.0, offset=-5.0))
+    story = Story(id="trip", steps=(Step(text="Kites."), Step(text="A boat!")))
+    found = {}
+    for walk in (None, Walk(temperature=0.1, stay=0.9)):
+        options = BoardOptions(
+            decoder=decoder, pair_evidence=LOOK, pins={0: picture_id("kite")}, pair_walk=walk
+        )
+        board = choose_pictures(story, gallery, [channel], Shelf(shown), options)
+        found[walk is not None] = names(board, Shelf(shown))
+    assert found == {False: ["kite", "other boat"], True: ["kite", "boat"]}
+    assert board.settings["pair_walk_stay"] == 0.9
 
 
 def test_the_text_own_picture_is_kept_and_a_pin_goes_before_it():

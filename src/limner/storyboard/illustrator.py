@@ -411,7 +411,7 @@ class Illustrator:
         channels = (MODEL,) if self.model is not None else self._named or held
         found: dict[str, Any] = {
             "pair_evidence": pairs.evidence if self.metric is None else self.metric.pair_evidence,
-            "pair_walk": pairs.walk,
+            "pair_walk": pairs.walk if self.metric is None else None,
             "pair_weight" if self._runs else "pinned_weight": pairs.weight(chosen.decoder, channels),
         }
         return {"pair_space": space} | {name: value for name, value in found.items() if name not in said}
