@@ -438,14 +438,15 @@ def main() -> None:  # noqa: PLR0915  (one step after the other)
     provenance["suitability *"] = (
         "a prior, not a fit: the evidence taken at its word, blank only when it is 20 to 1 against"
     )
+    shipped = load()  # what only ordinary jobs tell stays: calibrate_boards.py is run after this
     made = Calibration(
-        channels=evidence,
-        context=context,
-        beside={"labels": factor},
-        pairs=pairs,
-        suitability=suitability,
-        coherence=load().coherence,  # of calibrate_boards.py, which is run after this
-        provenance=provenance,
+        channels={**shipped.channels, **evidence},
+        context={**shipped.context, **context},
+        beside={**shipped.beside, "labels": factor},
+        pairs={**shipped.pairs, **by_space},
+        suitability={**shipped.suitability, **suitability},
+        coherence=shipped.coherence,
+        provenance={**shipped.provenance, **provenance},
     )
     if options.write:
         TARGET.write_text(

@@ -31,7 +31,6 @@ from limner.datasets.mixture import set_of
 from limner.datasets.neighbours import build_graph
 from limner.datasets.registry import Source
 from limner.datasets.sets.clue import RELATIONS, read_clue
-from limner.encoders.base_blocks import MAPS, ROW
 from limner.encoders.base_file import MINILM, USE
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.text_cache import StoredTexts
@@ -43,7 +42,7 @@ from limner.nn.story import in_stories
 from limner.nn.words import read_both_ways
 from limner.runs.validation import maximise, validation, vectors
 from limner.systems import read_config
-from limner.systems.base import evaluating, feature_moments
+from limner.systems.base import evaluating
 from limner.systems.limner import Limner, LimnerSystem, LimnerTask
 from limner.training.checkpoint import load
 from limner.training.corpus import corpus_of, open_corpus, rows_of
@@ -65,30 +64,6 @@ NEIGHBOURS = 200
 MARGIN, HARDEST = 0.2, 1.0
 RELATIONS_WEIGHT = 0.3
 HIDDEN = (MINILM + USE) // 2
-
-
-class Stored:
-    """Features of pictures alone, without the maps of a backbone that is trained, and mirrored."""
-
-    def __init__(self, opened):
-        self.opened = opened
-        self.kept = opened.stored[:, MAPS:ROW].astype(np.float16)
-        self.mirrored = self.kept.copy()
-        other = opened._mirrored
-        rows = [(row, other.row_of[name]) for row, name in enumerate(opened.ids) if name in other.row_of]
-        own, theirs = np.array(rows).T
-        self.mirrored[own] = other.stored[theirs, MAPS:ROW]
-        self.places = opened.places
-
-    def take(self, places):
-        """(B, F) of some pictures."""
-        return self.kept[places].astype(np.float32)
-
-    def turned(self, places, which):
-        """The same, some mirrored."""
-        rows = self.take(places)
-        rows[which] = self.mirrored[places[which]]
-        return rows
 
 
 class Recurrent(nn.Module):
@@ -117,7 +92,7 @@ class Attention(nn.Module):
 
 
 class StepModel(Limner):
-    """limner over features alone, with what a step adds."""
+    """limner with what a step adds."""
 
     step = "plain"
 
@@ -127,17 +102,6 @@ class StepModel(Limner):
         self.relation_head = None
         if self.step == "relations":
             self.relation_head = nn.Linear(architecture.width, len(RELATIONS))
-
-    def features_of(self, rows):
-        """They are features already."""
-        return rows
-
-    def settle(self, corpus):
-        """As of limner."""
-        mean, deviation = feature_moments(corpus, lambda rows: rows)
-        self.net.feature_mean.copy_(mean)
-        self.net.feature_deviation.copy_(deviation)
-        self.count_words(corpus.train.texts)
 
     def together(self, stories):
         """As of limner, with what reads the story."""
@@ -223,9 +187,6 @@ class StepTask(LimnerTask):
             self._english[some], self._foreign[some], found, [self._bags[row] for row in some.tolist()]
         )
         return kept | {"joined": (joined, 1.0)}
-
-    def _rows(self, places, turned):
-        return self._corpus.pictures.turned(places, turned)
 
     def contrast(self, name, texts, pictures, batch):
         """As of limner, with what the step adds."""
@@ -336,14 +297,13 @@ def main():
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--features", type=Path, required=True, help="folder of stored features")
     parser.add_argument("--to", type=Path, required=True, help="folder of the runs and their figures")
-    parser.add_argument("--weights", type=Path)
     options = parser.parse_args()
     options.to.mkdir(parents=True, exist_ok=True)
     config = read_config(CONFIG, [f"data.features={json.dumps(str(options.features))}"], "")
-    data, opened = open_corpus(config.data, layer="blocks", mirrored=True, weights=options.weights)
+    data, pictures = open_corpus(config.data, layer="described", mirrored=True)
     data = replace(data, pairs=tuple(pair for pair in data.pairs if pair.split != "test"))
     encoders = [StoredTexts(sentence_encoder(*name), options.features) for name in ((), (MULTILINGUAL,))]
-    stock = data, Stored(opened), encoders
+    stock = data, pictures, encoders
     found = {}
     for step in options.steps:
         for seed in options.seeds:

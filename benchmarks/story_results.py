@@ -119,7 +119,11 @@ def opened(run, weights, part, metric=None, *, graphs=None, of=""):
         alike = (seen @ seen.T).astype(np.float64)
         pull = alike * evidence.slope + evidence.offset
     np.fill_diagonal(pull, 0.0)
-    pooled = pictures if opened.can.layer == "blocks" else open_corpus(config.data, weights=weights)[1]
+    pooled = (
+        pictures
+        if opened.can.layer in {"blocks", "described"}
+        else open_corpus(config.data, weights=weights)[1]
+    )
     features, _, similar = fixed_features(pooled, ids)
     if features is not None and not similar:
         features = features - features.mean(axis=0)  # as in the tables

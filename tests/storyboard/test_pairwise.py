@@ -144,6 +144,10 @@ def test_what_looks_like_a_picture_that_looks_like_the_fixed_one_gains():
     np.testing.assert_allclose(after[1:], due, atol=1e-3)
     np.testing.assert_allclose(pair.weighing(1.0).block(fixed, others)[0], due / 2, atol=1e-3)
     assert pair.weighing(1.0).lowest == plain.lowest / 2
+    more = WalkedPairwise(plain, fixed, Walk(temperature=0.1, stay=0.9, weight=1.5))
+    np.testing.assert_allclose(more.block(others, fixed), 1.5 * pair.block(others, fixed))
+    np.testing.assert_array_equal(more.block(others, others), plain.block(others, others))
+    assert more.lowest == 1.5 * plain.lowest
 
 
 def test_a_fixed_picture_without_a_vector_says_nothing():

@@ -7,21 +7,23 @@ import pytest
 import torch
 from base_corpus import ENGLISH, FOREIGN, PICTURES, coloured, corpus
 from made_up_sets import made_up_sets
+from PIL import Image
 
 from limner.config import build
 from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
-from limner.encoders.base_file import BaseShape
+from limner.encoders.base_file import BLOCKS, FEATURES, BaseShape, read_header
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation
 from limner.systems import base_encoder as base
-from limner.systems import read_config
+from limner.systems import limner, read_config, system
 from limner.systems.base import Parts
 from limner.systems.base_encoder import export_base
 from limner.training.corpus import corpus_of, open_corpus
 from limner.training.loop import Loop
+from limner.training.settings import DataConfig
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -59,12 +61,13 @@ def settings(tmp_path, **more):
 
 
 def loop_of(config, rows, folder, report=lambda event: None):
-    prepared = base.SYSTEM.prepare(config, rows, sentences=ENGLISH, multilingual=FOREIGN)
+    own = system(config.system)
+    prepared = own.prepare(config, rows, sentences=ENGLISH, multilingual=FOREIGN)
     return Loop(
         prepared.task,
         config.loop,
         folder,
-        validate=validation(rows, base.SYSTEM.capabilities(config)),
+        validate=validation(rows, own.capabilities(config)),
         maximise=maximise(config.loop.metric),
         report=report,
         saved_with=prepared.saved_with,
@@ -193,8 +196,30 @@ def test_the_shipped_settings_train_on_any_folders(tmp_path, monkeypatch, name):
     config = read_config(CONFIGS / f"{name}.toml", [f"data.features={tmp_path / 'features'}"])
     made_up_sets(tmp_path, config)
     small = config.smoke()
-    data, pictures = open_corpus(small.data, layer="blocks", mirrored=True)
+    own = system(small.system)
+    data, pictures = open_corpus(small.data, layer=own.capabilities(small).layer, mirrored=True)
     assert any("left out by licence" in note for note in data.notes) is (name == "base-free")
     position = loop_of(small, corpus_of(data, pictures), tmp_path / "run").fit()
     assert position.epoch == 2
+    monkeypatch.setattr(limner, "sentence_encoder", lambda name: FOREIGN)
     assert export_base(tmp_path / "run", tmp_path / "x.safetensors", ENGLISH).terms == config.terms
+    assert read_header(tmp_path / "x.safetensors").format == (2 if name == "base" else 1)
+
+
+@pytest.mark.parametrize("layer", ["blocks", "described"])
+def test_pictures_whose_blocks_stay_as_published_are_stored_without_maps(tmp_path, layer, rows):
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    for number in range(4):
+        Image.fromarray(coloured(number)).save(pictures / f"{number}.png")
+        (pictures / f"{number}.txt").write_text(f"picture {number}", encoding="utf-8")
+    values = {"set": "folder", "annotations": str(pictures), "features": str(tmp_path / "features")}
+    data, stored = open_corpus(build(DataConfig, values, "test"), layer=layer, mirrored=True)
+    found = stored.take(stored.places([pair.image_id for pair in data.pairs]))
+    due = rows[:4] if layer == "blocks" else rows[:4, MAPS:]
+    assert found.shape == due.shape
+    order = [int(Path(pair.image).stem) for pair in data.pairs]
+    np.testing.assert_allclose(found[:, -FEATURES:], due[order][:, -FEATURES:], rtol=0.02, atol=0.02)
+    frozen = settings(tmp_path, model={"changed_from": BLOCKS + 1})
+    assert base.SYSTEM.capabilities(frozen).layer == "described"
+    assert base.SYSTEM.capabilities(settings(tmp_path)).layer == "blocks"

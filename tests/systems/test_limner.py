@@ -12,7 +12,7 @@ from made_up_sets import made_up_sets
 
 from limner.cli.main import run
 from limner.config import build
-from limner.encoders.base_blocks import FIRST, ROW, rows_of
+from limner.encoders.base_blocks import FIRST, MAPS, rows_of
 from limner.encoders.base_encoder import BaseTextEncoder
 from limner.encoders.base_file import FEATURES, BaseShape, TextSide
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
@@ -41,10 +41,10 @@ def one_thread():
 
 @pytest.fixture(scope="module")
 def rows():
-    """(M, R) of all pictures."""
+    """(M, F) of all pictures, by the backbone as published."""
     torch.manual_seed(0)
     net = BaseNet(BaseShape(changed_from=FIRST), published_backbone()).eval()
-    return rows_of(net, np.stack([coloured(number) for number in range(PICTURES)]))
+    return rows_of(net, np.stack([coloured(number) for number in range(PICTURES)]))[:, MAPS:]
 
 
 def model_of(words=(), width=1, **architecture):
@@ -141,7 +141,7 @@ def test_words_add_their_vectors_by_rarity_and_unknown_ones_nothing(rows):
 
 def test_rarity_is_counted_over_training_texts(rows):
     data = corpus(rows)
-    model = model_of(("stripes3", "copy0", "never"))
+    model = model_of(("stripes3", "copy0", "never"), changed_from=22)
     model.settle(data)
     texts = [set(pair.text.split()) for pair in data.train.pairs]
     due = [np.log(len(texts) / sum(word in text for text in texts)) for word in ("stripes3", "copy0")]
@@ -156,8 +156,8 @@ def test_a_picture_is_the_sum_of_the_backbone_and_of_further_encoders(rows):
     np.testing.assert_allclose(model.beside_mean.numpy(), more.mean(axis=0), atol=1e-4)
     values = torch.from_numpy(joined)
     with torch.no_grad():
-        own = model.net.joint(values[:, ROW - FEATURES : ROW])
-        own = own + model.beside((values[:, ROW:] - model.beside_mean) / model.beside_deviation)
+        own = model.net.joint(values[:, :FEATURES])
+        own = own + model.beside((values[:, FEATURES:] - model.beside_mean) / model.beside_deviation)
     due = (own / own.norm(dim=1, keepdim=True)).numpy()
     np.testing.assert_allclose(model.encode_image(joined), due, atol=1e-5)
     with pytest.raises(ShapeError, match="limner: rows have shape"):

@@ -425,7 +425,7 @@ def _hash(ids: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(ids)).encode()).hexdigest()
 
 
-Layer = Literal["pooled", "grid", "stages", "blocks"]
+Layer = Literal["pooled", "grid", "stages", "blocks", "described"]
 
 
 def picture_features(
@@ -449,7 +449,8 @@ def picture_features(
         root: folder of all feature stores.
         backbone: one of `limner.encoders.catalogue.BACKBONES`.
         layer: "pooled" rows (F,), "grid" rows (P, F) of the last map: 49 places for a ResNet, or "stages"
-            rows (F,) of means and deviations of all maps, see `limner.encoders.pixels`; not "blocks".
+            rows (F,) of means and deviations of all maps, see `limner.encoders.pixels`; the others are of
+            `block_features`.
         weights: a file, or a folder to look in; None looks in the usual places.
         device: torch device that computes.
         report: called with rows done and rows due.
@@ -494,18 +495,21 @@ def block_features(
     data: PairSet,
     root: Path,
     *,
+    maps: bool = True,
     mirrored: bool = False,
     device: str = "cpu",
     report: Report = lambda done, total: None,
 ) -> Features:
     """What the blocks of the encoder base that are never trained make of every different picture.
 
-    Rows are those of `limner.encoders.base_encoder.rows_of`; later blocks can be trained on them without the
+    Rows are those of `limner.encoders.base_blocks.rows_of`; later blocks can be trained on them without the
     pictures.
 
     Args:
         data: read with its pictures.
         root: folder of all feature stores.
+        maps: store the maps that later blocks are trained on; else the F features of the published backbone
+            alone, an eighth of the room.
         mirrored: store the training pictures mirrored as well.
         device: torch device that computes.
         report: called with rows done and rows due, of either store.
@@ -516,13 +520,14 @@ def block_features(
     """
     import torch
 
-    from limner.encoders.base_blocks import FIRST, rows_of
+    from limner.encoders.base_blocks import FIRST, MAPS, rows_of
     from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, SIDE_PX, BaseShape
     from limner.encoders.base_network import BaseNet, published_backbone
     from limner.encoders.framing import frame
 
     pictures = pictures_of(data)
     trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}
+    layer = f"block{FIRST}" if maps else "described"
 
     @cache
     def backbone() -> BaseNet:
@@ -534,7 +539,7 @@ def block_features(
         """Features of some pictures, whose columns are taken in steps of 1 or, mirrored, of −1."""
         key = FeatureKey(
             data=data.name,
-            backbone=f"{BACKBONE}-block{FIRST}",
+            backbone=f"{BACKBONE}-{layer}",
             weights_sha256=BACKBONE_SHA256,
             transform=f"squash {SIDE_PX} bicubic {way}bfloat16",
         )
@@ -543,7 +548,7 @@ def block_features(
             key,
             chosen,
             prepare=lambda image: frame(image, SIDE_PX, "squash", bicubic=True)[:, ::step],
-            forward=lambda batch: rows_of(backbone(), batch, device),
+            forward=lambda batch: rows_of(backbone(), batch, device)[:, 0 if maps else MAPS :],
             side_px=SIDE_PX,
             report=report,
         )

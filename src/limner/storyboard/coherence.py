@@ -146,10 +146,12 @@ class Walk(Record):
     Attributes:
         temperature: of the softmax over the cosines of a picture with the others, which are its steps.
         stay: share of walks that go on after each step.
+        weight: times the weight that the cosine has; walks are wrong less often.
     """
 
     temperature: float = Field(gt=0, allow_inf_nan=False)
     stay: float = Field(ge=0, lt=1)
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
 
 
 class WalkedPairwise:
@@ -170,7 +172,7 @@ class WalkedPairwise:
             fixed: (P,) candidate numbers.
             walk: how far.
         """
-        self._plain = plain
+        self._plain, self._times = plain, walk.weight
         fixed = np.unique(fixed)
         self._place = np.full(len(plain.present), -1)
         self._place[fixed] = np.arange(len(fixed))
@@ -184,17 +186,18 @@ class WalkedPairwise:
 
     @property
     def lowest(self) -> float:
-        """As of `CosinePairwise`."""
-        return self._plain.lowest
+        """As of `CosinePairwise`, of either evidence."""
+        return self._plain.lowest * max(self._times, 1.0)
 
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Candidate numbers (R,) and (Q,) → (R, Q) nats; two fixed pictures as of `CosinePairwise`."""
         nats = self._plain.block(rows, columns)
         left, right = self._place[rows], self._place[columns]
+        weight = self._plain.weight * self._times
         for row in np.flatnonzero(left >= 0):
-            nats[row, right < 0] = self._plain.weight * self._nats[left[row], columns[right < 0]]
+            nats[row, right < 0] = weight * self._nats[left[row], columns[right < 0]]
         for column in np.flatnonzero(right >= 0):
-            nats[left < 0, column] = self._plain.weight * self._nats[right[column], rows[left < 0]]
+            nats[left < 0, column] = weight * self._nats[right[column], rows[left < 0]]
         return nats
 
     def weighing(self, weight: float) -> WalkedPairwise:

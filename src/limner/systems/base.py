@@ -66,7 +66,7 @@ class Capabilities:
         keeps_sentences: the trained model still reads texts through the first of them.
         backbone: "frozen", whose features are stored; a small net over the pixels of "drawings"; or one to
             "finetune".
-        layer: of the features: vectors ("pooled", "stages"), a "grid", or rows of "blocks".
+        layer: of the features: vectors ("pooled", "stages", "described"), a "grid", or rows of "blocks".
         trains_backbone: what drawings go through is trained along; else it is fixed.
         mirrored: features of mirrored training pictures are wanted as well.
         gradients: trains in steps; where False, it is fitted at once.

@@ -20,7 +20,7 @@ from torch.nn.functional import normalize
 from limner.arrays import FloatArray, TextEncoder
 from limner.datasets.features import Features
 from limner.datasets.mixture import WEIGHT
-from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks
+from limner.encoders.base_blocks import FIRST, MAPS, features_of, open_blocks
 from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS, BaseCard, BaseShape
 from limner.encoders.base_network import BaseNet, Words, published_backbone, save_base
 from limner.encoders.text_cache import StoredTexts
@@ -115,6 +115,7 @@ class BaseModel(Model):
     Attributes:
         as_published: the last blocks are as published, still or for good, so the features in the rows are
             theirs.
+        maps: numbers that stand before the features in stored rows: 0 where no block is ever trained.
     """
 
     name = "base"
@@ -129,6 +130,7 @@ class BaseModel(Model):
             side.dropout.p = architecture.text_dropout
         self.net.look.dropout.p = architecture.look_dropout
         self.as_published = architecture.changed_from > BLOCKS
+        self.maps = 0 if self.as_published else MAPS
         open_blocks(self.net, architecture.changed_from)
 
     def features_of(self, rows: Tensor) -> Tensor:
@@ -137,10 +139,17 @@ class BaseModel(Model):
         Raises:
             ShapeError: rows of another width.
         """
-        due = max(self.image_width, ROW)
+        due = max(self.image_width, self.row)
         if rows.ndim != 2 or rows.shape[1] != due:
             raise ShapeError(f"{self.name}: rows have shape {tuple(rows.shape)}, expected (B, {due})")
-        return rows[:, MAPS:ROW] if self.as_published else features_of(self.net, rows[:, :ROW])
+        if self.as_published:
+            return rows[:, self.maps : self.row]
+        return features_of(self.net, rows[:, : self.row])
+
+    @property
+    def row(self) -> int:
+        """R of the backbone's own rows: maps and features."""
+        return self.maps + FEATURES
 
     def joint(self, features: Tensor, rows: Tensor) -> Tensor:
         """(B, F) features of (B, R) stored rows → (B, D) unit rows that texts are compared with."""
@@ -157,7 +166,7 @@ class BaseModel(Model):
 
     def settle(self, corpus: Corpus) -> None:
         """Mean and deviation of the features."""
-        mean, deviation = feature_moments(corpus, lambda rows: rows[:, MAPS:ROW])
+        mean, deviation = feature_moments(corpus, lambda rows: rows[:, self.maps : self.row])
         self.net.feature_mean.copy_(mean)
         self.net.feature_deviation.copy_(deviation)
 
@@ -267,7 +276,9 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         self._foreign = torch.from_numpy(multilingual.encode_text(corpus.train.texts))
         self._classes = None
         if config.class_weight:
-            features = corpus.pictures.take(np.unique(corpus.train.places))[:, MAPS:].astype(np.float32)
+            features = corpus.pictures.take(np.unique(corpus.train.places))[:, model.maps :].astype(
+                np.float32
+            )
             shown = torch.from_numpy(features).to(model.device)
             self._classes = Classes(model.net, shown, sentences, multilingual)
         rows = corpus.train
@@ -411,7 +422,7 @@ class BaseSystem(System[BaseConfig, BaseModel]):
             sentences=True,
             multilingual=True,
             keeps_sentences=True,
-            layer="blocks",
+            layer="described" if config.model.changed_from > BLOCKS else "blocks",
             mirrored=config.mirrored,
             exported=True,
         )

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding_bag, normalize
 
 from limner.arrays import TextEncoder, expect
-from limner.encoders.base_blocks import ROW
 from limner.encoders.base_file import BLOCKS, LEAST_RARITY, MINILM, USE
 from limner.encoders.base_network import Projection, Words
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
@@ -120,7 +119,7 @@ class Limner(StoryModel, BaseModel):
             self.words = nn.Parameter(0.02 * torch.randn(len(parts.vocabulary), architecture.width))
             self.register_buffer("rarity", torch.zeros(len(parts.vocabulary)))
         self.beside = None
-        if (more := parts.image_width - ROW) > 0:
+        if (more := parts.image_width - self.row) > 0:
             self.beside = Projection(more, architecture.width, dropout=architecture.dropout)
             self.register_buffer("beside_mean", torch.zeros(more))
             self.register_buffer("beside_deviation", torch.ones(more))
@@ -129,14 +128,11 @@ class Limner(StoryModel, BaseModel):
         """Moments of all features, and how rare words are: ln(N / n) of n among N training texts."""
         super().settle(corpus)
         if self.beside is not None:
-            mean, deviation = feature_moments(corpus, lambda rows: rows[:, ROW:])
+            mean, deviation = feature_moments(corpus, lambda rows: rows[:, self.row :])
             self.beside_mean.copy_(mean)
             self.beside_deviation.copy_(deviation)
-        self.count_words(corpus.train.texts)
-
-    def count_words(self, texts: Sequence[str]) -> None:
-        """How rare each known word is among texts; nothing where none are read."""
         if self.words is not None:
+            texts = corpus.train.texts
             counts = torch.zeros(len(self.rarity))
             for text in texts:
                 counts[self.vocabulary.known(text)] += 1
@@ -147,7 +143,7 @@ class Limner(StoryModel, BaseModel):
         made = super().joint(features, rows)
         if self.beside is None:
             return made
-        more = (rows[:, ROW:] - self.beside_mean) / self.beside_deviation
+        more = (rows[:, self.row :] - self.beside_mean) / self.beside_deviation
         return normalize(made + self.beside(more), dim=1)
 
     def bags(self, texts: Sequence[str]) -> list[list[int]]:

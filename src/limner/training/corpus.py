@@ -210,7 +210,7 @@ def open_corpus(
         config: which.
         files: pictures are decoded from files each time, instead of stored features.
         layer: which features are stored.
-        mirrored: store those of mirrored training pictures as well; of the layer "blocks" alone.
+        mirrored: store those of mirrored training pictures as well; of the rows of `block_features` alone.
         weights: of the backbone, a file or a folder; None looks in the usual places.
         device: torch device that computes features.
         report: called with pictures done and due while features are computed.
@@ -245,11 +245,12 @@ def open_corpus(
         data = _limited(data, config.limit)
     if files:
         return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, config.framing)
-    if layer == "blocks":
+    if layer in ("blocks", "described"):
         if config.features_from:
             raise ConfigError("data.features_from: rows of blocks are read from a disk; leave it out")
         root = Path(config.features)
-        rows = block_features(data, root, mirrored=mirrored, device=device, report=report)
+        maps = layer == "blocks"
+        rows = block_features(data, root, maps=maps, mirrored=mirrored, device=device, report=report)
         if not config.beside:
             return data, rows
         assert beside is not None  # noqa: S101  (asked above)
