@@ -2,9 +2,11 @@
 a picture fits, on ordinary jobs.
 
 Fitted on the jobs of part "fit"; what may be blank is chosen on part "choose"; part "report" is not opened.
-Run it after `calibrate.py`, and again after the shipped weights change. Without --write it only prints.
+Run it after `calibrate.py`, and again after the shipped weights change; then the chances once more with more
+texts, since few leave the thresholds to luck. Without --write it only prints.
 
     python benchmarks/calibrate_boards.py --cache vectors --write
+    python benchmarks/calibrate_boards.py --cache vectors --chances --limit 80 --write
 """
 
 import argparse
@@ -505,18 +507,20 @@ def main() -> None:
         cells = cells_of(data["fit"], space)
         if not cells:
             continue
-        found, held = fit_coherence(cells, LARGEST[space]), cells_of(data["choose"], space)
-        kept = worth(held, found) > worth(held, coherence["*"])
-        coherence[space] = found if kept else coherence["*"]
-        print(f"coherence {space}: {found.model_dump()}, {'kept' if kept else 'not kept'}")
+        held = cells_of(data["choose"], space)
+        ways = {"none": coherence["*"], "fitted now": fit_coherence(cells, LARGEST[space])}
+        ways["fitted before"] = calibration.load().coherent(space)
+        kept = max(ways, key=lambda way: worth(held, ways[way]))
+        coherence[space] = ways[kept]
+        print(f"coherence {space}: {kept}: {ways}")
         lines = [
-            "{}, {}, {}: own {:+.1f}, fits {:+.1f}".format(*cell, *one.gains(found))
+            "{}, {}, {}: own {:+.1f}, fits {:+.1f}".format(*cell, *one.gains(ways[kept]))
             for cell, one in held.items()
         ]
         print(*lines, sep="\n  ")
         notes[f"coherence {space}"] = (
-            f"fitted on ordinary jobs, {'kept' if kept else 'not kept, since the choose part loses by it'};"
-            " points over each step alone on the choose part: " + "; ".join(lines)
+            f"{kept}, the best of none, fitted before and fitted now on the choose part of ordinary jobs;"
+            " points over each step alone there: " + "; ".join(lines)
         )
     suitability = {}
     for channels in sorted({one.channels for one in data["fit"]}):
