@@ -269,7 +269,8 @@ class StepSystem(LimnerSystem):
 def trained(step, seed, options, stock):
     """Best figure of validation, and per set as `reciprocal` has them."""
     data, pictures, (english, foreign) = stock
-    overrides = [f"loop.seed={seed}", f"loop.epochs={options.epochs}"]
+    kept = f"data.features={json.dumps(str(options.features))}"
+    overrides = [f"loop.seed={seed}", f"loop.epochs={options.epochs}", kept]
     config = read_config(CONFIG, overrides, "")
     system = StepSystem(step)
     corpus = corpus_of(data, pictures, (), None, config.data.validation_sample)
