@@ -126,7 +126,7 @@ class StepTask(LimnerTask):
         self.step_name, high, _ = model.step.partition("-high")
         self.sign = 1 if high else -1
         self.alpha = None
-        self.steps_of_rows, self.rows_of_stories = stories(corpus)
+        self.story_of_row, self.rows_of_stories = stories(corpus)
         if model.relation_head is not None:
             self.told = pseudo_labels(self._english)
 
@@ -170,7 +170,7 @@ class StepTask(LimnerTask):
         # the stories of the batch's texts, whole, as they are read later
         some = batch.own_texts
         found = torch.zeros(len(some), MINILM + USE)
-        names = self.steps_of_rows[some.numpy()]
+        names = self.story_of_row[some.numpy()]
         members = [self.rows_of_stories[name] for name in np.unique(names[names >= 0]).tolist()]
         if members:
             rows = torch.from_numpy(np.concatenate(members))
@@ -181,21 +181,20 @@ class StepTask(LimnerTask):
             place[rows] = torch.arange(len(rows))
             known = place[some] >= 0
             found[known] = made[place[some[known]]]
-        self._context[some] = found.detach()
-        kept = super().readings(batch)
+        alone = super(LimnerTask, self).readings(batch)
         joined = self.model.read(
             self._english[some], self._foreign[some], found, [self._bags[row] for row in some.tolist()]
         )
-        return kept | {"joined": (joined, 1.0)}
+        return alone | {"joined": (joined, 1.0)}
 
     def contrast(self, name, texts, pictures, batch):
         """As of limner, with what the step adds."""
         scores = product(texts, pictures.t())
-        logits = scores / self.config.temperature
-        alpha = torch.ones(len(texts))
-        if self.alpha is not None:
+        if self.alpha is None:
+            loss = super().contrast(name, texts, pictures, batch)
+        else:
             alpha = len(texts) * torch.softmax(self.alpha[batch.texts], dim=0)
-        loss = weighed(logits, batch.owners, batch.neg, alpha)
+            loss = weighed(scores / self.config.temperature, batch.owners, batch.neg, alpha)
         if self.step_name == "hardest":
             true = scores.gather(1, batch.owners[:, None])[:, 0]
             worst = scores.masked_fill(~batch.neg, -torch.inf)

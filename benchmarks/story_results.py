@@ -285,7 +285,7 @@ def chosen_walk(parts):
 
 
 def told_of(part):
-    """The stories of a part as `limner.evaluation.likelihood` takes them, and both kinds of evidence."""
+    """The stories of a part as `limner.evaluation.likelihood` takes them."""
     scores, columns = torch.from_numpy(part.scores), torch.from_numpy(part.columns)
     return [Telling(scores[story], columns[story]) for story in part.stories]
 

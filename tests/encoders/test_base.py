@@ -110,23 +110,6 @@ def test_training_keeps_the_statistics_of_the_backbone(pictures):
     assert net.picture.training
 
 
-def test_looks_are_the_half_whitened_components_of_the_pictures_measured():
-    net = drawn(hidden=0, looks=4, changed_from=BLOCKS + 1)
-    generator = torch.Generator().manual_seed(2)
-    features = torch.randn(200, FEATURES, generator=generator) * 3 + 5
-    features[:, :40] += 4 * torch.randn(200, 1, generator=generator)  # one common component
-    net.measure(features)
-    standard = (features - features.mean(dim=0)) / (features.std(dim=0, correction=0) + 1e-4)
-    mapped = standard[:, : net.look.straight.in_features] @ net.look.straight.weight.T
-    spread = mapped.T @ mapped / len(mapped)
-    strengths = torch.linalg.eigvalsh(
-        standard[:, : net.look.straight.in_features].T @ standard[:, : net.look.straight.in_features] / 200
-    ).flip(0)[:4]
-    close(spread, torch.diag(strengths**0.5), 1e-2)
-    with pytest.raises(ConfigError, match="at least 5"):
-        net.measure(features[:4])
-
-
 @pytest.mark.parametrize(("side", "inputs"), [("sentence", 384), ("foreign", 512)])
 def test_a_text_side_without_torch_is_that_of_the_network(kept, side, inputs):
     rows = torch.randn(5, inputs, generator=torch.Generator().manual_seed(4))

@@ -157,12 +157,12 @@ class BaseTextEncoder:
         """
         self.name = name
         self._foreign = foreign
-        self._sides = [(english, TextSide(file.path, "sentence"))]
+        words = WordSide(file.path) if read_header(file.path).format > 1 else None
+        self._sides = [(english, TextSide(file.path, "sentence"), words)]
         if multilingual is not None:
-            self._sides.append((multilingual, TextSide(file.path, "foreign")))
-        self._words = WordSide(file.path) if read_header(file.path).format > 1 else None
+            self._sides.append((multilingual, TextSide(file.path, "foreign"), None))
         self.dim = self._sides[0][1].width
-        known = " ".join(words.fingerprint for words, _ in self._sides)
+        known = " ".join(sentences.fingerprint for sentences, *_ in self._sides)
         self.fingerprint = hashlib.sha256(f"{_METHOD} text {file.sha256} {known}".encode()).hexdigest()
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
@@ -175,10 +175,10 @@ class BaseTextEncoder:
         if self._foreign is not None and len(self._sides) > 1:
             other[:] = self._foreign(texts)
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
-        for (sentences, side), mask in zip(self._sides, (~other, other), strict=False):
+        for (sentences, side, spoken), mask in zip(self._sides, (~other, other), strict=False):
             if mask.any():
                 own = [text for text, one in zip(texts, mask, strict=True) if one]
                 rows[mask] = side(sentences.encode_text(own))
-                if self._words is not None and mask is not other:
-                    rows[mask] += self._words(own)
+                if spoken is not None:
+                    rows[mask] += spoken(own)
         return unit_rows(self.name, rows)

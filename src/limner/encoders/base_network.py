@@ -18,7 +18,6 @@ from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from limner.arrays import ByteArray, FloatArray
-from limner.counts import counted
 from limner.devices import Precision, autocast, device_of
 from limner.encoders.base_file import (
     BACKBONE,
@@ -47,8 +46,6 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.encoders.weight_files import load_strictly, read_state
 from limner.errors import CheckpointError, ConfigError, NumericsError, installed
 from limner.files import write_bytes
-
-_LEAST_DEVIATION = 1e-4
 
 
 class Projection(nn.Module):
@@ -163,35 +160,6 @@ class BaseNet(nn.Module):
     def features(self, pictures: Tensor) -> Tensor:
         """(B, 260, 260, 3) bytes → (B, F) float32: means and deviations of the maps of all stages."""
         return self.after(0, *self.backbone_until(0, pictures))
-
-    def measure(self, features: Tensor) -> None:
-        """Take means and deviations from pictures, and the looks: principal components, half whitened.
-
-        Half whitened, the common components outweigh the rare ones less. Picture → another picture of its
-        story, storybook validation, components of training pictures, R@1 / mean AP: 256 components .777 /
-        .582, half whitened .835 / .674, wholly .832 / .616; of later stages as well .835 / .647 (blocks to
-        20), .818 / .625 (all); ResNet-50's pooled features .783 / .540.
-
-        Args:
-            features: (N, F) of pictures to train on, N above L.
-        Raises:
-            ConfigError: too few pictures.
-        """
-        count, width = len(features), self.shape.looks
-        if count <= width:
-            raise ConfigError(
-                f"base: {counted(count, 'picture')} to take {counted(width, 'component')} from; at"
-                f" least {width + 1}"
-            )
-        values = features.detach().double()
-        self.feature_mean.copy_(values.mean(dim=0))
-        self.feature_deviation.copy_(values.std(dim=0, correction=0) + _LEAST_DEVIATION)
-        rows = self._standard(features)[:, self._looks_columns].double()
-        strengths, directions = torch.linalg.eigh(rows.T @ rows / count)
-        strengths, directions = strengths.flip(0)[:width], directions.flip(1)[:, :width]
-        with torch.no_grad():
-            self.look.straight.weight.copy_((directions / strengths.clamp_min(1e-9) ** 0.25).T)
-            self.look.straight.bias.zero_()
 
     def train(self, mode: bool = True) -> BaseNet:
         """As torch has it, but the statistics of batch norm stay those of the published backbone."""
