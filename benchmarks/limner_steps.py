@@ -11,7 +11,10 @@ is read.
 Steps: plain, nothing added; discrepancy, diversity, combined: pairs weighed by their neighbourhoods, heavier
 where these are less alike, or with -high more; hardest: the hinge of the hardest wrong answer as well;
 relations: a head that tells which coherence relations a classifier of the Clue texts gives a text; recurrent,
-attention: a story's steps read by a GRU both ways, or by a layer of a transformer, in place of their mean.
+attention, walk: a story's steps read by a GRU both ways, by a layer of a transformer, or as latents that are
+drawn one after the other, in place of their mean; sets: the texts of a story against the pictures of each, by
+assignment; distil: a picture's other texts teach it which texts are like its own; late: the rarest words of a
+text against nine regions of a picture, each word by its best region, beside the whole vectors.
 """
 
 import argparse
@@ -24,8 +27,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from embeddings import data_folder
-from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from scipy.optimize import linear_sum_assignment
+from step_models import StepModel, regions_of
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, kl_div
 
 from limner.datasets.mixture import set_of
 from limner.datasets.neighbours import build_graph
@@ -38,12 +42,12 @@ from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.uncertainty import difference
 from limner.losses import weighting
 from limner.losses.checks import product
-from limner.nn.story import in_stories
-from limner.nn.words import read_both_ways
+from limner.losses.contrastive import info_nce
 from limner.runs.validation import maximise, validation, vectors
+from limner.scenes.beside import JoinedFeatures
 from limner.systems import read_config
 from limner.systems.base import evaluating
-from limner.systems.limner import Limner, LimnerSystem, LimnerTask
+from limner.systems.limner import LimnerSystem, LimnerTask
 from limner.training.checkpoint import load
 from limner.training.corpus import corpus_of, open_corpus, rows_of
 from limner.training.loop import BEST, Loop
@@ -59,63 +63,18 @@ STEPS = (
     "relations",
     "recurrent",
     "attention",
+    "walk",
+    "sets",
+    "distil",
+    "late",
 )
 NEIGHBOURS = 200
 MARGIN, HARDEST = 0.2, 1.0
 RELATIONS_WEIGHT = 0.3
-HIDDEN = (MINILM + USE) // 2
-
-
-class Recurrent(nn.Module):
-    """(S, 896) steps of stories → (S, 896), each read between its neighbours."""
-
-    def __init__(self):
-        super().__init__()
-        self.gru = nn.GRU(MINILM + USE, HIDDEN, batch_first=True, bidirectional=True)
-
-    def forward(self, rows, steps):
-        """Rows of all stories, and their numbers of steps."""
-        return read_both_ways(self.gru, rows, steps)
-
-
-class Attention(nn.Module):
-    """(S, 896) steps of stories → (S, 896), by one layer of a transformer, which sees no order."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.TransformerEncoderLayer(MINILM + USE, 8, 2 * HIDDEN, 0.1, "gelu", batch_first=True)
-
-    def forward(self, rows, steps):
-        """Rows of all stories, and their numbers of steps."""
-        padded, real = in_stories("attention", rows, steps)
-        return self.layer(padded, src_key_padding_mask=~real)[real]
-
-
-class StepModel(Limner):
-    """limner with what a step adds."""
-
-    step = "plain"
-
-    def __init__(self, architecture, parts):
-        super().__init__(architecture, parts)
-        self.story = {"recurrent": Recurrent, "attention": Attention}.get(self.step, lambda: None)()
-        self.relation_head = None
-        if self.step == "relations":
-            self.relation_head = nn.Linear(architecture.width, len(RELATIONS))
-
-    def together(self, stories):
-        """As of limner, with what reads the story."""
-        if self.story is None:
-            return super().together(stories)
-        texts = [text for story in stories for text in story]
-        english, foreign = (
-            torch.from_numpy(encoder.encode_text(texts)) for encoder in (self.sentences, self.multilingual)
-        )
-        steps = torch.tensor([len(story) for story in stories])
-        read = self.story(torch.cat([english, foreign], dim=1), steps)
-        # a text alone has no story
-        read = read * (steps > 1)[torch.repeat_interleave(steps)][:, None]
-        return self.read(english, foreign, read, self.bags(texts))
+SETS_WEIGHT, SETS_TEMPERATURE = 0.3, 0.045
+DISTIL_WEIGHT, DISTIL_TEMPERATURE = 0.5, 0.05
+WHOLE_STORIES = 64
+"""Pictures of one story that come into a batch together where stories are compared as sets."""
 
 
 class StepTask(LimnerTask):
@@ -190,7 +149,15 @@ class StepTask(LimnerTask):
     def contrast(self, name, texts, pictures, batch):
         """As of limner, with what the step adds."""
         scores = product(texts, pictures.t())
-        if self.alpha is None:
+        joined = name == "joined"
+        if self.step_name == "late" and joined:
+            words, weights = self.model.late.texts(
+                [self._bags[row] for row in batch.texts.tolist()], self.model.rarity
+            )
+            late = self.model.late.scores(words, weights, self.model.regions(batch.rows))
+            alone = torch.ones(len(texts))
+            loss = weighed((scores + late) / self.config.temperature, batch.owners, batch.neg, alone)
+        elif self.alpha is None:
             loss = super().contrast(name, texts, pictures, batch)
         else:
             alpha = len(texts) * torch.softmax(self.alpha[batch.texts], dim=0)
@@ -201,9 +168,17 @@ class StepTask(LimnerTask):
             by_text = (MARGIN - true + worst.max(dim=1).values).clamp(min=0)
             by_picture = (MARGIN - true + worst.max(dim=0).values[batch.owners]).clamp(min=0)
             loss = loss + HARDEST * (by_text + by_picture).mean()
-        if self.model.relation_head is not None and name == "joined":
+        if self.model.relation_head is not None and joined:
             guessed = self.model.relation_head(texts * pictures[batch.owners] * texts.shape[1] ** 0.5)
             loss = loss + RELATIONS_WEIGHT * binary_cross_entropy_with_logits(guessed, self.told[batch.texts])
+        if self.step_name == "walk" and joined and self.model.story.divergence is not None:
+            loss, self.model.story.divergence = loss + self.model.story.divergence, None
+        if self.step_name == "sets" and joined:
+            loss = loss + SETS_WEIGHT * of_sets(scores, batch)
+        if self.step_name == "distil" and joined:
+            loss = loss + DISTIL_WEIGHT * distilled(
+                self._english[batch.texts], scores / self.config.temperature, batch.owners
+            )
         return loss
 
 
@@ -216,6 +191,40 @@ def weighed(logits, owners, neg, alpha):
     costs = torch.logaddexp(wrong, true) - true
     counts = own.sum(dim=0).clamp(min=1)[owners]
     return 0.5 * ((alpha * texts).mean() + (alpha * costs / counts).sum() / logits.shape[1])
+
+
+def of_sets(scores, batch):
+    """Softmax between stories: the texts of each against the pictures of each, by the best assignment."""
+    names, counts = torch.unique(batch.stories, return_counts=True)
+    names = names[counts > 1]
+    if len(names) < 2:
+        return scores.new_zeros(())
+    members = [torch.nonzero(batch.stories == name)[:, 0] for name in names]
+    said = [torch.nonzero(torch.isin(batch.owners, own))[:, 0] for own in members]
+    table = []
+    for texts in said:
+        row = []
+        for pictures in members:
+            block = scores[texts][:, pictures]
+            chosen = linear_sum_assignment(block.detach().numpy(), maximize=True)
+            row.append(block[chosen].mean())
+        table.append(torch.stack(row))
+    return info_nce(torch.stack(table) / SETS_TEMPERATURE, ~torch.eye(len(names), dtype=torch.bool))
+
+
+def distilled(english, logits, owners):
+    """How far each text's softmax over pictures is from that over the pictures' other texts, in nats.
+
+    Of texts whose picture has another text.
+    """
+    alike = (english @ english.t()).fill_diagonal_(-torch.inf)
+    columns = owners.expand(len(owners), -1)
+    best = torch.full_like(logits, -torch.inf).scatter_reduce(1, columns, alike, "amax")
+    taught = torch.isfinite(best.gather(1, owners[:, None])[:, 0])
+    if not taught.any():
+        return logits.new_zeros(())
+    teacher = torch.softmax(best[taught] / DISTIL_TEMPERATURE, dim=1)
+    return kl_div(logits[taught].log_softmax(dim=1), teacher, reduction="batchmean")
 
 
 def stories(corpus):
@@ -244,6 +253,15 @@ def pseudo_labels(english):
     return torch.from_numpy(np.stack(found, axis=1)).float()
 
 
+class StepSystem(LimnerSystem):
+    """limner with what a step adds."""
+
+    training = StepTask
+
+    def __init__(self, step):
+        self.model = type("StepModelOf", (StepModel,), {"step": step})
+
+
 def reciprocal(model, data, pictures, can):
     """Set → (1 / rank of each validation text, its story or picture)."""
     found = {}
@@ -256,20 +274,13 @@ def reciprocal(model, data, pictures, can):
     return found
 
 
-class StepSystem(LimnerSystem):
-    """limner with what a step adds."""
-
-    training = StepTask
-
-    def __init__(self, step):
-        self.model = type("StepModelOf", (StepModel,), {"step": step})
-
-
 def trained(step, seed, options, stock):
     """Best figure of validation, and per set as `reciprocal` has them."""
     data, pictures, (english, foreign) = stock
     kept = f"data.features={json.dumps(str(options.features))}"
     overrides = [f"loop.seed={seed}", f"loop.epochs={options.epochs}", kept]
+    if step == "sets":
+        overrides.append(f"together={WHOLE_STORIES}")
     config = read_config(CONFIG, overrides, "")
     system = StepSystem(step)
     corpus = corpus_of(data, pictures, (), None, config.data.validation_sample)
@@ -300,12 +311,17 @@ def main():
     options = parser.parse_args()
     options.to.mkdir(parents=True, exist_ok=True)
     config = read_config(CONFIG, [f"data.features={json.dumps(str(options.features))}"], "")
-    data, pictures = open_corpus(config.data, layer="described", mirrored=True)
-    data = replace(data, pairs=tuple(pair for pair in data.pairs if pair.split != "test"))
+    everything, pictures = open_corpus(config.data, layer="described", mirrored=True)
+    data = replace(everything, pairs=tuple(pair for pair in everything.pairs if pair.split != "test"))
     encoders = [StoredTexts(sentence_encoder(*name), options.features) for name in ((), (MULTILINGUAL,))]
-    stock = data, pictures, encoders
     found = {}
     for step in options.steps:
+        seen = (
+            JoinedFeatures(pictures, [regions_of(everything, options.features)])
+            if step == "late"
+            else pictures
+        )
+        stock = data, seen, encoders
         for seed in options.seeds:
             found[step, seed] = trained(step, seed, options, stock)
             print(f"{step}, seed {seed}: {found[step, seed][0]:.4f}", file=sys.stderr, flush=True)

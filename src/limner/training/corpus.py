@@ -21,6 +21,7 @@ from limner.datasets.features import FeatureKey, Features, Layer, block_features
 from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
 from limner.datasets.registry import data_set
+from limner.encoders.base_file import BACKBONE
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.locations import location
 from limner.pictures.decode import decode, read_file
@@ -209,7 +210,7 @@ def open_corpus(
     Args:
         config: which.
         files: pictures are decoded from files each time, instead of stored features.
-        layer: which features are stored.
+        layer: which features are stored; of EfficientNet-Lite2 "pooled" and "stages" are "described".
         mirrored: store those of mirrored training pictures as well; of the rows of `block_features` alone.
         weights: of the backbone, a file or a folder; None looks in the usual places.
         device: torch device that computes features.
@@ -245,9 +246,11 @@ def open_corpus(
         data = _limited(data, config.limit)
     if files:
         return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, config.framing)
+    if config.backbone == BACKBONE and layer in ("pooled", "stages"):
+        layer = "described"
     if layer in ("blocks", "described"):
         if config.features_from:
-            raise ConfigError("data.features_from: rows of blocks are read from a disk; leave it out")
+            raise ConfigError(f"data.features_from: features of {BACKBONE} are read from a disk; leave it out")
         root = Path(config.features)
         maps = layer == "blocks"
         rows = block_features(data, root, maps=maps, mirrored=mirrored, device=device, report=report)

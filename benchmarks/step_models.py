@@ -1,0 +1,212 @@
+"""The parts that `limner_steps.py` adds to limner's own model, one at a time."""
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import adaptive_avg_pool2d, normalize
+
+from limner.datasets.features import FeatureKey, Features, block_features
+from limner.datasets.sets.clue import RELATIONS
+from limner.encoders.base_blocks import CHANNELS, FIRST, MAPS, SIDE
+from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, MINILM, USE, WIDTHS, BaseShape
+from limner.encoders.base_network import BaseNet, Projection, published_backbone
+from limner.losses.generative import gaussian_kl
+from limner.nn.story import in_stories
+from limner.nn.words import read_both_ways
+from limner.systems.limner import Limner
+
+HIDDEN = (MINILM + USE) // 2
+LATENT = 128
+GRID, REGION, SPOKEN = 3, 128, 12
+"""Regions along a side of a picture, the width that words and regions are compared in, words of a text."""
+
+
+class Recurrent(nn.Module):
+    """(S, 896) steps of stories → (S, 896), each read between its neighbours."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(MINILM + USE, HIDDEN, batch_first=True, bidirectional=True)
+
+    def forward(self, rows, steps):
+        """Rows of all stories, and their numbers of steps."""
+        return read_both_ways(self.gru, rows, steps)
+
+
+class Attention(nn.Module):
+    """(S, 896) steps of stories → (S, 896), by one layer of a transformer, which sees no order."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(MINILM + USE, 8, 2 * HIDDEN, 0.1, "gelu", batch_first=True)
+
+    def forward(self, rows, steps):
+        """Rows of all stories, and their numbers of steps."""
+        padded, real = in_stories("attention", rows, steps)
+        return self.layer(padded, src_key_padding_mask=~real)[real]
+
+
+class Walk(nn.Module):
+    """(S, 896) steps of stories → (S, 896) of latents that are drawn one after the other (VRSS, Eqs. 1 to 3).
+
+    `divergence` is the last call's, in nats per step and dimension (Eq. 4).
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.of_step = nn.Linear(MINILM + USE, HIDDEN)
+        self.of_before = nn.Linear(LATENT, HIDDEN, bias=False)
+        self.posterior = nn.Linear(HIDDEN, 2 * LATENT)
+        self.prior = nn.Sequential(nn.Linear(LATENT, HIDDEN), nn.Tanh(), nn.Linear(HIDDEN, 2 * LATENT))
+        self.out = nn.Linear(2 * LATENT, MINILM + USE)
+        self.divergence = None
+
+    def forward(self, rows, steps):
+        """Rows of all stories, and their numbers of steps."""
+        padded, real = in_stories("walk", rows, steps)
+        known, before = self.of_step(padded), padded.new_zeros(len(steps), LATENT)
+        parts = []
+        for place in range(padded.shape[1]):
+            mean, spread = self.posterior(torch.tanh(known[:, place] + self.of_before(before))).chunk(2, 1)
+            spread = spread.clamp(-8, 4)
+            drawn = mean + (0.5 * spread).exp() * torch.randn_like(mean) if self.training else mean
+            parts.append((mean, spread, before, drawn))
+            before = drawn
+        mean, spread, earlier, drawn = (torch.stack(part, dim=1)[real] for part in zip(*parts, strict=True))
+        prior, prior_spread = self.prior(earlier).chunk(2, 1)
+        self.divergence = gaussian_kl(mean, spread, prior, prior_spread.clamp(-8, 4)).mean() / LATENT
+        return self.out(torch.cat([earlier, drawn], dim=1))
+
+
+class Late(nn.Module):
+    """Late interaction: the best region of a picture for each word of a text (ColBERT's max-similarity)."""
+
+    def __init__(self, words, dropout):
+        super().__init__()
+        self.spoken = nn.Embedding(words, REGION)
+        self.even = nn.LayerNorm(WIDTHS[-1], elementwise_affine=False)
+        self.seen = Projection(WIDTHS[-1], REGION, dropout=dropout)
+        self.scale = nn.Parameter(torch.tensor(0.1))
+
+    def texts(self, bags, rarity):
+        """Texts → (N, SPOKEN, REGION) of their rarest words, and (N, SPOKEN) weights with sum 1, or 0."""
+        rarest = [sorted(bag, key=lambda word: -rarity[word])[:SPOKEN] for bag in bags]
+        numbers = torch.tensor([own + [0] * (SPOKEN - len(own)) for own in rarest])
+        real = torch.arange(SPOKEN) < torch.tensor([len(own) for own in rarest])[:, None]
+        weights = rarity[numbers].square() * real
+        weights = weights / weights.sum(dim=1, keepdim=True).clamp(min=1e-6)
+        return normalize(self.spoken(numbers), dim=2), weights
+
+    def pictures(self, rows):
+        """(B, GRID² · F) regions → (B, GRID², REGION)."""
+        regions = self.even(rows.view(len(rows), GRID * GRID, WIDTHS[-1]))
+        return self.seen(regions.flatten(0, 1)).view(len(rows), GRID * GRID, REGION)
+
+    def scores(self, words, weights, regions):
+        """(N, SPOKEN, REGION), (N, SPOKEN) and (B, GRID², REGION) → (N, B)."""
+        best = [
+            (some.flatten(0, 1) @ regions.flatten(0, 1).t())
+            .view(len(some), SPOKEN, len(regions), GRID * GRID)
+            .amax(dim=3)
+            for some in words.split(256)
+        ]
+        return self.scale * torch.einsum("nwb,nw->nb", torch.cat(best), weights)
+
+
+PARTS = {"recurrent": Recurrent, "attention": Attention, "walk": Walk}
+
+
+class StepModel(Limner):
+    """limner with what a step adds."""
+
+    step = "plain"
+
+    def __init__(self, architecture, parts):
+        super().__init__(architecture, parts)
+        self.story = PARTS.get(self.step, lambda: None)()
+        self.relation_head = None
+        if self.step == "relations":
+            self.relation_head = nn.Linear(architecture.width, len(RELATIONS))
+        self.late = None
+        if self.step == "late":
+            self.beside = None  # what stands beside the backbone's row are regions
+            self.late = Late(len(parts.vocabulary), architecture.dropout)
+
+    @property
+    def dim(self):
+        """D, and what late interaction compares."""
+        return super().dim + (0 if self.late is None else SPOKEN * (REGION + 1))
+
+    def together(self, stories):
+        """As of limner, with what reads the story."""
+        texts = [text for story in stories for text in story]
+        bags = self.bags(texts)
+        if self.story is None:
+            made = super().together(stories)
+            if self.late is None:
+                return made
+            words, weights = self.late.texts(bags, self.rarity)
+            return torch.cat([made, words.flatten(1), weights], dim=1)
+        english, foreign = (
+            torch.from_numpy(encoder.encode_text(texts)) for encoder in (self.sentences, self.multilingual)
+        )
+        steps = torch.tensor([len(story) for story in stories])
+        read = self.story(torch.cat([english, foreign], dim=1), steps)
+        # a text alone has no story
+        read = read * (steps > 1)[torch.repeat_interleave(steps)][:, None]
+        return self.read(english, foreign, read, bags)
+
+    def regions(self, rows):
+        """Stored rows → regions."""
+        return self.late.pictures(rows[:, self.row :])
+
+    def pictures(self, pictures):
+        """As of limner, with the regions."""
+        made = super().pictures(pictures)
+        if self.late is None:
+            return made
+        both = torch.cat([made, self.regions(pictures).flatten(1)], dim=1)
+        return nn.functional.pad(both, (0, self.dim - both.shape[1]))
+
+    def products(self, texts, images):
+        """As of limner, with late interaction."""
+        if self.late is None:
+            return super().products(texts, images)
+        width = self.architecture.width
+        words, weights = texts[:, width:].split([SPOKEN * REGION, SPOKEN], dim=1)
+        regions = images[:, width : width + GRID * GRID * REGION].reshape(len(images), GRID * GRID, REGION)
+        late = self.late.scores(words.reshape(len(texts), SPOKEN, REGION), weights, regions)
+        return texts[:, :width] @ images[:, :width].t() + late
+
+    def score(self, texts, images):
+        """As of limner, with late interaction."""
+        if self.late is None:
+            return super().score(texts, images)
+        with torch.no_grad():
+            return self.products(torch.from_numpy(texts), torch.from_numpy(images)).numpy()
+
+
+def regions_of(data, root):
+    """(N, GRID² · 1280) means of the last map over GRID × GRID parts of every picture, as published."""
+    stored = block_features(data, root)
+    with torch.random.fork_rng():
+        net = BaseNet(BaseShape(), published_backbone()).eval()
+    made = []
+    head = net.backbone._bn1.register_forward_hook(
+        lambda layer, given, maps: made.append(
+            adaptive_avg_pool2d(net.backbone._swish(maps.float()), GRID).flatten(2).transpose(1, 2).flatten(1)
+        )
+    )
+    with torch.inference_mode():
+        for places in np.array_split(np.arange(len(stored.ids)), max(1, len(stored.ids) // 128)):
+            rows = torch.from_numpy(stored.take(places)[:, :MAPS])
+            maps = rows.view(-1, SIDE, SIDE, CHANNELS).permute(0, 3, 1, 2)
+            net.after(FIRST, maps.contiguous(memory_format=torch.channels_last), maps.new_zeros(len(maps), 0))
+    head.remove()
+    key = FeatureKey(
+        data=data.name,
+        backbone=f"{BACKBONE}-regions",
+        weights_sha256=BACKBONE_SHA256,
+        transform=f"{GRID} × {GRID} regions",
+    )
+    return Features(key, stored.ids, torch.cat(made).numpy().astype(np.float16))
