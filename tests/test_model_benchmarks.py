@@ -1,0 +1,130 @@
+"""What the benchmarks of limner's own model add to it agrees with plain loops and values by hand."""
+
+import importlib.util
+import json
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from limner.datasets.sets.captions import CaptionedPicture
+from limner.errors import DataError
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+
+@pytest.fixture
+def benchmark(request, monkeypatch):
+    """The benchmark named by the test, as a module; torch's generator is left as it was."""
+    monkeypatch.syspath_prepend(FOLDER)
+    spec = importlib.util.spec_from_file_location(request.param, FOLDER / f"{request.param}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield module
+
+
+class Batch:
+    """Two stories of two and three pictures, the second picture with two texts, and a picture without one."""
+
+    stories = torch.tensor([7, 7, 4, 4, 4, -1])
+    owners = torch.tensor([0, 1, 1, 2, 3, 4, 5])
+
+
+@pytest.mark.parametrize("benchmark", ["limner_steps"], indirect=True)
+def test_stories_are_compared_as_sets_by_their_best_assignment(benchmark):
+    scores = torch.randn(7, 6) / 10
+    said, shown = [[0, 1, 2], [3, 4, 5]], [[0, 1], [2, 3, 4]]
+    table = np.zeros((2, 2))
+    for a, texts in enumerate(said):
+        for b, pictures in enumerate(shown):
+            fewer = min(len(texts), len(pictures))
+            table[a, b] = max(
+                np.mean([float(scores[t, p]) for t, p in zip(some, others, strict=True)])
+                for some in permutations(texts, fewer)
+                for others in permutations(pictures, fewer)
+            )
+    table /= benchmark.SETS_TEMPERATURE
+    costs = [np.logaddexp(*row) - row[i] for i, row in enumerate(table)]
+    costs += [np.logaddexp(*column) - column[i] for i, column in enumerate(table.T)]
+    assert float(benchmark.of_sets(scores, Batch)) == pytest.approx(np.mean(costs), rel=1e-4)
+
+
+@pytest.mark.parametrize("benchmark", ["limner_steps"], indirect=True)
+def test_the_other_texts_of_pictures_teach(benchmark):
+    english = torch.nn.functional.normalize(torch.randn(7, 5), dim=1)
+    logits, owners = torch.randn(7, 6), Batch.owners
+    total = []
+    for text in (1, 2):  # only their picture has another text
+        best = [
+            max(float(english[text] @ english[o]) for o in range(7) if o != text and owners[o] == p)
+            for p in range(6)
+        ]
+        teacher = np.exp(np.array(best) / benchmark.DISTIL_TEMPERATURE)
+        teacher /= teacher.sum()
+        student = logits[text].log_softmax(0).numpy()
+        total.append(float((teacher * (np.log(teacher) - student)).sum()))
+    assert float(benchmark.distilled(english, logits, owners)) == pytest.approx(np.mean(total), rel=1e-4)
+
+
+@pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
+def test_each_word_finds_its_best_region(benchmark):
+    late = benchmark.Late(9, 0.0).eval().requires_grad_(requires_grad=False)
+    rarity = torch.tensor([0, 0.5, 1, 2, 3, 1, 1, 1, 2.0])
+    words, weights = late.texts([[3, 1], []], rarity)
+    assert weights[0, :2].tolist() == pytest.approx([4 / 4.25, 0.25 / 4.25])
+    assert float(weights[1].sum()) == 0
+    regions = torch.nn.functional.normalize(torch.randn(4, 9, benchmark.REGION), dim=2)
+    found = late.scores(words, weights, regions)
+    for picture in range(4):
+        best = [max(float(words[0, w] @ region) for region in regions[picture]) for w in range(2)]
+        expected = 0.1 * (4 * best[0] + 0.25 * best[1]) / 4.25
+        assert float(found[0, picture]) == pytest.approx(expected, abs=1e-5)
+    assert float(found[1].abs().max()) == 0
+
+
+@pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
+def test_a_walk_reads_no_later_step_and_no_other_story(benchmark):
+    walk = benchmark.Walk().eval()
+    rows, steps = torch.randn(5, 896), torch.tensor([3, 2])
+    made = walk(rows, steps)
+    assert walk.divergence.item() >= 0
+    changed = rows.clone()
+    changed[2] += 1  # the last step of the first story
+    other = walk(changed, steps)
+    assert torch.allclose(made[[0, 1, 3, 4]], other[[0, 1, 3, 4]], atol=1e-5)
+    assert not torch.allclose(made[2], other[2], atol=1e-3)
+
+
+def _rated(module, scored):
+    return [module.Rated(picture=name, text="a dog", ratings=ratings) for name, ratings in scored]
+
+
+@pytest.mark.parametrize("benchmark", ["rating_agreement"], indirect=True)
+def test_every_rating_is_one_observation(benchmark):
+    rated = _rated(benchmark, [("a", (1, 2)), ("b", (2,)), ("c", (3, 3))])
+    scores = np.array([0.1, 0.3, 0.2])
+    said, given = [0.1, 0.1, 0.3, 0.2, 0.2], [1, 2, 2, 3, 3]
+    order = [np.sign((said[i] - said[j]) * (given[i] - given[j])) for i in range(5) for j in range(i + 1, 5)]
+    due = 2 * sum(order) / (5**2 * (3 - 1) / 3)  # three different values on either side
+    assert benchmark.agreement(scores, rated, 50).value == pytest.approx(due)
+
+
+@pytest.mark.parametrize("benchmark", ["rating_agreement"], indirect=True)
+def test_what_does_not_count_is_left_out_and_counted(benchmark, tmp_path):
+    known = {
+        "a": CaptionedPicture(file_name="a", split="test", captions=("A dog .",)),
+        "b": CaptionedPicture(file_name="b", split="train", captions=("A cat .",)),
+    }
+    lines = [("a", "A dog ."), ("a", "A cat ."), ("b", "A dog .")]
+    file = tmp_path / "ratings.jsonl"
+    file.write_text("\n".join(json.dumps({"picture": p, "text": t, "ratings": [1, 2]}) for p, t in lines))
+    kept, left_out = benchmark.read_ratings(file, known)
+    assert [(row.picture, row.text) for row in kept] == [("a", "A cat .")]
+    assert left_out == {"its own caption": 1, "not of the test part": 1}
+    file.write_text('{"picture": "c", "text": "A dog .", "ratings": [1]}')
+    with pytest.raises(DataError, match="no picture 'c' in the data set"):
+        benchmark.read_ratings(file, known)
