@@ -1,11 +1,22 @@
 """Backbones take bytes; an empty backbone has the parameters that a pretrained one has."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
+from limner import config
+from limner.encoders.base_file import BACKBONE
 from limner.encoders.pixels import FromBytes, build, grid_of, last_linear, normalised, stages
 from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.runs.run import Run
+from limner.runs.validation import validation
+from limner.systems import vse
 from limner.systems.base import Capabilities, drawing_backbone, empty_backbone
+from limner.training.corpus import corpus_of, open_corpus
+from limner.training.loop import Loop
 
 
 def pixels(n=3, side=32, seed=0):
@@ -164,3 +175,28 @@ def test_the_mean_of_a_grid_is_what_the_classifier_pools(name):
     torch.testing.assert_close(mean, pooled, atol=1e-4, rtol=1e-4)
     with pytest.raises(ConfigError, match="no maps of features"):
         grid_of(models.get_model("vit_b_16", weights=None, image_size=32), "vit_b_16")
+
+
+def test_a_library_is_shown_what_a_run_over_efficientnet_was_trained_on(tmp_path, stored_run):
+    data = {"set": "pairs", "annotations": str(stored_run.parent / "pairs.jsonl"), "vectors": "random"}
+    data |= {"backbone": BACKBONE, "features": str(tmp_path / "features"), "min_count": 1}
+    values = {"system": "vse", "data": data, "loop": {"epochs": 1}, "model": {"dim": 8, "word_width": 4}}
+    settings = config.build(vse.VseConfig, values, "test")
+    pairs, stored = open_corpus(settings.data)
+    rows = corpus_of(pairs, stored)
+    prepared = vse.SYSTEM.prepare(settings, rows)
+    Loop(
+        prepared.task,
+        settings.loop,
+        tmp_path / "run",
+        validate=validation(rows, vse.SYSTEM.capabilities(settings)),
+        maximise=True,
+        saved_with=prepared.saved_with,
+    ).fit()
+    run = Run.for_library(tmp_path / "run")
+    seen = run.encoder({})
+    files = [Path(pair.image) for pair in pairs.pairs]
+    batch = np.stack([seen.prepare(Image.open(file).convert("RGB")) for file in files])
+    places = stored.places([pair.image_id for pair in pairs.pairs])
+    due = run.model.encode_image(stored.take(places))
+    np.testing.assert_allclose(seen.encode_pixels(batch).spaces["model"], due, atol=2e-3)

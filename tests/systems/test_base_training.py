@@ -11,7 +11,7 @@ from PIL import Image
 
 from limner.config import build
 from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
-from limner.encoders.base_file import BLOCKS, FEATURES, BaseShape, read_header
+from limner.encoders.base_file import BACKBONE, BLOCKS, FEATURES, BaseShape, read_header
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
@@ -206,7 +206,7 @@ def test_the_shipped_settings_train_on_any_folders(tmp_path, monkeypatch, name):
     assert read_header(tmp_path / "x.safetensors").format == (2 if name == "base" else 1)
 
 
-@pytest.mark.parametrize("layer", ["blocks", "described"])
+@pytest.mark.parametrize("layer", ["blocks", "described", "pooled", "stages"])
 def test_pictures_whose_blocks_stay_as_published_are_stored_without_maps(tmp_path, layer, rows):
     pictures = tmp_path / "pictures"
     pictures.mkdir()
@@ -214,6 +214,7 @@ def test_pictures_whose_blocks_stay_as_published_are_stored_without_maps(tmp_pat
         Image.fromarray(coloured(number)).save(pictures / f"{number}.png")
         (pictures / f"{number}.txt").write_text(f"picture {number}", encoding="utf-8")
     values = {"set": "folder", "annotations": str(pictures), "features": str(tmp_path / "features")}
+    values["backbone"] = BACKBONE  # of which other systems read vectors
     data, stored = open_corpus(build(DataConfig, values, "test"), layer=layer, mirrored=True)
     found = stored.take(stored.places([pair.image_id for pair in data.pairs]))
     due = rows[:4] if layer == "blocks" else rows[:4, MAPS:]

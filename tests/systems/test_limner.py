@@ -14,7 +14,7 @@ from limner.cli.main import run
 from limner.config import build
 from limner.encoders.base_blocks import FIRST, MAPS, rows_of
 from limner.encoders.base_encoder import BaseTextEncoder
-from limner.encoders.base_file import FEATURES, BaseShape, TextSide
+from limner.encoders.base_file import BLOCKS, FEATURES, BaseShape, TextSide
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.encoders.vocabulary import Vocabulary
 from limner.encoders.weight_files import WeightFile
@@ -300,3 +300,10 @@ def test_a_run_of_five_sets_is_measured_on_each_and_stands_in_their_tables(tmp_p
     assert shown.count("\n| limner, five sets |") == len(rows)
     assert run(["table", "limner-1", "--smoke"]) == 2
     assert "give --runs, not --smoke" in capsys.readouterr().err
+
+
+def test_an_older_run_whose_rows_had_maps_comes_back_without_them(rows):
+    model = model_of(width=MAPS + FEATURES, changed_from=BLOCKS + 1)
+    assert model.beside is None
+    assert model.encode_image(rows[:2].astype(np.float32)).shape == (2, 16)
+    assert model_of(width=MAPS + FEATURES + 3, changed_from=BLOCKS + 1).beside is not None

@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -518,22 +517,13 @@ def block_features(
         DataError: the set was read without pictures, or a picture cannot be read.
         CheckpointError: a store does not fit, see `data.features.extract`.
     """
-    import torch
-
-    from limner.encoders.base_blocks import FIRST, MAPS, rows_of
-    from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, SIDE_PX, BaseShape
-    from limner.encoders.base_network import BaseNet, published_backbone
-    from limner.encoders.framing import frame
+    from limner.encoders.base_blocks import FIRST, PublishedBackbone
+    from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256
 
     pictures = pictures_of(data)
     trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}
     layer = f"block{FIRST}" if maps else "described"
-
-    @cache
-    def backbone() -> BaseNet:
-        with torch.random.fork_rng():
-            net = BaseNet(BaseShape(), published_backbone())
-        return net.to(device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload,no-any-return]
+    pixels = PublishedBackbone(device)
 
     def store(way: str, chosen: dict[str, str], step: int) -> Features:
         """Features of some pictures, whose columns are taken in steps of 1 or, mirrored, of −1."""
@@ -541,15 +531,15 @@ def block_features(
             data=data.name,
             backbone=f"{BACKBONE}-{layer}",
             weights_sha256=BACKBONE_SHA256,
-            transform=f"squash {SIDE_PX} bicubic {way}bfloat16",
+            transform=f"squash {pixels.side_px} bicubic {way}bfloat16",
         )
         return extract(
             root,
             key,
             chosen,
-            prepare=lambda image: frame(image, SIDE_PX, "squash", bicubic=True)[:, ::step],
-            forward=lambda batch: rows_of(backbone(), batch, device)[:, 0 if maps else MAPS :],
-            side_px=SIDE_PX,
+            prepare=lambda image: pixels.prepare(image)[:, ::step],
+            forward=pixels.rows if maps else pixels.features,
+            side_px=pixels.side_px,
             report=report,
         )
 

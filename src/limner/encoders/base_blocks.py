@@ -5,7 +5,8 @@ What the blocks before them make of a picture is stored once; the rest is writte
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +14,13 @@ from torch.nn import functional
 
 from limner.arrays import ByteArray, FloatArray
 from limner.devices import autocast
-from limner.encoders.base_file import BLOCKS, FEATURES, STAGES, WIDTHS
-from limner.encoders.base_network import BaseNet
+from limner.encoders.base_file import BLOCKS, FEATURES, SIDE_PX, STAGES, WIDTHS, BaseShape
+from limner.encoders.base_network import BaseNet, published_backbone
+from limner.encoders.framing import frame
 from limner.encoders.pixels import to_device
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 FIRST = 16
 """The first block that can be trained; what the blocks before it make is stored."""
@@ -26,6 +31,40 @@ EARLY = FEATURES - 2 * WIDTHS[5] - 2 * WIDTHS[6] - WIDTHS[7]
 """Features of the stages before block `FIRST`."""
 ROW = MAPS + FEATURES
 """Numbers that are stored of a picture."""
+
+
+class PublishedBackbone:
+    """The backbone as it is published, over pictures: what is stored of them and what a run is shown."""
+
+    side_px = SIDE_PX
+
+    def __init__(self, device: str = "cpu") -> None:
+        """Nothing is read before the first picture.
+
+        Args:
+            device: torch device that computes.
+        """
+        self._device = device
+
+    @cached_property
+    def _net(self) -> BaseNet:
+        with torch.random.fork_rng():
+            net = BaseNet(BaseShape(), published_backbone())
+        return net.to(self._device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload,no-any-return]
+
+    def prepare(self, image: Image) -> ByteArray:
+        """One upright RGB picture → (260, 260, 3) bytes."""
+        return frame(image, SIDE_PX, "squash", bicubic=True)
+
+    def rows(self, batch: ByteArray) -> FloatArray:
+        """See `rows_of`."""
+        return rows_of(self._net, batch, self._device)
+
+    def features(self, batch: ByteArray) -> FloatArray:
+        """(B, 260, 260, 3) bytes → (B, F), of all stages."""
+        return self.rows(batch)[:, MAPS:]
+
+    stages = features
 
 
 def rows_of(net: BaseNet, batch: ByteArray, device: str = "cpu") -> FloatArray:

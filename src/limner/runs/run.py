@@ -20,6 +20,8 @@ from limner.arrays import ByteArray, ImageVectors, unit_rows
 from limner.datasets.mixture import set_of
 from limner.datasets.pairs import PairSet
 from limner.devices import Precision, device_of
+from limner.encoders.base_blocks import PublishedBackbone
+from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256
 from limner.encoders.catalogue import weight_file
 from limner.encoders.framing import frame
 from limner.encoders.pixels import PixelEncoder, build, transform_of
@@ -344,8 +346,14 @@ class Run:
         """
         return RunEncoder(self, None if self.backbone is None else self._pixels(self.backbone, weights))
 
-    def _pixels(self, due: Backbone, weights: dict[str, Path]) -> PixelEncoder:
+    def _pixels(self, due: Backbone, weights: dict[str, Path]) -> "PixelEncoder | PublishedBackbone":
         """The backbone, as it was when the features were stored."""
+        if due.backbone == f"{BACKBONE}-described":
+            if due.weights_sha256 != BACKBONE_SHA256:
+                raise CheckpointError(
+                    f"{self.folder}: trained on features of other weights of {BACKBONE}; train it again"
+                )
+            return PublishedBackbone(str(self.model.device))
         transforms: dict[str, Precision] = {transform_of(one): one for one in get_args(Precision)}
         if due.transform not in transforms:
             raise CheckpointError(f"{self.folder}: " + unknown("transform", due.transform, transforms))
@@ -392,7 +400,7 @@ def about_of(config: RunConfig, can: Capabilities, data: str) -> About:
 class RunEncoder:
     """The picture side of a trained run; see `limner.arrays.ImageEncoder`."""
 
-    def __init__(self, run: Run, pixels: PixelEncoder | None) -> None:
+    def __init__(self, run: Run, pixels: PixelEncoder | PublishedBackbone | None) -> None:
         """Take a run, and the backbone where its model takes features."""
         self._run, self._pixels = run, pixels
         self.fingerprint = run.fingerprint

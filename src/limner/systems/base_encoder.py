@@ -131,6 +131,8 @@ class BaseModel(Model):
         self.net.look.dropout.p = architecture.look_dropout
         self.as_published = architecture.changed_from > BLOCKS
         self.maps = 0 if self.as_published else MAPS
+        if self.as_published and self.image_width >= MAPS:  # an older run's rows had maps that it never read
+            self.image_width -= MAPS
         open_blocks(self.net, architecture.changed_from)
 
     def features_of(self, rows: Tensor) -> Tensor:

@@ -119,7 +119,7 @@ class Limner(StoryModel, BaseModel):
             self.words = nn.Parameter(0.02 * torch.randn(len(parts.vocabulary), architecture.width))
             self.register_buffer("rarity", torch.zeros(len(parts.vocabulary)))
         self.beside = None
-        if (more := parts.image_width - self.row) > 0:
+        if (more := self.image_width - self.row) > 0:
             self.beside = Projection(more, architecture.width, dropout=architecture.dropout)
             self.register_buffer("beside_mean", torch.zeros(more))
             self.register_buffer("beside_deviation", torch.ones(more))

@@ -246,11 +246,10 @@ def open_corpus(
         data = _limited(data, config.limit)
     if files:
         return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, config.framing)
-    if config.backbone == BACKBONE and layer in ("pooled", "stages"):
-        layer = "described"
+    layer = "described" if config.backbone == BACKBONE and layer in ("pooled", "stages") else layer
     if layer in ("blocks", "described"):
         if config.features_from:
-            raise ConfigError(f"data.features_from: features of {BACKBONE} are read from a disk; leave it out")
+            raise ConfigError(f"data.features_from: rows of {BACKBONE} are read from a disk; leave it out")
         root = Path(config.features)
         maps = layer == "blocks"
         rows = block_features(data, root, maps=maps, mirrored=mirrored, device=device, report=report)
