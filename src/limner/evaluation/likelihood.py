@@ -2,17 +2,18 @@
 
 A storyboard x of a story has the weight exp(Σ_t a·s(t, x_t) + Σ of the pictures' evidence for each other).
 Its share among all storyboards is exact: neighbours form a chain, or all are drawn to one latent picture, or
-to a picture that is given. It ranks; which pictures may be shown together is the decoders'.
+to a picture that is given. A blank is one more state, for which no picture says anything. It ranks; which
+pictures may be shown together is the decoders'.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax
+from torch.nn.functional import log_softmax, pad
 
 from limner.arrays import expect
 from limner.errors import NumericsError
@@ -20,6 +21,8 @@ from limner.errors import NumericsError
 Form = Literal["chain", "anchor", "pin"]
 ROUNDS = 60
 """Steps of the fit at most."""
+NEVER = -1e4
+"""Nats of a picture that is gone; finite, so that gradients are."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +31,13 @@ class Telling:
 
     Attributes:
         scores: (S, M) of its steps with all pictures, unitless.
-        columns: (S,) the picture of each step.
+        columns: (S,) the picture of each step; M where it is blank.
+        gone: (G,) the pictures that are not there.
     """
 
     scores: Tensor
     columns: Tensor
+    gone: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
 
 
 @dataclass(frozen=True)
@@ -42,10 +47,12 @@ class Weights:
     Attributes:
         text: a, nats per unit of score; above 0.
         pictures: (K,) times the K kinds of evidence of two pictures for each other.
+        blank: nats of a step without a picture; None where every step has one.
     """
 
     text: float
     pictures: tuple[float, ...]
+    blank: float | None = None
 
 
 def chain(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
@@ -92,7 +99,9 @@ def pin(nats: Tensor, pull: Tensor) -> Tensor:
     return log_softmax(nats + pull, dim=1)
 
 
-def log_likelihood(form: Form, told: Telling, text: Tensor, pair: Tensor) -> Tensor:
+def log_likelihood(
+    form: Form, told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None = None
+) -> Tensor:
     """Of a story's own storyboard, in nats; with a pin, of all but its first step, whose picture is given.
 
     Args:
@@ -100,21 +109,26 @@ def log_likelihood(form: Form, told: Telling, text: Tensor, pair: Tensor) -> Ten
         told: the story.
         text: (), see `Weights`.
         pair: (M, M) nats.
+        blank: (), see `Weights`.
     """
-    nats, columns = text * told.scores, told.columns
+    columns = told.columns
     if form == "pin":
-        shares = posteriors("pin", told, text, pair)
+        shares = posteriors("pin", told, text, pair, blank)
         kept = columns[1:] != columns[0]
         return shares[torch.arange(1, len(columns)), columns[1:]][kept].sum()
+    nats, pair = _laid(told, text, pair, blank)
     own = nats[torch.arange(len(columns)), columns].sum()
     if form == "chain":
         return own + pair[columns[:-1], columns[1:]].sum() - chain(nats, pair)[0]
     return own + pair[columns].sum(dim=0).logsumexp(dim=0) - anchor(nats, pair)[0]
 
 
-def posteriors(form: Form, told: Telling, text: Tensor, pair: Tensor) -> Tensor:
-    """(S, M) logarithms of the share of storyboards in which a step shows a picture; see `log_likelihood`."""
-    nats = text * told.scores
+def posteriors(form: Form, told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None = None) -> Tensor:
+    """(S, M) logarithms of the share of storyboards in which a step shows a picture; see `log_likelihood`.
+
+    (S, M + 1) with a blank, which comes last.
+    """
+    nats, pair = _laid(told, text, pair, blank)
     if form == "pin":
         first = told.columns[0]
         pull = pair[first].masked_fill(torch.arange(len(pair)) == first, -torch.inf)
@@ -132,7 +146,9 @@ def fit(form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: We
     Raises:
         NumericsError: the likelihood is not finite.
     """
-    free = torch.tensor([np.log(start.text), *start.pictures], dtype=torch.float64, requires_grad=True)
+    first = [np.log(start.text), *start.pictures, *(() if start.blank is None else (start.blank,))]
+    free = torch.tensor(first, dtype=torch.float64, requires_grad=True)
+    kinds = len(start.pictures)
     count = sum(len(told.columns) for stories, _ in parts for told in stories)
     optimiser = torch.optim.LBFGS([free], max_iter=ROUNDS, line_search_fn="strong_wolfe")
 
@@ -140,9 +156,10 @@ def fit(form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: We
         optimiser.zero_grad()
         total = torch.zeros((), dtype=torch.float64)
         for stories, evidence in parts:
-            pair = torch.einsum("k,kij->ij", free[1:], evidence)
+            pair = torch.einsum("k,kij->ij", free[1 : kinds + 1], evidence)
+            blank = None if start.blank is None else free[-1]
             for told in stories:
-                total = total - log_likelihood(form, told, free[0].exp(), pair)
+                total = total - log_likelihood(form, told, free[0].exp(), pair, blank)
         if not bool(torch.isfinite(total)):
             raise NumericsError(f"likelihood: {form}: not finite; look at the scores of the stories")
         mean = total / count
@@ -150,8 +167,18 @@ def fit(form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: We
         return mean
 
     optimiser.step(cost)  # type: ignore[no-untyped-call]
-    text, *pictures = free.detach().tolist()
-    return Weights(float(np.exp(text)), tuple(pictures))
+    text, *others = free.detach().tolist()
+    return Weights(float(np.exp(text)), tuple(others[:kinds]), None if start.blank is None else others[kinds])
+
+
+def _laid(told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Nats of each step alone, and of two pictures, with the blank last where there is one."""
+    nats = (text * told.scores).index_fill(1, told.gone, NEVER)
+    if blank is not None:
+        nats, pair = torch.cat([nats, blank.expand(len(nats), 1)], dim=1), pad(pair, (0, 1, 0, 1))
+    if len(told.gone):  # nor is any of them the latent picture
+        pair = pair.index_fill(0, told.gone, NEVER).index_fill(1, told.gone, NEVER)
+    return nats, pair
 
 
 def _raised(pair: Tensor) -> Callable[[Tensor], Tensor]:
