@@ -494,7 +494,7 @@ def block_features(
     data: PairSet,
     root: Path,
     *,
-    maps: bool = True,
+    layer: Layer = "blocks",
     mirrored: bool = False,
     device: str = "cpu",
     report: Report = lambda done, total: None,
@@ -507,8 +507,8 @@ def block_features(
     Args:
         data: read with its pictures.
         root: folder of all feature stores.
-        maps: store the maps that later blocks are trained on; else the F features of the published backbone
-            alone, an eighth of the room.
+        layer: "blocks" with the maps that later blocks are trained on; "described", the F features of the
+            published backbone alone, an eighth of the room; or "pooled", the last 1,280 of these.
         mirrored: store the training pictures mirrored as well.
         device: torch device that computes.
         report: called with rows done and rows due, of either store.
@@ -522,14 +522,18 @@ def block_features(
 
     pictures = pictures_of(data)
     trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}
-    layer = f"block{FIRST}" if maps else "described"
     pixels = PublishedBackbone(device)
+    name, forward = {
+        "blocks": (f"{BACKBONE}-block{FIRST}", pixels.rows),
+        "described": (f"{BACKBONE}-described", pixels.stages),
+        "pooled": (BACKBONE, pixels.features),
+    }[layer]
 
     def store(way: str, chosen: dict[str, str], step: int) -> Features:
         """Features of some pictures, whose columns are taken in steps of 1 or, mirrored, of −1."""
         key = FeatureKey(
             data=data.name,
-            backbone=f"{BACKBONE}-{layer}",
+            backbone=name,
             weights_sha256=BACKBONE_SHA256,
             transform=f"squash {pixels.side_px} bicubic {way}bfloat16",
         )
@@ -538,7 +542,7 @@ def block_features(
             key,
             chosen,
             prepare=lambda image: pixels.prepare(image)[:, ::step],
-            forward=pixels.rows if maps else pixels.features,
+            forward=forward,
             side_px=pixels.side_px,
             report=report,
         )

@@ -60,11 +60,13 @@ class PublishedBackbone:
         """See `rows_of`."""
         return rows_of(self._net, batch, self._device)
 
-    def features(self, batch: ByteArray) -> FloatArray:
-        """(B, 260, 260, 3) bytes → (B, F), of all stages."""
+    def stages(self, batch: ByteArray) -> FloatArray:
+        """(B, 260, 260, 3) bytes → (B, F), of the maps of all stages."""
         return self.rows(batch)[:, MAPS:]
 
-    stages = features
+    def features(self, batch: ByteArray) -> FloatArray:
+        """(B, 260, 260, 3) bytes → (B, 1280), means of the last convolution, which close the row."""
+        return self.rows(batch)[:, ROW - WIDTHS[-1] :]
 
 
 def rows_of(net: BaseNet, batch: ByteArray, device: str = "cpu") -> FloatArray:

@@ -17,6 +17,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from limner.arrays import ByteArray, ImageVectors, unit_rows
+from limner.datasets.features import Layer
 from limner.datasets.mixture import set_of
 from limner.datasets.pairs import PairSet
 from limner.devices import Precision, device_of
@@ -66,12 +67,13 @@ class Backbone(Record):
     @property
     def architecture(self) -> str:
         """Name of the architecture alone."""
-        return self.backbone.partition("-")[0]
+        return self.backbone.removesuffix(f"-{self.layer}")
 
     @property
     def layer(self) -> str:
-        """Pooled or stages; no run that a library is indexed with takes a grid."""
-        return self.backbone.partition("-")[2] or "pooled"
+        """Pooled or stages, described of EfficientNet-Lite2; no run of a library takes a grid."""
+        last = self.backbone.rpartition("-")[2]
+        return last if last in get_args(Layer) else "pooled"
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,7 +350,7 @@ class Run:
 
     def _pixels(self, due: Backbone, weights: dict[str, Path]) -> "PixelEncoder | PublishedBackbone":
         """The backbone, as it was when the features were stored."""
-        if due.backbone == f"{BACKBONE}-described":
+        if due.architecture == BACKBONE:
             if due.weights_sha256 != BACKBONE_SHA256:
                 raise CheckpointError(
                     f"{self.folder}: trained on features of other weights of {BACKBONE}; train it again"
@@ -433,7 +435,7 @@ class RunEncoder:
         values: Any = batch
         if self._pixels:
             # Half precision, as the store that it was trained on keeps features.
-            stages = self._run.backbone is not None and self._run.backbone.layer == "stages"
+            stages = self._run.backbone is not None and self._run.backbone.layer in {"stages", "described"}
             made = self._pixels.stages(batch) if stages else self._pixels.features(batch)
             values = made.astype(np.float16).astype(np.float32)
         return ImageVectors({self._run.space: unit_rows(self.name, self._run.model.encode_image(values))})

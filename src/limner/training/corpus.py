@@ -210,7 +210,7 @@ def open_corpus(
     Args:
         config: which.
         files: pictures are decoded from files each time, instead of stored features.
-        layer: which features are stored; of EfficientNet-Lite2 "pooled" and "stages" are "described".
+        layer: which features are stored; of EfficientNet-Lite2 "stages" are "described".
         mirrored: store those of mirrored training pictures as well; of the rows of `block_features` alone.
         weights: of the backbone, a file or a folder; None looks in the usual places.
         device: torch device that computes features.
@@ -246,13 +246,12 @@ def open_corpus(
         data = _limited(data, config.limit)
     if files:
         return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, config.framing)
-    layer = "described" if config.backbone == BACKBONE and layer in ("pooled", "stages") else layer
-    if layer in ("blocks", "described"):
+    if layer in ("blocks", "described") or (config.backbone == BACKBONE and layer != "grid"):
         if config.features_from:
             raise ConfigError(f"data.features_from: rows of {BACKBONE} are read from a disk; leave it out")
         root = Path(config.features)
-        maps = layer == "blocks"
-        rows = block_features(data, root, maps=maps, mirrored=mirrored, device=device, report=report)
+        of = "described" if layer == "stages" else layer
+        rows = block_features(data, root, layer=of, mirrored=mirrored, device=device, report=report)
         if not config.beside:
             return data, rows
         assert beside is not None  # noqa: S101  (asked above)
