@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from sklearn.metrics import roc_auc_score
-from story_results import evidence_of, likely, mixed, opened
+from story_results import evidence_of, likely, nats_of, opened
 
 from limner.evaluation.likelihood import Telling, Weights, fit, log_likelihood, posteriors
 from limner.evaluation.uncertainty import bootstrap, group_numbers, interval, interval_of
@@ -59,7 +59,7 @@ def judged(parts, way, weights, walk):
     text, price = (torch.tensor(value, dtype=torch.float64) for value in (weights.text, weights.blank))
     for part in parts:
         evidence = evidence_of(part, walk)
-        pair = mixed(weights, evidence[: len(weights.pictures)])
+        pair = nats_of(weights, evidence[: len(weights.pictures)])
         told, own = thinned(part, 1)
         names += own
         for one in told:

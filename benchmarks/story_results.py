@@ -25,7 +25,7 @@ from limner.config import build
 from limner.datasets.mixture import set_of
 from limner.datasets.pairs import one_row_per_pair
 from limner.errors import DataError
-from limner.evaluation.likelihood import Telling, Weights, fit, log_likelihood, posteriors
+from limner.evaluation.likelihood import Telling, Weights, fit, log_likelihood, mixed, posteriors
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.sequences import coherence
 from limner.evaluation.uncertainty import interval
@@ -306,7 +306,7 @@ def likely(parts, decoders):
         weights = fit("pin", seen, START)
         tried[walk] = (
             sum(
-                float(log_likelihood("pin", one, torch.tensor(weights.text), mixed(weights, evidence)))
+                float(log_likelihood("pin", one, torch.tensor(weights.text), nats_of(weights, evidence)))
                 for stories, evidence in seen
                 for one in stories
             ),
@@ -314,21 +314,26 @@ def likely(parts, decoders):
         )
     walk = max(tried, key=lambda one: tried[one][0])
     seen = list(zip(told, [evidence_of(part, walk) for part in parts], strict=True))
-    return walk, {"pin": tried[walk][1]} | {form: fit(form, seen, START) for form in decoders}
+    found = {"pin": tried[walk][1]} | {form: fit(form, seen, START) for form in decoders}
+    if "chain" not in decoders:
+        return walk, found
+    # neighbours say nothing at first, so that the chain begins as the pin
+    start = Weights(tried[walk][1].text, (0.0, 0.0, *tried[walk][1].pictures))
+    return walk, found | {"pinned chain": fit("pinned chain", seen, start)}
 
 
-def mixed(weights, evidence):
-    """(M, M) all kinds of evidence with their weights."""
-    return torch.einsum("k,kij->ij", torch.tensor(weights.pictures, dtype=torch.float64), evidence)
+def nats_of(weights, evidence):
+    """All kinds of evidence with their weights, as `mixed` gives them."""
+    return mixed(torch.tensor(weights.pictures, dtype=torch.float64), evidence)
 
 
 def shares(part, form, weights, walk):
     """Rows and (N', M) logarithms of the share of storyboards with each picture; of a pin as `pinned`."""
-    pair, text = mixed(weights, evidence_of(part, walk)), torch.tensor(weights.text)
+    pair, text = nats_of(weights, evidence_of(part, walk)), torch.tensor(weights.text)
     found = [posteriors(form, told, text, pair).numpy() for told in told_of(part)]
     rows = np.concatenate(part.stories)
     table = np.concatenate(found)
-    if form != "pin":
+    if form not in {"pin", "pinned chain"}:
         return rows, table
     pins = np.concatenate([np.full(len(story), part.columns[story[0]]) for story in part.stories])
     others = part.columns[rows] != pins

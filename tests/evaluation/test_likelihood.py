@@ -14,6 +14,7 @@ from limner.evaluation.likelihood import (
     chain,
     fit,
     log_likelihood,
+    mixed,
     pin,
     posteriors,
 )
@@ -137,6 +138,38 @@ def test_a_blank_is_one_more_state_and_what_is_gone_is_never_shown(form):
         blanks = np.logaddexp.reduce(some) - np.logaddexp.reduce(list(every.values()))
         assert float(shares[1, PICTURES]) == pytest.approx(blanks)
     assert float(log_likelihood(form, told, text, pair, blank)) == pytest.approx(expected)
+
+
+def test_a_pinned_chain_is_a_chain_that_the_given_picture_draws():
+    steps = 4
+    scores, both = drawn(8, steps, PICTURES), torch.stack([symmetric(9), symmetric(10)])
+    told = Telling(scores, torch.tensor([1, 3, 1, 0]))  # the third shows the given picture again: not counted
+    one = torch.tensor(1.0, dtype=torch.float64)
+    nats = scores + both[1, 1]
+    nats[:, 1] = -torch.inf
+    every = enumerated("chain", nats[[1, 3]], both[0])
+    due = every[3, 0] - np.logaddexp.reduce(list(every.values()))
+    assert float(log_likelihood("pinned chain", told, one, both)) == pytest.approx(due)
+    every = enumerated("chain", nats[1:], both[0])
+    shares = posteriors("pinned chain", told, one, both)
+    assert shares.shape == (steps, PICTURES)
+    assert shares[0].argmax() == 1
+    some = [value for board, value in every.items() if board[1] == 3]
+    assert float(shares[2, 3]) == pytest.approx(
+        np.logaddexp.reduce(some) - np.logaddexp.reduce(list(every.values()))
+    )
+    assert (shares[1:, 1] < -1e3).all()
+    alone = Telling(scores[:1], torch.tensor([1]))
+    assert float(log_likelihood("pinned chain", alone, one, both)) == 0
+    assert posteriors("pinned chain", alone, one, both).shape == (1, PICTURES)
+
+
+def test_kinds_of_evidence_are_weighed_once_or_for_neighbours_and_the_given_picture():
+    evidence = torch.stack([symmetric(11), symmetric(12)])
+    weights = torch.tensor([0.5, 2.0, -1.0, 3.0], dtype=torch.float64)
+    near, given = 0.5 * evidence[0] + 2 * evidence[1], 3 * evidence[1] - evidence[0]
+    np.testing.assert_allclose(mixed(weights[:2], evidence), near)
+    np.testing.assert_allclose(mixed(weights, evidence), torch.stack([near, given]))
 
 
 def test_the_price_of_a_blank_is_fitted_with_the_rest():

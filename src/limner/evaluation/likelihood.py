@@ -18,7 +18,7 @@ from torch.nn.functional import log_softmax, pad
 from limner.arrays import expect
 from limner.errors import NumericsError
 
-Form = Literal["chain", "anchor", "pin"]
+Form = Literal["chain", "anchor", "pin", "pinned chain"]
 ROUNDS = 60
 """Steps of the fit at most."""
 NEVER = -1e4
@@ -46,7 +46,8 @@ class Weights:
 
     Attributes:
         text: a, nats per unit of score; above 0.
-        pictures: (K,) times the K kinds of evidence of two pictures for each other.
+        pictures: (K,) times the K kinds of evidence of two pictures for each other; (2 K,) of a pinned chain,
+            those of neighbours and then those of the given picture.
         blank: nats of a step without a picture; None where every step has one.
     """
 
@@ -104,20 +105,28 @@ def log_likelihood(
 ) -> Tensor:
     """Of a story's own storyboard, in nats; with a pin, of all but its first step, whose picture is given.
 
+    Steps that show the given picture again do not count.
+
     Args:
-        form: chain, anchor or pin.
+        form: chain, anchor, pin, or a chain whose steps are drawn to the first one's picture, a pinned chain.
         told: the story.
         text: (), see `Weights`.
-        pair: (M, M) nats.
+        pair: (M, M) nats; (2, M, M) of a pinned chain, see `mixed`.
         blank: (), see `Weights`.
     """
     columns = told.columns
+    kept = columns[1:] != columns[0]
     if form == "pin":
         shares = posteriors("pin", told, text, pair, blank)
-        kept = columns[1:] != columns[0]
         return shares[torch.arange(1, len(columns)), columns[1:]][kept].sum()
-    nats, pair = _laid(told, text, pair, blank)
+    if form == "pinned chain":
+        nats, pair = _drawn(told, text, pair, blank)
+        nats, columns, form = nats[kept], columns[1:][kept], "chain"
+    else:
+        nats, pair = _laid(told, text, pair, blank)
     own = nats[torch.arange(len(columns)), columns].sum()
+    if not len(columns):
+        return own
     if form == "chain":
         return own + pair[columns[:-1], columns[1:]].sum() - chain(nats, pair)[0]
     return own + pair[columns].sum(dim=0).logsumexp(dim=0) - anchor(nats, pair)[0]
@@ -128,9 +137,13 @@ def posteriors(form: Form, told: Telling, text: Tensor, pair: Tensor, blank: Ten
 
     (S, M + 1) with a blank, which comes last.
     """
+    first = told.columns[0]
+    if form == "pinned chain":
+        nats, pair = _drawn(told, text, pair, blank)
+        given = nats.new_full((1, nats.shape[1]), NEVER).index_fill(1, first[None], 0.0)
+        return torch.cat([given, chain(nats, pair)[1]]) if len(nats) else given
     nats, pair = _laid(told, text, pair, blank)
     if form == "pin":
-        first = told.columns[0]
         pull = pair[first].masked_fill(torch.arange(len(pair)) == first, -torch.inf)
         return pin(nats, pull)
     return (chain if form == "chain" else anchor)(nats, pair)[1]
@@ -140,7 +153,7 @@ def fit(form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: We
     """The weights under which the stories' own storyboards are most likely.
 
     Args:
-        form: chain, anchor or pin.
+        form: see `log_likelihood`.
         parts: stories over one set of pictures, and (K, M, M) the kinds of evidence of these.
         start: where to begin.
     Raises:
@@ -156,7 +169,7 @@ def fit(form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: We
         optimiser.zero_grad()
         total = torch.zeros((), dtype=torch.float64)
         for stories, evidence in parts:
-            pair = torch.einsum("k,kij->ij", free[1 : kinds + 1], evidence)
+            pair = mixed(free[1 : kinds + 1], evidence)
             blank = None if start.blank is None else free[-1]
             for told in stories:
                 total = total - log_likelihood(form, told, free[0].exp(), pair, blank)
@@ -169,6 +182,21 @@ def fit(form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: We
     optimiser.step(cost)  # type: ignore[no-untyped-call]
     text, *others = free.detach().tolist()
     return Weights(float(np.exp(text)), tuple(others[:kinds]), None if start.blank is None else others[kinds])
+
+
+def mixed(pictures: Tensor, evidence: Tensor) -> Tensor:
+    """(K,) weights of (K, M, M) evidence → (M, M) nats; (2 K,) weights, of a pinned chain → (2, M, M)."""
+    if len(pictures) == len(evidence):
+        return torch.einsum("k,kij->ij", pictures, evidence)
+    return torch.einsum("rk,kij->rij", pictures.view(2, len(evidence)), evidence)
+
+
+def _drawn(told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Nats of the steps behind the first, whose picture is given and draws them, and of two neighbours."""
+    nats, neighbours = _laid(told, text, pair[0], blank)
+    _, pull = _laid(told, text, pair[1], blank)
+    first = told.columns[0]
+    return (nats[1:] + pull[first]).index_fill(1, first[None], NEVER), neighbours
 
 
 def _laid(told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None) -> tuple[Tensor, Tensor]:
