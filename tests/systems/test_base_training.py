@@ -224,3 +224,5 @@ def test_pictures_whose_blocks_stay_as_published_are_stored_without_maps(tmp_pat
     frozen = settings(tmp_path, model={"changed_from": BLOCKS + 1})
     assert base.SYSTEM.capabilities(frozen).layer == "described"
     assert base.SYSTEM.capabilities(settings(tmp_path)).layer == "blocks"
+    words = [base.SYSTEM.capabilities(one).backbone_words(BACKBONE) for one in (frozen, settings(tmp_path))]
+    assert words == [f"{BACKBONE} frozen", f"{BACKBONE}, last blocks trained"]

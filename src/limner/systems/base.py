@@ -111,6 +111,8 @@ class Capabilities:
         """
         if self.backbone == "drawings":
             return "net for drawings trained" if self.trains_backbone else "colours of drawings frozen"
+        if self.layer == "blocks":
+            return f"{architecture}, last blocks trained"
         return f"{architecture} {'frozen' if self.backbone == 'frozen' else 'trained'}"
 
 
