@@ -28,8 +28,13 @@ def main():
         "--runs", type=Path, required=True, help="folder of measured runs of one set and split"
     )
     parser.add_argument("--rows", nargs=2, required=True, help="names of two rows of the table")
+    parser.add_argument("--set", default="", help="of a mixture that the runs were trained on")
     options = parser.parse_args()
-    results = [one for one in SequenceResult.read_all(options.runs) if one.about.part == "test"]
+    results = [
+        one
+        for one in SequenceResult.read_all(options.runs)
+        if one.about.part == "test" and options.set in {"", one.about.data}
+    ]
     ranks, stories = [], None
     for row in options.rows:
         own = [one for one in results if one.about.system == row]
