@@ -348,7 +348,7 @@ class Run:
         """
         return RunEncoder(self, None if self.backbone is None else self._pixels(self.backbone, weights))
 
-    def _pixels(self, due: Backbone, weights: dict[str, Path]) -> "PixelEncoder | PublishedBackbone":
+    def _pixels(self, due: Backbone, weights: dict[str, Path]) -> PixelEncoder | PublishedBackbone:
         """The backbone, as it was when the features were stored."""
         if due.architecture == BACKBONE:
             if due.weights_sha256 != BACKBONE_SHA256:
