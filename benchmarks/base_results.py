@@ -24,7 +24,7 @@ from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.weight_files import WeightFile
 from limner.evaluation.pools import different
 from limner.evaluation.stories import same_document
-from limner.evaluation.uncertainty import interval
+from limner.evaluation.uncertainty import Interval, interval
 from limner.pictures.decode import decode, read_file
 from limner.systems import read_config
 
@@ -59,12 +59,15 @@ def ranks(texts: FloatArray, pictures: FloatArray, own: np.ndarray) -> np.ndarra
     return (scores >= scores[np.arange(len(own)), own][:, None]).sum(axis=1)
 
 
+def shown(one: Interval, times: float = 100, digits: int = 1) -> str:
+    """A value and its interval, in percent unless said."""
+    value, low, high = (f"{times * number:.{digits}f}" for number in (one.value, one.low, one.high))
+    return f"{value} ({low}–{high})"
+
+
 def line(title: str, found: np.ndarray, groups: Sequence[str]) -> str:
     """A row of the table: recalls in percent and the median rank."""
-    cells = []
-    for k in (1, 5, 10):
-        one = interval((found <= k).astype(float), groups)
-        cells.append(f"{100 * one.value:.1f} ({100 * one.low:.1f}–{100 * one.high:.1f})")
+    cells = [shown(interval((found <= k).astype(float), groups)) for k in (1, 5, 10)]
     middle = interval(found.astype(float), groups, "median")
     cells.append(f"{middle.value:g} ({middle.low:g}–{middle.high:g})")
     return f"| {title} | {len(found):,} | {' | '.join(cells)} |"

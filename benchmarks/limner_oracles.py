@@ -9,6 +9,7 @@ or story. The third oracle, a story's own pictures given, is in `story_results.p
 """
 
 import numpy as np
+from base_results import shown
 from embeddings import data_folder
 
 from limner.arrays import FloatArray, unit_rows
@@ -40,9 +41,8 @@ def of_captions() -> tuple[FloatArray, list[list[int]], list[str]]:
     sums = np.zeros((len(pictures), vectors.shape[1]), np.float32)
     np.add.at(sums, owners, vectors)
     scores = vectors @ unit_rows("captions", sums).T
-    others = unit_rows(
-        "captions", sums[owners] - vectors
-    )  # of its own picture a caption sees the others alone
+    # of its own picture a caption sees the others alone
+    others = unit_rows("captions", sums[owners] - vectors)
     scores[np.arange(len(owners)), owners] = np.einsum("nd,nd->n", vectors, others)
     return scores, owners[:, None].tolist(), [pictures[owner].name for owner in owners]
 
@@ -68,13 +68,8 @@ def main() -> None:
     ):
         scores, right, groups = made()
         ranking = rank(scores, right)
-        cells = []
-        for name in METRICS:
-            values = Metric.parse(name).values(ranking)
-            found, unit = interval(values, groups), 100 if name.startswith("R@") else 1
-            digits = 1 if unit == 100 else 3
-            low, high = unit * found.low, unit * found.high
-            cells.append(f"{unit * found.value:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})")
+        values = {name: interval(Metric.parse(name).values(ranking), groups) for name in METRICS}
+        cells = [shown(one, *((1, 3) if name == "MRR" else ())) for name, one in values.items()]
         print(f"| {title} | {len(right):,} | {' | '.join(cells)} |", flush=True)
 
 

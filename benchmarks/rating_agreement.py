@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from base_results import pictures_of
+from base_results import pictures_of, shown
 from embeddings import data_folder
 from pydantic import Field
 from scipy.stats import kendalltau
@@ -97,13 +97,15 @@ def by_base(rated: list[Rated], pictures: dict[str, CaptionedPicture]) -> np.nda
     return np.einsum("nd,nd->n", texts, joint[[place[row.picture] for row in rated]])
 
 
-def by_run(folder: Path, weights: Path | None, rated: list[Rated]) -> tuple[str, np.ndarray]:
+def by_run(
+    folder: Path, weights: Path | None, rated: list[Rated], pictures: dict[str, CaptionedPicture]
+) -> tuple[str, np.ndarray]:
     """Name of a run, and (N,) scores of its model; each text is read by itself."""
     run = Run.open(folder)
     data, stored = run.data(weights=weights)
-    ids = {Path(pair.image).name: pair.image_id for pair in data.pairs}
+    ids = {Path(pair.image): pair.image_id for pair in data.pairs}
     names = sorted({row.picture for row in rated})
-    seen = run.model.encode_image(stored.take(stored.places([ids[Path(name).name] for name in names])))
+    seen = run.model.encode_image(stored.take(stored.places([ids[pictures[name].path] for name in names])))
     if run.stories:
         texts = np.concatenate(run.model.encode_stories([[row.text] for row in rated]))
     else:
@@ -128,10 +130,10 @@ def main() -> None:
     print(f"{len(rated):,} pairs, {sum(len(row.ratings) for row in rated):,} ratings; left out: ", end="")
     print(", ".join(f"{count:,} ({why})" for why, count in left_out.items()))
     print("\n| | τ_c |\n|---|---|")
-    rows = [by_run(folder, options.weights, rated) for folder in options.runs]
+    rows = [by_run(folder, options.weights, rated, known) for folder in options.runs]
     for name, scores in rows or [("base", by_base(rated, known))]:
         found = agreement(scores, rated)
-        print(f"| {name} | {found.value:.3f} ({found.low:.3f}–{found.high:.3f}) |", flush=True)
+        print(f"| {name} | {shown(found, 1, 3)} |", flush=True)
 
 
 if __name__ == "__main__":

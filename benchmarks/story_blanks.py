@@ -1,6 +1,6 @@
 """Does a story tell which of its steps have no picture? The price of a blank, fitted with all other weights.
 
-    python benchmarks/story_blanks.py --runs runs/five/words-0 runs/five/words-1 --set howto
+    python benchmarks/story_blanks.py --runs runs/five/limner-0 runs/five/limner-1 --set howto
 
 From every story some pictures are taken away, each by the toss of a coin; the steps they belong to are to
 stay blank. The weights of text, of two pictures for each other and of a blank are those under which the
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from base_results import shown
 from sklearn.metrics import roc_auc_score
 from story_results import evidence_of, likely, nats_of, opened
 
@@ -84,11 +85,6 @@ def area(shares, blank, names):
     return interval_of(float(roc_auc_score(blank, shares)), drawn, groups)
 
 
-def shown(one, times=100, digits=1):
-    """A value and its interval."""
-    return f"{times * one.value:.{digits}f} ({times * one.low:.{digits}f}–{times * one.high:.{digits}f})"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="of the system limner")
@@ -100,7 +96,7 @@ def main():
         for part in ("val", "test")
     )
     walk, _ = likely(held, ())
-    print("| | area under the ROC curve, % | right, % | nats a step | blank at | \n|---|---|---|---|---|")
+    print("| | area under the ROC curve, % | right, % | nats a step | fitted |\n|---|---|---|---|---|")
     for way, weights in weights_of(held, walk).items():
         shares, blank, names, nats = judged(parts, way, weights, walk)
         right = interval(((shares >= 0.5) == blank).astype(float), names)

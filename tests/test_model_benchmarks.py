@@ -1,9 +1,7 @@
 """What the benchmarks of limner's own model add to it agrees with plain loops and values by hand."""
 
-import importlib.util
 import json
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,20 +9,6 @@ import torch
 
 from limner.datasets.sets.captions import CaptionedPicture
 from limner.errors import DataError
-
-FOLDER = Path(__file__).parents[1] / "benchmarks"
-
-
-@pytest.fixture
-def benchmark(request, monkeypatch):
-    """The benchmark named by the test, as a module; torch's generator is left as it was."""
-    monkeypatch.syspath_prepend(FOLDER)
-    spec = importlib.util.spec_from_file_location(request.param, FOLDER / f"{request.param}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        yield module
 
 
 class Batch:

@@ -1,31 +1,15 @@
 """The benchmarks of stories run, and their slow ways agree with the fast ones; no time is asserted."""
 
-import importlib.util
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from limner.config import build
 from limner.errors import DataError
 from limner.scenes.graphs import read_graphs
 from limner.systems.gsda.settings import GsdaConfig
 from limner.worlds.picturebook import world_graphs
-
-FOLDER = Path(__file__).parents[1] / "benchmarks"
-
-
-@pytest.fixture
-def benchmark(request, monkeypatch):
-    """The benchmark named by the test, as a module; torch's generator is left as it was."""
-    monkeypatch.syspath_prepend(FOLDER)
-    spec = importlib.util.spec_from_file_location(request.param, FOLDER / f"{request.param}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    with torch.random.fork_rng(devices=[]):
-        yield module
 
 
 @pytest.mark.parametrize("benchmark", ["story_training"], indirect=True)
