@@ -14,7 +14,10 @@ relations: a head that tells which coherence relations a classifier of the Clue 
 attention, walk: a story's steps read by a GRU both ways, by a layer of a transformer, or as latents that are
 drawn one after the other, in place of their mean; sets: the texts of a story against the pictures of each, by
 assignment; distil: a picture's other texts teach it which texts are like its own; late: the rarest words of a
-text against nine regions of a picture, each word by its best region, beside the whole vectors.
+text against nine regions of a picture, each word by its best region, beside the whole vectors; graphs: the
+scene graphs of the pictures that the steps of a story choose lie near each other (--graphs names the files
+that `limner scenes` wrote, of all sets of stories); dual: a small captioner, which learns from captions
+first, tells the steps from the pictures that they choose.
 """
 
 import argparse
@@ -28,7 +31,16 @@ import numpy as np
 import torch
 from embeddings import data_folder
 from scipy.optimize import linear_sum_assignment
-from step_models import StepModel, regions_of
+from step_models import (
+    ALONE,
+    CAPTION_WEIGHT,
+    GRAPH_WEIGHT,
+    SceneGraphs,
+    StepModel,
+    Teller,
+    regions_of,
+    steps_in_order,
+)
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, kl_div
 
 from limner.datasets.mixture import set_of
@@ -43,6 +55,7 @@ from limner.evaluation.uncertainty import difference
 from limner.losses import weighting
 from limner.losses.checks import product
 from limner.losses.contrastive import info_nce
+from limner.losses.graphs import straight_through
 from limner.runs.validation import maximise, validation, vectors
 from limner.scenes.beside import JoinedFeatures
 from limner.systems import read_config
@@ -69,6 +82,8 @@ STEPS = (
     "sets",
     "distil",
     "late",
+    "graphs",
+    "dual",
 )
 NEIGHBOURS = 200
 MARGIN, HARDEST = 0.2, 1.0
@@ -82,6 +97,8 @@ WHOLE_STORIES = 64
 class StepTask(LimnerTask):
     """limner's losses, with what a step adds."""
 
+    graph_files = ()
+
     def __init__(self, model, corpus, config, parts):
         super().__init__(model, corpus, config, parts)
         self.step_name, high, _ = model.step.partition("-high")
@@ -90,6 +107,11 @@ class StepTask(LimnerTask):
         self.story_of_row, self.rows_of_stories = stories(corpus)
         if model.relation_head is not None:
             self.told = pseudo_labels(self._english)
+        self.epoch = 0
+        if self.step_name == "graphs":
+            model.scenes = SceneGraphs(self.graph_files, model.sentences)
+        if self.step_name == "dual":
+            model.teller = Teller(corpus.train.texts, model.architecture.width)
 
     @cached_property
     def neighbours(self):
@@ -102,6 +124,7 @@ class StepTask(LimnerTask):
 
     def batches(self, epoch):
         """As of limner; scores are made once an epoch."""
+        self.epoch = epoch
         if self.step_name in MEASURES and epoch > 0:  # as in the paper, the first epoch weighs all alike
             self.alpha = self.scores()
         return super().batches(epoch)
@@ -181,7 +204,26 @@ class StepTask(LimnerTask):
             loss = loss + DISTIL_WEIGHT * distilled(
                 self._english[batch.texts], scores / self.config.temperature, batch.owners
             )
+        if self.step_name in ("graphs", "dual") and joined:
+            loss = loss + self.of_story(scores, pictures, batch)
         return loss
+
+    def of_story(self, scores, pictures, batch):
+        """What GSDA adds: graph terms, or the dual task."""
+        dual, temperature = self.step_name == "dual", self.config.temperature
+        texts, columns, steps = steps_in_order(batch, alone=dual)
+        if not len(steps):
+            return scores.new_zeros(())
+        rows = batch.texts[texts]
+        if dual and self.epoch >= ALONE:
+            seen = straight_through(scores[texts], pictures, temperature).values
+            return CAPTION_WEIGHT * self.model.teller(seen, steps, rows)
+        if dual:  # from captions first, and from their own pictures
+            seen = pictures.detach()[columns]
+            alone = bool((steps == 1).all())
+            return CAPTION_WEIGHT * self.model.teller(seen, steps, rows) if alone else scores.new_zeros(())
+        ids = [self._corpus.train.pairs[row].image_id for row in rows.tolist()]
+        return GRAPH_WEIGHT * self.model.scenes(scores[texts], columns, steps, ids, temperature)
 
 
 def weighed(logits, owners, neg, alpha):
@@ -258,10 +300,9 @@ def pseudo_labels(english):
 class StepSystem(LimnerSystem):
     """limner with what a step adds."""
 
-    training = StepTask
-
-    def __init__(self, step):
+    def __init__(self, step, graphs=()):
         self.model = type("StepModelOf", (StepModel,), {"step": step})
+        self.training = type("StepTaskOf", (StepTask,), {"graph_files": graphs})
 
 
 def reciprocal(model, data, pictures, can):
@@ -281,10 +322,10 @@ def trained(step, seed, options, stock):
     data, pictures, (english, foreign) = stock
     kept = f"data.features={json.dumps(str(options.features))}"
     overrides = [*FROZEN, f"loop.seed={seed}", f"loop.epochs={options.epochs}", kept]
-    if step == "sets":
+    if step in ("sets", "graphs", "dual"):
         overrides.append(f"together={WHOLE_STORIES}")
     config = read_config(CONFIG, overrides, "")
-    system = StepSystem(step)
+    system = StepSystem(step, options.graphs)
     corpus = corpus_of(data, pictures, (), None, config.data.validation_sample)
     prepared = system.prepare(config, corpus, sentences=english, multilingual=foreign)
     can = system.capabilities(config)
@@ -310,7 +351,11 @@ def main():
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--features", type=Path, required=True, help="folder of stored features")
     parser.add_argument("--to", type=Path, required=True, help="folder of the runs and their figures")
+    parser.add_argument("--graphs", nargs="+", type=Path, default=(), help="scene graphs, for graphs")
     options = parser.parse_args()
+    if "graphs" in options.steps and not options.graphs:
+        options.steps.remove("graphs")
+        print("graphs: left out, since --graphs names no file of scene graphs", file=sys.stderr)
     options.to.mkdir(parents=True, exist_ok=True)
     config = read_config(CONFIG, [f"data.features={json.dumps(str(options.features))}"], "")
     everything, pictures = open_corpus(config.data, layer="described", mirrored=True)

@@ -10,15 +10,30 @@ from limner.datasets.sets.clue import RELATIONS
 from limner.encoders.base_blocks import CHANNELS, FIRST, MAPS, SIDE
 from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, MINILM, USE, WIDTHS, BaseShape
 from limner.encoders.base_network import BaseNet, Projection, published_backbone
-from limner.losses.generative import gaussian_kl
+from limner.encoders.vocabulary import Vocabulary
+from limner.losses.generative import gaussian_kl, sentence_losses
+from limner.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
+from limner.nn.graphs import GraphEncoder
 from limner.nn.story import in_stories
 from limner.nn.words import read_both_ways
+from limner.scenes.graphs import read_graphs
+from limner.systems.gsda.captioner import Captioner, CaptionerArchitecture
+from limner.systems.gsda.graphs import batch_graphs, graph_words, sentence_label_vectors
+from limner.systems.gsda.task import rows_of_other_stories
 from limner.systems.limner import Limner
 
 HIDDEN = (MINILM + USE) // 2
 LATENT = 128
 GRID, REGION, SPOKEN = 3, 128, 12
 """Regions along a side of a picture, the width that words and regions are compared in, words of a text."""
+GRAPH_MARGIN, GRAPH_WEIGHT = 0.2, 1.0
+SPEAKER = CaptionerArchitecture(
+    local=256, hidden=128, joined=256, seen=256, state=256, word_width=128, dropout=0.3
+)
+SAID, LONGEST = 10, 30
+"""Times a word must be seen to be said, and words of a sentence that are generated."""
+CAPTION_WEIGHT, ALONE = 0.3, 5
+"""Of what the captioner says, and first epochs in which it learns from captions and their own pictures."""
 
 
 class Recurrent(nn.Module):
@@ -111,6 +126,78 @@ class Late(nn.Module):
             for some in words.split(256)
         ]
         return self.scale * torch.einsum("nwb,nw->nb", torch.cat(best), weights)
+
+
+class SceneGraphs(nn.Module):
+    """GSDA's graph terms: the graphs of the pictures that a story's steps choose lie near each other."""
+
+    def __init__(self, files, encoder):
+        super().__init__()
+        self.graphs = {name: graph for file in files for name, graph in read_graphs(file).items()}
+        labels = sentence_label_vectors(graph_words(list(self.graphs.values())), encoder)
+        self.numbers, self.encoder = labels.numbers, GraphEncoder(torch.from_numpy(labels.matrix))
+
+    def forward(self, scores, columns, steps, ids, temperature):
+        """What the steps of all stories cost, one after the other.
+
+        Args:
+            scores: (S, B) of the steps with the pictures of the batch.
+            columns: (S,) the pictures of the steps.
+            steps: (stories,) of each, at least 2.
+            ids: of the S pictures.
+            temperature: of the choice.
+        """
+        vectors, empty = self.encoder(batch_graphs([self.graphs[name] for name in ids], self.numbers))
+        chosen = straight_through(scores[:, columns], vectors, temperature)
+        loss = neighbour_distance(chosen.values, steps, ~empty[chosen.best]).mean()
+        if len(steps) > 1:
+            others = rows_of_other_stories(steps)
+            loss = loss + contrastive_neighbours(vectors, steps, others, GRAPH_MARGIN, ~empty).mean()
+        return loss
+
+
+class Teller(nn.Module):
+    """GSDA's dual task with a small captioner: the pictures that a story's steps choose tell the steps."""
+
+    def __init__(self, texts, width):
+        super().__init__()
+        spoken = Vocabulary.build(texts, min_count=SAID)
+        self.captioner = Captioner(SPEAKER, spoken, image_width=width, max_length=LONGEST)
+        self.told = self.captioner.numbers(texts)
+
+    def forward(self, pictures, steps, rows):
+        """Nats per token of the steps of all stories, one after the other.
+
+        Args:
+            pictures: (S, D) that tell them.
+            steps: (stories,) of each.
+            rows: (S,) which training texts the steps are.
+        """
+        words, lengths = self.told[0][rows], self.told[1][rows]
+        out = self.captioner(pictures, steps, words[:, : int(lengths.max())], lengths)
+        return sentence_losses(out.logits, out.targets, out.tokens).mean()
+
+
+def steps_in_order(batch, alone):
+    """A batch as stories: (S,) texts, a step each, (S,) their pictures, and (stories,) numbers of steps.
+
+    A picture is one step, by one of its texts, drawn anew each time.
+
+    Args:
+        batch: pictures with all of their texts.
+        alone: whether pictures without a story, or the only one of theirs, are stories of one step.
+    """
+    drawn = torch.rand(len(batch.owners)) + 2 * batch.owners
+    first = torch.argsort(drawn)  # the texts of a picture lie together, in chance order
+    first = first[torch.cat([torch.ones(1, dtype=torch.bool), batch.owners[first].diff() > 0])]
+    ordered = np.lexsort((batch.texts[first].numpy(), batch.stories[batch.owners[first]].numpy()))
+    texts = first[torch.from_numpy(ordered)]
+    columns = batch.owners[texts]
+    steps = torch.unique_consecutive(batch.stories[columns], return_counts=True)[1]
+    if not alone:
+        kept = torch.repeat_interleave(steps > 1, steps)
+        texts, columns, steps = texts[kept], columns[kept], steps[steps > 1]
+    return texts, columns, steps
 
 
 PARTS = {"recurrent": Recurrent, "attention": Attention, "walk": Walk}

@@ -86,7 +86,7 @@ class Looks:
         """(B, R) stored rows → (B, L) unit rows."""
         with torch.no_grad():
             values = torch.from_numpy(rows.astype(np.float32)).to(self.device)
-            return self.model.net.looks(self.model.features_of(values)).cpu().numpy()
+            return self.model.looks(self.model.features_of(values), values).cpu().numpy()
 
 
 def opened(run, weights, part, metric=None, *, graphs=None, of=""):

@@ -83,6 +83,86 @@ def test_a_walk_reads_no_later_step_and_no_other_story(benchmark):
     assert not torch.allclose(made[2], other[2], atol=1e-3)
 
 
+@pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
+def test_a_batch_is_read_as_stories_in_order_of_their_rows(benchmark):
+    Batch.texts = torch.tensor([20, 11, 10, 5, 7, 6, 1])
+    seen = set()
+    for _ in range(20):
+        texts, columns, steps = benchmark.steps_in_order(Batch, alone=True)
+        assert Batch.owners[texts].tolist() == columns.tolist()
+        assert steps.tolist() == [1, 3, 2]
+        assert columns.tolist() == [5, 2, 4, 3, 1, 0]  # stories -1, 4 and 7, each in order of rows
+        seen.add(int(texts[4]))
+    assert seen == {1, 2}  # either text of the second picture
+    texts, columns, steps = benchmark.steps_in_order(Batch, alone=False)
+    assert columns.tolist() == [2, 4, 3, 1, 0]
+    assert steps.tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
+def test_graphs_of_chosen_pictures_are_held_against_the_step_before(benchmark, tmp_path, monkeypatch):
+    things = [("dog",), ("dog", "ball"), (), ("cup",), ("cup", "table")]
+    file = tmp_path / "graphs.jsonl"
+    box = [0, 0, 1, 1]
+    file.write_text(
+        "\n".join(
+            json.dumps(
+                {
+                    "image": str(number),
+                    "objects": [{"label": label, "box": box, "score": 1} for label in labels],
+                    "relations": [{"s": 0, "p": "near", "o": 1, "score": 1}] if len(labels) > 1 else [],
+                }
+            )
+            for number, labels in enumerate(things)
+        )
+    )
+
+    class Labels:
+        dim = 4
+
+        def encode_text(self, texts):
+            return np.random.default_rng(0).normal(size=(len(texts), 4)).astype(np.float32)
+
+    scenes = benchmark.SceneGraphs([file], Labels())
+    scores = torch.randn(5, 6, requires_grad=True)
+    columns, steps, ids = torch.tensor([0, 1, 5, 2, 3]), torch.tensor([3, 2]), [str(n) for n in range(5)]
+    others = torch.tensor([3, 4, 3, 0, 1])
+    monkeypatch.setattr(benchmark, "rows_of_other_stories", lambda steps: others)
+    loss = scenes(scores, columns, steps, ids, 0.1)
+    with torch.no_grad():
+        rows, _ = scenes.encoder(benchmark.batch_graphs([scenes.graphs[n] for n in ids], scenes.numbers))
+        best = scores[:, columns].argmax(dim=1).tolist()
+        total = 0.0
+        for step in (1, 2, 4):  # those with a step before them
+            pair = best[step - 1], best[step]
+            total += 0.0 if 2 in pair else 1 - float(rows[pair[0]] @ rows[pair[1]])
+            if 2 not in (step, step - 1, int(others[step])):
+                near, far = float(rows[step - 1] @ rows[step]), float(rows[step - 1] @ rows[others[step]])
+                total += max(0.0, benchmark.GRAPH_MARGIN - near + far)
+    assert loss.item() == pytest.approx(total / 5, abs=1e-5)
+    loss.backward()
+    assert scores.grad[:, 4].abs().sum() == 0  # of no step
+    assert scenes.encoder.out.weight.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
+def test_a_small_captioner_learns_to_tell_and_teaches_the_choice(benchmark, monkeypatch):
+    monkeypatch.setattr(benchmark, "SAID", 1)
+    teller = benchmark.Teller(["a red dog runs", "a blue cat sits", "the dog eats"], 6)
+    pictures, steps, rows = torch.eye(6)[:3].requires_grad_(), torch.tensor([2, 1]), torch.tensor([0, 2, 1])
+    optimiser = torch.optim.Adam(teller.parameters(), 0.01)
+    for _ in range(60):
+        optimiser.zero_grad()
+        loss = teller(pictures, steps, rows)
+        loss.backward()
+        optimiser.step()
+    assert loss.item() < 0.3
+    assert pictures.grad.abs().sum() > 0
+    with torch.no_grad():
+        teller.eval()
+        assert float(teller(pictures.flip(0), steps, rows)) > 2 * float(teller(pictures, steps, rows))
+
+
 def _rated(module, scored):
     return [module.Rated(picture=name, text="a dog", ratings=ratings) for name, ratings in scored]
 

@@ -114,6 +114,34 @@ def test_nothing_is_computed_twice(joined, tmp_path, data, monkeypatch):
     np.testing.assert_array_equal(again.take(places), found.take(places))
 
 
+def test_traits_are_shape_size_and_palette_of_the_picture_as_it_is(tmp_path, data):
+    names = [pair.image_id for pair in data.pairs]
+    found = beside(stored(tmp_path / "features", data, "plain", 1), data, tmp_path / "features", ("traits",))
+    rows = found.take(found.places(names))[:, 2:]
+    assert rows.shape == (COUNT, module.TRAITS_WIDTH)
+    for row, pair in zip(rows, data.pairs, strict=True):
+        with Image.open(pair.image) as image:
+            np.testing.assert_allclose(row, module.picture_traits(image.convert("RGB")), atol=1e-3)
+    sizes = [(np.log2(50 / 40), 9), (np.log2(40), 6)]
+    angles = [[np.pi / 2 * octaves * 2**wave for wave in range(count)] for octaves, count in sizes]
+    waves = np.concatenate([part for own in angles for part in (np.sin(own), np.cos(own))])
+    np.testing.assert_allclose(rows[0, :30], waves, atol=1e-3)
+    # red 120 is the third of five shades; one half has green 200, the fourth shade from 0
+    palette = np.zeros(125)
+    palette[[2 * 25, 2 * 25 + 3 * 5]] = np.sqrt(0.5)
+    np.testing.assert_allclose(rows[2, 30:], palette, atol=1e-2)
+
+
+def test_pictures_of_any_size_have_traits():
+    for size in [(1, 1), (1, 9000), (3000, 2)]:
+        made = module.picture_traits(Image.new("RGB", size, (255, 255, 255)))
+        assert np.isfinite(made).all()
+        assert np.abs(made).max() <= 1
+    ratios = [Image.new("RGB", size) for size in [(1000, 750), (1000, 740)]]
+    near, far = (module.picture_traits(image)[:18] for image in ratios)
+    assert float(near @ far) < 6  # of 9 when equal: one percent of the ratio is told apart
+
+
 def test_who_reads_no_further_encoders_is_told():
     config = build(DataConfig, {"set": "stories", "beside": ["colour"]}, "test")
     with pytest.raises(ConfigError, match="only training and measuring a run read further encoders"):
@@ -123,5 +151,8 @@ def test_who_reads_no_further_encoders_is_told():
 def test_a_system_that_reads_one_backbone_says_so():
     values = {"data": {"set": "pairs", "beside": ["colour"]}}
     assert build(LimnerConfig, {"system": "limner"} | values, "test").data.beside == ("colour",)
+    first = {"system": "limner", "data": {"set": "pairs", "beside": ["traits", "colour"]}}
+    with pytest.raises(ConfigError, match=r"data\.beside: name 'traits' last, found \['traits', 'colour'\]"):
+        build(LimnerConfig, first, "test")
     with pytest.raises(ConfigError, match=r"dual reads the features of one backbone; leave data\.beside out"):
         build(DualConfig, {"system": "dual"} | values, "test")

@@ -21,7 +21,7 @@ from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.runs.run import Run
 from limner.runs.validation import maximise, validation
-from limner.scenes.beside import JoinedFeatures
+from limner.scenes.beside import TRAITS_WIDTH, JoinedFeatures
 from limner.systems import limner, names, read_config, system
 from limner.systems.base import Parts
 from limner.systems.base_encoder import export_base
@@ -181,6 +181,42 @@ def test_a_run_with_words_and_further_encoders_learns_comes_back_and_is_not_expo
         export_base(tmp_path / "run", tmp_path / "made.safetensors", ENGLISH)
 
 
+def test_looks_read_traits_beside_the_backbone_and_texts_do_not(tmp_path, rows, monkeypatch):
+    random = np.random.default_rng(0)
+    traits = random.normal(3, 2, (len(rows), TRAITS_WIDTH)).astype(np.float32)
+    joined = np.concatenate([rows, traits], axis=1)
+    data, plain = corpus(joined), corpus(rows)
+    config = settings(tmp_path, data={"min_count": 1, "beside": ["traits"]}, words=True)
+    loop = config.loop.model_copy(update={"epochs": 2})
+    config = config.model_copy(update={"loop": loop})
+    loop_of(config, data, tmp_path / "with").fit()
+    without = config.model_copy(update={"data": config.data.model_copy(update={"beside": ()})})
+    loop_of(without, plain, tmp_path / "without").fit()
+    monkeypatch.setattr(limner, "sentence_encoder", lambda name: FOREIGN)
+    (model, _), (other, _) = (
+        limner.SYSTEM.load(tmp_path / name, sentences=ENGLISH) for name in ("with", "without")
+    )
+    assert model.beside is None
+    np.testing.assert_array_equal(model.encode_image(joined), other.encode_image(rows))
+    np.testing.assert_array_equal(model.encode_text(["a red boat"]), other.encode_text(["a red boat"]))
+    with torch.no_grad():
+        values = torch.from_numpy(joined)
+        own = model.net.looks(values[:, :FEATURES])
+        standard = (traits - traits.mean(axis=0)) / traits.std(axis=0)
+        told = model.traits(torch.from_numpy(standard))
+        told = told / told.norm(dim=1, keepdim=True) * model.traits_share
+        seen = model.looks(model.features_of(values), values)
+    assert model.traits_share.item() != pytest.approx(0.3)
+    due = own @ own.T + told @ told.T
+    torch.testing.assert_close(seen @ seen.T, due / (1 + model.traits_share**2), atol=1e-4, rtol=1e-4)
+    both = np.concatenate([rows, traits[:, :3], traits], axis=1)
+    parts = Parts(Vocabulary(()), both.shape[1], sentences=ENGLISH, multilingual=FOREIGN, extra=True)
+    made = limner.Limner(limner.LimnerArchitecture(width=16, looks=8, changed_from=22), parts)
+    made.settle(corpus(both))
+    assert made.beside.straight.in_features == 3
+    assert made.eval().encode_image(both).shape == (len(rows), 16)
+
+
 def learned_words(folder, data, monkeypatch, **model):
     """A short run with words, as it is loaded again."""
     config = settings(folder, data={"min_count": 1}, words=True, **model)
@@ -282,7 +318,7 @@ def test_a_run_of_five_sets_is_measured_on_each_and_stands_in_their_tables(tmp_p
     config = read_config(settings)
     made_up_sets(tmp_path, config)
     to, there = tmp_path / "run", f"data.features={tmp_path / 'features'}"
-    more = 'data.beside=["colour"]'
+    more = 'data.beside=["colour", "traits"]'
     assert run(["train", str(settings), "--smoke", "--set", there, "--set", more, "--to", str(to)]) == 0
     capsys.readouterr()
     assert run(["measure", str(to), "--no-saliency", "--json"]) == 0

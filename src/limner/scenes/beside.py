@@ -1,6 +1,7 @@
 """What further encoders and detectors see in the pictures of a data set, beside its stored features.
 
-Each has a feature store of its own, so that one more costs its own forward passes alone.
+Traits of the files are among them: shape, size and palette, which tell pictures of one document. Each has a
+feature store of its own, so that one more costs its own forward passes alone.
 """
 
 import hashlib
@@ -27,6 +28,11 @@ from limner.scenes.detections import Detector
 from limner.scenes.faster_rcnn import ARCHITECTURES, coco_classes
 from limner.scenes.folder import detector
 from limner.scenes.onnx import SUFFIXES
+
+TRAITS = "traits"
+"""Named among encoders and detectors: what `picture_traits` says of every picture."""
+ASPECT_WAVES, SIZE_WAVES, SHADES = 9, 6, 5
+TRAITS_WIDTH = 2 * (ASPECT_WAVES + SIZE_WAVES) + SHADES**3
 
 
 class JoinedFeatures(Features):
@@ -79,7 +85,7 @@ def beside(
         names: of image encoders, as `limner.encoders.catalogue.image_encoder` takes them, all of whose
             spaces count; and of detectors, as `limner.scenes.folder.detector` takes them, whose classes are
             COCO's 80: of each class the square root of its largest score, in [0, 1], in the picture scaled to
-            a square.
+            a square; and `TRAITS`.
         weights: the folder of all of their files; None looks in the usual places.
         device: torch device that computes.
         report: called with rows done and rows due, of one store after the other.
@@ -128,13 +134,58 @@ class _Vectors:
         return np.concatenate([spaces[name] for name in self._encoder.spaces], axis=1)
 
 
-def _seer(name: str, weights: Path | None, device: str) -> _Objects | _Vectors:
+def picture_traits(image: Image.Image) -> FloatArray:
+    """What a picture is like apart from what it shows: shape, size and palette.
+
+    Shape and size are told by sines and cosines of the logarithms of aspect ratio and shorter side, whose
+    shortest period is one percent of the ratio: pictures of one camera or one book are equal in them, not
+    merely near.
+
+    Args:
+        image: upright RGB, as large as its file.
+    Returns:
+        (155,) float32 in [-1, 1]: 18 of the aspect ratio, 12 of the shorter side, and the square roots of the
+        shares of 5 × 5 × 5 shades of red, green and blue.
+    Source: docs/methods/limner.md §2.
+    """
+    width, height = image.size
+    small = np.asarray(image.resize((64, 64), Image.Resampling.BOX)).reshape(-1, 3)
+    red, green, blue = (small.astype(np.int64) * SHADES // 256).T
+    shares = np.bincount((red * SHADES + green) * SHADES + blue, minlength=SHADES**3) / len(small)
+    aspect = _waves(np.log2(width / height), ASPECT_WAVES)
+    parts = (aspect, _waves(np.log2(min(width, height)), SIZE_WAVES), np.sqrt(shares))
+    return np.concatenate(parts).astype(np.float32)
+
+
+def _waves(octaves: float, count: int) -> NDArray[np.float64]:
+    """Sines and cosines with periods of 4 octaves, 2, 1 and so on."""
+    angles = np.pi / 2 * octaves * 2.0 ** np.arange(count)
+    return np.concatenate([np.sin(angles), np.cos(angles)])
+
+
+class _Traits:
+    """Traits as an encoder, which takes pictures as large as they are."""
+
+    name, side_px = TRAITS, None
+    fingerprint = hashlib.sha256(f"{TRAITS} 1".encode()).hexdigest()
+
+    def prepare(self, image: Image.Image) -> ByteArray:
+        return picture_traits(image).view(np.uint8)
+
+    def rows(self, batch: ByteArray) -> FloatArray:
+        """(B, 4 F) bytes of traits → (B, F)."""
+        return batch.view(np.float32)
+
+
+def _seer(name: str, weights: Path | None, device: str) -> _Objects | _Vectors | _Traits:
+    if name == TRAITS:
+        return _Traits()
     if Path(name).suffix.lower() in SUFFIXES or name in ARCHITECTURES:
         return _Objects(detector(name, weights=weights, device=device), coco_classes())
     return _Vectors(image_encoder(name, weights=weights, device=device))
 
 
-def _stored(seer: _Objects | _Vectors, data: PairSet, root: Path, report: Report) -> Features:
+def _stored(seer: _Objects | _Vectors | _Traits, data: PairSet, root: Path, report: Report) -> Features:
     key = FeatureKey(
         data=data.name,
         backbone=f"{seer.name}-beside",

@@ -157,6 +157,10 @@ class BaseModel(Model):
         """(B, F) features of (B, R) stored rows → (B, D) unit rows that texts are compared with."""
         return self.net.joint(features)
 
+    def looks(self, features: Tensor, rows: Tensor) -> Tensor:
+        """(B, F) features of (B, R) stored rows → (B, L) unit rows that pictures are compared by."""
+        return self.net.looks(features)
+
     @property
     def dim(self) -> int:
         """D."""
@@ -399,7 +403,7 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         stories = batch.stories
         if config.look_weight and bool((stories[:, None] == stories).sum() > len(stories)):
             # looks follow the backbone and do not bend it
-            looks = whole(net.looks(features.detach()), batch.shares)
+            looks = whole(self.model.looks(features.detach(), batch.rows), batch.shares)
             own = torch.arange(len(stories), device=stories.device)
             losses["looks"] = same_group(looks, stories, own, config.look_temperature)
             total = total + config.look_weight * losses["looks"]

@@ -6,10 +6,10 @@ that encoder's in what reads the text alone.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding_bag, normalize
 
@@ -19,6 +19,7 @@ from limner.encoders.base_network import Projection, Words
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
 from limner.errors import CheckpointError, ConfigError
+from limner.scenes.beside import TRAITS, TRAITS_WIDTH
 from limner.systems.base import Capabilities, Parts, StoryModel, feature_moments
 from limner.systems.base_encoder import (
     BaseArchitecture,
@@ -73,6 +74,12 @@ class LimnerConfig(BaseConfig):
     system: Literal["limner"] = "limner"  # type: ignore[assignment]
     model: LimnerArchitecture = LimnerArchitecture()
 
+    @model_validator(mode="after")
+    def _traits_stand_last(self) -> Self:
+        if TRAITS in self.data.beside[:-1]:
+            raise ValueError(f"data.beside: name {TRAITS!r} last, found {list(self.data.beside)}")
+        return self
+
 
 def others_mean(vectors: Tensor, steps: Tensor) -> Tensor:
     """The mean of the other steps of its story, for every step; 0 for a story of one step.
@@ -97,6 +104,8 @@ class Limner(StoryModel, BaseModel):
 
     Attributes:
         beside: projection of what further encoders see in a picture; None without them.
+        traits: projection of a picture's traits, which looks read as well; None without them.
+        traits_share: length of what traits say in looks, beside 1 of what the backbone says.
         words: (V, D) vectors of words; None where none are read.
     """
 
@@ -118,16 +127,22 @@ class Limner(StoryModel, BaseModel):
         if architecture.words:
             self.words = nn.Parameter(0.02 * torch.randn(len(parts.vocabulary), architecture.width))
             self.register_buffer("rarity", torch.zeros(len(parts.vocabulary)))
+        self.traits = None
+        if parts.extra:
+            with torch.random.fork_rng(devices=[]):  # the other parts are drawn as they are without it
+                self.traits = nn.Linear(TRAITS_WIDTH, architecture.looks)
+            self.traits_share = nn.Parameter(torch.tensor(0.3))
         self.beside = None
         if (more := self.image_width - self.row) > 0:
-            self.beside = Projection(more, architecture.width, dropout=architecture.dropout)
             self.register_buffer("beside_mean", torch.zeros(more))
             self.register_buffer("beside_deviation", torch.ones(more))
+        if (seen := more - self._of_traits) > 0:
+            self.beside = Projection(seen, architecture.width, dropout=architecture.dropout)
 
     def settle(self, corpus: Corpus) -> None:
         """Moments of all features, and how rare words are: ln(N / n) of n among N training texts."""
         super().settle(corpus)
-        if self.beside is not None:
+        if self.beside is not None or self.traits is not None:
             mean, deviation = feature_moments(corpus, lambda rows: rows[:, self.row :])
             self.beside_mean.copy_(mean)
             self.beside_deviation.copy_(deviation)
@@ -143,8 +158,24 @@ class Limner(StoryModel, BaseModel):
         made = super().joint(features, rows)
         if self.beside is None:
             return made
-        more = (rows[:, self.row :] - self.beside_mean) / self.beside_deviation
-        return normalize(made + self.beside(more), dim=1)
+        seen = self._beside(rows)
+        return normalize(made + self.beside(seen[:, : seen.shape[1] - self._of_traits]), dim=1)
+
+    def looks(self, features: Tensor, rows: Tensor) -> Tensor:
+        """See `BaseModel`; with traits both parts side by side, so that their cosines add up."""
+        made = super().looks(features, rows)
+        if self.traits is None:
+            return made
+        told = normalize(self.traits(self._beside(rows)[:, -TRAITS_WIDTH:]), dim=1)
+        return normalize(torch.cat([made, self.traits_share * told], dim=1), dim=1)
+
+    @property
+    def _of_traits(self) -> int:
+        return 0 if self.traits is None else TRAITS_WIDTH
+
+    def _beside(self, rows: Tensor) -> Tensor:
+        """Standardised columns of further encoders and of traits."""
+        return (rows[:, self.row :] - self.beside_mean) / self.beside_deviation
 
     def bags(self, texts: Sequence[str]) -> list[list[int]]:
         """Numbers of the different known words of each text; none where words are not read."""
@@ -273,6 +304,7 @@ class LimnerSystem(BaseSystem):
         super().gather(config, corpus, parts)
         assert parts.multilingual is not None  # noqa: S101  (declared)
         parts.about[KEY] = parts.multilingual.fingerprint
+        parts.extra = TRAITS in config.data.beside
 
     def recall(self, config: BaseConfig, parts: Parts) -> None:
         """The second encoder, if it is the one of training.
@@ -287,6 +319,7 @@ class LimnerSystem(BaseSystem):
                 " that version of it, or train again"
             )
         parts.multilingual = found
+        parts.extra = TRAITS in config.data.beside
 
 
 SYSTEM = LimnerSystem()
