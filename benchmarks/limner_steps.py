@@ -66,8 +66,8 @@ from limner.training.corpus import corpus_of, open_corpus, rows_of
 from limner.training.loop import BEST, Loop
 
 CONFIG = Path(__file__).parents[1] / "configs" / "limner.toml"
-FROZEN = (f"model.changed_from={BLOCKS + 1}", "loop.restarts=[]")
-"""Settings under which the backbone stays as published."""
+FROZEN = (f"model.changed_from={BLOCKS + 1}", "loop.restarts=[]", "data.beside=[]")
+"""Settings under which the backbone stays as published, and looks read it alone."""
 MEASURES = {"discrepancy": (0.0, 1.0), "diversity": (1.0, 0.0), "combined": (1.0, 4.0)}
 """Step → β of diversity and γ of discrepancy; those of COCO in T&K 2022 for both."""
 STEPS = (
@@ -357,7 +357,7 @@ def main():
         options.steps.remove("graphs")
         print("graphs: left out, since --graphs names no file of scene graphs", file=sys.stderr)
     options.to.mkdir(parents=True, exist_ok=True)
-    config = read_config(CONFIG, [f"data.features={json.dumps(str(options.features))}"], "")
+    config = read_config(CONFIG, [*FROZEN, f"data.features={json.dumps(str(options.features))}"], "")
     everything, pictures = open_corpus(config.data, layer="described", mirrored=True)
     data = replace(everything, pairs=tuple(pair for pair in everything.pairs if pair.split != "test"))
     encoders = [StoredTexts(sentence_encoder(*name), options.features) for name in ((), (MULTILINGUAL,))]

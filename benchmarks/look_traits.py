@@ -1,0 +1,257 @@
+"""What tells that two pictures are of one story: the backbone's stages, and traits of the files beside them.
+
+Trains the looks of limner's own model alone, on stored features, on three quarters of the training stories,
+and asks every picture of the other quarter and of the validation stories for the other pictures of its story
+among all of these: average precision. Prints means over the seeds, per set, with differences from the
+backbone's stages alone (95 % intervals by bootstrap over stories). No test row is read.
+
+    python benchmarks/look_traits.py --features features --seeds 0 1 2
+"""
+
+import argparse
+import json
+import sys
+from dataclasses import replace
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from limner_steps import CONFIG, FROZEN
+from PIL import Image
+from sklearn.cluster import KMeans
+from sklearn.metrics import average_precision_score
+from torch import nn
+from torch.nn.functional import dropout, normalize
+
+from limner.datasets.features import FeatureKey, extract, pictures_of
+from limner.datasets.mixture import set_of
+from limner.encoders.base_file import WIDTHS
+from limner.evaluation.uncertainty import difference
+from limner.losses.contrastive import same_group
+from limner.scenes.beside import ASPECT_WAVES, SIZE_WAVES, TRAITS_WIDTH, picture_traits
+from limner.systems import read_config
+from limner.training.corpus import open_corpus
+
+SETS = ("storybook", "howto", "recipes")
+LOOKS = slice(0, 2 * sum(WIDTHS[:5]))
+"""Columns of the stages that looks read."""
+WIDTH, DROPOUT, SHARE, TOGETHER, BATCH = 256, 0.5, 0.3, 4, 256
+PATCHES, EDGE, SCALES = 6, 3, 3
+QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
+CLUSTERS = 8
+SIZES = {
+    "aspect": 2 * ASPECT_WAVES,
+    "size": 2 * SIZE_WAVES,
+    "palette": TRAITS_WIDTH - 2 * (ASPECT_WAVES + SIZE_WAVES),
+    "layout": 3 * PATCHES**2,
+    "borders": 20,
+    "grain": SCALES * len(QUANTILES),
+}
+COLUMNS = {
+    name: range(*ends)
+    for name, ends in zip(SIZES, pairwise(accumulate(SIZES.values(), initial=0)), strict=True)
+}
+ROWS = (
+    ("stages of the backbone", (), 0.1, False),
+    ("temperature 0.05", (), 0.05, False),
+    *((f"and {name}", (name,), 0.05, False) for name in COLUMNS),
+    ("and aspect, size, palette", ("aspect", "size", "palette"), 0.05, False),
+    ("and aspect, palette", ("aspect", "palette"), 0.05, False),
+    ("and all traits", tuple(COLUMNS), 0.05, False),
+    ("look-alikes in a batch", (), 0.05, True),
+    ("aspect, size, palette and look-alikes in a batch", ("aspect", "size", "palette"), 0.05, True),
+)
+
+
+def layout(image):
+    """(108,) mean colours of 6 × 6 patches, in [0, 1]."""
+    return np.asarray(image.resize((PATCHES, PATCHES), Image.Resampling.BOX)).ravel() / 255
+
+
+def borders(image):
+    """(20,) of each side's three outer rows: mean colour, deviation, and the share of one colour."""
+    pixels, found = np.asarray(image, np.float32), []
+    for side in (pixels[:EDGE], pixels[-EDGE:], pixels[:, :EDGE], pixels[:, -EDGE:]):
+        colours = side.reshape(-1, 3)
+        plain = (np.abs(colours - np.median(colours, axis=0)).max(axis=1) < 6).mean()
+        found += [*(colours.mean(axis=0) / 255), np.log1p(colours.std(axis=0).mean()), plain]
+    return np.array(found)
+
+
+def grain(image):
+    """(15,) quantiles of the absolute Laplacian of brightness at three scales, as ln(1 + q)."""
+    bright, found = np.asarray(image.convert("L"), np.float32), []
+    for _ in range(SCALES):
+        if min(bright.shape) < 4:
+            found += [0.0] * len(QUANTILES)
+            continue
+        inner = bright[1:-1, 1:-1]
+        edges = 4 * inner - bright[:-2, 1:-1] - bright[2:, 1:-1] - bright[1:-1, :-2] - bright[1:-1, 2:]
+        found += np.log1p(np.quantile(np.abs(edges), QUANTILES)).tolist()
+        height, width = (side // 2 * 2 for side in bright.shape)
+        bright = bright[:height, :width].reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3))
+    return np.array(found)
+
+
+def every_trait(image):
+    """All of `COLUMNS`, as bytes."""
+    parts = (picture_traits(image), layout(image), borders(image), grain(image))
+    return np.concatenate(parts).astype(np.float32).view(np.uint8)
+
+
+class Looks(nn.Module):
+    """As `limner.systems.limner.Limner.looks`."""
+
+    def __init__(self, stages, traits):
+        super().__init__()
+        self.stages = nn.Linear(stages, WIDTH)
+        self.traits = nn.Linear(traits, WIDTH) if traits else None
+        self.share = nn.Parameter(torch.tensor(SHARE))
+
+    def forward(self, stages, traits):
+        """(B, ·) standardised stages and traits → (B, ·) unit rows."""
+        made = normalize(self.stages(dropout(stages, DROPOUT, self.training)), dim=1)
+        if self.traits is None:
+            return made
+        told = normalize(self.traits(traits), dim=1)
+        return normalize(torch.cat([made, self.share * told], dim=1), dim=1)
+
+
+def batches(stories, random, alike=None):
+    """Rows of every batch: at most four pictures of a story together, as limner deals them.
+
+    With clusters of pictures that look alike, a batch is of as few of them as it can be.
+    """
+    chunks, waiting = [], {}
+    for row in random.permutation(len(stories)):
+        begun = waiting.setdefault(stories[row], [])
+        begun.append(row)
+        if len(begun) == TOGETHER:
+            chunks.append(waiting.pop(stories[row]))
+    chunks += waiting.values()
+    order = random.permutation(len(chunks))
+    if alike is not None:
+        turn = random.permutation(CLUSTERS)
+        order = sorted(order, key=lambda chunk: turn[alike[chunks[chunk][0]]])
+    rows = np.array([row for chunk in order for row in chunks[chunk]])
+    parts = np.array_split(rows, max(1, round(len(rows) / BATCH)))
+    return [parts[number] for number in random.permutation(len(parts))]
+
+
+def trained(parts, columns, temperature, seed, *, hard, epochs):
+    """Looks that were trained on the training part of every set: name → (stages, traits, stories)."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        random = np.random.default_rng(seed)
+        looks = Looks(next(iter(parts.values()))[0].shape[1], len(columns))
+        alike = {
+            name: KMeans(CLUSTERS, n_init=3, random_state=0).fit_predict(stages.numpy()) if hard else None
+            for name, (stages, _, _) in parts.items()
+        }
+        optimiser = torch.optim.AdamW(looks.parameters(), lr=1e-3, weight_decay=1e-4)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
+        for _ in range(epochs):
+            for name in random.permutation(list(parts)):
+                stages, traits, stories = parts[name]
+                for rows in batches(stories, random, alike[name]):
+                    made = looks(stages[rows], traits[rows][:, columns])
+                    loss = same_group(
+                        made, torch.from_numpy(stories[rows]), torch.arange(len(rows)), temperature
+                    )
+                    optimiser.zero_grad()
+                    loss.backward()
+                    optimiser.step()
+            schedule.step()
+    return looks.eval()
+
+
+def precision(made, stories):
+    """Average precision of every picture that has another of its story, and their stories."""
+    table, found, groups = made @ made.T, [], []
+    for row, story in enumerate(stories):
+        others = np.arange(len(stories)) != row
+        own = stories[others] == story
+        if own.any():
+            found.append(average_precision_score(own, table[row, others]))
+            groups.append(story)
+    return np.array(found), groups
+
+
+def divided(data, features, traits):
+    """Set → rows that train and rows that are asked: stages, traits and stories, standardised together."""
+    found = {}
+    for name in SETS:
+        pairs = {
+            pair.image_id: pair for pair in set_of(data, name).pairs if pair.seq and pair.split != "test"
+        }
+        places, ids = features.places(list(pairs)), list(pairs)
+        numbers = {
+            story: number for number, story in enumerate(sorted({pair.seq for pair in pairs.values()}))
+        }
+        stories = np.array([numbers[pair.seq] for pair in pairs.values()])
+        train = np.array([pair.split == "train" for pair in pairs.values()])
+        out = np.random.default_rng(0).permutation(np.unique(stories[train]))
+        train &= ~np.isin(stories, out[: len(out) // 4])
+        rows = features.take(places)[:, LOOKS], traits.take(traits.places(ids))
+        found[name] = [(*(part[own] for part in rows), stories[own]) for own in (train, ~train)]
+    for kind in range(2):
+        seen = np.concatenate([own[kind] for own, _ in found.values()])
+        mean, deviation = seen.mean(axis=0), seen.std(axis=0) + 1e-3
+        for name, both in found.items():
+            found[name] = [
+                (*part[:kind], torch.from_numpy((part[kind] - mean) / deviation), *part[kind + 1 :])
+                for part in both
+            ]
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--features", type=Path, required=True, help="folder of stored features")
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--epochs", type=int, default=30)
+    options = parser.parse_args()
+    config = read_config(CONFIG, [*FROZEN, f"data.features={json.dumps(str(options.features))}"], "")
+    data, features = open_corpus(config.data, layer="described", mirrored=True)
+    stories = tuple(pair for pair in data.pairs if pair.group.partition(":")[0] in SETS)
+    data = replace(data, name="+".join(SETS), pairs=stories)
+    key = FeatureKey(
+        data=data.name, backbone="every-trait", weights_sha256="0" * 64, transform="as large as it is"
+    )
+    traits = extract(
+        options.features,
+        key,
+        pictures_of(data),
+        prepare=every_trait,
+        forward=lambda batch: batch.view(np.float32),
+        side_px=None,
+    )
+    parts = divided(data, features, traits)
+    train = {name: both[0] for name, both in parts.items()}
+    print(f"| | {' | '.join(SETS)} |\n|---|{'---|' * len(SETS)}")
+    before = None
+    for title, names, temperature, hard in ROWS:
+        columns = [column for name in names for column in COLUMNS[name]]
+        found = {name: [] for name in SETS}
+        for seed in options.seeds:
+            looks = trained(train, columns, temperature, seed, hard=hard, epochs=options.epochs)
+            for name, (_, (stages, told, own)) in parts.items():
+                with torch.no_grad():
+                    made = looks(stages, told[:, columns]).numpy()
+                found[name].append(precision(made, own))
+            print(f"{title}, seed {seed}", file=sys.stderr, flush=True)
+        values = {name: np.concatenate([one for one, _ in runs]) for name, runs in found.items()}
+        cells = []
+        for name, runs in found.items():
+            cell = f"{100 * values[name].mean():.1f}"
+            if before is not None:
+                gap = difference(values[name], before[name], [story for _, own in runs for story in own])
+                cell += f" ({100 * gap.value:+.1f}, {100 * gap.low:+.1f} … {100 * gap.high:+.1f})"
+            cells.append(cell)
+        before = before or values
+        print(f"| {title} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
