@@ -163,6 +163,41 @@ def test_a_small_captioner_learns_to_tell_and_teaches_the_choice(benchmark, monk
         assert float(teller(pictures.flip(0), steps, rows)) > 2 * float(teller(pictures, steps, rows))
 
 
+@pytest.mark.parametrize("benchmark", ["look_traits"], indirect=True)
+def test_pictures_are_asked_for_the_others_of_their_story(benchmark):
+    made = np.array([[1, 0], [0.9, 0.1], [0.8, 0.2], [0, 1], [0.1, 0.9]])
+    stories = np.array([0, 1, 0, 1, 2])
+    found, groups = benchmark.precision(made, stories)
+    assert groups == [0, 1, 0, 1]  # the last is alone in its story
+    # the right one is second, fourth, first and third among the other four
+    assert found.tolist() == pytest.approx([1 / 2, 1 / 4, 1, 1 / 3])
+
+
+@pytest.mark.parametrize("benchmark", ["look_traits"], indirect=True)
+def test_a_batch_is_of_pictures_that_look_alike_where_asked(benchmark, monkeypatch):
+    monkeypatch.setattr(benchmark, "BATCH", 16)
+    stories = np.repeat(np.arange(16), 4)
+    alike = np.repeat(np.arange(benchmark.CLUSTERS), 8)  # two stories in each
+    for given in (None, alike):
+        parts = benchmark.batches(stories, np.random.default_rng(0), given)
+        assert sorted(np.concatenate(parts).tolist()) == list(range(64))
+        assert {len(np.unique(stories[rows])) for rows in parts} == {4}  # whole stories
+        kinds = {len(np.unique(alike[rows])) for rows in parts}
+        assert kinds == {2} if given is not None else max(kinds) > 2
+
+
+@pytest.mark.parametrize("benchmark", ["look_traits"], indirect=True)
+def test_traits_of_pictures_smaller_than_their_measures(benchmark):
+    for size in [(1, 1), (5, 2), (90, 60)]:
+        row = benchmark.every_trait(benchmark.Image.new("RGB", size, (9, 200, 30))).view(np.float32)
+        assert len(row) == sum(benchmark.SIZES.values())
+        assert np.isfinite(row).all()
+    grain = row[list(benchmark.COLUMNS["grain"])]
+    assert np.abs(grain).max() == 0  # a plain picture has none
+    edges = row[list(benchmark.COLUMNS["borders"])].reshape(4, 5)
+    np.testing.assert_allclose(edges, [[9 / 255, 200 / 255, 30 / 255, 0, 1]] * 4, atol=1e-6)
+
+
 def _rated(module, scored):
     return [module.Rated(picture=name, text="a dog", ratings=ratings) for name, ratings in scored]
 
