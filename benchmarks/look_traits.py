@@ -53,14 +53,16 @@ COLUMNS = {
     for name, ends in zip(SIZES, pairwise(accumulate(SIZES.values(), initial=0)), strict=True)
 }
 ROWS = (
-    ("stages of the backbone", (), 0.1, False),
-    ("temperature 0.05", (), 0.05, False),
-    *((f"and {name}", (name,), 0.05, False) for name in COLUMNS),
-    ("and aspect, size, palette", ("aspect", "size", "palette"), 0.05, False),
-    ("and aspect, palette", ("aspect", "palette"), 0.05, False),
-    ("and all traits", tuple(COLUMNS), 0.05, False),
-    ("look-alikes in a batch", (), 0.05, True),
-    ("aspect, size, palette and look-alikes in a batch", ("aspect", "size", "palette"), 0.05, True),
+    ("stages of the backbone", (), 0.1, ""),
+    ("temperature 0.05", (), 0.05, ""),
+    *((f"and {name}", (name,), 0.05, "") for name in COLUMNS),
+    ("and aspect, size, palette", ("aspect", "size", "palette"), 0.05, ""),
+    ("and aspect, palette", ("aspect", "palette"), 0.05, ""),
+    ("and all traits", tuple(COLUMNS), 0.05, ""),
+    ("look-alikes in a batch", (), 0.05, "looks"),
+    ("illustrators in a batch", (), 0.05, "illustrator"),
+    ("aspect, size, palette and look-alikes in a batch", ("aspect", "size", "palette"), 0.05, "looks"),
+    ("aspect, size, palette and illustrators in a batch", ("aspect", "size", "palette"), 0.05, "illustrator"),
 )
 
 
@@ -121,7 +123,7 @@ class Looks(nn.Module):
 def batches(stories, random, alike=None):
     """Rows of every batch: at most four pictures of a story together, as limner deals them.
 
-    With clusters of pictures that look alike, a batch is of as few of them as it can be.
+    With numbers of pictures that look alike, a batch is of as few numbers as it can be.
     """
     chunks, waiting = [], {}
     for row in random.permutation(len(stories)):
@@ -132,7 +134,7 @@ def batches(stories, random, alike=None):
     chunks += waiting.values()
     order = random.permutation(len(chunks))
     if alike is not None:
-        turn = random.permutation(CLUSTERS)
+        turn = random.permutation(alike.max() + 1)
         order = sorted(order, key=lambda chunk: turn[alike[chunks[chunk][0]]])
     rows = np.array([row for chunk in order for row in chunks[chunk]])
     parts = np.array_split(rows, max(1, round(len(rows) / BATCH)))
@@ -140,20 +142,22 @@ def batches(stories, random, alike=None):
 
 
 def trained(parts, columns, temperature, seed, *, hard, epochs):
-    """Looks that were trained on the training part of every set: name → (stages, traits, stories)."""
+    """Looks that were trained on the training part of every set: see `divided`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         random = np.random.default_rng(seed)
         looks = Looks(next(iter(parts.values()))[0].shape[1], len(columns))
-        alike = {
-            name: KMeans(CLUSTERS, n_init=3, random_state=0).fit_predict(stages.numpy()) if hard else None
-            for name, (stages, _, _) in parts.items()
-        }
+        alike = dict.fromkeys(parts)
+        if hard == "looks":
+            clusters = KMeans(CLUSTERS, n_init=3, random_state=0)
+            alike = {name: clusters.fit_predict(stages.numpy()) for name, (stages, *_) in parts.items()}
+        if hard == "illustrator":  # picture books alone name theirs
+            alike = {name: own if own.any() else None for name, (*_, own) in parts.items()}
         optimiser = torch.optim.AdamW(looks.parameters(), lr=1e-3, weight_decay=1e-4)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
         for _ in range(epochs):
             for name in random.permutation(list(parts)):
-                stages, traits, stories = parts[name]
+                stages, traits, stories, _ = parts[name]
                 for rows in batches(stories, random, alike[name]):
                     made = looks(stages[rows], traits[rows][:, columns])
                     loss = same_group(
@@ -179,7 +183,10 @@ def precision(made, stories):
 
 
 def divided(data, features, traits):
-    """Set → rows that train and rows that are asked: stages, traits and stories, standardised together."""
+    """Set → rows that train and rows that are asked: stages, traits, numbers of stories and of illustrators.
+
+    Stages and traits are standardised over all that train; no illustrator is 0.
+    """
     found = {}
     for name in SETS:
         pairs = {
@@ -190,19 +197,19 @@ def divided(data, features, traits):
             story: number for number, story in enumerate(sorted({pair.seq for pair in pairs.values()}))
         }
         stories = np.array([numbers[pair.seq] for pair in pairs.values()])
+        drawn_by = [str(pair.meta.get("illustrator") or "") for pair in pairs.values()]
+        illustrators = np.unique(["", *drawn_by], return_inverse=True)[1][1:]
         train = np.array([pair.split == "train" for pair in pairs.values()])
         out = np.random.default_rng(0).permutation(np.unique(stories[train]))
         train &= ~np.isin(stories, out[: len(out) // 4])
         rows = features.take(places)[:, LOOKS], traits.take(traits.places(ids))
-        found[name] = [(*(part[own] for part in rows), stories[own]) for own in (train, ~train)]
+        found[name] = [[part[own] for part in (*rows, stories, illustrators)] for own in (train, ~train)]
     for kind in range(2):
-        seen = np.concatenate([own[kind] for own, _ in found.values()])
+        seen = np.concatenate([train[kind] for train, _ in found.values()])
         mean, deviation = seen.mean(axis=0), seen.std(axis=0) + 1e-3
-        for name, both in found.items():
-            found[name] = [
-                (*part[:kind], torch.from_numpy((part[kind] - mean) / deviation), *part[kind + 1 :])
-                for part in both
-            ]
+        for both in found.values():
+            for part in both:
+                part[kind] = torch.from_numpy((part[kind] - mean) / deviation)
     return found
 
 
@@ -211,6 +218,7 @@ def main():
     parser.add_argument("--features", type=Path, required=True, help="folder of stored features")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--rows", default="", help="those whose title holds this, after the first")
     options = parser.parse_args()
     config = read_config(CONFIG, [*FROZEN, f"data.features={json.dumps(str(options.features))}"], "")
     data, features = open_corpus(config.data, layer="described", mirrored=True)
@@ -231,12 +239,14 @@ def main():
     train = {name: both[0] for name, both in parts.items()}
     print(f"| | {' | '.join(SETS)} |\n|---|{'---|' * len(SETS)}")
     before = None
-    for title, names, temperature, hard in ROWS:
+    asked = {name: len(both[1][0]) for name, both in parts.items()}
+    print(f"pictures that are asked: {asked}", file=sys.stderr)
+    for title, names, temperature, hard in [ROWS[0], *(row for row in ROWS[1:] if options.rows in row[0])]:
         columns = [column for name in names for column in COLUMNS[name]]
         found = {name: [] for name in SETS}
         for seed in options.seeds:
             looks = trained(train, columns, temperature, seed, hard=hard, epochs=options.epochs)
-            for name, (_, (stages, told, own)) in parts.items():
+            for name, (_, (stages, told, own, _)) in parts.items():
                 with torch.no_grad():
                     made = looks(stages, told[:, columns]).numpy()
                 found[name].append(precision(made, own))

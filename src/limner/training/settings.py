@@ -46,8 +46,9 @@ class DataConfig(SourceConfig):
             shards; "" has them in `features`.
         features_cache_gb: of such a store that `features` keeps on this machine's disk at most, 10⁹ bytes.
         backbone: whose features are stored, or what is trained along.
-        beside: encoders of pictures, such as ``resnet50``, and files of detectors, whose vectors the system
-            limner reads beside its backbone; see `limner.scenes.beside.beside`.
+        beside: encoders of pictures, such as ``resnet50``, files of detectors, and last ``traits`` of the
+            pictures' files, which the system limner reads beside its backbone; see
+            `limner.scenes.beside.beside`.
         picture_size: side in pixels of what a backbone sees that is trained along.
         crop, flip: which part of a picture it sees, and whether some are mirrored in training; see
             `limner.training.framing.Framing`. Stored features are of whole pictures, scaled to 224 × 224.
