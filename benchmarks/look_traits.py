@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from embeddings import data_folder
 from limner_steps import CONFIG, FROZEN
 from PIL import Image
 from sklearn.cluster import KMeans
@@ -26,6 +27,7 @@ from torch.nn.functional import dropout, normalize
 
 from limner.datasets.features import FeatureKey, extract, pictures_of
 from limner.datasets.mixture import set_of
+from limner.datasets.sets.stories import read_stories
 from limner.encoders.base_file import WIDTHS
 from limner.evaluation.uncertainty import difference
 from limner.losses.contrastive import same_group
@@ -197,7 +199,9 @@ def divided(data, features, traits):
             story: number for number, story in enumerate(sorted({pair.seq for pair in pairs.values()}))
         }
         stories = np.array([numbers[pair.seq] for pair in pairs.values()])
-        drawn_by = [str(pair.meta.get("illustrator") or "") for pair in pairs.values()]
+        told = read_stories(data_folder() / name).stories
+        drawn = {story.id: story.illustrator or "" for story in told}
+        drawn_by = [drawn[pair.seq] for pair in pairs.values()]
         illustrators = np.unique(["", *drawn_by], return_inverse=True)[1][1:]
         train = np.array([pair.split == "train" for pair in pairs.values()])
         out = np.random.default_rng(0).permutation(np.unique(stories[train]))

@@ -148,7 +148,7 @@ class Parts:
         sentences, multilingual: frozen encoders of texts.
         about: what a system keeps of a run beside weights and settings, as JSON values.
         tensors: the weights of a run that is read back.
-        extra: what only the task of a system needs, such as graphs.
+        extra: what one system alone needs, such as graphs.
         where: the file, for messages.
         notes: lines for whoever trains.
     """
