@@ -111,10 +111,9 @@ def opened(run, weights, part, metric=None, *, graphs=None, of=""):
         alike = (seen @ seen.T).astype(np.float64)
         pull = alike * evidence.slope + evidence.offset
     else:
-        opened = Run.open(metric)
-        judge, its = opened.model, opened.config
-        _, looked = open_corpus(its.data, layer=its.layer, weights=weights)
-        seen = judge.encode_image(looked.take(looked.places(ids)))
+        judge = Run.open(metric)
+        _, looked = judge.data(weights=weights)
+        seen = judge.model.encode_image(looked.take(looked.places(ids)))
         evidence = read_pairwise(metric)
         alike = (seen @ seen.T).astype(np.float64)
         pull = alike * evidence.slope + evidence.offset
