@@ -1,6 +1,8 @@
 """The benchmarks of stories run, and their slow ways agree with the fast ones; no time is asserted."""
 
 from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from limner.errors import DataError
 from limner.scenes.graphs import read_graphs
 from limner.systems.gsda.settings import GsdaConfig
 from limner.worlds.picturebook import world_graphs
+
+CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 @pytest.mark.parametrize("benchmark", ["story_training"], indirect=True)
@@ -179,3 +183,18 @@ def test_the_check_of_a_card_runs_on_the_cpu(benchmark):
     speeds = [line for name, line in found.items() if name.startswith(("forward", "index"))]
     assert len(speeds) == 6
     assert all("pictures/s" in line for line in speeds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
+def test_a_metric_of_its_own_says_what_pictures_say_for_each_other(
+    benchmark, drawings_run, train_tiny, tmp_path, monkeypatch
+):
+    metric = train_tiny(tmp_path / "metric", config=CONFIGS / "document" / "document.toml")
+    # its validation pictures are too few to fit one
+    monkeypatch.setattr(benchmark, "read_pairwise", lambda folder: SimpleNamespace(slope=2.0, offset=-0.5))
+    part = benchmark.opened(drawings_run, None, "test", metric)
+    away = ~np.eye(len(part.pull), dtype=bool)
+    np.testing.assert_allclose(part.pull[away], (2 * part.alike - 0.5)[away])
+    assert np.abs(np.diag(part.alike) - 1).max() < 1e-5
+    assert part.scores.shape == (len(part.columns), len(part.pull))
