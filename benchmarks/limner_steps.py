@@ -17,7 +17,7 @@ assignment; distil: a picture's other texts teach it which texts are like its ow
 text against nine regions of a picture, each word by its best region, beside the whole vectors; graphs: the
 scene graphs of the pictures that the steps of a story choose lie near each other (--graphs names the files
 that `limner scenes` wrote, of all sets of stories); dual: a small captioner, which learns from captions
-first, tells the steps from the pictures that they choose.
+and articles first, tells the steps from the pictures that they choose.
 """
 
 import argparse
@@ -215,15 +215,16 @@ class StepTask(LimnerTask):
         if not len(steps):
             return scores.new_zeros(())
         rows = batch.texts[texts]
-        if dual and self.epoch >= ALONE:
+        if not dual:
+            ids = [self._corpus.train.pairs[row].image_id for row in rows.tolist()]
+            return GRAPH_WEIGHT * self.model.scenes(scores[texts], columns, steps, ids, temperature)
+        if self.epoch >= ALONE:
             seen = straight_through(scores[texts], pictures, temperature).values
-            return CAPTION_WEIGHT * self.model.teller(seen, steps, rows)
-        if dual:  # from captions first, and from their own pictures
+        elif bool((steps > 1).any()):
+            return scores.new_zeros(())
+        else:
             seen = pictures.detach()[columns]
-            alone = bool((steps == 1).all())
-            return CAPTION_WEIGHT * self.model.teller(seen, steps, rows) if alone else scores.new_zeros(())
-        ids = [self._corpus.train.pairs[row].image_id for row in rows.tolist()]
-        return GRAPH_WEIGHT * self.model.scenes(scores[texts], columns, steps, ids, temperature)
+        return CAPTION_WEIGHT * self.model.teller(seen, steps, rows)
 
 
 def weighed(logits, owners, neg, alpha):

@@ -23,12 +23,13 @@ from PIL import Image
 from sklearn.cluster import KMeans
 from sklearn.metrics import average_precision_score
 from torch import nn
-from torch.nn.functional import dropout, normalize
+from torch.nn.functional import normalize
 
 from limner.datasets.features import FeatureKey, extract, pictures_of
 from limner.datasets.mixture import set_of
 from limner.datasets.sets.stories import read_stories
 from limner.encoders.base_file import WIDTHS
+from limner.encoders.base_network import Projection
 from limner.evaluation.uncertainty import difference
 from limner.losses.contrastive import same_group
 from limner.scenes.beside import ASPECT_WAVES, SIZE_WAVES, TRAITS_WIDTH, picture_traits
@@ -109,17 +110,16 @@ class Looks(nn.Module):
 
     def __init__(self, stages, traits):
         super().__init__()
-        self.stages = nn.Linear(stages, WIDTH)
-        self.traits = nn.Linear(traits, WIDTH) if traits else None
+        self.stages = Projection(stages, WIDTH, dropout=DROPOUT)
+        self.traits = Projection(traits, WIDTH) if traits else None
         self.share = nn.Parameter(torch.tensor(SHARE))
 
     def forward(self, stages, traits):
         """(B, ·) standardised stages and traits → (B, ·) unit rows."""
-        made = normalize(self.stages(dropout(stages, DROPOUT, self.training)), dim=1)
+        made = self.stages(stages)
         if self.traits is None:
             return made
-        told = normalize(self.traits(traits), dim=1)
-        return normalize(torch.cat([made, self.share * told], dim=1), dim=1)
+        return normalize(torch.cat([made, self.share * self.traits(traits)], dim=1), dim=1)
 
 
 def batches(stories, random, alike=None):
@@ -194,7 +194,7 @@ def divided(data, features, traits):
         pairs = {
             pair.image_id: pair for pair in set_of(data, name).pairs if pair.seq and pair.split != "test"
         }
-        places, ids = features.places(list(pairs)), list(pairs)
+        ids = list(pairs)
         numbers = {
             story: number for number, story in enumerate(sorted({pair.seq for pair in pairs.values()}))
         }
@@ -206,7 +206,7 @@ def divided(data, features, traits):
         train = np.array([pair.split == "train" for pair in pairs.values()])
         out = np.random.default_rng(0).permutation(np.unique(stories[train]))
         train &= ~np.isin(stories, out[: len(out) // 4])
-        rows = features.take(places)[:, LOOKS], traits.take(traits.places(ids))
+        rows = features.take(features.places(ids))[:, LOOKS], traits.take(traits.places(ids))
         found[name] = [[part[own] for part in (*rows, stories, illustrators)] for own in (train, ~train)]
     for kind in range(2):
         seen = np.concatenate([train[kind] for train, _ in found.values()])

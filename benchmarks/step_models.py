@@ -33,7 +33,7 @@ SPEAKER = CaptionerArchitecture(
 SAID, LONGEST = 10, 30
 """Times a word must be seen to be said, and words of a sentence that are generated."""
 CAPTION_WEIGHT, ALONE = 0.3, 5
-"""Of what the captioner says, and first epochs in which it learns from captions and their own pictures."""
+"""Of what the captioner says, and first epochs, in which texts without a story alone teach it."""
 
 
 class Recurrent(nn.Module):

@@ -16,6 +16,7 @@ class Batch:
 
     stories = torch.tensor([7, 7, 4, 4, 4, -1])
     owners = torch.tensor([0, 1, 1, 2, 3, 4, 5])
+    texts = torch.tensor([20, 11, 10, 5, 7, 6, 1])
 
 
 @pytest.mark.parametrize("benchmark", ["limner_steps"], indirect=True)
@@ -85,7 +86,6 @@ def test_a_walk_reads_no_later_step_and_no_other_story(benchmark):
 
 @pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
 def test_a_batch_is_read_as_stories_in_order_of_their_rows(benchmark):
-    Batch.texts = torch.tensor([20, 11, 10, 5, 7, 6, 1])
     seen = set()
     for _ in range(20):
         texts, columns, steps = benchmark.steps_in_order(Batch, alone=True)

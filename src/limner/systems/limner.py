@@ -130,7 +130,7 @@ class Limner(StoryModel, BaseModel):
         self.traits = None
         if parts.extra:
             with torch.random.fork_rng(devices=[]):  # the other parts are drawn as they are without it
-                self.traits = nn.Linear(TRAITS_WIDTH, architecture.looks)
+                self.traits = Projection(TRAITS_WIDTH, architecture.looks)
             self.traits_share = nn.Parameter(torch.tensor(0.3))
         self.beside = None
         if (more := self.image_width - self.row) > 0:
@@ -166,7 +166,7 @@ class Limner(StoryModel, BaseModel):
         made = super().looks(features, rows)
         if self.traits is None:
             return made
-        told = normalize(self.traits(self._beside(rows)[:, -TRAITS_WIDTH:]), dim=1)
+        told = self.traits(self._beside(rows)[:, -TRAITS_WIDTH:])
         return normalize(torch.cat([made, self.traits_share * told], dim=1), dim=1)
 
     @property
