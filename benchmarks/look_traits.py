@@ -32,8 +32,9 @@ from limner.encoders.base_file import WIDTHS
 from limner.encoders.base_network import Projection
 from limner.evaluation.uncertainty import difference
 from limner.losses.contrastive import same_group
-from limner.scenes.beside import ASPECT_WAVES, SIZE_WAVES, TRAITS_WIDTH, picture_traits
+from limner.scenes.beside import TRAITS_WIDTH, WAVES, picture_traits
 from limner.systems import read_config
+from limner.systems.limner import TRAITS_SPACE
 from limner.training.corpus import open_corpus
 
 SETS = ("storybook", "howto", "recipes")
@@ -41,12 +42,15 @@ LOOKS = slice(0, 2 * sum(WIDTHS[:5]))
 """Columns of the stages that looks read."""
 WIDTH, DROPOUT, SHARE, TOGETHER, BATCH = 256, 0.5, 0.3, 4, 256
 PATCHES, EDGE, SCALES = 6, 3, 3
+SIZE_WAVES = 6
 QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
 CLUSTERS = 8
+VERSION = 1
+"""Of `every_trait`: another one has stored traits computed again."""
 SIZES = {
-    "aspect": 2 * ASPECT_WAVES,
+    "aspect": 2 * WAVES,
+    "palette": TRAITS_WIDTH - 2 * WAVES,
     "size": 2 * SIZE_WAVES,
-    "palette": TRAITS_WIDTH - 2 * (ASPECT_WAVES + SIZE_WAVES),
     "layout": 3 * PATCHES**2,
     "borders": 20,
     "grain": SCALES * len(QUANTILES),
@@ -59,14 +63,20 @@ ROWS = (
     ("stages of the backbone", (), 0.1, ""),
     ("temperature 0.05", (), 0.05, ""),
     *((f"and {name}", (name,), 0.05, "") for name in COLUMNS),
-    ("and aspect, size, palette", ("aspect", "size", "palette"), 0.05, ""),
     ("and aspect, palette", ("aspect", "palette"), 0.05, ""),
+    ("and aspect, palette, size", ("aspect", "palette", "size"), 0.05, ""),
     ("and all traits", tuple(COLUMNS), 0.05, ""),
     ("look-alikes in a batch", (), 0.05, "looks"),
     ("illustrators in a batch", (), 0.05, "illustrator"),
-    ("aspect, size, palette and look-alikes in a batch", ("aspect", "size", "palette"), 0.05, "looks"),
-    ("aspect, size, palette and illustrators in a batch", ("aspect", "size", "palette"), 0.05, "illustrator"),
+    ("aspect, palette and look-alikes in a batch", ("aspect", "palette"), 0.05, "looks"),
+    ("aspect, palette and illustrators in a batch", ("aspect", "palette"), 0.05, "illustrator"),
 )
+
+
+def shorter_side(image):
+    """(12,) sines and cosines of its logarithm, as the aspect ratio has them in `picture_traits`."""
+    angles = np.pi / 2 * np.log2(min(image.size)) * 2.0 ** np.arange(SIZE_WAVES)
+    return np.concatenate([np.sin(angles), np.cos(angles)])
 
 
 def layout(image):
@@ -101,7 +111,7 @@ def grain(image):
 
 def every_trait(image):
     """All of `COLUMNS`, as bytes."""
-    parts = (picture_traits(image), layout(image), borders(image), grain(image))
+    parts = (picture_traits(image), shorter_side(image), layout(image), borders(image), grain(image))
     return np.concatenate(parts).astype(np.float32).view(np.uint8)
 
 
@@ -111,7 +121,7 @@ class Looks(nn.Module):
     def __init__(self, stages, traits):
         super().__init__()
         self.stages = Projection(stages, WIDTH, dropout=DROPOUT)
-        self.traits = Projection(traits, WIDTH) if traits else None
+        self.traits = Projection(traits, TRAITS_SPACE) if traits else None
         self.share = nn.Parameter(torch.tensor(SHARE))
 
     def forward(self, stages, traits):
@@ -229,9 +239,12 @@ def main():
     stories = tuple(pair for pair in data.pairs if pair.group.partition(":")[0] in SETS)
     data = replace(data, name="+".join(SETS), pairs=stories)
     key = FeatureKey(
-        data=data.name, backbone="every-trait", weights_sha256="0" * 64, transform="as large as it is"
+        data=data.name,
+        backbone="every-trait",
+        weights_sha256=f"{VERSION}" * 64,
+        transform="as large as it is",
     )
-    traits = extract(
+    told = extract(
         options.features,
         key,
         pictures_of(data),
@@ -239,7 +252,7 @@ def main():
         forward=lambda batch: batch.view(np.float32),
         side_px=None,
     )
-    parts = divided(data, features, traits)
+    parts = divided(data, features, told)
     train = {name: both[0] for name, both in parts.items()}
     print(f"| | {' | '.join(SETS)} |\n|---|{'---|' * len(SETS)}")
     before = None

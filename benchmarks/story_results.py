@@ -28,7 +28,7 @@ from limner.errors import DataError
 from limner.evaluation.likelihood import Telling, Weights, fit, log_likelihood, mixed, posteriors
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.sequences import coherence
-from limner.evaluation.uncertainty import interval
+from limner.evaluation.uncertainty import difference, interval
 from limner.runs.measure import fixed_features
 from limner.runs.run import Run
 from limner.runs.validation import fit_pairwise, read_pairwise, vectors
@@ -51,6 +51,7 @@ REACHED = (0.2, 0.5, 1.0, 2.0)  # times the logarithm of what walks bring
 LEAST = 1e-6
 START = Weights(20.0, (0.2, 0.2))
 COHERENCE = "coherence"
+PAGES, STORIES = "pages", "stories"
 
 
 @dataclass(frozen=True)
@@ -359,7 +360,29 @@ def line(name, parts):
             f"{times * one.value:.{digits}f} [{times * one.low:.{digits}f}, {times * one.high:.{digits}f}]"
         )
     print(f"| {name} | {' | '.join(shown)} |", flush=True)
-    return {metric: [one.value, one.low, one.high] for metric, one in cells.items()}
+    found = {metric: [one.value, one.low, one.high] for metric, one in cells.items()}
+    pages = np.mean([one[0]["R@10"] for one in parts], axis=0)
+    return found | {PAGES: pages.tolist(), STORIES: parts[0][1]}
+
+
+def compare(found, before):
+    """Differences of R@10 by page, of what both have: the runs of now against those of an earlier call."""
+    print("\n| R@10 against the other runs | |\n|---|---|")
+    for name in [name for name in found if name in before]:
+        one, other = found[name], before[name]
+        if one[STORIES] != other[STORIES]:
+            raise DataError(f"{name}: not the same pages as in --against; measure both on one set and part")
+        gap = difference(np.array(one[PAGES]), np.array(other[PAGES]), one[STORIES])
+        print(f"| {name} | {100 * gap.value:+.1f} [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}] |")
+
+
+def report(options, chosen, found):
+    """What was asked for beside the tables."""
+    if options.against:
+        compare(found, json.loads(options.against.read_text())[options.part])
+    if options.json:
+        chosen = {name: asdict(one) if isinstance(one, Weights) else one for name, one in chosen.items()}
+        options.json.write_text(json.dumps({"chosen": chosen, options.part: found}, indent=1))
 
 
 def main():
@@ -383,6 +406,7 @@ def main():
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--part", choices=("test", "val"), default="test", help="to print")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--against", type=Path, help="--json of the same part with other runs")
     options = parser.parse_args()
     metrics = options.metrics or [None] * len(options.runs)
     pairs = list(zip(options.runs, metrics, strict=True))
@@ -438,9 +462,7 @@ def main():
                 for rows, table in [shares(part, form, own, walk)]
             ]
             found[f"{form}, by likelihood"] = line(f"{form}, by likelihood", done)
-    if options.json:
-        chosen = {name: asdict(one) if isinstance(one, Weights) else one for name, one in chosen.items()}
-        options.json.write_text(json.dumps({"chosen": chosen, options.part: found}, indent=1))
+    report(options, chosen, found)
 
 
 if __name__ == "__main__":

@@ -93,6 +93,24 @@ def test_walks_bring_what_the_sum_over_their_lengths_does(benchmark):
 
 
 @pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
+def test_two_calls_are_compared_page_by_page(benchmark, capsys):
+    names = ["a"] * 20 + ["b"] * 20
+
+    def measured(hits):
+        values = {name: np.ones(40) for name in benchmark.SHOWN} | {"R@10": np.array(hits, float)}
+        return benchmark.line("pin", [(values, names), (values, names)])
+
+    first, second = measured([1] * 30 + [0] * 10), measured([1] * 20 + [0] * 20)
+    capsys.readouterr()
+    benchmark.compare({"pin": first, "new": first}, {"pin": second, "old": second})
+    shown = capsys.readouterr().out.splitlines()[3:]
+    assert shown == ["| pin | +25.0 [+0.0, +50.0] |"]  # all of it in one of two stories
+    other = second | {benchmark.STORIES: names[::-1]}
+    with pytest.raises(DataError, match="pin: not the same pages as in --against"):
+        benchmark.compare({"pin": first}, {"pin": other})
+
+
+@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
 def test_left_to_right_ranks_by_what_the_step_before_shows(benchmark):
     rng = np.random.default_rng(0)
     scores, pull = rng.normal(size=(7, 5)), rng.normal(size=(5, 5))

@@ -1,6 +1,6 @@
 """What further encoders and detectors see in the pictures of a data set, beside its stored features.
 
-Traits of the files are among them: shape, size and palette, which tell pictures of one document. Each has a
+Traits of the files are among them: shape and palette, which tell pictures of one document. Each has a
 feature store of its own, so that one more costs its own forward passes alone.
 """
 
@@ -31,8 +31,8 @@ from limner.scenes.onnx import SUFFIXES
 
 TRAITS = "traits"
 """Named among encoders and detectors: what `picture_traits` says of every picture."""
-ASPECT_WAVES, SIZE_WAVES, SHADES = 9, 6, 5
-TRAITS_WIDTH = 2 * (ASPECT_WAVES + SIZE_WAVES) + SHADES**3
+WAVES, SHADES = 9, 5
+TRAITS_WIDTH = 2 * WAVES + SHADES**3
 
 
 class JoinedFeatures(Features):
@@ -135,39 +135,32 @@ class _Vectors:
 
 
 def picture_traits(image: Image.Image) -> FloatArray:
-    """What a picture is like apart from what it shows: shape, size and palette.
+    """What a picture is like apart from what it shows: shape and palette.
 
-    Shape and size are told by sines and cosines of the logarithms of aspect ratio and shorter side, whose
-    shortest period is one percent of the ratio: pictures of one camera or one book are equal in them, not
+    The shape is told by sines and cosines of the logarithm of the aspect ratio, with periods of 4 octaves,
+    2, 1 and so on, the shortest about one percent: pictures of one camera or one book are equal in them, not
     merely near.
 
     Args:
         image: upright RGB, as large as its file.
     Returns:
-        (155,) float32 in [-1, 1]: 18 of the aspect ratio, 12 of the shorter side, and the square roots of the
-        shares of 5 × 5 × 5 shades of red, green and blue.
+        (143,) float32 in [-1, 1]: 18 of the aspect ratio, and the square roots of the shares of 5 × 5 × 5
+        shades of red, green and blue.
     Source: docs/methods/limner.md §2.
     """
     width, height = image.size
     small = np.asarray(image.resize((64, 64), Image.Resampling.BOX)).reshape(-1, 3)
     red, green, blue = (small.astype(np.int64) * SHADES // 256).T
     shares = np.bincount((red * SHADES + green) * SHADES + blue, minlength=SHADES**3) / len(small)
-    aspect = _waves(np.log2(width / height), ASPECT_WAVES)
-    parts = (aspect, _waves(np.log2(min(width, height)), SIZE_WAVES), np.sqrt(shares))
-    return np.concatenate(parts).astype(np.float32)
-
-
-def _waves(octaves: float, count: int) -> NDArray[np.float64]:
-    """Sines and cosines with periods of 4 octaves, 2, 1 and so on."""
-    angles = np.pi / 2 * octaves * 2.0 ** np.arange(count)
-    return np.concatenate([np.sin(angles), np.cos(angles)])
+    angles = np.pi / 2 * np.log2(width / height) * 2.0 ** np.arange(WAVES)
+    return np.concatenate([np.sin(angles), np.cos(angles), np.sqrt(shares)]).astype(np.float32)
 
 
 class _Traits:
     """Traits as an encoder, which takes pictures as large as they are."""
 
     name, side_px = TRAITS, None
-    fingerprint = hashlib.sha256(f"{TRAITS} 1".encode()).hexdigest()
+    fingerprint = hashlib.sha256(f"{TRAITS} 2".encode()).hexdigest()
 
     def prepare(self, image: Image.Image) -> ByteArray:
         return picture_traits(image).view(np.uint8)

@@ -35,6 +35,8 @@ from limner.training.shares import whole
 
 KEY = "multilingual"
 """Of the second encoder's fingerprint, beside the weights of a run."""
+TRAITS_SPACE = 64
+"""Numbers that traits become in looks."""
 
 
 class LimnerArchitecture(BaseArchitecture):
@@ -130,7 +132,7 @@ class Limner(StoryModel, BaseModel):
         self.traits = None
         if parts.extra:
             with torch.random.fork_rng(devices=[]):  # the other parts are drawn as they are without it
-                self.traits = Projection(TRAITS_WIDTH, architecture.looks)
+                self.traits = Projection(TRAITS_WIDTH, TRAITS_SPACE)
             self.traits_share = nn.Parameter(torch.tensor(0.3))
         self.beside = None
         if (more := self.image_width - self.row) > 0:
