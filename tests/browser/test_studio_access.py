@@ -4,7 +4,7 @@ import re
 
 import pytest
 from accessibility import broken_in_both_schemes, broken_rules, scrolls_sideways
-from browsing import without_retries
+from browsing import project_of, without_retries
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -164,7 +164,7 @@ def looked():
 @LOOKS
 def test_states_of_the_storyboard(storyboard, visit, looked, *, width: int, scheme: str) -> None:
     page = storyboard(width=width, scheme=scheme, reduced_motion="reduce")
-    steps = page.request.get(page.url.replace("/projects/", "/api/projects/")).json()["board"]["steps"]
+    steps = project_of(page)["board"]["steps"]
     for view in ("small", "strip", "list", "large"):
         page.locator(f"#views input[value={view}]").check(force=True)
         looked(page, f"board, {view}")

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browsing import arrived
+from browsing import answered, arrived
 from PIL import Image
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -19,11 +19,11 @@ MANY = 100_000
 def test_pictures_skipped_and_duplicates(visit, studio: str) -> None:
     page = visit("/library")
     page.wait_for_selector("#grid .cell")
-    library = page.request.get(f"{studio}/api/library").json()
+    library = answered(page, f"{studio}/api/library")
     page.locator("h1", has_text="picture book").wait_for()
     expect(page.locator("#facts")).to_contain_text(f"{library['pictures']} pictures")
     page.fill("#filter", "kite")
-    found = page.request.get(f"{studio}/api/library/pictures?q=kite").json()
+    found = answered(page, f"{studio}/api/library/pictures?q=kite")
     page.locator("#shown", has_text=f"{found['total']} of {library['pictures']} pictures").wait_for()
     page.locator("#grid .cell").first.click()
     expect(page.get_by_role("dialog")).to_contain_text("kite")
@@ -125,7 +125,7 @@ def names(page) -> list[str]:
     """Names of the pictures that the wall shows."""
     page.locator("#grid .cell").first.wait_for()
     return [
-        page.request.get(f"{page.url.partition('/library')[0]}/api/pictures/{one}").json()["name"]
+        answered(page, f"{page.url.partition('/library')[0]}/api/pictures/{one}")["name"]
         for one in page.evaluate(
             "[...document.querySelectorAll('#grid .cell img')].map(one => one.src.match(/[0-9a-f]{64}/)[0])"
         )

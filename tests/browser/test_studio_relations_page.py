@@ -4,6 +4,7 @@ import json
 from urllib.parse import urlsplit
 
 import pytest
+from browsing import answered
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
     page = storyboard("She hammers the boat together.\n\nShe sails away over the water.", at=model_studio)
-    known = page.request.get(f"{model_studio}/api/library").json()
+    known = answered(page, f"{model_studio}/api/library")
     options = page.locator("#relation option").all_inner_texts()
     assert len(options) == 1 + len(known["relations"]) > 2
     asked = known["relations"][0]
@@ -22,7 +23,7 @@ def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
     assert request.value.post_data_json["edit"] == {"kind": "relation", "step": 0, "relation": asked}
     page.wait_for_selector("#saving[data-state=saved]")
     # The answer may be a job, where it takes longer than a second.
-    told = page.request.get(f"{model_studio}/api{urlsplit(page.url).path}").json()
+    told = answered(page, f"{model_studio}/api{urlsplit(page.url).path}")
     assert told["steps"][0]["relation"] == asked
     page.reload()
     page.wait_for_selector("#panel .offer")

@@ -6,6 +6,7 @@ import re
 
 import pytest
 from accessibility import broken_in_both_schemes, scrolls_sideways
+from browsing import project_of
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -28,12 +29,8 @@ def act(page, do) -> None:
     assert answer.value.ok  # 202 where it takes longer than a second
 
 
-def project(page) -> dict:
-    return page.request.get(page.url.replace("/projects/", "/api/projects/")).json()
-
-
 def texts(page) -> list[str]:
-    return [step["text"] for step in project(page)["board"]["story"]["steps"]]
+    return [step["text"] for step in project_of(page)["board"]["story"]["steps"]]
 
 
 def test_words_are_changed_split_merged_added_moved_and_removed_by_keyboard(storyboard) -> None:
@@ -106,15 +103,18 @@ def test_a_step_shows_several_pictures_and_each_is_cropped_and_described(storybo
         offer = page.locator("#offers .offer:not(:has(.here)):not(:has(.there))").first
         offer.focus()
         act(page, lambda: page.keyboard.press("p"))
-    shown = project(page)["board"]["steps"][1]
+    shown = project_of(page)["board"]["steps"][1]
     assert len(shown["more"]) == 2
     expect(page.locator(".step").nth(1).locator(".plate img")).to_have_count(3)
     expect(page.locator(".shown-here li")).to_have_count(3)
     last = shown["more"][1]["id"]
     act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Show earlier").click)
-    assert [one["id"] for one in project(page)["board"]["steps"][1]["more"]] == [last, shown["more"][0]["id"]]
+    assert [one["id"] for one in project_of(page)["board"]["steps"][1]["more"]] == [
+        last,
+        shown["more"][0]["id"],
+    ]
     act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Take away").click)
-    assert len(project(page)["board"]["steps"][1]["more"]) == 1
+    assert len(project_of(page)["board"]["steps"][1]["more"]) == 1
 
     page.locator(".frame-it").nth(0).click()
     stage = page.locator(".stage").bounding_box()
@@ -128,7 +128,7 @@ def test_a_step_shows_several_pictures_and_each_is_cropped_and_described(storybo
     page.fill("#framing-alt", "A fox with a kite")
     assert settled(page, "framing") == []
     act(page, page.get_by_role("button", name="Keep").click)
-    step = project(page)["board"]["steps"][1]
+    step = project_of(page)["board"]["steps"][1]
     framing = step["framing"][step["chosen"]["picture"]["id"]]
     due = {"x": 0.2, "y": 0.25, "width": 0.5, "height": 0.5}
     assert framing["crop"] == pytest.approx(due, abs=0.02)
@@ -163,7 +163,7 @@ def test_crop_and_focal_point_are_set_by_keyboard_alone(storyboard) -> None:
         page.keyboard.press("Control+a")
         page.keyboard.type(value)
     act(page, lambda: page.keyboard.press("Enter"))
-    step = project(page)["board"]["steps"][0]
+    step = project_of(page)["board"]["steps"][0]
     framing = step["framing"][step["chosen"]["picture"]["id"]]
     assert framing["crop"] == pytest.approx({"x": 0.1, "y": 0.2, "width": 0.5, "height": 0.6}, abs=0.002)
     assert framing["focus"] == pytest.approx([0.3, 0.7], abs=0.002)
@@ -172,7 +172,7 @@ def test_crop_and_focal_point_are_set_by_keyboard_alone(storyboard) -> None:
     page.get_by_role("button", name="Whole picture").click()
     page.get_by_role("button", name="Middle").click()
     act(page, page.get_by_role("button", name="Keep").click)
-    assert project(page)["board"]["steps"][0]["framing"] == {}
+    assert project_of(page)["board"]["steps"][0]["framing"] == {}
 
 
 def bent(page) -> list[float]:

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from browsing import arrived, without_retries
+from browsing import answered, arrived, project_of, without_retries
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -228,7 +228,7 @@ def test_choosing_again_is_seen_first_and_taken_in_part(storyboard) -> None:
 
 def test_a_picture_that_would_stand_at_two_steps_is_said_and_both_can_be_taken(storyboard) -> None:
     page = storyboard()
-    steps = page.request.get(page.url.replace("/projects/", "/api/projects/")).json()["board"]["steps"]
+    steps = project_of(page)["board"]["steps"]
     changes = [
         {"position": n, "before": steps[n], "after": {**steps[n], "chosen": steps[(n + 1) % 3]["chosen"]}}
         for n in range(3)
@@ -407,7 +407,7 @@ def test_reasons_are_words_first_and_the_numbers_add_up(storyboard) -> None:
     *parts, total = [float(text.replace("−", "-")) for text in rows]
     assert len(parts) >= 1
     assert sum(parts) == pytest.approx(total, abs=0.011 * len(parts))
-    board = page.request.get(page.url.replace("/projects/", "/api/projects/")).json()["board"]
+    board = project_of(page)["board"]
     chosen = board["steps"][0]["chosen"]
     assert total == pytest.approx(chosen["score"] + chosen["pairwise"], abs=0.006)
     expect(page.locator("#page-reasons .sentence").first).to_contain_text(board["steps"][0]["reason"])
@@ -428,7 +428,7 @@ def test_reasons_are_words_first_and_the_numbers_add_up(storyboard) -> None:
 
 def test_a_chance_is_told_only_where_it_was_calibrated(storyboard) -> None:
     page = storyboard()
-    known = page.request.get(page.url.split("/projects/")[0] + "/api/library").json()
+    known = answered(page, page.url.split("/projects/")[0] + "/api/library")
     assert known["calibrated"] is True
     page.click("#tab-reasons")
     chance = page.locator("#page-reasons .reasons > p", has_text=re.compile(r"This picture .*fits?\."))
@@ -462,7 +462,7 @@ def test_settings_text_and_title(storyboard, story: str) -> None:
     expect(page.locator(".step")).to_have_count(6)
     assert states(page) == ["free", "free", "locked", "free", "free", "free"]
     assert shown(page)[2] == kept
-    project = page.request.get(page.url.replace("/projects/", "/api/projects/")).json()
+    project = project_of(page)
     assert project["board"]["decoder"] == "off"
 
 

@@ -1,4 +1,4 @@
-"""What tests of pages in a browser wait for."""
+"""What tests of pages in a browser wait for, and ask a server beside them."""
 
 
 def arrived(page, held: list):
@@ -13,3 +13,13 @@ def without_retries(page) -> None:
     page.evaluate(
         "(own => { window.setTimeout = (run, after) => (after === 3000 ? 0 : own(run, after)); })(setTimeout)"
     )
+
+
+def answered(page, url: str):
+    """The JSON of an address; asked again where the server closes the connection that was kept for it."""
+    return page.request.get(url, max_retries=1).json()
+
+
+def project_of(page) -> dict:
+    """The project that a page shows, as the server has it."""
+    return answered(page, page.url.replace("/projects/", "/api/projects/"))
