@@ -366,10 +366,13 @@ def line(name, parts):
 
 
 def compare(found, before):
-    """Differences of R@10 by page, of what both have: the runs of now against those of an earlier call."""
+    """Differences of R@10 by page: the runs of now against those of an earlier call."""
     print("\n| R@10 against the other runs | |\n|---|---|")
-    for name in [name for name in found if name in before]:
-        one, other = found[name], before[name]
+    for name, one in found.items():
+        if name not in before:
+            print(f"| {name} | not in --against |")
+            continue
+        other = before[name]
         if one[STORIES] != other[STORIES]:
             raise DataError(f"{name}: not the same pages as in --against; measure both on one set and part")
         gap = difference(np.array(one[PAGES]), np.array(other[PAGES]), one[STORIES])
