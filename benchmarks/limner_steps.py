@@ -3,21 +3,25 @@
 Each step is trained as `configs/limner.toml` says, with the backbone as published and for fewer epochs, with
 one thing added. Prints the mean reciprocal rank over the validation texts of all sets, and of each set, at
 the best epoch; means over the seeds, and differences from `plain` with 95 % intervals by bootstrap over
-stories, or pictures. No test row is read.
+stories, or pictures. No test row is read. With --stories each of some sets of stories, as their own split
+divides them, is trained on by itself in place of the five; the first column is the mean over these sets.
 
     python benchmarks/limner_steps.py --features features --to steps --seeds 0 1 2
     python benchmarks/limner_steps.py --features features --to steps --steps plain discrepancy
+    python benchmarks/limner_steps.py --features features --to steps --stories worlds/0 worlds/1
 
 Steps: plain, nothing added; discrepancy, diversity, combined: pairs weighed by their neighbourhoods, heavier
 where these are less alike, or with -high more; hardest: the hinge of the hardest wrong answer as well;
 relations: a head that tells which coherence relations a classifier of the Clue texts gives a text; recurrent,
 attention, walk: a story's steps read by a GRU both ways, by a layer of a transformer, or as latents that are
-drawn one after the other, in place of their mean; sets: the texts of a story against the pictures of each, by
-assignment; distil: a picture's other texts teach it which texts are like its own; late: the rarest words of a
-text against nine regions of a picture, each word by its best region, beside the whole vectors; graphs: the
-scene graphs of the pictures that the steps of a story choose lie near each other (--graphs names the files
-that `limner scenes` wrote, of all sets of stories); dual: a small captioner, which learns from captions
-and articles first, tells the steps from the pictures that they choose.
+drawn one after the other, in place of their mean; walk-alone: the control of walk, whose latents know no
+other step; together: pictures of a story come into a batch together, the control of sets, graphs and dual,
+which need that; sets: the texts of a story against the pictures of each, by assignment; distil: a picture's
+other texts teach it which texts are like its own; late: the rarest words of a text against nine regions of a
+picture, each word by its best region, beside the whole vectors; graphs: the scene graphs of the pictures that
+the steps of a story choose lie near each other (--graphs names the files that `limner scenes` wrote, of all
+sets of stories; drawn worlds bring what they show); dual: a small captioner, which learns from captions and
+articles first, tells the steps from the pictures that they choose.
 """
 
 import argparse
@@ -31,6 +35,8 @@ import numpy as np
 import torch
 from embeddings import data_folder
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import sem
+from scipy.stats import t as student
 from step_models import (
     ALONE,
     CAPTION_WEIGHT,
@@ -58,6 +64,7 @@ from limner.losses.contrastive import info_nce
 from limner.losses.graphs import straight_through
 from limner.runs.validation import maximise, validation, vectors
 from limner.scenes.beside import JoinedFeatures
+from limner.scenes.graphs import read_graphs
 from limner.systems import read_config
 from limner.systems.base import evaluating
 from limner.systems.limner import LimnerSystem, LimnerTask
@@ -65,7 +72,10 @@ from limner.training.checkpoint import load
 from limner.training.corpus import corpus_of, open_corpus, rows_of
 from limner.training.loop import BEST, Loop
 
-CONFIG = Path(__file__).parents[1] / "configs" / "limner.toml"
+CONFIGS = Path(__file__).parents[1] / "configs"
+FIVE, ONE = CONFIGS / "limner.toml", CONFIGS / "limner" / "limner.toml"
+ON_STORIES = ("data.split=released", "model.words=true", "model.text_dropout=0.3")
+"""What a run on one set of stories has in common with those on five sets."""
 FROZEN = (f"model.changed_from={BLOCKS + 1}", "loop.restarts=[]", "data.beside=[]")
 """Settings under which the backbone stays as published, and looks read it alone."""
 MEASURES = {"discrepancy": (0.0, 1.0), "diversity": (1.0, 0.0), "combined": (1.0, 4.0)}
@@ -79,6 +89,8 @@ STEPS = (
     "recurrent",
     "attention",
     "walk",
+    "walk-alone",
+    "together",
     "sets",
     "distil",
     "late",
@@ -97,7 +109,7 @@ WHOLE_STORIES = 64
 class StepTask(LimnerTask):
     """limner's losses, with what a step adds."""
 
-    graph_files = ()
+    graphs = None
 
     def __init__(self, model, corpus, config, parts):
         super().__init__(model, corpus, config, parts)
@@ -109,7 +121,7 @@ class StepTask(LimnerTask):
             self.told = pseudo_labels(self._english)
         self.epoch = 0
         if self.step_name == "graphs":
-            model.scenes = SceneGraphs(self.graph_files, model.sentences)
+            model.scenes = SceneGraphs(self.graphs, model.sentences)
         if self.step_name == "dual":
             model.teller = Teller(corpus.train.texts, model.architecture.width)
 
@@ -196,7 +208,7 @@ class StepTask(LimnerTask):
         if self.model.relation_head is not None and joined:
             guessed = self.model.relation_head(texts * pictures[batch.owners] * texts.shape[1] ** 0.5)
             loss = loss + RELATIONS_WEIGHT * binary_cross_entropy_with_logits(guessed, self.told[batch.texts])
-        if self.step_name == "walk" and joined and self.model.story.divergence is not None:
+        if joined and getattr(self.model.story, "divergence", None) is not None:
             loss, self.model.story.divergence = loss + self.model.story.divergence, None
         if self.step_name == "sets" and joined:
             loss = loss + SETS_WEIGHT * of_sets(scores, batch)
@@ -301,16 +313,15 @@ def pseudo_labels(english):
 class StepSystem(LimnerSystem):
     """limner with what a step adds."""
 
-    def __init__(self, step, graphs=()):
+    def __init__(self, step, graphs):
         self.model = type("StepModelOf", (StepModel,), {"step": step})
-        self.training = type("StepTaskOf", (StepTask,), {"graph_files": graphs})
+        self.training = type("StepTaskOf", (StepTask,), {"graphs": graphs})
 
 
-def reciprocal(model, data, pictures, can):
+def reciprocal(model, parts, pictures, can):
     """Set → (1 / rank of each validation text, its story or picture)."""
     found = {}
-    for name in sorted({pair.group.partition(":")[0] for pair in data.pairs}):
-        own = set_of(data, name)
+    for name, own in parts.items():
         rows = rows_of(own.split("val"), pictures, ())
         texts, images, columns = vectors(model, pictures, rows, can)
         ranking = rank(model.score(texts, images), columns[:, None].tolist())
@@ -318,31 +329,50 @@ def reciprocal(model, data, pictures, can):
     return found
 
 
-def trained(step, seed, options, stock):
-    """Best figure of validation, and per set as `reciprocal` has them."""
-    data, pictures, (english, foreign) = stock
+def settings(folder, options, *more):
+    """Of runs on a set of stories, or, for None, on the five sets."""
     kept = f"data.features={json.dumps(str(options.features))}"
-    overrides = [*FROZEN, f"loop.seed={seed}", f"loop.epochs={options.epochs}", kept]
-    if step in ("sets", "graphs", "dual"):
-        overrides.append(f"together={WHOLE_STORIES}")
-    config = read_config(CONFIG, overrides, "")
-    system = StepSystem(step, options.graphs)
+    if folder is None:
+        return read_config(FIVE, [*FROZEN, kept, *more], "")
+    where = f"data.annotations={json.dumps(str(folder))}"
+    return read_config(ONE, [*FROZEN, *ON_STORIES, kept, where, *more], "stories")
+
+
+def graphs_of(folder, data, files):
+    """Picture → scene graph: what a drawn world shows, else what files say."""
+    drawn = None if folder is None else folder / "scene_graphs.jsonl"
+    if drawn is not None and drawn.exists():
+        shown = read_graphs(drawn)
+        return {pair.image_id: shown[Path(pair.image).stem] for pair in data.pairs}
+    return {name: graph for file in files for name, graph in read_graphs(file).items()}
+
+
+def trained(step, seed, options, folder, stock):
+    """Best figure of validation, and per set as `reciprocal` has them."""
+    data, pictures, graphs, (english, foreign) = stock
+    more = [f"loop.seed={seed}", f"loop.epochs={options.epochs}"]
+    if step in ("together", "sets", "graphs", "dual"):
+        more.append(f"together={WHOLE_STORIES}")
+    config = settings(folder, options, *more)
+    system = StepSystem(step, graphs)
     corpus = corpus_of(data, pictures, (), None, config.data.validation_sample)
     prepared = system.prepare(config, corpus, sentences=english, multilingual=foreign)
     can = system.capabilities(config)
-    folder = options.to / f"{step}-{seed}"
+    run = options.to / ("" if folder is None else folder.name) / f"{step}-{seed}"
     loop = Loop(
         prepared.task,
         config.loop,
-        folder,
+        run,
         validate=validation(corpus, can),
         maximise=maximise(config.loop.metric),
         report=lambda event: None,
         saved_with=prepared.saved_with,
     )
     done = loop.fit()
-    prepared.task.model.load_state_dict(load(folder / BEST)[0], strict=False)
-    return done.best, reciprocal(prepared.task.model, data, pictures, can)
+    prepared.task.model.load_state_dict(load(run / BEST)[0], strict=False)
+    names = sorted({pair.group.partition(":")[0] for pair in data.pairs}) if folder is None else ()
+    parts = {name: set_of(data, name) for name in names} or {data.name: data}
+    return done.best, reciprocal(prepared.task.model, parts, pictures, can)
 
 
 def main():
@@ -352,41 +382,58 @@ def main():
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--features", type=Path, required=True, help="folder of stored features")
     parser.add_argument("--to", type=Path, required=True, help="folder of the runs and their figures")
+    parser.add_argument("--stories", nargs="+", type=Path, help="folders of stories, each by itself")
     parser.add_argument("--graphs", nargs="+", type=Path, default=(), help="scene graphs, for graphs")
     options = parser.parse_args()
-    if "graphs" in options.steps and not options.graphs:
-        options.steps.remove("graphs")
-        print("graphs: left out, since --graphs names no file of scene graphs", file=sys.stderr)
-    options.to.mkdir(parents=True, exist_ok=True)
-    config = read_config(CONFIG, [*FROZEN, f"data.features={json.dumps(str(options.features))}"], "")
-    everything, pictures = open_corpus(config.data, layer="described", mirrored=True)
-    data = replace(everything, pairs=tuple(pair for pair in everything.pairs if pair.split != "test"))
     encoders = [StoredTexts(sentence_encoder(*name), options.features) for name in ((), (MULTILINGUAL,))]
     found = {}
-    for step in options.steps:
-        seen = (
-            JoinedFeatures(pictures, [regions_of(everything, options.features)])
-            if step == "late"
-            else pictures
-        )
-        stock = data, seen, encoders
-        for seed in options.seeds:
-            found[step, seed] = trained(step, seed, options, stock)
-            print(f"{step}, seed {seed}: {found[step, seed][0]:.4f}", file=sys.stderr, flush=True)
-    lines = table(found, options.steps, options.seeds)
+    for folder in options.stories or [None]:
+        everything, pictures = open_corpus(settings(folder, options).data, layer="described", mirrored=True)
+        data = replace(everything, pairs=tuple(pair for pair in everything.pairs if pair.split != "test"))
+        graphs = graphs_of(folder, data, options.graphs)
+        if "graphs" in options.steps and not graphs:
+            options.steps.remove("graphs")
+            print("graphs: left out, since --graphs names no file of scene graphs", file=sys.stderr)
+        for step in options.steps:
+            seen = pictures
+            if step == "late":
+                seen = JoinedFeatures(pictures, [regions_of(everything, options.features)])
+            for seed in options.seeds:
+                best, by_set = trained(step, seed, options, folder, (data, seen, graphs, encoders))
+                before, sets = found.setdefault((step, seed), ([], {}))
+                before.append(best)
+                sets.update(by_set)
+                print(f"{data.name}, {step}, seed {seed}: {best:.4f}", file=sys.stderr, flush=True)
+    lines = table(found, options.steps, options.seeds, apart=options.stories is not None)
     print("\n".join(lines))
 
 
-def table(found, steps, seeds):
-    """Markdown: mean figures of every step, and its differences from `plain`."""
+def table(found, steps, seeds, *, apart):
+    """Markdown: mean figures of every step, and its differences from `plain`.
+
+    Args:
+        found: (step, seed) → best figures of its runs, and per set as `reciprocal` has them.
+        steps: rows.
+        seeds: of which the mean is taken.
+        apart: whether each set has runs of its own; the mean over three or more of them has a t interval.
+    """
     sets = sorted(next(iter(found.values()))[1])
-    lines = [f"| | mixture | {' | '.join(sets)} |", f"|---|{'---|' * (len(sets) + 1)}"]
+    lines = [
+        f"| | {'mean' if apart else 'mixture'} | {' | '.join(sets)} |",
+        f"|---|{'---|' * (len(sets) + 1)}",
+    ]
+    compared = "plain" in steps
     for step in steps:
-        cells = [f"{np.mean([found[step, seed][0] for seed in seeds]):.3f}"]
+        best = np.mean([found[step, seed][0] for seed in seeds], axis=0)
+        cells = [f"{best.mean():.3f}"]
+        if compared and step != "plain" and len(best) > 2:
+            gaps = best - np.mean([found["plain", seed][0] for seed in seeds], axis=0)
+            low, high = student.interval(0.95, len(gaps) - 1, gaps.mean(), sem(gaps))
+            cells[0] += f" ({gaps.mean():+.3f}, {low:+.3f} … {high:+.3f})"
         for name in sets:
             values = np.concatenate([found[step, seed][1][name][0] for seed in seeds])
             cell = f"{values.mean():.3f}"
-            if step != "plain" and "plain" in steps:
+            if compared and step != "plain":
                 before = np.concatenate([found["plain", seed][1][name][0] for seed in seeds])
                 groups = [group for seed in seeds for group in found[step, seed][1][name][1]]
                 gap = difference(values, before, groups)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from embeddings import data_folder
-from limner_steps import CONFIG, FROZEN
+from limner_steps import FIVE, FROZEN
 from PIL import Image
 from sklearn.cluster import KMeans
 from sklearn.metrics import average_precision_score
@@ -234,7 +234,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--rows", default="", help="those whose title holds this, after the first")
     options = parser.parse_args()
-    config = read_config(CONFIG, [*FROZEN, f"data.features={json.dumps(str(options.features))}"], "")
+    config = read_config(FIVE, [*FROZEN, f"data.features={json.dumps(str(options.features))}"], "")
     data, features = open_corpus(config.data, layer="described", mirrored=True)
     stories = tuple(pair for pair in data.pairs if pair.group.partition(":")[0] in SETS)
     data = replace(data, name="+".join(SETS), pairs=stories)

@@ -16,7 +16,6 @@ from limner.losses.graphs import contrastive_neighbours, neighbour_distance, str
 from limner.nn.graphs import GraphEncoder
 from limner.nn.story import in_stories
 from limner.nn.words import read_both_ways
-from limner.scenes.graphs import read_graphs
 from limner.systems.gsda.captioner import Captioner, CaptionerArchitecture
 from limner.systems.gsda.graphs import batch_graphs, graph_words, sentence_label_vectors
 from limner.systems.gsda.task import rows_of_other_stories
@@ -93,6 +92,14 @@ class Walk(nn.Module):
         return self.out(torch.cat([earlier, drawn], dim=1))
 
 
+class StepsAlone(Walk):
+    """The control of `Walk`: the same layers, but every step begins a walk of its own."""
+
+    def forward(self, rows, steps):
+        """Rows of all stories, and their numbers of steps, which are not looked at."""
+        return super().forward(rows, torch.ones(len(rows), dtype=torch.int64))
+
+
 class Late(nn.Module):
     """Late interaction: the best region of a picture for each word of a text (ColBERT's max-similarity)."""
 
@@ -131,10 +138,10 @@ class Late(nn.Module):
 class SceneGraphs(nn.Module):
     """GSDA's graph terms: the graphs of the pictures that a story's steps choose lie near each other."""
 
-    def __init__(self, files, encoder):
+    def __init__(self, graphs, encoder):
         super().__init__()
-        self.graphs = {name: graph for file in files for name, graph in read_graphs(file).items()}
-        labels = sentence_label_vectors(graph_words(list(self.graphs.values())), encoder)
+        self.graphs = graphs
+        labels = sentence_label_vectors(graph_words(graphs.values()), encoder)
         self.numbers, self.encoder = labels.numbers, GraphEncoder(torch.from_numpy(labels.matrix))
 
     def forward(self, scores, columns, steps, ids, temperature):
@@ -200,7 +207,7 @@ def steps_in_order(batch, alone):
     return texts, columns, steps
 
 
-PARTS = {"recurrent": Recurrent, "attention": Attention, "walk": Walk}
+PARTS = {"recurrent": Recurrent, "attention": Attention, "walk": Walk, "walk-alone": StepsAlone}
 
 
 class StepModel(Limner):

@@ -9,6 +9,7 @@ import torch
 
 from limner.datasets.sets.captions import CaptionedPicture
 from limner.errors import DataError
+from limner.scenes.graphs import read_graphs
 
 
 class Batch:
@@ -123,7 +124,7 @@ def test_graphs_of_chosen_pictures_are_held_against_the_step_before(benchmark, t
         def encode_text(self, texts):
             return np.random.default_rng(0).normal(size=(len(texts), 4)).astype(np.float32)
 
-    scenes = benchmark.SceneGraphs([file], Labels())
+    scenes = benchmark.SceneGraphs(read_graphs(file), Labels())
     scores = torch.randn(5, 6, requires_grad=True)
     columns, steps, ids = torch.tensor([0, 1, 5, 2, 3]), torch.tensor([3, 2]), [str(n) for n in range(5)]
     others = torch.tensor([3, 4, 3, 0, 1])
