@@ -2,14 +2,18 @@
 
 import json
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from limner.datasets.registry import Source
 from limner.datasets.sets.captions import CaptionedPicture
+from limner.datasets.sets.stories import read_story_pairs
 from limner.errors import DataError
 from limner.scenes.graphs import read_graphs
+from limner.worlds import PictureBook, write
 
 
 class Batch:
@@ -83,6 +87,44 @@ def test_a_walk_reads_no_later_step_and_no_other_story(benchmark):
     other = walk(changed, steps)
     assert torch.allclose(made[[0, 1, 3, 4]], other[[0, 1, 3, 4]], atol=1e-5)
     assert not torch.allclose(made[2], other[2], atol=1e-3)
+
+
+@pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
+def test_the_control_of_a_walk_knows_no_other_step(benchmark):
+    alone = benchmark.StepsAlone().eval()
+    rows, steps = torch.randn(5, 896), torch.tensor([3, 2])
+    made = alone(rows, steps)
+    assert torch.allclose(made, torch.cat([alone(row[None], torch.tensor([1])) for row in rows]), atol=1e-5)
+    assert alone.divergence.item() > 0
+
+
+@pytest.mark.parametrize("benchmark", ["limner_steps"], indirect=True)
+def test_what_a_drawn_world_shows_goes_by_its_pictures(benchmark, tmp_path):
+    write(tmp_path / "world", PictureBook(0).stories(6), size_px=64)
+    data = read_story_pairs(Source(tmp_path / "world", pictures=None))
+    graphs = benchmark.graphs_of(tmp_path / "world", data, ())
+    shown = read_graphs(tmp_path / "world" / "scene_graphs.jsonl")
+    assert {pair.image_id: graphs[pair.image_id].objects for pair in data.pairs} == {
+        pair.image_id: shown[Path(pair.image).stem].objects for pair in data.pairs
+    }
+    assert benchmark.graphs_of(None, data, [tmp_path / "world" / "scene_graphs.jsonl"]) == shown
+
+
+@pytest.mark.parametrize("benchmark", ["limner_steps"], indirect=True)
+def test_sets_that_have_runs_of_their_own_have_an_interval_over_them(benchmark):
+    worlds = ["a", "b", "c"]
+    gaps = {"a": 0.1, "b": 0.2, "c": 0.6}
+
+    def figures(more):
+        values = {name: (np.array([0.1, 0.3]) + more * gaps[name], ["x", "y"]) for name in worlds}
+        return [0.2 + more * gaps[name] for name in worlds], values
+
+    found = {("plain", 0): figures(0), ("walk", 0): figures(1)}
+    lines = benchmark.table(found, ["plain", "walk"], [0], apart=True)
+    assert lines[0] == "| | mean | a | b | c |"
+    assert lines[2] == "| plain | 0.200 | 0.200 | 0.200 | 0.200 |"
+    half = 4.30265 * np.std([0.1, 0.2, 0.6], ddof=1) / 3**0.5  # t of two degrees of freedom
+    assert lines[3].split(" | ")[1] == f"0.500 (+0.300, {0.3 - half:+.3f} … {0.3 + half:+.3f})"
 
 
 @pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
