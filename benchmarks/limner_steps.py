@@ -2,13 +2,15 @@
 
 Each step is trained as `configs/limner.toml` says, with the backbone as published and for fewer epochs, with
 one thing added. Prints the mean reciprocal rank over the validation texts of all sets, and of each set, at
-the best epoch; means over the seeds, and differences from `plain` with 95 % intervals by bootstrap over
-stories, or pictures. No test row is read. With --stories each of some sets of stories, as their own split
-divides them, is trained on by itself in place of the five; the first column is the mean over these sets.
+the best epoch; means over the seeds, and differences from `plain`, or --against, with 95 % intervals by
+bootstrap over stories, or pictures. No test row is read. With --stories each of some sets of stories, as
+their own split divides them, is trained on by itself in place of the five; the first column is the mean over
+these sets.
 
     python benchmarks/limner_steps.py --features features --to steps --seeds 0 1 2
     python benchmarks/limner_steps.py --features features --to steps --steps plain discrepancy
     python benchmarks/limner_steps.py --features features --to steps --stories worlds/0 worlds/1
+    python benchmarks/limner_steps.py --features features --to steps --steps sets together --against together
 
 Steps: plain, nothing added; discrepancy, diversity, combined: pairs weighed by their neighbourhoods, heavier
 where these are less alike, or with -high more; hardest: the hinge of the hardest wrong answer as well;
@@ -378,6 +380,7 @@ def trained(step, seed, options, folder, stock):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--steps", nargs="+", choices=STEPS, default=list(STEPS))
+    parser.add_argument("--against", choices=STEPS, default="plain", help="step that others are held against")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--features", type=Path, required=True, help="folder of stored features")
@@ -404,17 +407,20 @@ def main():
                 before.append(best)
                 sets.update(by_set)
                 print(f"{data.name}, {step}, seed {seed}: {best:.4f}", file=sys.stderr, flush=True)
-    lines = table(found, options.steps, options.seeds, apart=options.stories is not None)
+    lines = table(
+        found, options.steps, options.seeds, against=options.against, apart=options.stories is not None
+    )
     print("\n".join(lines))
 
 
-def table(found, steps, seeds, *, apart):
-    """Markdown: mean figures of every step, and its differences from `plain`.
+def table(found, steps, seeds, *, against="plain", apart):
+    """Markdown: mean figures of every step, and its differences from one of them.
 
     Args:
         found: (step, seed) → best figures of its runs, and per set as `reciprocal` has them.
         steps: rows.
         seeds: of which the mean is taken.
+        against: that one.
         apart: whether each set has runs of its own; the mean over three or more of them has a t interval.
     """
     sets = sorted(next(iter(found.values()))[1])
@@ -422,19 +428,19 @@ def table(found, steps, seeds, *, apart):
         f"| | {'mean' if apart else 'mixture'} | {' | '.join(sets)} |",
         f"|---|{'---|' * (len(sets) + 1)}",
     ]
-    compared = "plain" in steps
+    compared = against in steps
     for step in steps:
         best = np.mean([found[step, seed][0] for seed in seeds], axis=0)
         cells = [f"{best.mean():.3f}"]
-        if compared and step != "plain" and len(best) > 2:
-            gaps = best - np.mean([found["plain", seed][0] for seed in seeds], axis=0)
+        if compared and step != against and len(best) > 2:
+            gaps = best - np.mean([found[against, seed][0] for seed in seeds], axis=0)
             low, high = student.interval(0.95, len(gaps) - 1, gaps.mean(), sem(gaps))
             cells[0] += f" ({gaps.mean():+.3f}, {low:+.3f} … {high:+.3f})"
         for name in sets:
             values = np.concatenate([found[step, seed][1][name][0] for seed in seeds])
             cell = f"{values.mean():.3f}"
-            if compared and step != "plain":
-                before = np.concatenate([found["plain", seed][1][name][0] for seed in seeds])
+            if compared and step != against:
+                before = np.concatenate([found[against, seed][1][name][0] for seed in seeds])
                 groups = [group for seed in seeds for group in found[step, seed][1][name][1]]
                 gap = difference(values, before, groups)
                 cell += f" ({gap.value:+.3f}, {gap.low:+.3f} … {gap.high:+.3f})"
