@@ -217,6 +217,16 @@ def test_a_flip_in_an_archives_directory_is_refused_or_changes_nothing(library, 
     assert refused
 
 
+def test_a_directory_that_leads_before_the_archive_is_damage(library, tmp_path):
+    backup(library.folder, tmp_path / "lib.zip")
+    data = bytearray((tmp_path / "lib.zip").read_bytes())
+    data[-3] ^= 1  # of the directory's stated offset, 16 MiB further on
+    (tmp_path / "lib.zip").write_bytes(data)
+    with pytest.raises(DataError, match="its directory leads outside it"):
+        restore(tmp_path / "lib.zip", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x05\x06" + b"\0" * 18])
 def test_other_files_are_no_backups(tmp_path, content):
     (tmp_path / "x.zip").write_bytes(content)

@@ -6,6 +6,7 @@ ends with a list of its files and their hashes, against which it is read back.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -297,6 +298,11 @@ def _opened(file: Path, named: Path, use: Callable[[zipfile.ZipFile, Backup], No
         raise DataError(f"{named}: {first_fault(error)}; damaged, or of a newer limner") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise DataError(f"{named}: damaged or no backup ({error}); use another copy of it") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        # a damaged directory can place a file before the archive's first byte
+        raise DataError(f"{named}: damaged (its directory leads outside it); use another copy") from error
 
 
 def _inside(name: str, named: Path) -> None:
