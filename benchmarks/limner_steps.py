@@ -210,7 +210,7 @@ class StepTask(LimnerTask):
         if self.model.relation_head is not None and joined:
             guessed = self.model.relation_head(texts * pictures[batch.owners] * texts.shape[1] ** 0.5)
             loss = loss + RELATIONS_WEIGHT * binary_cross_entropy_with_logits(guessed, self.told[batch.texts])
-        if joined and getattr(self.model.story, "divergence", None) is not None:
+        if joined and self.model.story is not None and self.model.story.divergence is not None:
             loss, self.model.story.divergence = loss + self.model.story.divergence, None
         if self.step_name == "sets" and joined:
             loss = loss + SETS_WEIGHT * of_sets(scores, batch)
@@ -388,6 +388,11 @@ def main():
     parser.add_argument("--stories", nargs="+", type=Path, help="folders of stories, each by itself")
     parser.add_argument("--graphs", nargs="+", type=Path, default=(), help="scene graphs, for graphs")
     options = parser.parse_args()
+    if options.against != "plain" and options.against not in options.steps:
+        parser.error(f"--against: {options.against} is not among --steps; add it there")
+    named = [folder.name for folder in options.stories or ()]
+    if len(set(named)) < len(named):
+        parser.error(f"--stories: two folders have one name ({', '.join(named)}); runs are kept by name")
     encoders = [StoredTexts(sentence_encoder(*name), options.features) for name in ((), (MULTILINGUAL,))]
     found = {}
     for folder in options.stories or [None]:

@@ -9,7 +9,6 @@ backbone's stages alone (95 % intervals by bootstrap over stories). No test row 
 """
 
 import argparse
-import json
 import sys
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from embeddings import data_folder
-from limner_steps import FIVE, FROZEN
+from limner_steps import settings
 from PIL import Image
 from sklearn.cluster import KMeans
 from sklearn.metrics import average_precision_score
@@ -33,7 +32,6 @@ from limner.encoders.base_network import Projection
 from limner.evaluation.uncertainty import difference
 from limner.losses.contrastive import same_group
 from limner.scenes.beside import TRAITS_WIDTH, WAVES, picture_traits
-from limner.systems import read_config
 from limner.systems.limner import TRAITS_SPACE
 from limner.training.corpus import open_corpus
 
@@ -234,7 +232,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--rows", default="", help="those whose title holds this, after the first")
     options = parser.parse_args()
-    config = read_config(FIVE, [*FROZEN, f"data.features={json.dumps(str(options.features))}"], "")
+    config = settings(None, options)
     data, features = open_corpus(config.data, layer="described", mirrored=True)
     stories = tuple(pair for pair in data.pairs if pair.group.partition(":")[0] in SETS)
     data = replace(data, name="+".join(SETS), pairs=stories)

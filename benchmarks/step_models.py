@@ -38,6 +38,8 @@ CAPTION_WEIGHT, ALONE = 0.3, 5
 class Recurrent(nn.Module):
     """(S, 896) steps of stories → (S, 896), each read between its neighbours."""
 
+    divergence = None
+
     def __init__(self):
         super().__init__()
         self.gru = nn.GRU(MINILM + USE, HIDDEN, batch_first=True, bidirectional=True)
@@ -49,6 +51,8 @@ class Recurrent(nn.Module):
 
 class Attention(nn.Module):
     """(S, 896) steps of stories → (S, 896), by one layer of a transformer, which sees no order."""
+
+    divergence = None
 
     def __init__(self):
         super().__init__()
