@@ -145,6 +145,32 @@ def test_gsda_before_the_texts_of_its_keys_had_a_reader(tmp_path):
     assert "\n" not in str(told.value)
 
 
+def test_vrss_before_its_latents_had_a_part_of_their_own(tmp_path):
+    config = {
+        "system": "vrss",
+        "row": "VRSS",
+        "data": DATA,
+        "model": {"word_width": WIDTH, "hidden": DIM, "latent": 3, "mlp": 5, "context": False},
+    }
+    layers = {"from_inputs": (2 * DIM, 5), "posterior": (5, 6), "prior.0": (3, 5), "prior.2": (5, 6)}
+    layers |= {"decoder.0": (6, 5), "decoder.2": (5, IMAGE)}
+    shapes = {f"{name}.weight": (out, into) for name, (into, out) in layers.items()}
+    shapes |= {f"{name}.bias": (out,) for name, (_, out) in layers.items()}
+    shapes |= {"from_before.weight": (5, 3), "centre": (IMAGE,)}
+    shapes |= {"steps.reader.embedding.weight": (ROWS, WIDTH)}
+    shapes |= recurrent("steps.reader.words", WIDTH, DIM, both=True)
+    tensors = weights(shapes)
+    model = Run.open(written(tmp_path / "vrss", config, tensors)).model
+    with torch.no_grad():
+        (step,) = model.steps(*model.numbers(TEXTS[:1]), torch.tensor([1])).steps[0]
+        hidden = torch.tanh(tensors["from_inputs.weight"] @ step + tensors["from_inputs.bias"])
+        mean = (tensors["posterior.weight"] @ hidden + tensors["posterior.bias"])[:3]
+        seen = torch.cat([torch.zeros(3), mean])
+        seen = torch.tanh(tensors["decoder.0.weight"] @ seen + tensors["decoder.0.bias"])
+        due = normalize(tensors["decoder.2.weight"] @ seen + tensors["decoder.2.bias"], dim=0)
+    np.testing.assert_allclose(model.encode_text(TEXTS[:1])[0], due, atol=1e-5)
+
+
 def test_keys_are_taken_from_an_older_run_of_the_same_split(tmp_path):
     data, pictures = made(n=8)
     rows = corpus_of(PairSet("pairs", (), data.pairs), pictures)

@@ -73,7 +73,7 @@ def test_a_story_does_not_depend_on_its_company(name):
 def test_the_recurrence_is_the_loop():
     """docs/methods/vrss.md §2.2 story by story and step by step, by the posterior's means."""
     built = model().eval()
-    made = run(built, STORIES)
+    made, walk = run(built, STORIES), built.walk
     row = 0
     for story in STORIES:
         words, lengths = VOCABULARY.batch(story, 6)
@@ -81,9 +81,9 @@ def test_the_recurrence_is_the_loop():
         before = torch.zeros(1, 3)
         for step in range(len(story)):
             inputs = torch.cat([read.steps[:, step], read.context[:, step]], dim=1)
-            hidden = torch.tanh(built.from_inputs(inputs) + built.from_before(before))
-            mean, spread = built.posterior(hidden).chunk(2, dim=1)
-            prior_mean, prior_spread = built.prior(before).chunk(2, dim=1)
+            hidden = torch.tanh(walk.from_inputs(inputs) + walk.from_before(before))
+            mean, spread = walk.posterior(hidden).chunk(2, dim=1)
+            prior_mean, prior_spread = walk.prior(before).chunk(2, dim=1)
             torch.testing.assert_close(made.posterior[0][row], mean[0])
             torch.testing.assert_close(made.posterior[1][row], spread[0].clamp(-6, 2))
             torch.testing.assert_close(made.prior[0][row], prior_mean[0])

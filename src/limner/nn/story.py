@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from limner.arrays import expect
 from limner.nn.words import in_stories, last_states, read_both_ways, states, word_embedding
 
+LOW, HIGH = -6.0, 2.0  # log-variances are clamped to it
+
 
 class EncodedSteps(NamedTuple):
     """B stories of up to T steps, S in all.
@@ -120,6 +122,72 @@ class StepEncoder(nn.Module):
         attention = logits.masked_fill(~real[:, None, :], -torch.inf).softmax(dim=2)
         attention = attention * real[:, :, None]
         return EncodedSteps(padded, attention @ whole, attention, real)
+
+
+class Walked(NamedTuple):
+    """The latents of S steps, those of all stories one after the other.
+
+    Attributes:
+        latents: (S, Z) drawn, or in evaluation the posterior means.
+        earlier: (S, Z) of the step before, 0 for the first of a story.
+        posterior, prior: (S, Z) mean and log-variance each.
+    """
+
+    latents: Tensor
+    earlier: Tensor
+    posterior: tuple[Tensor, Tensor]
+    prior: tuple[Tensor, Tensor]
+
+
+class LatentWalk(nn.Module):
+    """Latents that move on from step to step: each is drawn from its step and from the latent before.
+
+    Source: VRSS 2020, Eqs. 1 to 3; docs/methods/vrss.md §2.2.
+    """
+
+    def __init__(self, width: int, *, hidden: int, latent: int, first_log_variance: float = 0.0) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            width: W of a step.
+            hidden: of the networks of prior and posterior.
+            latent: Z.
+            first_log_variance: where the posterior's log-variances begin.
+        """
+        super().__init__()
+        self.latent = latent
+        self.from_inputs = nn.Linear(width, hidden)
+        self.from_before = nn.Linear(latent, hidden, bias=False)
+        self.posterior = nn.Linear(hidden, 2 * latent)
+        nn.init.constant_(self.posterior.bias[latent:], first_log_variance)
+        self.prior = perceptron(latent, hidden, 2 * latent)
+
+    def forward(self, inputs: Tensor, real: Tensor) -> Walked:
+        """Walk through B stories at once; prior and whatever decodes then see all steps.
+
+        Args:
+            inputs: (B, T, W) of their steps.
+            real: (B, T) bool, where there is a step; S in all.
+        """
+        known = self.from_inputs(inputs)  # (B, T, hidden), which no latent changes
+        before = inputs.new_zeros(len(inputs), self.latent)
+        parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+        for place in range(inputs.shape[1]):
+            mean, spread = self.posterior(torch.tanh(known[:, place] + self.from_before(before))).chunk(2, 1)
+            spread = spread.clamp(LOW, HIGH)
+            drawn = mean + (0.5 * spread).exp() * torch.randn_like(mean) if self.training else mean
+            parts.append((mean, spread, before, drawn))
+            before = drawn
+        mean, spread, earlier, drawn = (
+            torch.stack(list(part), dim=1)[real] for part in zip(*parts, strict=True)
+        )
+        prior, prior_spread = self.prior(earlier).chunk(2, dim=1)
+        return Walked(drawn, earlier, (mean, spread), (prior, prior_spread.clamp(LOW, HIGH)))
+
+
+def perceptron(width: int, hidden: int, out: int) -> nn.Sequential:
+    """Two layers with a tanh between them."""
+    return nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, out))
 
 
 class RowNorm(nn.BatchNorm1d):

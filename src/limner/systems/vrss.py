@@ -15,7 +15,16 @@ from limner.config import Config
 from limner.errors import ConfigError
 from limner.losses.checks import product
 from limner.losses.generative import Anchor, gaussian_kl, gaussian_nll, generated_hinge, half_square
-from limner.nn.story import EncodedSteps, SentenceReader, StepEncoder, WordReader
+from limner.nn.story import (
+    HIGH,
+    LOW,
+    EncodedSteps,
+    LatentWalk,
+    SentenceReader,
+    StepEncoder,
+    WordReader,
+    perceptron,
+)
 from limner.nn.words import states
 from limner.systems.base import (
     Capabilities,
@@ -29,7 +38,6 @@ from limner.systems.text_side import TextModel, TextSide, TextTask, reading
 from limner.training.batches import Batch
 from limner.training.settings import Preset, RunConfig, every_preset
 
-LOW, HIGH = -6.0, 2.0  # log-variances are clamped to it
 _LOOP = {"optimiser": "adadelta", "lr": 1.0, "clip_norm": 5.0, "epochs": 50, "metric": "R@10"}
 
 
@@ -172,15 +180,13 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
         inputs = self.steps.width * (2 if own.context else 1)
         spread = 2 if own.variance == "learned" else 1
         if own.latents:
-            self.from_inputs = nn.Linear(inputs, own.mlp)
-            self.from_before = nn.Linear(own.latent, own.mlp, bias=False)
-            self.posterior = nn.Linear(own.mlp, 2 * own.latent)
-            nn.init.constant_(self.posterior.bias[own.latent :], own.first_log_variance)
-            self.prior = _mlp(own.latent, own.mlp, 2 * own.latent)
-            self.decoder = _mlp(2 * own.latent, own.mlp, spread * self.image_width)
+            self.walk = LatentWalk(
+                inputs, hidden=own.mlp, latent=own.latent, first_log_variance=own.first_log_variance
+            )
+            self.decoder = perceptron(2 * own.latent, own.mlp, spread * self.image_width)
         else:
             self.reader = nn.GRU(inputs, own.hidden, batch_first=True, bidirectional=True)
-            self.decoder = _mlp(2 * own.hidden, own.mlp, self.image_width)
+            self.decoder = perceptron(2 * own.hidden, own.mlp, self.image_width)
 
     def forward(self, texts: Tensor, lengths: Tensor, steps: Tensor) -> Generated:
         """Generate a picture vector for every step of B stories.
@@ -201,40 +207,14 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
         return self._recur(inputs, read)
 
     def _recur(self, inputs: Tensor, read: EncodedSteps) -> Generated:
-        """The latents one step after the other, all stories at once; prior and decoder then see all steps."""
-        own = self.architecture
-        known = self.from_inputs(inputs)  # (B, T, mlp), which no latent changes
-        before = inputs.new_zeros(len(inputs), own.latent)
-        parts: list[tuple[Tensor, Tensor, Tensor]] = []
-        for place in range(inputs.shape[1]):
-            mean, log_variance = self.posterior(torch.tanh(known[:, place] + self.from_before(before))).chunk(
-                2, dim=1
-            )
-            log_variance = log_variance.clamp(LOW, HIGH)
-            drawn = mean
-            if self.training:
-                drawn = mean + (0.5 * log_variance).exp() * torch.randn_like(mean)
-            parts.append((mean, log_variance, drawn))
-            before = drawn
-        means, log_variances, latents = (
-            torch.stack(list(part), dim=1) for part in zip(*parts, strict=True)
-        )  # (B, T, Z) each
-        earlier = torch.cat([latents.new_zeros(len(latents), 1, own.latent), latents[:, :-1]], dim=1)
-        real = read.real
-        prior_mean, prior_log_variance = self.prior(earlier[real]).chunk(2, dim=1)
-        out = self.decoder(torch.cat([earlier[real], latents[real]], dim=1))
+        """The decoder sees the latent of a step and that of the step before."""
+        walked = self.walk(inputs, read.real)
+        out = self.decoder(torch.cat([walked.earlier, walked.latents], dim=1))
         spread = None
-        if own.variance == "learned":
+        if self.architecture.variance == "learned":
             out, spread = out.chunk(2, dim=1)
             spread = spread.clamp(LOW - 4, HIGH)  # unit vectors of F dimensions have variances of about 1/F
-        return Generated(
-            out,
-            spread,
-            (means[real], log_variances[real]),
-            (prior_mean, prior_log_variance.clamp(LOW, HIGH)),
-            latents[real],
-            read.attention,
-        )
+        return Generated(out, spread, walked.posterior, walked.prior, walked.latents, read.attention)
 
     @property
     def dim(self) -> int:
@@ -259,10 +239,6 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
     def _read(self, stories: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
         counts = torch.tensor([len(story) for story in stories])
         return *self.numbers([text for story in stories for text in story]), counts
-
-
-def _mlp(width: int, hidden: int, out: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(width, hidden), nn.Tanh(), nn.Linear(hidden, out))
 
 
 class VrssTask(TextTask[VrssConfig, Vrss]):
@@ -298,6 +274,9 @@ class VrssSystem(System[VrssConfig, Vrss]):
     """What it declares."""
 
     name = "vrss"
+    older: ClassVar[Mapping[str, str]] = {
+        f"{part}.": f"walk.{part}." for part in ("from_inputs", "from_before", "posterior", "prior")
+    }
     settings = VrssConfig
     model = Vrss
     training = VrssTask
