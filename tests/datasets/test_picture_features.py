@@ -12,7 +12,7 @@ from torchvision import models
 from limner.datasets.features import picture_features
 from limner.datasets.pairs import Pair, PairSet
 from limner.encoders.pixels import PixelEncoder, build
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, MissingError
 from limner.pictures.decode import decode
 
 
@@ -39,7 +39,7 @@ def data(tmp_path):
 
 
 def test_one_row_per_different_picture_equal_to_the_backbone(tmp_path, data, weights, monkeypatch):
-    options = {"backbone": "resnet18", "weights": weights}
+    options = {"backbone": "resnet18", "weights": weights, "precision": "bfloat16"}
     found = picture_features(data, tmp_path / "features", **options)
     assert found.stored.shape == (3, 512)
     state = {key: torch.clone(value) for key, value in _state(weights).items()}
@@ -68,6 +68,32 @@ def test_grids_have_a_store_of_their_own_in_half_precision(tmp_path, data, weigh
         (one,), (other,) = pooled.places([pair.image_id]), found.places([pair.image_id])
         mean = found.stored[other].astype(np.float32).mean(axis=0)
         np.testing.assert_allclose(mean, pooled.stored[one], rtol=5e-3, atol=5e-3)
+
+
+def test_a_store_is_made_in_what_the_machine_is_quick_in_and_one_that_is_there_is_read(
+    tmp_path, data, weights, monkeypatch
+):
+    options = {"backbone": "resnet18", "weights": weights}
+
+    def made(root, usual, **more):
+        monkeypatch.setattr("limner.datasets.features.usual_precision", lambda device: usual)
+        found = picture_features(data, tmp_path / root, **options | more)
+        return found.key.transform.rpartition(" ")[2]
+
+    assert made("one", "bfloat16") == "bfloat16"
+    assert made("one", "float32") == "bfloat16"
+    assert made("other", "float32") == "float32"
+    assert made("other", "bfloat16") == "float32"
+    assert made("other", "float32", precision="bfloat16") == "bfloat16"
+    assert made("other", "bfloat16") == "bfloat16"
+    assert [len(list((tmp_path / root).iterdir())) for root in ("one", "other")] == [1, 2]
+
+    def elsewhere(key, ids):
+        if not key.transform.endswith("float32"):
+            raise MissingError("not there")
+        return key.transform
+
+    assert picture_features(data, tmp_path / "no", elsewhere=elsewhere, **options) == "squash 224 float32"
 
 
 def _state(path):

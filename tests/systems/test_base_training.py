@@ -215,7 +215,9 @@ def test_pictures_whose_blocks_stay_as_published_are_stored_without_maps(tmp_pat
         (pictures / f"{number}.txt").write_text(f"picture {number}", encoding="utf-8")
     values = {"set": "folder", "annotations": str(pictures), "features": str(tmp_path / "features")}
     values["backbone"] = BACKBONE  # of which other systems read vectors
-    data, stored = open_corpus(build(DataConfig, values, "test"), layer=layer, mirrored=True)
+    data, stored = open_corpus(
+        build(DataConfig, values, "test"), layer=layer, mirrored=True, precision="bfloat16"
+    )
     found = stored.take(stored.places([pair.image_id for pair in data.pairs]))
     due = rows[:4, {"blocks": 0, "pooled": ROW - WIDTHS[-1]}.get(layer, MAPS) :]
     assert found.shape == due.shape

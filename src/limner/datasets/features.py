@@ -8,10 +8,10 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from pydantic import Field, ValidationError
 from limner.checksums import rows_checksum
 from limner.counts import counted
 from limner.datasets.pairs import PairSet
+from limner.devices import Precision, usual_precision
 from limner.encoders.catalogue import weight_file
 from limner.encoders.weight_files import read_state
 from limner.errors import (
@@ -427,6 +428,17 @@ def _hash(ids: Sequence[str]) -> str:
 Layer = Literal["pooled", "grid", "stages", "blocks", "described"]
 
 
+def _precision(
+    root: Path, key: Callable[[Precision], FeatureKey], device: str, due: Precision | None
+) -> Precision:
+    """What is due; else that of a store at `root`, begun or complete; else what the device is quick in."""
+    if due is not None:
+        return due
+    usual = usual_precision(device)
+    there = (one for one in (usual, *get_args(Precision)) if (root / key(one).folder / KEY).is_file())
+    return next(there, usual)
+
+
 def picture_features(
     data: PairSet,
     root: Path,
@@ -435,6 +447,7 @@ def picture_features(
     layer: Layer = "pooled",
     weights: Path | None = None,
     device: str = "cpu",
+    precision: Precision | None = None,
     report: Report = lambda done, total: None,
     elsewhere: Callable[[FeatureKey, Sequence[str]], Features] | None = None,
 ) -> Features:
@@ -452,6 +465,7 @@ def picture_features(
             `block_features`.
         weights: a file, or a folder to look in; None looks in the usual places.
         device: torch device that computes.
+        precision: of the backbone; None for that of a store that is there, else `usual_precision`.
         report: called with rows done and rows due.
         elsewhere: opens a complete store of a key and these pictures at another place; None has it at `root`.
     Raises:
@@ -464,20 +478,28 @@ def picture_features(
 
     pictures = pictures_of(data)
     file = weight_file(backbone, weights)
-    key = FeatureKey(
-        data=data.name,
-        backbone=backbone if layer == "pooled" else f"{backbone}-{layer}",
-        weights_sha256=file.sha256,
-        transform=transform_of("bfloat16"),
-    )
+
+    def key_in(one: Precision) -> FeatureKey:
+        return FeatureKey(
+            data=data.name,
+            backbone=backbone if layer == "pooled" else f"{backbone}-{layer}",
+            weights_sha256=file.sha256,
+            transform=transform_of(one),
+        )
+
     if elsewhere is not None:
-        return elsewhere(key, list(pictures))
+        for one in () if precision else ("float32", "float16"):
+            with suppress(MissingError):
+                return elsewhere(key_in(one), list(pictures))
+        return elsewhere(key_in(precision or "bfloat16"), list(pictures))
+    precision = _precision(root, key_in, device, precision)
+    key = key_in(precision)
     try:
         return open_features(root, key, list(pictures))
     except (MissingError, CheckpointError):
         pass  # not begun, or not at its end: the extraction goes on, and says what is wrong if anything is
     model = build(backbone, read_state(file), str(file.path))
-    encoder = PixelEncoder(backbone, model, file.sha256, device=device)
+    encoder = PixelEncoder(backbone, model, file.sha256, precision=precision, device=device)
     made = {"pooled": encoder.features, "grid": encoder.grid, "stages": encoder.stages}
     return extract(
         root,
@@ -497,6 +519,7 @@ def block_features(
     layer: Layer = "blocks",
     mirrored: bool = False,
     device: str = "cpu",
+    precision: Precision | None = None,
     report: Report = lambda done, total: None,
 ) -> Features:
     """What the blocks of the encoder base that are never trained make of every different picture.
@@ -511,6 +534,7 @@ def block_features(
             published backbone alone, an eighth of the room; or "pooled", the last 1,280 of these.
         mirrored: store the training pictures mirrored as well.
         device: torch device that computes.
+        precision: as of `picture_features`.
         report: called with rows done and rows due, of either store.
     Raises:
         MissingError: the package of the backbone is not installed.
@@ -518,32 +542,33 @@ def block_features(
         CheckpointError: a store does not fit, see `data.features.extract`.
     """
     from limner.encoders.base_blocks import FIRST, PublishedBackbone
-    from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256
+    from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, SIDE_PX
 
     pictures = pictures_of(data)
     trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}
-    pixels = PublishedBackbone(device)
-    name, forward = {
-        "blocks": (f"{BACKBONE}-block{FIRST}", pixels.rows),
-        "described": (f"{BACKBONE}-described", pixels.stages),
-        "pooled": (BACKBONE, pixels.features),
-    }[layer]
+    suffix = {"blocks": f"-block{FIRST}", "described": "-described", "pooled": ""}[layer]
+
+    def key_in(one: Precision, way: str = "") -> FeatureKey:
+        return FeatureKey(
+            data=data.name,
+            backbone=BACKBONE + suffix,
+            weights_sha256=BACKBONE_SHA256,
+            transform=f"squash {SIDE_PX} bicubic {way}{one}",
+        )
+
+    precision = _precision(root, key_in, device, precision)
+    pixels = PublishedBackbone(device, precision)
+    forward = {"blocks": pixels.rows, "described": pixels.stages, "pooled": pixels.features}[layer]
 
     def store(way: str, chosen: dict[str, str], step: int) -> Features:
         """Features of some pictures, whose columns are taken in steps of 1 or, mirrored, of −1."""
-        key = FeatureKey(
-            data=data.name,
-            backbone=name,
-            weights_sha256=BACKBONE_SHA256,
-            transform=f"squash {pixels.side_px} bicubic {way}bfloat16",
-        )
         return extract(
             root,
-            key,
+            key_in(precision, way),
             chosen,
             prepare=lambda image: pixels.prepare(image)[:, ::step],
             forward=forward,
-            side_px=pixels.side_px,
+            side_px=SIDE_PX,
             report=report,
         )
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from limner.arrays import ByteArray, FloatArray
-from limner.devices import autocast
+from limner.devices import Precision, autocast
 from limner.encoders.base_file import BLOCKS, FEATURES, SIDE_PX, STAGES, WIDTHS, BaseShape
 from limner.encoders.base_network import BaseNet, published_backbone
 from limner.encoders.framing import frame
@@ -38,13 +38,14 @@ class PublishedBackbone:
 
     side_px = SIDE_PX
 
-    def __init__(self, device: str = "cpu") -> None:
+    def __init__(self, device: str, precision: Precision) -> None:
         """Nothing is read before the first picture.
 
         Args:
             device: torch device that computes.
+            precision: of products.
         """
-        self._device = device
+        self._device, self._precision = device, precision
 
     @cached_property
     def _net(self) -> BaseNet:
@@ -58,7 +59,7 @@ class PublishedBackbone:
 
     def rows(self, batch: ByteArray) -> FloatArray:
         """See `rows_of`."""
-        return rows_of(self._net, batch, self._device)
+        return rows_of(self._net, batch, self._device, self._precision)
 
     def stages(self, batch: ByteArray) -> FloatArray:
         """(B, 260, 260, 3) bytes → (B, F), of the maps of all stages."""
@@ -69,9 +70,11 @@ class PublishedBackbone:
         return self.rows(batch)[:, ROW - WIDTHS[-1] :]
 
 
-def rows_of(net: BaseNet, batch: ByteArray, device: str = "cpu") -> FloatArray:
+def rows_of(
+    net: BaseNet, batch: ByteArray, device: str = "cpu", precision: Precision = "bfloat16"
+) -> FloatArray:
     """(B, 260, 260, 3) bytes → (B, `ROW`) maps before block 16 by place, then the F features of `net`."""
-    with torch.inference_mode(), autocast(device, "bfloat16"):
+    with torch.inference_mode(), autocast(device, precision):
         maps, early = net.backbone_until(FIRST, to_device(batch, device))
         features = net.after(FIRST, maps, early)
     both = torch.cat([maps.float().permute(0, 2, 3, 1).flatten(1), features], dim=1)

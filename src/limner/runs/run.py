@@ -75,6 +75,12 @@ class Backbone(Record):
         last = self.backbone.rpartition("-")[2]
         return last if last in get_args(Layer) else "pooled"
 
+    @property
+    def precision(self) -> Precision | None:
+        """That of the backbone; None where the transform names none."""
+        last = self.transform.rpartition(" ")[2]
+        return next((one for one in get_args(Precision) if one == last), None)
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -185,7 +191,13 @@ class Run:
         asked = (files, layer, weights)
         if asked not in self._read:
             self._read[asked] = open_corpus(
-                config, files=files, layer=layer, weights=weights, device=device, beside=beside
+                config,
+                files=files,
+                layer=layer,
+                weights=weights,
+                device=device,
+                precision=None if self.backbone is None else self.backbone.precision,
+                beside=beside,
             )
         return self._read[asked]
 
@@ -355,7 +367,7 @@ class Run:
                 raise CheckpointError(
                     f"{self.folder}: trained on features of other weights of {BACKBONE}; train it again"
                 )
-            return PublishedBackbone(str(self.model.device))
+            return PublishedBackbone(str(self.model.device), due.precision or "bfloat16")
         transforms: dict[str, Precision] = {transform_of(one): one for one in get_args(Precision)}
         if due.transform not in transforms:
             raise CheckpointError(f"{self.folder}: " + unknown("transform", due.transform, transforms))

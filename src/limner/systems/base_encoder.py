@@ -20,6 +20,7 @@ from torch.nn.functional import normalize
 from limner.arrays import FloatArray, TextEncoder
 from limner.datasets.features import Features
 from limner.datasets.mixture import WEIGHT
+from limner.devices import usual_precision
 from limner.encoders.base_blocks import FIRST, MAPS, features_of, open_blocks
 from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS, BaseCard, BaseShape
 from limner.encoders.base_network import BaseNet, Words, published_backbone, save_base
@@ -146,7 +147,8 @@ class BaseModel(Model):
             raise ShapeError(f"{self.name}: rows have shape {tuple(rows.shape)}, expected (B, {due})")
         if self.as_published:
             return rows[:, self.maps : self.row]
-        return features_of(self.net, rows[:, : self.row])
+        quick = usual_precision(str(rows.device)) != "float32"
+        return features_of(self.net, rows[:, : self.row], torch.bfloat16 if quick else torch.float32)
 
     @property
     def row(self) -> int:

@@ -21,6 +21,7 @@ from limner.datasets.features import FeatureKey, Features, Layer, block_features
 from limner.datasets.mixture import licensed, read_mixture
 from limner.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
 from limner.datasets.registry import data_set
+from limner.devices import Precision
 from limner.encoders.base_file import BACKBONE
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.locations import location
@@ -202,6 +203,7 @@ def open_corpus(
     mirrored: bool = False,
     weights: Path | None = None,
     device: str = "cpu",
+    precision: Precision | None = None,
     report: Callable[[int, int], None] = lambda done, total: None,
     beside: Callable[..., PictureRows] | None = None,
 ) -> tuple[PairSet, PictureRows]:
@@ -214,6 +216,7 @@ def open_corpus(
         mirrored: store those of mirrored training pictures as well; of the rows of `block_features` alone.
         weights: of the backbone, a file or a folder; None looks in the usual places.
         device: torch device that computes features.
+        precision: as of `picture_features`.
         report: called with pictures done and due while features are computed.
         beside: what joins the rows of `DataConfig.beside`, `limner.scenes.beside.beside`.
     Raises:
@@ -251,7 +254,9 @@ def open_corpus(
             raise ConfigError(f"data.features_from: rows of {BACKBONE} are read from a disk; leave it out")
         root = Path(config.features)
         of = "described" if layer == "stages" else layer
-        rows = block_features(data, root, layer=of, mirrored=mirrored, device=device, report=report)
+        rows = block_features(
+            data, root, layer=of, mirrored=mirrored, device=device, precision=precision, report=report
+        )
         if not config.beside:
             return data, rows
         assert beside is not None  # noqa: S101  (asked above)
@@ -263,6 +268,7 @@ def open_corpus(
         layer=layer,
         weights=weights,
         device=device,
+        precision=precision,
         report=report,
         elsewhere=_elsewhere(config),
     )
