@@ -107,6 +107,28 @@ def test_two_processes_have_the_figures_of_one_with_the_whole_batch(tmp_path):
     assert sizes[0] == 2 * sizes[1]
 
 
+UNEVEN = """
+import torch
+from limner.training import processes, shares
+
+processes.join("cpu")
+model = torch.nn.ModuleList(torch.nn.Linear(1, 1) for _ in range(3))
+mine = model[:2] if processes.rank() else model[:1]
+sum(4 * part.weight.sum() for part in mine).backward()
+shares.average_gradients(model)
+print(*(None if part.weight.grad is None else float(part.weight.grad) for part in model))
+processes.leave()
+"""
+
+
+def test_what_the_share_of_one_process_does_not_reach_is_averaged_all_the_same(tmp_path):
+    (tmp_path / "uneven.py").write_text(UNEVEN)
+    (tmp_path / "other").mkdir()
+    found = nodes([tmp_path, tmp_path / "other"], str(tmp_path / "uneven.py"))
+    assert [code for code, _, _ in found] == [0, 0], found[0][2]
+    assert [said.strip() for _, said, _ in found] == ["4.0 2.0 None"] * 2
+
+
 @pytest.mark.soak
 def test_a_run_without_a_shared_disk_survives_the_loss_of_a_machine(tmp_path, capsys):
     folders = [tmp_path / "first", tmp_path / "second"]

@@ -328,9 +328,9 @@ class LimnerTask(BaseTask):
             vectors = torch.cat([self._english[members], self._foreign[members]], dim=1).to(device)
             steps = torch.tensor([len(story) for story in stories])
             read, apart = self.model.of_story(vectors, steps)
-            context = context.index_copy(0, known, read[place])
+            context = context.index_copy(0, known, read[place].float())
             if kl is not None and apart is not None:
-                kl = kl.index_copy(0, known, apart[place])
+                kl = kl.index_copy(0, known, apart[place].float())
         return context, kl
 
 

@@ -135,12 +135,18 @@ def alike_number(value: float, device: str) -> float:
 
 
 def average_gradients(model: nn.Module) -> None:
-    """Mean over processes."""
-    if processes.several():
-        for parameter in model.parameters():
-            if parameter.grad is not None:
-                distributed.all_reduce(parameter.grad)
-                parameter.grad /= processes.count()
+    """Mean over processes; whoever's share does not reach a parameter that others reach has 0 there."""
+    if not processes.several():
+        return
+    parameters = list(model.parameters())
+    reached = torch.tensor([float(one.grad is not None) for one in parameters], device=parameters[0].device)
+    distributed.all_reduce(reached)
+    for parameter, by in zip(parameters, reached.tolist(), strict=True):
+        if by:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            distributed.all_reduce(parameter.grad)
+            parameter.grad /= processes.count()
 
 
 def in_shares(
