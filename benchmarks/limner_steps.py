@@ -14,15 +14,17 @@ these sets.
 
 Steps: plain, nothing added; discrepancy, diversity, combined: pairs weighed by their neighbourhoods, heavier
 where these are less alike, or with -high more; hardest: the hinge of the hardest wrong answer as well;
-relations: a head that tells which coherence relations a classifier of the Clue texts gives a text; recurrent,
-attention, walk: a story's steps read by a GRU both ways, by a layer of a transformer, or as latents that are
-drawn one after the other, in place of their mean; walk-alone: the control of walk, whose latents know no
-other step; together: pictures of a story come into a batch together, the control of sets, graphs and dual,
-which need that; sets: the texts of a story against the pictures of each, by assignment; distil: a picture's
-other texts teach it which texts are like its own; late: the rarest words of a text against nine regions of a
-picture, each word by its best region, beside the whole vectors; graphs: the scene graphs of the pictures that
-the steps of a story choose lie near each other (--graphs names the files that `limner scenes` wrote, of all
-sets of stories; drawn worlds bring what they show); dual: a small captioner, which learns from captions and
+relations: a head that tells which coherence relations a text and a picture have, in drawn worlds the true
+thirteen, else those that a classifier of the Clue texts gives a text; refined: the same, with scores that
+these refine as in CMCM, as is best for the other half of the validation stories; recurrent, attention, walk:
+a story's steps read by a GRU both ways, by a layer of a transformer, or as latents that are drawn one after
+the other, in place of their mean; walk-alone: the control of walk, whose latents know no other step;
+together: pictures of a story come into a batch together, the control of sets, graphs and dual, which need
+that; sets: the texts of a story against the pictures of each, by assignment; distil: a picture's other texts
+teach it which texts are like its own; late: the rarest words of a text against nine regions of a picture,
+each word by its best region, beside the whole vectors; graphs: the scene graphs of the pictures that the
+steps of a story choose lie near each other (--graphs names the files that `limner scenes` wrote, of all sets
+of stories; drawn worlds bring what they show); dual: a small captioner, which learns from captions and
 articles first, tells the steps from the pictures that they choose.
 """
 
@@ -59,6 +61,7 @@ from limner.encoders.base_file import BLOCKS
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.text_cache import StoredTexts
 from limner.evaluation.ranking import Metric, rank
+from limner.evaluation.refinement import choose, pair_logits, refine
 from limner.evaluation.uncertainty import difference
 from limner.losses import weighting
 from limner.losses.checks import product
@@ -88,6 +91,7 @@ STEPS = (
     *(f"{name}-high" for name in MEASURES),
     "hardest",
     "relations",
+    "refined",
     "recurrent",
     "attention",
     "walk",
@@ -111,7 +115,7 @@ WHOLE_STORIES = 64
 class StepTask(LimnerTask):
     """limner's losses, with what a step adds."""
 
-    graphs = None
+    graphs = relations = None
 
     def __init__(self, model, corpus, config, parts):
         super().__init__(model, corpus, config, parts)
@@ -120,6 +124,9 @@ class StepTask(LimnerTask):
         self.alpha = None
         if model.relation_head is not None:
             self.told = pseudo_labels(self._english)
+            if self.relations:
+                told = [self.relations[pair.image_id] for pair in corpus.train.pairs]
+                self.told = torch.tensor([[float(one[name]) for name in model.relations] for one in told])
         self.epoch = 0
         if self.step_name == "graphs":
             model.scenes = SceneGraphs(self.graphs, model.sentences)
@@ -277,9 +284,10 @@ def pseudo_labels(english):
 class StepSystem(LimnerSystem):
     """limner with what a step adds."""
 
-    def __init__(self, step, graphs):
-        self.model = type("StepModelOf", (StepModel,), {"step": step})
-        self.training = type("StepTaskOf", (StepTask,), {"graphs": graphs})
+    def __init__(self, step, graphs, relations):
+        names = {"relations": tuple(next(iter(relations.values())))} if relations else {}
+        self.model = type("StepModelOf", (StepModel,), {"step": step} | names)
+        self.training = type("StepTaskOf", (StepTask,), {"graphs": graphs, "relations": relations})
 
 
 def reciprocal(model, parts, pictures, can):
@@ -288,9 +296,28 @@ def reciprocal(model, parts, pictures, can):
     for name, own in parts.items():
         rows = rows_of(own.split("val"), pictures, ())
         texts, images, columns = vectors(model, pictures, rows, can)
-        ranking = rank(model.score(texts, images), columns[:, None].tolist())
-        found[name] = Metric.parse("MRR").values(ranking), [pair.seq or pair.image_id for pair in rows.pairs]
+        scores = model.score(texts, images)
+        groups = [pair.seq or pair.image_id for pair in rows.pairs]
+        if model.step == "refined":
+            scores = refined(scores, pair_logits(model, texts, images), columns, groups)
+        ranking = rank(scores, columns[:, None].tolist())
+        found[name] = Metric.parse("MRR").values(ranking), groups
     return found
+
+
+def refined(scores, logits, columns, groups):
+    """Scores that relations refine, by what is best for the other half of the stories."""
+    half = np.unique(groups, return_inverse=True)[1] % 2
+    made, pictures = np.array(scores), np.arange(scores.shape[1])
+    for own in (half == 0, half == 1):
+        (here,), (there,) = np.nonzero(own), np.nonzero(~own)
+        chosen = choose(
+            lambda some, _, there=there: scores[there][some],
+            logits.take(there, pictures),
+            lambda some, which, there=there: rank(some, columns[there][which][:, None].tolist()).ranks(),
+        )
+        made[here] = refine(scores[here], logits.take(here, pictures), chosen)
+    return made
 
 
 def settings(folder, options, *more):
@@ -311,20 +338,31 @@ def graphs_of(folder, data, files):
     return {name: graph for file in files for name, graph in read_graphs(file).items()}
 
 
+def relations_of(folder, data):
+    """Picture → relation → whether it holds between the page's text and it, of a drawn world."""
+    told = None if folder is None else folder / "metadata.jsonl"
+    if told is None or not told.exists():
+        return {}
+    lines = map(json.loads, told.read_text(encoding="utf-8").splitlines())
+    known = {Path(line["file_name"]).stem: line["relations"] for line in lines if line.get("relations")}
+    return {pair.image_id: known[Path(pair.image).stem] for pair in data.pairs} if known else {}
+
+
 def trained(step, seed, options, folder, stock):
     """Best figure of validation, and per set as `reciprocal` has them."""
-    data, pictures, graphs, (english, foreign) = stock
+    data, pictures, (graphs, relations), (english, foreign) = stock
     more = [f"loop.seed={seed}", f"loop.epochs={options.epochs}"]
     if step in ("together", "sets", "graphs", "dual"):
         more.append(f"together={WHOLE_STORIES}")
     if step in ("walk", "walk-alone"):
         more.append("model.context=walk")
     config = settings(folder, options, *more)
-    system = StepSystem(step, graphs)
+    system = StepSystem(step, graphs, relations)
     corpus = corpus_of(data, pictures, (), None, config.data.validation_sample)
     prepared = system.prepare(config, corpus, sentences=english, multilingual=foreign)
     can = system.capabilities(config)
-    run = options.to / ("" if folder is None else folder.name) / f"{step}-{seed}"
+    named = "relations" if step == "refined" else step  # the same run
+    run = options.to / ("" if folder is None else folder.name) / f"{named}-{seed}"
     loop = Loop(
         prepared.task,
         config.loop,
@@ -338,7 +376,11 @@ def trained(step, seed, options, folder, stock):
     prepared.task.model.load_state_dict(load(run / BEST)[0], strict=False)
     names = sorted({pair.group.partition(":")[0] for pair in data.pairs}) if folder is None else ()
     parts = {name: set_of(data, name) for name in names} or {data.name: data}
-    return done.best, reciprocal(prepared.task.model, parts, pictures, can)
+    by_set = reciprocal(prepared.task.model, parts, pictures, can)
+    if step != "refined":
+        return done.best, by_set
+    (whole,) = reciprocal(prepared.task.model, {"": data}, pictures, can).values()
+    return float(whole[0].mean()), by_set
 
 
 def main():
@@ -362,7 +404,7 @@ def main():
     for folder in options.stories or [None]:
         everything, pictures = open_corpus(settings(folder, options).data, layer="described", mirrored=True)
         data = replace(everything, pairs=tuple(pair for pair in everything.pairs if pair.split != "test"))
-        graphs = graphs_of(folder, data, options.graphs)
+        graphs, relations = graphs_of(folder, data, options.graphs), relations_of(folder, data)
         if "graphs" in options.steps and not graphs:
             options.steps.remove("graphs")
             print("graphs: left out, since --graphs names no file of scene graphs", file=sys.stderr)
@@ -371,7 +413,9 @@ def main():
             if step == "late":
                 seen = JoinedFeatures(pictures, [regions_of(everything, options.features)])
             for seed in options.seeds:
-                best, by_set = trained(step, seed, options, folder, (data, seen, graphs, encoders))
+                best, by_set = trained(
+                    step, seed, options, folder, (data, seen, (graphs, relations), encoders)
+                )
                 before, sets = found.setdefault((step, seed), ([], {}))
                 before.append(best)
                 sets.update(by_set)

@@ -181,6 +181,7 @@ class StepModel(Limner):
     """limner with what a step adds."""
 
     step = "plain"
+    relations = RELATIONS
 
     def __init__(self, architecture, parts):
         super().__init__(architecture, parts)
@@ -188,8 +189,8 @@ class StepModel(Limner):
         if self.step == "walk-alone":
             self.walk = StepsAlone(BOTH, hidden=HIDDEN, latent=LATENT)
         self.relation_head = None
-        if self.step == "relations":
-            self.relation_head = nn.Linear(architecture.width, len(RELATIONS))
+        if self.step in ("relations", "refined"):
+            self.relation_head = nn.Linear(architecture.width, len(self.relations))
         self.late = None
         if self.step == "late":
             self.beside = None  # what stands beside the backbone's row are regions
@@ -215,6 +216,12 @@ class StepModel(Limner):
         if self.story is None:
             return super().of_story(vectors, steps)
         return self.story(vectors, steps) * torch.repeat_interleave(steps > 1, steps)[:, None], None
+
+    def relation_table(self, texts, images):
+        """See `limner.systems.base.Model`; the head reads entry by entry products."""
+        weight, bias = (part.detach().numpy() for part in self.relation_head.parameters())
+        asked = np.einsum("nd,cd->ncd", texts * len(weight[0]) ** 0.5, weight)
+        return np.einsum("ncd,md->nmc", asked, images) + bias
 
     def regions(self, rows):
         """Stored rows → regions."""

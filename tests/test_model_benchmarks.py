@@ -12,6 +12,7 @@ from limner.datasets.registry import Source
 from limner.datasets.sets.captions import CaptionedPicture
 from limner.datasets.sets.stories import read_story_pairs
 from limner.errors import DataError
+from limner.evaluation.refinement import OuterSum
 from limner.scenes.graphs import read_graphs
 from limner.worlds import PictureBook, write
 
@@ -95,7 +96,36 @@ def test_what_a_drawn_world_shows_goes_by_its_pictures(benchmark, tmp_path):
     assert {pair.image_id: graphs[pair.image_id].objects for pair in data.pairs} == {
         pair.image_id: shown[Path(pair.image).stem].objects for pair in data.pairs
     }
+    told = benchmark.relations_of(tmp_path / "world", data)
+    for line in (tmp_path / "world" / "stories.jsonl").read_text().splitlines():
+        for page in json.loads(line)["pages"]:
+            (own,) = (pair for pair in data.pairs if pair.image.endswith(page["image"]))
+            assert told[own.image_id] == page["relations"]
+    assert benchmark.relations_of(None, data) == {}
     assert benchmark.graphs_of(None, data, [tmp_path / "world" / "scene_graphs.jsonl"]) == shown
+
+
+@pytest.mark.parametrize("benchmark", ["limner_steps"], indirect=True)
+def test_scores_are_refined_by_what_is_best_for_the_other_half(benchmark):
+    scores = np.tile(np.array([0.5, 0.49, 0.1], np.float32), (4, 1))
+    terms = np.zeros((3, 1), np.float32)
+    terms[1] = 8  # relations are sure of the second picture
+    logits = OuterSum(np.zeros((4, 1), np.float32), terms)
+    found = benchmark.refined(scores, logits, np.array([1, 1, 0, 0]), ["a", "a", "b", "b"])
+    assert found.argmax(axis=1).tolist() == [0, 0, 1, 1]  # each half goes by the other one's
+    found = benchmark.refined(scores, logits, np.array([1, 1, 1, 1]), ["a", "a", "b", "b"])
+    assert found.argmax(axis=1).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
+def test_relations_of_all_pairs_are_those_of_each(benchmark):
+    model = object.__new__(benchmark.StepModel)
+    torch.nn.Module.__init__(model)
+    model.relation_head = torch.nn.Linear(4, 3)
+    texts, images = torch.randn(2, 4), torch.randn(5, 4)
+    found = model.relation_table(texts.numpy(), images.numpy())
+    due = model.relation_head(texts[:, None] * images * 4**0.5).detach().numpy()
+    np.testing.assert_allclose(found, due, atol=1e-5)
 
 
 @pytest.mark.parametrize("benchmark", ["limner_steps"], indirect=True)
