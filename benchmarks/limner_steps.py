@@ -3,9 +3,9 @@
 Each step is trained as `configs/limner.toml` says, with the backbone as published and for fewer epochs, with
 one thing added. Prints the mean reciprocal rank over the validation texts of all sets, and of each set, at
 the best epoch; means over the seeds, and differences from `plain`, or --against, with 95 % intervals by
-bootstrap over stories, or pictures. No test row is read. With --stories each of some sets of stories, as
-their own split divides them, is trained on by itself in place of the five; the first column is the mean over
-these sets.
+bootstrap over stories, or pictures. No test row is read without --part test, which is for a step that
+validation keeps. With --stories each of some sets of stories, as their own split divides them, is trained on
+by itself in place of the five; the first column is the mean over these sets.
 
     python benchmarks/limner_steps.py --features features --to steps --seeds 0 1 2
     python benchmarks/limner_steps.py --features features --to steps --steps plain discrepancy
@@ -290,18 +290,20 @@ class StepSystem(LimnerSystem):
         self.training = type("StepTaskOf", (StepTask,), {"graphs": graphs, "relations": relations})
 
 
-def reciprocal(model, parts, pictures, can):
-    """Set → (1 / rank of each validation text, its story or picture)."""
+def reciprocal(model, parts, pictures, can, options):
+    """Set → (1 / rank of each text of a part, its story or picture)."""
     found = {}
     for name, own in parts.items():
-        rows = rows_of(own.split("val"), pictures, ())
+        rows = rows_of(own.split(options.part), pictures, ())
         texts, images, columns = vectors(model, pictures, rows, can)
         scores = model.score(texts, images)
         groups = [pair.seq or pair.image_id for pair in rows.pairs]
         if model.step == "refined":
             scores = refined(scores, pair_logits(model, texts, images), columns, groups)
-        ranking = rank(scores, columns[:, None].tolist())
-        found[name] = Metric.parse("MRR").values(ranking), groups
+        values = Metric.parse("MRR").values(rank(scores, columns[:, None].tolist()))
+        known = {pair.image_id for pair in own.split("train")} if options.unseen else ()
+        kept = [row for row, pair in enumerate(rows.pairs) if pair.image_id not in known]
+        found[name] = values[kept], [groups[row] for row in kept]
     return found
 
 
@@ -350,7 +352,8 @@ def relations_of(folder, data):
 
 def trained(step, seed, options, folder, stock):
     """Best figure of validation, and per set as `reciprocal` has them."""
-    data, pictures, (graphs, relations), (english, foreign) = stock
+    everything, pictures, (graphs, relations), (english, foreign) = stock
+    data = replace(everything, pairs=tuple(pair for pair in everything.pairs if pair.split != "test"))
     more = [f"loop.seed={seed}", f"loop.epochs={options.epochs}"]
     if step in ("together", "sets", "graphs", "dual"):
         more.append(f"together={WHOLE_STORIES}")
@@ -375,11 +378,11 @@ def trained(step, seed, options, folder, stock):
     done = loop.fit()
     prepared.task.model.load_state_dict(load(run / BEST)[0], strict=False)
     names = sorted({pair.group.partition(":")[0] for pair in data.pairs}) if folder is None else ()
-    parts = {name: set_of(data, name) for name in names} or {data.name: data}
-    by_set = reciprocal(prepared.task.model, parts, pictures, can)
+    parts = {name: set_of(everything, name) for name in names} or {data.name: everything}
+    by_set = reciprocal(prepared.task.model, parts, pictures, can, options)
     if step != "refined":
         return done.best, by_set
-    (whole,) = reciprocal(prepared.task.model, {"": data}, pictures, can).values()
+    (whole,) = reciprocal(prepared.task.model, {"": everything}, pictures, can, options).values()
     return float(whole[0].mean()), by_set
 
 
@@ -393,9 +396,13 @@ def main():
     parser.add_argument("--to", type=Path, required=True, help="folder of the runs and their figures")
     parser.add_argument("--stories", nargs="+", type=Path, help="folders of stories, each by itself")
     parser.add_argument("--graphs", nargs="+", type=Path, default=(), help="scene graphs, for graphs")
+    parser.add_argument("--part", choices=("val", "test"), default="val", help="that by-set figures are of")
+    parser.add_argument("--unseen", action="store_true", help="leave out pictures that training shows")
     options = parser.parse_args()
     if options.against != "plain" and options.against not in options.steps:
         parser.error(f"--against: {options.against} is not among --steps; add it there")
+    if options.part == "test" and "refined" in options.steps:
+        parser.error("--part test: refined is chosen on the part that is measured; leave it out of --steps")
     named = [folder.name for folder in options.stories or ()]
     if len(set(named)) < len(named):
         parser.error(f"--stories: two folders have one name ({', '.join(named)}); runs are kept by name")
@@ -403,8 +410,8 @@ def main():
     found = {}
     for folder in options.stories or [None]:
         everything, pictures = open_corpus(settings(folder, options).data, layer="described", mirrored=True)
-        data = replace(everything, pairs=tuple(pair for pair in everything.pairs if pair.split != "test"))
-        graphs, relations = graphs_of(folder, data, options.graphs), relations_of(folder, data)
+        graphs = graphs_of(folder, everything, options.graphs)
+        relations = relations_of(folder, everything)
         if "graphs" in options.steps and not graphs:
             options.steps.remove("graphs")
             print("graphs: left out, since --graphs names no file of scene graphs", file=sys.stderr)
@@ -414,12 +421,12 @@ def main():
                 seen = JoinedFeatures(pictures, [regions_of(everything, options.features)])
             for seed in options.seeds:
                 best, by_set = trained(
-                    step, seed, options, folder, (data, seen, (graphs, relations), encoders)
+                    step, seed, options, folder, (everything, seen, (graphs, relations), encoders)
                 )
                 before, sets = found.setdefault((step, seed), ([], {}))
                 before.append(best)
                 sets.update(by_set)
-                print(f"{data.name}, {step}, seed {seed}: {best:.4f}", file=sys.stderr, flush=True)
+                print(f"{everything.name}, {step}, seed {seed}: {best:.4f}", file=sys.stderr, flush=True)
     lines = table(
         found, options.steps, options.seeds, against=options.against, apart=options.stories is not None
     )

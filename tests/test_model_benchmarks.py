@@ -3,11 +3,13 @@
 import json
 from itertools import permutations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
+from limner.datasets.pairs import Pair, PairSet
 from limner.datasets.registry import Source
 from limner.datasets.sets.captions import CaptionedPicture
 from limner.datasets.sets.stories import read_story_pairs
@@ -115,6 +117,24 @@ def test_scores_are_refined_by_what_is_best_for_the_other_half(benchmark):
     assert found.argmax(axis=1).tolist() == [0, 0, 1, 1]  # each half goes by the other one's
     found = benchmark.refined(scores, logits, np.array([1, 1, 1, 1]), ["a", "a", "b", "b"])
     assert found.argmax(axis=1).tolist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("benchmark", ["limner_steps"], indirect=True)
+def test_a_part_is_measured_without_what_training_shows_where_asked(benchmark, monkeypatch):
+    told = [("train", "a", "s"), ("val", "a", "t"), ("val", "b", "t"), ("val", "c", "u"), ("test", "c", "v")]
+    pairs = [
+        Pair(id=str(n), text=f"{n}", image=f"{image}.png", image_hash=64 * image, split=split, seq=story)
+        for n, (split, image, story) in enumerate(told)
+    ]
+    scores = np.array([[3, 1, 2], [3, 1, 2], [1, 2, 3]], np.float32)  # ranks 1, 3, 1
+    model = SimpleNamespace(step="plain", score=lambda texts, images: scores)
+    monkeypatch.setattr(benchmark, "rows_of", lambda pairs, *_: SimpleNamespace(pairs=pairs))
+    monkeypatch.setattr(benchmark, "vectors", lambda *_: (None, None, np.arange(3)))
+    data = {"made": PairSet("made", (), tuple(pairs))}
+    for unseen, due in ((False, ([1, 1 / 3, 1], ["t", "t", "u"])), (True, ([1 / 3, 1], ["t", "u"]))):
+        asked = SimpleNamespace(part="val", unseen=unseen)
+        values, groups = benchmark.reciprocal(model, data, None, None, asked)["made"]
+        assert (values.tolist(), groups) == (pytest.approx(due[0]), due[1])
 
 
 @pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
