@@ -57,7 +57,7 @@ from limner.datasets.mixture import set_of
 from limner.datasets.neighbours import build_graph
 from limner.datasets.registry import Source
 from limner.datasets.sets.clue import RELATIONS, read_clue
-from limner.encoders.base_file import BLOCKS
+from limner.encoders.base_file import BLOCKS, MINILM, USE
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.text_cache import StoredTexts
 from limner.evaluation.ranking import Metric, rank
@@ -122,6 +122,7 @@ class StepTask(LimnerTask):
         self.step_name, high, _ = model.step.partition("-high")
         self.sign = 1 if high else -1
         self.alpha = None
+        self.story_of_row, self.rows_of_stories = stories(corpus)
         if model.relation_head is not None:
             self.told = pseudo_labels(self._english)
             if self.relations:
@@ -153,9 +154,7 @@ class StepTask(LimnerTask):
         """(N,) what weights come from: the mean of both modalities, each measure standardised."""
         rows = self._corpus.train
         with evaluating(self.model):
-            made = self.model.read(
-                self._english, self._foreign, self.context_of(torch.arange(len(self._bags)))[0], self._bags
-            )
+            made = self.model.read(self._english, self._foreign, self._context, self._bags)
             pictures = torch.cat(
                 [
                     self.model.pictures(torch.from_numpy(self._corpus.pictures.take(some)))
@@ -168,6 +167,30 @@ class StepTask(LimnerTask):
                 measure = weighting.diversity if diverse else weighting.discrepancy
                 total += weight * weighting.z_scores(measure(self.neighbours, side)).float() / 2
         return self.sign * weighting.z_scores(total)
+
+    def readings(self, batch):
+        """As of limner, with what reads the story."""
+        if self.model.story is None:
+            return super().readings(batch)
+        # the stories of the batch's texts, whole, as they are read later
+        some = batch.own_texts
+        found = torch.zeros(len(some), MINILM + USE)
+        names = self.story_of_row[some.numpy()]
+        members = [self.rows_of_stories[name] for name in np.unique(names[names >= 0]).tolist()]
+        if members:
+            rows = torch.from_numpy(np.concatenate(members))
+            steps = torch.tensor([len(own) for own in members])
+            both = torch.cat([self._english, self._foreign], dim=1)[rows]
+            made = self.model.story(both, steps)
+            place = torch.full((len(self._bags),), -1)
+            place[rows] = torch.arange(len(rows))
+            known = place[some] >= 0
+            found[known] = made[place[some[known]]]
+        alone = super(LimnerTask, self).readings(batch)
+        joined = self.model.read(
+            self._english[some], self._foreign[some], found, [self._bags[row] for row in some.tolist()]
+        )
+        return alone | {"joined": (joined, 1.0)}
 
     def contrast(self, name, texts, pictures, batch):
         """As of limner, with what the step adds."""
@@ -194,6 +217,8 @@ class StepTask(LimnerTask):
         if self.model.relation_head is not None and joined:
             guessed = self.model.relation_head(texts * pictures[batch.owners] * texts.shape[1] ** 0.5)
             loss = loss + RELATIONS_WEIGHT * binary_cross_entropy_with_logits(guessed, self.told[batch.texts])
+        if joined and self.model.story is not None and self.model.story.divergence is not None:
+            loss, self.model.story.divergence = loss + self.model.story.divergence, None
         if self.step_name == "sets" and joined:
             loss = loss + SETS_WEIGHT * of_sets(scores, batch)
         if self.step_name == "distil" and joined:
@@ -266,6 +291,19 @@ def distilled(english, logits, owners):
         return logits.new_zeros(())
     teacher = torch.softmax(best[taught] / DISTIL_TEMPERATURE, dim=1)
     return kl_div(logits[taught].log_softmax(dim=1), teacher, reduction="batchmean")
+
+
+def stories(corpus):
+    """Story of each training row, −1 without one, and the rows of each story."""
+    members = {}
+    for row, pair in enumerate(corpus.train.pairs):
+        if pair.seq:
+            members.setdefault(pair.seq, []).append(row)
+    whole = [np.array(rows) for rows in members.values() if len(rows) > 1]
+    found = np.full(len(corpus.train.pairs), -1)
+    for number, rows in enumerate(whole):
+        found[rows] = number
+    return found, whole
 
 
 def pseudo_labels(english):
@@ -357,8 +395,6 @@ def trained(step, seed, options, folder, stock):
     more = [f"loop.seed={seed}", f"loop.epochs={options.epochs}"]
     if step in ("together", "sets", "graphs", "dual"):
         more.append(f"together={WHOLE_STORIES}")
-    if step in ("walk", "walk-alone"):
-        more.append("model.context=walk")
     config = settings(folder, options, *more)
     system = StepSystem(step, graphs, relations)
     corpus = corpus_of(data, pictures, (), None, config.data.validation_sample)

@@ -8,10 +8,10 @@ from torch.nn.functional import adaptive_avg_pool2d, normalize
 from limner.datasets.features import FeatureKey, Features, block_features
 from limner.datasets.sets.clue import RELATIONS
 from limner.encoders.base_blocks import CHANNELS, FIRST, MAPS, SIDE
-from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, WIDTHS, BaseShape
+from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, MINILM, USE, WIDTHS, BaseShape
 from limner.encoders.base_network import BaseNet, Projection, published_backbone
 from limner.encoders.vocabulary import Vocabulary
-from limner.losses.generative import sentence_losses
+from limner.losses.generative import gaussian_kl, sentence_losses
 from limner.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
 from limner.nn.graphs import GraphEncoder
 from limner.nn.story import LatentWalk
@@ -19,9 +19,10 @@ from limner.nn.words import in_stories, read_both_ways
 from limner.systems.gsda.captioner import Captioner, CaptionerArchitecture
 from limner.systems.gsda.graphs import batch_graphs, graph_words, sentence_label_vectors
 from limner.systems.gsda.task import rows_of_other_stories
-from limner.systems.limner import BOTH, LATENT, Limner
+from limner.systems.limner import Limner
 
-HIDDEN = BOTH // 2
+HIDDEN = (MINILM + USE) // 2
+LATENT = 128
 GRID, REGION, SPOKEN = 3, 128, 12
 """Regions along a side of a picture, the width that words and regions are compared in, words of a text."""
 GRAPH_MARGIN, GRAPH_WEIGHT = 0.2, 1.0
@@ -37,9 +38,11 @@ CAPTION_WEIGHT, ALONE = 0.3, 5
 class Recurrent(nn.Module):
     """(S, 896) steps of stories → (S, 896), each read between its neighbours."""
 
+    divergence = None
+
     def __init__(self):
         super().__init__()
-        self.gru = nn.GRU(BOTH, HIDDEN, batch_first=True, bidirectional=True)
+        self.gru = nn.GRU(MINILM + USE, HIDDEN, batch_first=True, bidirectional=True)
 
     def forward(self, rows, steps):
         """Rows of all stories, and their numbers of steps."""
@@ -49,9 +52,11 @@ class Recurrent(nn.Module):
 class Attention(nn.Module):
     """(S, 896) steps of stories → (S, 896), by one layer of a transformer, which sees no order."""
 
+    divergence = None
+
     def __init__(self):
         super().__init__()
-        self.layer = nn.TransformerEncoderLayer(BOTH, 8, 2 * HIDDEN, 0.1, "gelu", batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(MINILM + USE, 8, 2 * HIDDEN, 0.1, "gelu", batch_first=True)
 
     def forward(self, rows, steps):
         """Rows of all stories, and their numbers of steps."""
@@ -59,12 +64,31 @@ class Attention(nn.Module):
         return self.layer(padded, src_key_padding_mask=~real)[real]
 
 
-class StepsAlone(LatentWalk):
-    """The control of a walk: the same layers, but every step begins a walk of its own."""
+class Walk(nn.Module):
+    """(S, 896) steps of stories → (S, 896) of latents that are drawn one after the other, as in VRSS.
 
-    def forward(self, inputs, real):
-        """Steps of stories, which are read one by one."""
-        return super().forward(inputs[real][:, None], real.new_ones(int(real.sum()), 1))
+    `divergence` is the last call's, in nats per step and dimension (VRSS 2020, Eq. 4).
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.walk = LatentWalk(MINILM + USE, hidden=HIDDEN, latent=LATENT)
+        self.out = nn.Linear(2 * LATENT, MINILM + USE)
+        self.divergence = None
+
+    def forward(self, rows, steps):
+        """Rows of all stories, and their numbers of steps."""
+        walked = self.walk(*in_stories("walk", rows, steps))
+        self.divergence = gaussian_kl(*walked.posterior, *walked.prior).mean() / LATENT
+        return self.out(torch.cat([walked.earlier, walked.latents], dim=1))
+
+
+class StepsAlone(Walk):
+    """The control of `Walk`: the same layers, but every step begins a walk of its own."""
+
+    def forward(self, rows, steps):
+        """Rows of all stories, and their numbers of steps, which are not looked at."""
+        return super().forward(rows, torch.ones(len(rows), dtype=torch.int64))
 
 
 class Late(nn.Module):
@@ -174,7 +198,7 @@ def steps_in_order(batch, alone):
     return texts, columns, steps
 
 
-PARTS = {"recurrent": Recurrent, "attention": Attention}
+PARTS = {"recurrent": Recurrent, "attention": Attention, "walk": Walk, "walk-alone": StepsAlone}
 
 
 class StepModel(Limner):
@@ -186,8 +210,6 @@ class StepModel(Limner):
     def __init__(self, architecture, parts):
         super().__init__(architecture, parts)
         self.story = PARTS.get(self.step, lambda: None)()
-        if self.step == "walk-alone":
-            self.walk = StepsAlone(BOTH, hidden=HIDDEN, latent=LATENT)
         self.relation_head = None
         if self.step in ("relations", "refined"):
             self.relation_head = nn.Linear(architecture.width, len(self.relations))
@@ -202,20 +224,23 @@ class StepModel(Limner):
         return super().dim + (0 if self.late is None else SPOKEN * (REGION + 1))
 
     def together(self, stories):
-        """As of limner, with late interaction."""
-        made = super().together(stories)
-        if self.late is None:
-            return made
-        words, weights = self.late.texts(
-            self.bags([text for story in stories for text in story]), self.rarity
-        )
-        return torch.cat([made, words.flatten(1), weights], dim=1)
-
-    def of_story(self, vectors, steps):
-        """As of limner, or by what reads the story."""
+        """As of limner, with what reads the story."""
+        texts = [text for story in stories for text in story]
+        bags = self.bags(texts)
         if self.story is None:
-            return super().of_story(vectors, steps)
-        return self.story(vectors, steps) * torch.repeat_interleave(steps > 1, steps)[:, None], None
+            made = super().together(stories)
+            if self.late is None:
+                return made
+            words, weights = self.late.texts(bags, self.rarity)
+            return torch.cat([made, words.flatten(1), weights], dim=1)
+        english, foreign = (
+            torch.from_numpy(encoder.encode_text(texts)) for encoder in (self.sentences, self.multilingual)
+        )
+        steps = torch.tensor([len(story) for story in stories])
+        read = self.story(torch.cat([english, foreign], dim=1), steps)
+        # a text alone has no story
+        read = read * (steps > 1)[torch.repeat_interleave(steps)][:, None]
+        return self.read(english, foreign, read, bags)
 
     def relation_table(self, texts, images):
         """See `limner.systems.base.Model`; the head reads entry by entry products."""

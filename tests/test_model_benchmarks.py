@@ -80,13 +80,25 @@ def test_each_word_finds_its_best_region(benchmark):
 
 
 @pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
+def test_a_walk_reads_no_later_step_and_no_other_story(benchmark):
+    walk = benchmark.Walk().eval()
+    rows, steps = torch.randn(5, 896), torch.tensor([3, 2])
+    made = walk(rows, steps)
+    assert walk.divergence.item() >= 0
+    changed = rows.clone()
+    changed[2] += 1  # the last step of the first story
+    other = walk(changed, steps)
+    assert torch.allclose(made[[0, 1, 3, 4]], other[[0, 1, 3, 4]], atol=1e-5)
+    assert not torch.allclose(made[2], other[2], atol=1e-3)
+
+
+@pytest.mark.parametrize("benchmark", ["step_models"], indirect=True)
 def test_the_control_of_a_walk_knows_no_other_step(benchmark):
-    alone = benchmark.StepsAlone(896, hidden=5, latent=4).eval()
-    rows, real = torch.randn(2, 3, 896), torch.tensor([[True, True, True], [True, True, False]])
-    made = alone(rows, real)
-    each = [alone(row[None, None], torch.ones(1, 1, dtype=torch.bool)).latents for row in rows[real]]
-    assert torch.allclose(made.latents, torch.cat(each), atol=1e-5)
-    assert not made.earlier.any()
+    alone = benchmark.StepsAlone().eval()
+    rows, steps = torch.randn(5, 896), torch.tensor([3, 2])
+    made = alone(rows, steps)
+    assert torch.allclose(made, torch.cat([alone(row[None], torch.tensor([1])) for row in rows]), atol=1e-5)
+    assert alone.divergence.item() > 0
 
 
 @pytest.mark.parametrize("benchmark", ["limner_steps"], indirect=True)

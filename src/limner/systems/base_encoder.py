@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -270,20 +270,6 @@ class PictureBatch:
     own_texts: Tensor
 
 
-class Reading(NamedTuple):
-    """The texts of a batch as one side reads them.
-
-    Attributes:
-        texts: (T, D) unit rows.
-        weight: of their contrast with the pictures.
-        kl: what latents that it drew cost beside that, a mean over texts; None without any.
-    """
-
-    texts: Tensor
-    weight: float
-    kl: Tensor | None = None
-
-
 class BaseTask(Task[BaseConfig, BaseModel]):
     """Batches of pictures with all of their texts, and their losses."""
 
@@ -390,12 +376,12 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         found: FloatArray = pictures.take(places).astype(np.float32)
         return found
 
-    def readings(self, batch: PictureBatch) -> dict[str, Reading]:
-        """What each side makes of the texts."""
-        net, weight = self.model.net, self.config.foreign_weight
+    def readings(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
+        """Name → (T, D) unit rows of the texts as one side reads them, and the weight of its loss."""
+        net = self.model.net
         return {
-            "english": Reading(self._read(net.sentence, self._english, batch), 1.0),
-            "foreign": Reading(self._read(net.foreign, self._foreign, batch), weight),
+            "english": (self._read(net.sentence, self._english, batch), 1.0),
+            "foreign": (self._read(net.foreign, self._foreign, batch), self.config.foreign_weight),
         }
 
     def _read(self, side: nn.Module, vectors: Tensor, batch: PictureBatch) -> Tensor:
@@ -413,11 +399,9 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         features = self.model.features_of(batch.rows)
         pictures = whole(self.model.joint(features, batch.rows), batch.shares)
         losses, total = {}, pictures.new_zeros(())
-        for name, (texts, weight, kl) in self.readings(batch).items():
+        for name, (texts, weight) in self.readings(batch).items():
             losses[name] = self.contrast(name, texts, pictures, batch)
             total = total + weight * losses[name]
-            if kl is not None:
-                losses["kl"], total = kl, total + kl
         stories = batch.stories
         if config.look_weight and bool((stories[:, None] == stories).sum() > len(stories)):
             # looks follow the backbone and do not bend it

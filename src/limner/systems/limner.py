@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding_bag, normalize
@@ -21,9 +19,6 @@ from limner.encoders.base_network import Projection, Words
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
 from limner.errors import CheckpointError, ConfigError
-from limner.losses.generative import gaussian_kl
-from limner.nn.story import LatentWalk
-from limner.nn.words import in_stories
 from limner.scenes.beside import TRAITS, TRAITS_WIDTH
 from limner.systems.base import Capabilities, Parts, StoryModel, feature_moments
 from limner.systems.base_encoder import (
@@ -33,7 +28,6 @@ from limner.systems.base_encoder import (
     BaseSystem,
     BaseTask,
     PictureBatch,
-    Reading,
 )
 from limner.training.corpus import Corpus
 from limner.training.settings import every_preset
@@ -43,10 +37,6 @@ KEY = "multilingual"
 """Of the second encoder's fingerprint, beside the weights of a run."""
 TRAITS_SPACE = 64
 """Numbers that traits become in looks."""
-BOTH = MINILM + USE
-"""Numbers of a text of which the rest of its story is made."""
-LATENT = 128
-"""Numbers of a latent."""
 
 
 class LimnerArchitecture(BaseArchitecture):
@@ -54,15 +44,14 @@ class LimnerArchitecture(BaseArchitecture):
 
     Attributes:
         reads: what reads an English text: MiniLM alone, as in `base`, or MiniLM and the multilingual encoder.
-        context: what a step knows of its story: nothing, the mean of its other steps, or latents that move on
-            from step to step, as in VRSS.
+        context: what a step knows of its story: nothing, or the mean of its other steps.
         words: read the words of a text as well, each by a vector that is learned on the training texts.
         word_dropout: share of a text's words that are left out in training.
     Source: docs/methods/limner.md §1.
     """
 
     reads: Literal["minilm", "both"] = "both"
-    context: Literal["none", "mean", "walk"] = "mean"
+    context: Literal["none", "mean"] = "mean"
     words: bool = False
     word_dropout: float = Field(default=0.3, ge=0, lt=1)
 
@@ -132,13 +121,9 @@ class Limner(StoryModel, BaseModel):
         super().__init__(architecture, parts)
         assert parts.multilingual is not None  # noqa: S101  (declared)
         self.multilingual = parts.multilingual
-        self.context = self.walk = None
-        if architecture.context == "walk":
-            with torch.random.fork_rng(devices=[]):  # the other parts are drawn as they are without it
-                self.walk = LatentWalk(BOTH, hidden=BOTH // 2, latent=LATENT)
-        if architecture.context != "none":
-            seen = BOTH if self.walk is None else 2 * LATENT
-            self.context = nn.Linear(seen, architecture.width, bias=False)
+        self.context = None
+        if architecture.context == "mean":
+            self.context = nn.Linear(MINILM + USE, architecture.width, bias=False)
             nn.init.zeros_(self.context.weight)
         self.words = None
         if architecture.words:
@@ -146,7 +131,7 @@ class Limner(StoryModel, BaseModel):
             self.register_buffer("rarity", torch.zeros(len(parts.vocabulary)))
         self.traits = None
         if parts.extra:
-            with torch.random.fork_rng(devices=[]):  # likewise
+            with torch.random.fork_rng(devices=[]):  # the other parts are drawn as they are without it
                 self.traits = Projection(TRAITS_WIDTH, TRAITS_SPACE)
             self.traits_share = nn.Parameter(torch.tensor(0.3))
         self.beside = None
@@ -218,14 +203,14 @@ class Limner(StoryModel, BaseModel):
         return (self.sentences.fingerprint, self.multilingual.fingerprint)
 
     def read(
-        self, english: Tensor, foreign: Tensor, context: Tensor | None, bags: Sequence[Sequence[int]]
+        self, english: Tensor, foreign: Tensor, context: Tensor, bags: Sequence[Sequence[int]]
     ) -> Tensor:
         """Texts as both encoders give them, and their words → unit rows.
 
         Args:
             english: (S, 384) of MiniLM.
             foreign: (S, 512) of the multilingual encoder.
-            context: (S, C), see `of_story`; None where it is not read.
+            context: (S, 896), see `others_mean`.
             bags: S texts' words, see `bags`.
         Returns:
             (S, D).
@@ -233,7 +218,7 @@ class Limner(StoryModel, BaseModel):
         made: Tensor = self.net.sentence(english)
         if self.architecture.reads == "both":
             made = made + self.net.foreign(foreign)
-        if self.context is not None and context is not None:
+        if self.context is not None:
             made = made + self.context(context)
         if self.words is not None:
             made = made + self._spoken(self.words, bags)
@@ -262,27 +247,9 @@ class Limner(StoryModel, BaseModel):
             for encoder in (self.sentences, self.multilingual)
         )
         steps = torch.tensor([len(story) for story in stories])
-        context = None
-        if self.context is not None:
-            context, _ = self.of_story(torch.cat([english, foreign], dim=1), steps)
-        return self.read(english, foreign, context, self.bags(texts))
-
-    def of_story(self, vectors: Tensor, steps: Tensor) -> tuple[Tensor, Tensor | None]:
-        """What each step knows of its story, 0 for a story of one step; of latents, how far they were drawn.
-
-        Args:
-            vectors: (S, 896) as both encoders give them, the steps of all stories one after the other.
-            steps: (B,) int64 of each story, on the CPU, at least 1, with sum S.
-        Returns:
-            (S, C): the mean of the other steps, or the latent of the step before and its own; and None, or
-            (S,) nats a number of a latent, see `gaussian_kl`.
-        """
-        if self.walk is None:
-            return others_mean(vectors, steps), None
-        walked = self.walk(*in_stories("limner", vectors, steps))
-        several = torch.repeat_interleave(steps > 1, steps).to(vectors.device)
-        known = torch.cat([walked.earlier, walked.latents], dim=1) * several[:, None]
-        return known, gaussian_kl(*walked.posterior, *walked.prior) / LATENT * several
+        return self.read(
+            english, foreign, others_mean(torch.cat([english, foreign], dim=1), steps), self.bags(texts)
+        )
 
 
 class LimnerTask(BaseTask):
@@ -291,63 +258,34 @@ class LimnerTask(BaseTask):
     model: Limner
 
     def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: Parts) -> None:
-        """See `BaseTask`; which training texts form stories."""
+        """See `BaseTask`; the context of all training texts is constant, so that it is made once."""
         super().__init__(model, corpus, config, parts)
+        self._context = context_of(corpus, torch.cat([self._english, self._foreign], dim=1))
         self._bags = model.bags(corpus.train.texts)
-        self._story, self._members = stories_of(corpus)
 
-    def readings(self, batch: PictureBatch) -> dict[str, Reading]:
+    def readings(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
         """See `BaseTask`; the sides alone are what a library reads single texts and other languages with."""
         some, device = batch.own_texts, self.model.device
-        context, kl = self.context_of(some)
-        if kl is not None:
-            kl = whole(kl, batch.text_shares).mean()
-        joined = self.model.read(
-            self._english[some].to(device),
-            self._foreign[some].to(device),
-            context,
-            [self._bags[row] for row in some.tolist()],
-        )
-        return super().readings(batch) | {"joined": Reading(whole(joined, batch.text_shares), 1.0, kl)}
-
-    def context_of(self, rows: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """What (R,) training texts know of their stories, which are read whole; see `Limner.of_story`."""
-        if self.model.context is None:
-            return None, None
-        device = self.model.device
-        context = torch.zeros(len(rows), self.model.context.in_features, device=device)
-        kl = None if self.model.walk is None else context.new_zeros(len(rows))
-        numbers = np.unique(self._story[rows.numpy()])
-        if len(numbers := numbers[numbers >= 0]):
-            stories = [self._members[number] for number in numbers]
-            members = torch.from_numpy(np.concatenate(stories))
-            place = torch.full((len(self._story),), -1)
-            place[members] = torch.arange(len(members))
-            (known,) = torch.nonzero(place[rows] >= 0, as_tuple=True)
-            place, known = place[rows][known].to(device), known.to(device)
-            vectors = torch.cat([self._english[members], self._foreign[members]], dim=1).to(device)
-            steps = torch.tensor([len(story) for story in stories])
-            read, apart = self.model.of_story(vectors, steps)
-            context = context.index_copy(0, known, read[place].float())
-            if kl is not None and apart is not None:
-                kl = kl.index_copy(0, known, apart[place].float())
-        return context, kl
+        vectors = (self._english, self._foreign, self._context)
+        english, foreign, context = (part[some].to(device) for part in vectors)
+        joined = self.model.read(english, foreign, context, [self._bags[row] for row in some.tolist()])
+        return super().readings(batch) | {"joined": (whole(joined, batch.text_shares), 1.0)}
 
 
-def stories_of(corpus: Corpus) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:
-    """Which story each training text is of, −1 for a text without one; and the texts of each, in its order.
+def context_of(corpus: Corpus, vectors: Tensor) -> Tensor:
+    """(N, W) vectors of all training texts → (N, W) means of the other steps of their stories.
 
-    Of several texts of one picture each stands for its step; the only text of a story has none.
+    Of several texts of one picture each stands for its step; what has no story has no context.
     """
-    named: dict[str, list[int]] = {}
+    members: dict[str, list[int]] = {}
     for row, pair in enumerate(corpus.train.pairs):
         if pair.seq:
-            named.setdefault(pair.seq, []).append(row)
-    members = [np.array(rows) for rows in named.values() if len(rows) > 1]
-    found = np.full(len(corpus.train.pairs), -1)
-    for number, rows in enumerate(members):
-        found[rows] = number
-    return found, members
+            members.setdefault(pair.seq, []).append(row)
+    found = torch.zeros_like(vectors)
+    rows = [row for own in members.values() for row in own]
+    if rows:
+        found[rows] = others_mean(vectors[rows], torch.tensor([len(own) for own in members.values()]))
+    return found
 
 
 class LimnerSystem(BaseSystem):
