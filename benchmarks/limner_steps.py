@@ -418,7 +418,8 @@ def trained(step, seed, options, folder, stock):
     by_set = reciprocal(prepared.task.model, parts, pictures, can, options)
     if step != "refined":
         return done.best, by_set
-    (whole,) = reciprocal(prepared.task.model, {"": everything}, pictures, can, options).values()
+    judged = {"": replace(everything, pairs=corpus.val.pairs)}  # the rows that other steps' best is of
+    (whole,) = reciprocal(prepared.task.model, judged, pictures, can, options).values()
     return float(whole[0].mean()), by_set
 
 
