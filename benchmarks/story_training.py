@@ -55,11 +55,11 @@ class Looped(nn.Module):
         before = words.new_zeros(1, own.architecture.latent, dtype=whole.dtype)
         for step in read:
             share = (encoder.bilinear(step) @ whole.t()).softmax(dim=1)
-            inputs = own.from_inputs(torch.cat([step, share @ whole], dim=1))
-            mean, log = own.posterior(torch.tanh(inputs + own.from_before(before))).chunk(2, dim=1)
+            inputs = own.walk.from_inputs(torch.cat([step, share @ whole], dim=1))
+            mean, log = own.walk.posterior(torch.tanh(inputs + own.walk.from_before(before))).chunk(2, dim=1)
             log = log.clamp(LOW, HIGH)
             latent = mean + (0.5 * log).exp() * torch.randn_like(mean) if own.training else mean
-            prior, prior_log = own.prior(before).chunk(2, dim=1)
+            prior, prior_log = own.walk.prior(before).chunk(2, dim=1)
             picture = own.decoder(torch.cat([before, latent], dim=1))
             made.append((picture, mean, log, prior, prior_log.clamp(LOW, HIGH), latent))
             attention.append(share)

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 
 from limner.datasets.features import FeatureKey, open_features
 from limner.datasets.pairs import Pair
+from limner.devices import usual_precision
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
 from limner.pictures.decode import decode
 from limner.runs.run import Run, RunEncoder
@@ -53,7 +54,7 @@ def test_stored_features_are_made_again_as_they_were(stored_run, photographs, ba
     run = Run.for_library(stored_run)
     assert run.backbone is not None
     assert run.backbone.backbone == "resnet18"
-    assert run.backbone.transform == "squash 224 bfloat16"
+    assert run.backbone.transform == f"squash 224 {usual_precision('cpu')}"
     encoder = run.encoder({"": backbone_weights})
     key = FeatureKey(data="pairs-first48", **run.backbone.model_dump())
     stored = open_features(stored_run.parent / "features", key)

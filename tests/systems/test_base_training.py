@@ -1,6 +1,7 @@
 """The encoder base in training: its short way through the last blocks, learning, going on, shipped files."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -128,6 +129,24 @@ def test_it_learns_goes_on_bit_for_bit_and_becomes_a_file(tmp_path, rows):
     with torch.no_grad():
         joint = shipped.joint(features_of(shipped, torch.from_numpy(rows[:6]))).numpy()
     assert float((joint * model.encode_image(rows[:6])).sum(axis=1).min()) > 0.999
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_last_blocks_multiply_as_those_that_were_stored(tmp_path, rows, precision):
+    key = {"backbone": "b", "weights_sha256": "", "transform": f"squash 260 bicubic {precision}; traits 1"}
+    data = corpus(rows)
+    parts = Parts(Vocabulary(()), ROW, sentences=ENGLISH, multilingual=FOREIGN)
+    stored = SimpleNamespace(backbone=key)
+    base.SYSTEM.gather(settings(tmp_path), stored, parts)
+    assert parts.about == {"backbone": key}
+    model = base.SYSTEM.build(settings(tmp_path), parts)
+    assert model.blocks_in == getattr(torch, precision)
+    assert (
+        base.SYSTEM.prepare(
+            settings(tmp_path), data, sentences=ENGLISH, multilingual=FOREIGN
+        ).task.model.blocks_in
+        == torch.bfloat16
+    )  # rows of no store
 
 
 def mixed(tmp_path, **more):

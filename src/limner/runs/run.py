@@ -77,8 +77,8 @@ class Backbone(Record):
 
     @property
     def precision(self) -> Precision | None:
-        """That of the backbone; None where the transform names none."""
-        last = self.transform.rpartition(" ")[2]
+        """That of the backbone, which comes first; None where the transform names none."""
+        last = self.transform.partition(";")[0].rpartition(" ")[2]
         return next((one for one in get_args(Precision) if one == last), None)
 
 

@@ -12,9 +12,9 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-from limner.devices import Precision, checked_device, usual_precision
+from limner.devices import Precision, checked_device, device_of, usual_precision
 from limner.encoders.base_encoder import made_by as shipped_now
 from limner.encoders.catalogue import (
     CLIP,
@@ -22,6 +22,7 @@ from limner.encoders.catalogue import (
     MULTILINGUAL,
     SENTENCES,
     SHIPPED,
+    clip_encoder,
     clip_models,
     image_encoder,
     image_encoders,
@@ -308,7 +309,11 @@ def channels_of(
     for name in chosen:
         made_by = spaces[name]
         kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
-        encoder = _loaded(kind, encoders, device, places.get(kind, places.get("")))
+        at = places.get(kind, places.get(""))
+        if name == "clip":
+            encoder: TextEncoder = RecentTexts(_as_indexed(kind, at, device, made_by.fingerprint))
+        else:
+            encoder = _loaded(kind, encoders, device, at)
         # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
         same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
         if not same.get(name, made_by.fingerprint == encoder.fingerprint):
@@ -324,6 +329,18 @@ def channels_of(
                 reads -= {ENGLISH}  # all captions are English, and MiniLM reads those better
         channels.append(calibration.channel(name, encoder, reads))
     return channels
+
+
+def _as_indexed(name: str, weights: Path | None, device: str, due: str) -> TextEncoder:
+    """The text side of clip with the fingerprint of a library's pictures, which states their precision.
+
+    Where no precision gives it, the last one tried; texts are read in float32 whatever it is.
+    """
+    for precision in dict.fromkeys((usual_precision(device), *get_args(Precision))):
+        found = clip_encoder(name, weights=weights, precision=precision, device=device_of(device))
+        if found.fingerprint == due:
+            break
+    return found
 
 
 def _loaded(

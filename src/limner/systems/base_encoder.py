@@ -20,7 +20,6 @@ from torch.nn.functional import normalize
 from limner.arrays import FloatArray, TextEncoder
 from limner.datasets.features import Features
 from limner.datasets.mixture import WEIGHT
-from limner.devices import usual_precision
 from limner.encoders.base_blocks import FIRST, MAPS, features_of, open_blocks
 from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS, BaseCard, BaseShape
 from limner.encoders.base_network import BaseNet, Words, published_backbone, save_base
@@ -36,6 +35,8 @@ from limner.training.loop import BEST
 from limner.training.settings import RunConfig, every_preset, replaced
 from limner.training.shares import share_of, whole
 
+STORED = "backbone"
+"""Of what made the stored rows, beside the weights of a run."""
 DRAWN = 256
 """Classes of a step."""
 SIGNAL, NOISE = 0.7, 0.7
@@ -117,6 +118,7 @@ class BaseModel(Model):
         as_published: the last blocks are as published, still or for good, so the features in the rows are
             theirs.
         maps: numbers that stand before the features in stored rows: 0 where no block is ever trained.
+        blocks_in: what the last blocks multiply in: as those whose features were stored.
     """
 
     name = "base"
@@ -132,6 +134,8 @@ class BaseModel(Model):
         self.net.look.dropout.p = architecture.look_dropout
         self.as_published = architecture.changed_from > BLOCKS
         self.maps = 0 if self.as_published else MAPS
+        stored = parts.about.get(STORED, {}).get("transform", "").partition(";")[0]
+        self.blocks_in = torch.float32 if stored.endswith(" float32") else torch.bfloat16
         if self.as_published and self.image_width >= MAPS:  # an older run's rows had maps that it never read
             self.image_width -= MAPS
         open_blocks(self.net, architecture.changed_from)
@@ -147,8 +151,7 @@ class BaseModel(Model):
             raise ShapeError(f"{self.name}: rows have shape {tuple(rows.shape)}, expected (B, {due})")
         if self.as_published:
             return rows[:, self.maps : self.row]
-        quick = usual_precision(str(rows.device)) != "float32"
-        return features_of(self.net, rows[:, : self.row], torch.bfloat16 if quick else torch.float32)
+        return features_of(self.net, rows[:, : self.row], self.blocks_in)
 
     @property
     def row(self) -> int:
@@ -436,7 +439,9 @@ class BaseSystem(System[BaseConfig, BaseModel]):
         )
 
     def gather(self, config: BaseConfig, corpus: Corpus, parts: Parts) -> None:
-        """Both encoders, with the vectors of a former run."""
+        """Both encoders, with the vectors of a former run; and what the stored rows are of."""
+        if corpus.backbone is not None:
+            parts.about[STORED] = corpus.backbone
         assert parts.sentences is not None and parts.multilingual is not None  # noqa: S101, PT018  (declared)
         folder = Path(config.data.features)
         parts.sentences = StoredTexts(parts.sentences, folder)
