@@ -124,10 +124,11 @@ class StepTask(LimnerTask):
         self.alpha = None
         self.story_of_row, self.rows_of_stories = stories(corpus)
         if model.relation_head is not None:
-            self.told = pseudo_labels(self._english)
             if self.relations:
                 told = [self.relations[pair.image_id] for pair in corpus.train.pairs]
                 self.told = torch.tensor([[float(one[name]) for name in model.relations] for one in told])
+            else:
+                self.told = pseudo_labels(self._english)
         self.epoch = 0
         if self.step_name == "graphs":
             model.scenes = SceneGraphs(self.graphs, model.sentences)

@@ -74,6 +74,12 @@ class FeatureKey(Record):
         return f"{readable}-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]}"
 
 
+def precision_of(transform: str) -> Precision | None:
+    """What the backbone of a key, the first of joined ones, multiplied in; None where it does not say."""
+    last = transform.partition(";")[0].rpartition(" ")[2]
+    return next((one for one in get_args(Precision) if one == last), None)
+
+
 class _Made(Record):
     """What is in `KEY`."""
 

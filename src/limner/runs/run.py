@@ -17,7 +17,7 @@ from PIL import Image
 from pydantic import ValidationError
 
 from limner.arrays import ByteArray, ImageVectors, unit_rows
-from limner.datasets.features import Layer
+from limner.datasets.features import Layer, precision_of
 from limner.datasets.mixture import set_of
 from limner.datasets.pairs import PairSet
 from limner.devices import Precision, device_of
@@ -77,9 +77,8 @@ class Backbone(Record):
 
     @property
     def precision(self) -> Precision | None:
-        """That of the backbone, which comes first; None where the transform names none."""
-        last = self.transform.partition(";")[0].rpartition(" ")[2]
-        return next((one for one in get_args(Precision) if one == last), None)
+        """See `precision_of`."""
+        return precision_of(self.transform)
 
 
 @dataclass(frozen=True, eq=False)

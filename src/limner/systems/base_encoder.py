@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, TextEncoder
-from limner.datasets.features import Features
+from limner.datasets.features import Features, precision_of
 from limner.datasets.mixture import WEIGHT
 from limner.encoders.base_blocks import FIRST, MAPS, features_of, open_blocks
 from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS, BaseCard, BaseShape
@@ -134,8 +134,9 @@ class BaseModel(Model):
         self.net.look.dropout.p = architecture.look_dropout
         self.as_published = architecture.changed_from > BLOCKS
         self.maps = 0 if self.as_published else MAPS
-        stored = parts.about.get(STORED, {}).get("transform", "").partition(";")[0]
-        self.blocks_in = torch.float32 if stored.endswith(" float32") else torch.bfloat16
+        stored = parts.about.get(STORED)
+        exact = isinstance(stored, dict) and precision_of(str(stored.get("transform"))) == "float32"
+        self.blocks_in = torch.float32 if exact else torch.bfloat16
         if self.as_published and self.image_width >= MAPS:  # an older run's rows had maps that it never read
             self.image_width -= MAPS
         open_blocks(self.net, architecture.changed_from)
