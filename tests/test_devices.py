@@ -1,5 +1,7 @@
 """Devices by name, on machines with and without cards, and what autocast does with products."""
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from limner import devices
 from limner.arrays import ImageVectors
 from limner.cli.main import run
 from limner.devices import autocast, device_of, usual_precision
-from limner.errors import ConfigError
+from limner.errors import CheckpointError, ConfigError
 from limner.library.ingest import index
 from limner.studio.engine import Engine
 
@@ -71,6 +73,7 @@ class Clip:
     """Stands in for a CLIP model, both sides; a colour is a vector."""
 
     name, dim, fingerprint = "clip:ViT-B-32", 3, "0" * 64
+    fingerprints = MappingProxyType({"bfloat16": fingerprint})
     spaces, side_px = {"clip": 3}, 8
 
     def prepare(self, image):
@@ -109,7 +112,8 @@ def used(monkeypatch, count=2):
         found.append(("runs", device))
         return None, None
 
-    monkeypatch.setattr("limner.encoders.catalogue.clip_encoder", clip)
+    for module in ("limner.encoders.catalogue", "limner.storyboard.equipment"):
+        monkeypatch.setattr(f"{module}.clip_encoder", clip)
     monkeypatch.setattr("limner.runs.run.library_runs", runs)
     return found
 
@@ -126,6 +130,16 @@ def test_a_library_is_asked_and_filled_on_the_device_that_was_named(home, monkey
     assert found[1:] == [("runs", "cuda:1"), ("clip:ViT-B-32", "cuda:1")] * 2
     limner.Library.open(home / "lib").search("red")
     assert found[5:] == [("clip:ViT-B-32", "cuda")]  # auto is the first card
+
+
+def test_a_library_is_asked_whatever_precision_its_pictures_were_encoded_in(home, monkeypatch):
+    found = used(monkeypatch)
+    monkeypatch.setattr(Clip, "fingerprints", {"bfloat16": "1" * 64, "float32": Clip.fingerprint})
+    assert limner.Library(home / "lib").search("red", k=1)[0].picture.path.endswith("a.png")
+    monkeypatch.setattr(Clip, "fingerprints", {"bfloat16": "1" * 64})
+    with pytest.raises(CheckpointError, match="clip were encoded by another version of clip:ViT-B-32"):
+        limner.Library(home / "lib").search("red")
+    assert len(found) == 2  # it is loaded once for an answer, once for a refusal
 
 
 def test_commands_hand_their_device_on(home, monkeypatch):

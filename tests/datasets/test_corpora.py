@@ -1,11 +1,13 @@
 """Every set that lies in files is reached by its name in the settings."""
 
 import json
+import os
+import shutil
 
 import pytest
 from PIL import Image
 
-from limner.datasets import read_source
+from limner.datasets import folders, read_source
 from limner.errors import ConfigError, DataError, MissingError
 from limner.training.corpus import open_corpus
 from limner.training.settings import DataConfig
@@ -90,6 +92,29 @@ def test_a_set_is_read_split_and_its_missing_pictures_listed(name, tmp_path):
     rest = read_source(config.model_copy(update={"missing": "drop"}))
     assert (len(rest.pairs), len(rest.missing)) == (11, 1)
     assert any("1 pair left out: no such file" in note for note in rest.notes)
+
+
+def test_of_named_paths_the_folder_of_the_picture_alone_is_looked_through(tmp_path, monkeypatch):
+    config = DataConfig(set="pairs", annotations=str(make("pairs", tmp_path)), features=str(tmp_path))
+    (tmp_path / "images/3.jpg").unlink()
+    looked, walked = [], os.walk
+    monkeypatch.setattr(
+        folders.os, "walk", lambda root, **how: looked.append(str(root)) or walked(root, **how)
+    )
+    with pytest.raises(DataError, match=r"first 'images/3\.jpg': .*found 11 pictures \(0\.jpg, …\)"):
+        read_source(config)
+    assert set(looked) == {str(tmp_path / "images")}
+
+
+def test_a_folder_that_is_gone_when_its_turn_comes_is_passed_over(tmp_path):
+    for name in ("a", "b", "c"):
+        pictures(tmp_path / name, ["0.jpg"])
+    found = []
+    for folder, names in folders.walk(tmp_path):
+        found.append((folder.name, names))
+        if folder == tmp_path:
+            shutil.rmtree(tmp_path / "b")
+    assert found[1:] == [("a", ["0.jpg"]), ("c", ["0.jpg"])]
 
 
 def test_sources_stay_whole_on_request(tmp_path):

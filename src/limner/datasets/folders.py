@@ -24,12 +24,16 @@ _PICTURES = tuple(os.fsdecode(suffix) for suffix in PICTURE_SUFFIXES)
 def walk(root: Path) -> Iterator[tuple[Path, list[str]]]:
     """A folder and those below it, each with its file names, sorted; hidden ones are left out.
 
-    Links to folders are followed, each folder once.
+    Links to folders are followed, each folder once. A folder that is gone when its turn comes is passed over,
+    as `os.walk` does with one that cannot be read.
     """
     walked = set()
     for folder, folders, names in os.walk(root, followlinks=True):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        status = Path(folder).stat()
+        try:
+            status = Path(folder).stat()
+        except FileNotFoundError:
+            continue
         if (status.st_dev, status.st_ino) in walked:
             folders.clear()
             continue

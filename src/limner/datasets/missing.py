@@ -91,19 +91,23 @@ def with_pictures(
     for pair in data.pairs:
         path, digest, reason = looked[pair.image]
         if reason:
-            absent.append(MissingPicture(id=pair.id, image=names[pair.image] or pair.image, reason=reason))
+            file = pair.image if named == "path" else names[pair.image] or pair.image
+            absent.append(MissingPicture(id=pair.id, image=file, reason=reason))
         else:
             kept.append(pair.model_copy(update={"image": path, "image_hash": digest}))
     share = len(absent) / max(1, len(data.pairs))
     if (source.missing == "abort" and share > source.max_missing) or (absent and not kept):
         seen = sum(map(len, below_root().values()))
         places = "" if named == "path" else f" (looked among {counted(seen, 'file')} in {root} and below)"
+        # Paths may lead anywhere, so that what lies below their root may be all of a disk.
+        first = next(names[image] for image in looked if looked[image][2])
+        around = (root / first).parent if named == "path" else root
         raise DataError(
             f"{data.name}: {len(absent)} of {counted(len(data.pairs), 'pair')} lack their picture "
             f"({share:.1%}, allowed {source.max_missing:.1%}), first {absent[0].image!r}: "
             f"{absent[0].reason}{places}; {_by_split(data.pairs, {one.id for one in absent})}"
-            f"{whereabouts(root)}; fetch them, pass --missing drop (to limner train --set data.missing=drop),"
-            " or read the texts alone"
+            f"{whereabouts(around)}; fetch them, pass --missing drop"
+            " (to limner train --set data.missing=drop), or read the texts alone"
         )
     reasons = Counter(one.reason for one in absent)
     notes = tuple(

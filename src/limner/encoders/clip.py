@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import torch
@@ -284,8 +284,14 @@ class ClipEncoder:
         self.dim = int(open_clip.get_model_config(architecture)["embed_dim"])
         self.spaces = {"clip": self.dim}
         self.side_px = shorter_side_px(self._size_px, framing)
-        settings = f"{_METHOD} {architecture} {sha256} {precision} {framing}{tokens.described}"
-        self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
+        # Of pictures in every precision: texts, the same in all, are compared with any of them.
+        self.fingerprints: dict[Precision, str] = {
+            one: hashlib.sha256(
+                f"{_METHOD} {architecture} {sha256} {one} {framing}{tokens.described}".encode()
+            ).hexdigest()
+            for one in get_args(Precision)
+        }
+        self.fingerprint = self.fingerprints[precision]
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (H, H, 3) bytes, H being the model's."""

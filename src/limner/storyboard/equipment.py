@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from limner.devices import Precision, checked_device, device_of, usual_precision
 from limner.encoders.base_encoder import made_by as shipped_now
@@ -310,12 +310,14 @@ def channels_of(
         made_by = spaces[name]
         kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
         at = places.get(kind, places.get(""))
-        if name == "clip":
-            encoder: TextEncoder = RecentTexts(_as_indexed(kind, at, device, made_by.fingerprint))
-        else:
-            encoder = _loaded(kind, encoders, device, at)
         # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
         same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
+        if name == "clip":
+            model = clip_encoder(kind, weights=at, device=device_of(device))
+            encoder: TextEncoder = RecentTexts(model)
+            same[name] = made_by.fingerprint in model.fingerprints.values()
+        else:
+            encoder = _loaded(kind, encoders, device, at)
         if not same.get(name, made_by.fingerprint == encoder.fingerprint):
             raise CheckpointError(
                 f"{library.place}: {name} were encoded by another version of {encoder.name}; index again"
@@ -329,18 +331,6 @@ def channels_of(
                 reads -= {ENGLISH}  # all captions are English, and MiniLM reads those better
         channels.append(calibration.channel(name, encoder, reads))
     return channels
-
-
-def _as_indexed(name: str, weights: Path | None, device: str, due: str) -> TextEncoder:
-    """The text side of clip with the fingerprint of a library's pictures, which states their precision.
-
-    Where no precision gives it, the last one tried; texts are read in float32 whatever it is.
-    """
-    for precision in dict.fromkeys((usual_precision(device), *get_args(Precision))):
-        found = clip_encoder(name, weights=weights, precision=precision, device=device_of(device))
-        if found.fingerprint == due:
-            break
-    return found
 
 
 def _loaded(
