@@ -311,6 +311,14 @@ def test_it_is_registered_and_needs_both_encoders(tmp_path, rows):
         limner.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=Words())
 
 
+def test_drawn_pictures_are_refused_with_what_to_do(tmp_path, capsys):
+    row = str(Path(__file__).parents[2] / "configs" / "limner" / "limner.toml")
+    for how in (["--data", "picturebook"], ["--data", "stories", "--set", "data.set=picturebook"]):
+        assert run(["train", row, *how, "--to", str(tmp_path / "run")]) == 2
+        told = capsys.readouterr().err.splitlines()[-1]
+        assert "drawn in memory; write them to a folder with limner.worlds.write, and pass" in told
+
+
 @pytest.mark.slow
 def test_a_run_of_five_sets_is_measured_on_each_and_stands_in_their_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LIMNER_DATA", str(tmp_path))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
@@ -30,7 +30,7 @@ from limner.losses.contrastive import info_nce, info_nce_of_many, same_group
 from limner.systems.base import Capabilities, Model, Parts, System, Task, evaluating, feature_moments
 from limner.training import checkpoint, processes
 from limner.training.batches import epoch_order
-from limner.training.corpus import Corpus
+from limner.training.corpus import IN_FILES, Corpus
 from limner.training.loop import BEST
 from limner.training.settings import RunConfig, every_preset, replaced
 from limner.training.shares import share_of, whole
@@ -103,6 +103,13 @@ class BaseConfig(RunConfig):
     foreign_weight: float = Field(default=1.0, ge=0)
     look_weight: float = Field(default=1.0, ge=0)
     class_weight: float = Field(default=0.0, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_drawings(cls, values: Any) -> Any:  # noqa: ANN401  (as pydantic hands it on)
+        if isinstance(values, Mapping) and values.get("backbone") == "drawings":
+            raise ValueError(IN_FILES)
+        return values
 
     def smoke(self) -> "BaseConfig":
         """See `RunConfig.smoke`."""

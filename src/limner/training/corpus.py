@@ -33,6 +33,12 @@ from limner.training.settings import DataConfig
 
 Places = NDArray[np.int64]
 
+IN_FILES = (
+    f"{BACKBONE} reads pictures in files, and those of picturebook are drawn in memory; write them to"
+    " a folder with limner.worlds.write, and pass --data stories --set data.annotations=FOLDER"
+)
+"""Of settings that show drawn pictures to the backbone that comes with limner."""
+
 
 class PictureRows(Protocol):
     """Rows by picture."""
@@ -220,8 +226,8 @@ def open_corpus(
         report: called with pictures done and due while features are computed.
         beside: what joins the rows of `DataConfig.beside`, `limner.scenes.beside.beside`.
     Raises:
-        ConfigError: a set needs a folder that is not named; or pictures are to be cropped, mirrored or of
-            another size where no backbone sees them anew each time.
+        ConfigError: a set needs a folder that is not named; drawn pictures have no such features; or
+            pictures are to be cropped, mirrored or of another size where no backbone sees them anew.
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
     if config.beside and beside is None:
@@ -235,10 +241,7 @@ def open_corpus(
             f" {what}; leave them at 'none', false and 224"
         )
     if draw is not None:
-        data, pixels = draw(config.stories, config.world_seed, config.picture_px)
-        if config.shuffle_relations:
-            data = shuffle_relations(data, config.world_seed)
-        return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
+        return _drawn(config, draw, layer)
     if config.set == "mixture":
         data = read_mixture(config.mixture, Path(config.features))
     else:
@@ -273,6 +276,22 @@ def open_corpus(
         elsewhere=_elsewhere(config),
     )
     return data, features
+
+
+def _drawn(
+    config: DataConfig, draw: Callable[..., tuple[PairSet, NDArray[np.uint8]]], layer: Layer
+) -> tuple[PairSet, PictureRows]:
+    """Pairs and pictures of a set that is drawn.
+
+    Raises:
+        ConfigError: the backbone of such a layer reads files.
+    """
+    if layer in ("blocks", "described"):
+        raise ConfigError(IN_FILES)
+    data, pixels = draw(config.stories, config.world_seed, config.picture_px)
+    if config.shuffle_relations:
+        data = shuffle_relations(data, config.world_seed)
+    return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
 
 
 def _elsewhere(config: DataConfig) -> Callable[[FeatureKey, Sequence[str]], Features] | None:
