@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from limner.errors import ShapeError
+from limner.nn import words
 from limner.nn.words import AdditiveAttention, WordEncoder
 
 POOLINGS = ["none", "additive", "scaled"]
@@ -123,3 +124,12 @@ def test_what_does_not_fit_is_refused():
         built(ids, lengths[:3])
     with pytest.raises(ShapeError, match="at least 2 for batch norm"):
         built.train()(ids[:1], lengths[:1])
+
+
+def test_lengths_may_stay_on_the_cpu_where_words_are_on_a_card(monkeypatch):
+    # "meta" stands in for a card: torch refuses to join it with the CPU as well. Unpacking needs values.
+    joined = torch.empty(2, 3, 6, device="meta")
+    monkeypatch.setattr(words, "pad_packed_sequence", lambda states, **how: (joined, None))
+    built = WordEncoder(10, 4, width=5, hidden=3).to("meta")
+    found = built(torch.ones(2, 3, dtype=torch.int64, device="meta"), torch.tensor([3, 2]))
+    assert found.vectors.device.type == found.attention.device.type == "meta"

@@ -123,7 +123,7 @@ class WordEncoder(nn.Module):
 
         Args:
             ids: (B, T) int64; what stands after a row's length has no influence.
-            lengths: (B,) int64 in 1…T.
+            lengths: (B,) int64 in 1…T, on the CPU as well where the words are on a card.
         Returns:
             Vectors and attention.
         Raises:
@@ -134,7 +134,7 @@ class WordEncoder(nn.Module):
             raise ShapeError(f"words: a length lies outside 1…{sizes['T']}; give the lengths before padding")
         if self.training and sizes["B"] < 2:
             raise ShapeError("words: one text in a training batch, expected at least 2 for batch norm")
-        real = torch.arange(sizes["T"], device=ids.device) < lengths.unsqueeze(1)  # (B, T)
+        real = (torch.arange(sizes["T"]) < lengths.cpu().unsqueeze(1)).to(ids.device)  # (B, T)
         # Lengths must be on the CPU for packing; the packed LSTM never sees padding.
         packed = pack_padded_sequence(
             self.embedding(ids), lengths.cpu(), batch_first=True, enforce_sorted=False
