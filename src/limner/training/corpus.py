@@ -34,7 +34,7 @@ from limner.training.settings import DataConfig
 Places = NDArray[np.int64]
 
 IN_FILES = (
-    f"the backbone {BACKBONE} reads pictures in files, and those of picturebook are drawn in memory; write them"
+    "EfficientNet-Lite2 reads pictures in files, and those of picturebook are drawn in memory; write them"
     " to a folder with limner.worlds.write, and pass --data stories --set data.annotations=FOLDER"
 )
 """Of settings that show drawn pictures to the backbone that comes with limner."""
