@@ -257,7 +257,7 @@ def test_parts_of_other_types_missing_or_twice_are_read_or_refused(name, tmp_pat
 def test_bytes_changed_anywhere_are_read_or_refused(name, tmp_path_factory, data):
     whole = bytearray(good(name).encode())
     for _ in range(data.draw(st.integers(1, 4))):
-        place = data.draw(st.integers(0, len(whole) - 1))
+        place = data.draw(st.integers(0, max(0, len(whole) - 1)))  # changes may have emptied it
         whole[place : place + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=3))
     reading(name, tmp_path_factory.mktemp("bytes"), bytes(whole))
 
