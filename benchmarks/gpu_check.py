@@ -103,8 +103,9 @@ def indexed(device: str, *, quick: bool) -> Iterator[Row]:
 
 
 def in_files(folder: Path, books: int) -> list[str]:
-    """Settings of limner, whose backbone reads files, for a drawn world that is written there."""
-    write(folder / "world", PictureBook(0).stories(books), size_px=128)
+    """Settings of limner, whose backbone reads files, for a drawn world that is written there once."""
+    if not (folder / "world").exists():
+        write(folder / "world", PictureBook(0).stories(books), size_px=128)
     return [f"data.annotations={folder / 'world'}", f"data.features={folder}", "data.split=released"]
 
 
@@ -130,10 +131,9 @@ def prepared(row: str, device: str, folder: Path) -> Task:
     return task
 
 
-def one_step(row: str, device: str) -> dict[str, Tensor]:
+def one_step(row: str, device: str, folder: Path) -> dict[str, Tensor]:
     """Losses and the norm of all gradients of the first step."""
-    with tempfile.TemporaryDirectory() as folder:
-        task = prepared(row, device, Path(folder))
+    task = prepared(row, device, folder)
     task.model.train()
     torch.manual_seed(0)
     losses = dict(task.step(next(iter(task.batches(0)))))
@@ -150,19 +150,23 @@ def agreement(device: str, *, quick: bool) -> Iterator[Row]:
     A card computes convolutions and recurrent layers of float32 in TF32 unless torch is told otherwise.
     """
     for row in SYSTEMS[:2] if quick else SYSTEMS:
-        here = one_step(row, "cpu")
-        drawn = " (draws its latents, so they differ)" if row.startswith("vrss") else ""
-        for coarse in (True, False) if device.startswith("cuda") else (True,):
-            torch.backends.cudnn.allow_tf32 = coarse
-            there = one_step(row, device)
-            far = {
-                name: float((here[name] - there[name]).abs() / here[name].abs().clamp(min=1e-6))
-                for name in here
-            }
-            worst = max(far, key=lambda name: far[name])
-            told = f"differ by {far[worst]:.1e} at most ({worst}){drawn}"
-            yield f"step, {row}, CPU and {device}{'' if coarse else ', no TF32'}", told
-        torch.backends.cudnn.allow_tf32 = True
+        with tempfile.TemporaryDirectory() as folder:
+            yield from _agreement(row, device, Path(folder))
+
+
+def _agreement(row: str, device: str, folder: Path) -> Iterator[Row]:
+    here = one_step(row, "cpu", folder)
+    drawn = " (draws its latents, so they differ)" if row.startswith("vrss") else ""
+    for coarse in (True, False) if device.startswith("cuda") else (True,):
+        torch.backends.cudnn.allow_tf32 = coarse
+        there = one_step(row, device, folder)
+        far = {
+            name: float((here[name] - there[name]).abs() / here[name].abs().clamp(min=1e-6)) for name in here
+        }
+        worst = max(far, key=lambda name: far[name])
+        told = f"differ by {far[worst]:.1e} at most ({worst}){drawn}"
+        yield f"step, {row}, CPU and {device}{'' if coarse else ', no TF32'}", told
+    torch.backends.cudnn.allow_tf32 = True
 
 
 def kernel(device: str, *, quick: bool) -> Iterator[Row]:

@@ -100,8 +100,7 @@ def with_pictures(
         seen = sum(map(len, below_root().values()))
         places = "" if named == "path" else f" (looked among {counted(seen, 'file')} in {root} and below)"
         # Paths may lead anywhere, so that what lies below their root may be all of a disk.
-        first = next(names[image] for image in looked if looked[image][2])
-        around = (root / first).parent if named == "path" else root
+        around = (root / names[absent[0].image]).parent if named == "path" else root
         raise DataError(
             f"{data.name}: {len(absent)} of {counted(len(data.pairs), 'pair')} lack their picture "
             f"({share:.1%}, allowed {source.max_missing:.1%}), first {absent[0].image!r}: "
