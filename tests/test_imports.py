@@ -16,7 +16,7 @@ from limner.cli.main import run
 SOURCE = Path(limner.__file__).parent
 BASE = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__", "api"}
 LEAVES = {"text", "pictures", "encoders", "nn", "losses"}
-SHOWN = {"library", "storyboard", "export"}
+SHOWN = {"library", "describe", "storyboard", "export"}
 LEARNED = {"datasets", "training", "scenes", "systems", "worlds"}
 ALLOWED = {
     "base": set(),
@@ -26,6 +26,7 @@ ALLOWED = {
     "nn": set(),
     "losses": set(),
     "library": {"pictures", "encoders"},
+    "describe": {"pictures", "encoders", "library"},
     "storyboard": {"text", "pictures", "encoders", "library"},
     "export": {"text", "pictures", "encoders", "library", "storyboard"},
     "datasets": {"text", "pictures", "encoders"},

@@ -164,12 +164,12 @@ class Caption(Record):
 
     Attributes:
         text: the words.
-        source: where they come from: exif, iptc, xmp, keywords, sidecar, metadata, filename, or library
-            for what the user wrote there.
+        source: where they come from: exif, iptc, xmp, keywords, sidecar, metadata, filename; library for
+            what the user wrote there; model for what a model of the user's says that the picture shows.
     """
 
     text: str = Field(min_length=1)
-    source: Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata", "filename", "library"]
+    source: Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata", "filename", "library", "model"]
 
 
 class Picture(Record):
@@ -186,7 +186,8 @@ class Picture(Record):
         group: id of the near-duplicate group (smallest picture id in it); pictures of one group
             are never used together.
         taken: capture time as stated by the camera, without zone where none is stated.
-        captions: words from metadata, sidecars and a readable file name.
+        captions: words from metadata, sidecars and a readable file name, and a model's description; or what
+            the user wrote in their place.
         labels: most probable classes and probabilities from a classifier, best first.
         credit: creator or credit line from metadata, or "".
         license: copyright or licence from metadata, or "".

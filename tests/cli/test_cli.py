@@ -85,6 +85,7 @@ def test_help_lists_every_command_once_in_three_groups(capsys, monkeypatch):
         "index",
         "illustrate",
         "search",
+        "describe",
         "library",
         "verify",
         "models",

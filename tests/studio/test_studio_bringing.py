@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 from limner.cli.main import run as limner
 from limner.library.ingest import index
 from limner.library.library import Library
+from limner.library.words import ModelWords, caption_encoders, write_descriptions
 from limner.records import Step, Story
 from limner.studio import bringing
 from limner.studio.app import create_app
@@ -285,6 +286,26 @@ def test_words_are_written_found_and_forgotten(client, studio, tmp_path):
     assert client.get(f"/api/pictures/{picture['id']}").json()["captions"] == picture["captions"]
     assert client.put(f"/api/pictures/{'0' * 64}/words", json=body).status_code == 404
     assert client.put(url, json={"captions": "x"}).status_code == 422
+
+
+def test_words_by_a_model_are_told_apart_and_become_the_users(client, studio, tmp_path):
+    picture = client.get("/api/library/pictures", params={"q": "fox"}).json()["items"][0]
+    url = f"/api/pictures/{picture['id']}/words"
+    stated, library = client.get(url).json()["stated"], Library.open(tmp_path / "lib")
+    by_model = ModelWords(model="seer:7b", sentence="A zeppelin over Lisbon", keywords=("airship",))
+    write_descriptions(library, {picture["id"]: by_model}, caption_encoders(library.settings.spaces))
+    told = client.get(url).json()
+    assert (told["edited"], told["stated"], told["described"]) == (
+        False,
+        stated,
+        by_model.model_dump(mode="json"),
+    )
+    assert told["now"]["captions"] == [*stated["captions"], "A zeppelin over Lisbon"]
+    found = client.post("/api/search", json={"text": "a zeppelin", "limit": 1}).json()["items"]
+    assert found[0]["picture"]["id"] == picture["id"]
+    edited = client.put(url, json={"captions": ["A balloon"], "keywords": []}).json()
+    assert (edited["edited"], edited["now"]["captions"]) == (True, ["A balloon"])
+    assert client.delete(url).json() == told
 
 
 def test_chosen_by_use_words_and_occasion(client, studio):

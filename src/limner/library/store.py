@@ -137,6 +137,7 @@ def read_settings(folder: Path) -> Settings:
 
 FILES, PICTURES = "files", "pictures"
 WORDS, PLACES, STATISTICS = "words", "places", "statistics"
+DESCRIPTIONS = "descriptions"
 SCAN_ROWS = 8192
 _INDEX_FROM_ROWS = 20_000
 _FRAGMENT_ROWS = 131_072  # a piece of so many rows is not written again
@@ -189,6 +190,16 @@ PICTURES_SCHEMA = pa.schema(
 WORDS_SCHEMA = pa.schema([("id", pa.string()), ("captions", _CAPTIONS)])
 """Columns of `words`: what the user wrote about a picture, in place of what its files say."""
 
+DESCRIPTIONS_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("model", pa.string()),
+        ("sentence", pa.string()),
+        ("keywords", pa.list_(pa.string())),
+    ]
+)
+"""Columns of `descriptions`: what a model says that a picture shows, beside what its files say."""
+
 PLACES_SCHEMA = pa.schema([("id", pa.string()), ("latitude", pa.float64()), ("longitude", pa.float64())])
 """Columns of `places`: where a picture was taken."""
 
@@ -196,7 +207,12 @@ STATISTICS_SCHEMA = pa.schema([("id", pa.string()), ("data", pa.large_binary())]
 """Columns of `statistics`: vector space, and what of all its vectors a search needs."""
 
 SCHEMAS = {PICTURES: PICTURES_SCHEMA, FILES: FILES_SCHEMA}
-LATER_SCHEMAS = {WORDS: WORDS_SCHEMA, PLACES: PLACES_SCHEMA, STATISTICS: STATISTICS_SCHEMA}
+LATER_SCHEMAS = {
+    WORDS: WORDS_SCHEMA,
+    DESCRIPTIONS: DESCRIPTIONS_SCHEMA,
+    PLACES: PLACES_SCHEMA,
+    STATISTICS: STATISTICS_SCHEMA,
+}
 """Tables that are made with their first row; libraries of older versions gain them then."""
 PRESENT = "array_length(paths) > 0"
 """Pictures that some file still holds."""

@@ -1,34 +1,48 @@
-"""What the user writes about a picture in the library, in place of what its files say.
+"""What the user writes about a picture in place of what its files say, and what a model says beside that.
 
-Kept in a table of its own under the picture's content, so that it outlives indexing, new paths and other
-metadata; no file of the user's is touched. What is written counts at once: the captions of that one picture
+Kept in tables of their own under the picture's content, so that they outlive indexing, new paths and other
+metadata; no file of the user's is touched. What is written counts at once: the captions of those pictures
 are encoded anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from pydantic import Field
 
 from limner.arrays import usable_rows
+from limner.encoders.catalogue import sentence_encoder, text_encoder
 from limner.errors import CheckpointError, DataError
 from limner.library.library import Library
 from limner.library.store import (
+    DESCRIPTIONS,
+    DESCRIPTIONS_SCHEMA,
     FILES,
     PICTURES,
     PICTURES_SCHEMA,
     WORDS,
     WORDS_SCHEMA,
+    SpaceInfo,
     Store,
+    chunks,
     vectors_name,
 )
 from limner.library.write import (
+    CAPTIONS,
+    MODEL,
+    MULTILINGUAL,
     Sentences,
     captions_hash,
+    described_captions,
     mean_vectors,
+    model_captions,
     own_captions,
     readable_captions,
+    sentences_of,
     stated_captions,
     vector_table,
 )
@@ -37,6 +51,7 @@ from limner.records import Record
 
 COMPACT_EDITS = 50
 OWN, KEYWORDS = "library", "keywords"
+_AT_ONCE = 512
 
 
 class Described(Record):
@@ -51,18 +66,34 @@ class Described(Record):
     keywords: tuple[str, ...] = ()
 
 
+class ModelWords(Record):
+    """What a model says that a picture shows.
+
+    Attributes:
+        model: its name.
+        sentence: what the picture shows.
+        keywords: without commas in them.
+    """
+
+    model: str = Field(min_length=1)
+    sentence: str = Field(min_length=1, max_length=MAX_CAPTION_CHARS)
+    keywords: tuple[str, ...] = ()
+
+
 class PictureWords(Record):
-    """What is said about a picture, and what its files say.
+    """What is said about a picture, and by whom.
 
     Attributes:
         now: what counts.
         stated: what the files say.
         edited: whether the user wrote what counts.
+        described: what a model says, which counts beside the files unless the user wrote; None for nothing.
     """
 
     now: Described
     stated: Described
     edited: bool
+    described: ModelWords | None = None
 
 
 def words_of(library: Library, picture: str) -> PictureWords:
@@ -74,7 +105,15 @@ def words_of(library: Library, picture: str) -> PictureWords:
     library.picture(picture)
     stated = _described(stated_captions(_files(library.store, picture)))
     own = own_captions(library.store, [picture]).get(picture)
-    return PictureWords(now=stated if own is None else _described(own), stated=stated, edited=own is not None)
+    rows = library.store.lookup(DESCRIPTIONS, "id", [picture])
+    by_model = next((_model_words(row) for row in rows), None)
+    now = stated if own is None else _described(own)
+    if own is None and by_model is not None:
+        now = Described(
+            captions=(*stated.captions, by_model.sentence),
+            keywords=tuple(dict.fromkeys((*stated.keywords, *by_model.keywords))),
+        )
+    return PictureWords(now=now, stated=stated, edited=own is not None, described=by_model)
 
 
 def write_words(
@@ -85,24 +124,19 @@ def write_words(
     Args:
         library: that holds it.
         picture: its id.
-        words: what counts from now on, also where it is empty; None for what the files say.
+        words: what counts from now on, also where it is empty; None for what the files and a model say.
         sentences: encoders of the library's spaces of captions, see `limner.library.write.sentences_of`.
     Raises:
         DataError: no such picture, or another process is writing to the library.
         CheckpointError: an encoder is not the one that the library's captions were encoded with.
     """
-    store, spaces = library.store, library.settings.spaces
-    used = {space: one for space, one in sentences.items() if space in spaces}
-    for space, (encoder, _) in used.items():
-        if spaces[space].fingerprint != encoder.fingerprint:
-            raise CheckpointError(
-                f"{library.place}: its captions were encoded by another version; run 'limner index' first"
-            )
+    store, used = library.store, _fitting(library, sentences)
     with library.writing():
         library.picture(picture)
         # In this order a kill leaves what `mend` completes, or takes back.
         if words is None:
-            captions = stated_captions(_files(store, picture))
+            by_model = described_captions(store, [picture]).get(picture, ())
+            captions = [*stated_captions(_files(store, picture)), *by_model]
             _take_over(store, {picture: captions})
             if store.has(WORDS):
                 store.delete(WORDS, [picture])
@@ -111,24 +145,141 @@ def write_words(
             row = [{"id": picture, "captions": captions}]
             store.upsert(WORDS, pa.Table.from_pylist(row, schema=WORDS_SCHEMA))
             _take_over(store, {picture: captions})
-        texts = [caption["text"] for caption in captions]
-        for space, (encoder, reads) in used.items():
-            readable = readable_captions(texts, reads, library.settings.languages)
-            vectors = mean_vectors(encoder, [readable]) if readable else None
-            if vectors is not None and usable_rows(vectors).all():
-                key = captions_hash(encoder.fingerprint, texts)
-                store.upsert(vectors_name(space), vector_table([picture], [key], vectors))
-            else:
-                store.delete(vectors_name(space), [picture])
+        _encode(library, {picture: captions}, used)
         if store.has(WORDS) and store.version(WORDS) % COMPACT_EDITS == 0:
             store.compact()
     return words_of(library, picture)
 
 
+def caption_encoders(made: Mapping[str, SpaceInfo]) -> Sentences:
+    """The encoders that made a library's spaces of captions.
+
+    Args:
+        made: the spaces of the library.
+    Raises:
+        LimnerError: as `limner.encoders.catalogue.sentence_encoder`.
+    """
+    return sentences_of(
+        text_encoder() if CAPTIONS in made else None,
+        sentence_encoder(made[MULTILINGUAL].encoder) if MULTILINGUAL in made else None,
+    )
+
+
+def write_descriptions(library: Library, found: Mapping[str, ModelWords], sentences: Sentences) -> None:
+    """Keep what a model says of some pictures; it is on the disk when this returns.
+
+    It takes the place of what another model said, and counts unless the user wrote about the picture.
+
+    Args:
+        library: that holds them.
+        found: id → words.
+        sentences: as for `write_words`.
+    Raises:
+        DataError, CheckpointError: as `write_words`.
+    """
+    store, used = library.store, _fitting(library, sentences)
+    rows = [
+        {"id": picture, "model": one.model, "sentence": one.sentence, "keywords": list(one.keywords)}
+        for picture, one in found.items()
+    ]
+    said = {picture: model_captions(one.model_dump()) for picture, one in found.items()}
+    with library.writing():
+        # In this order a kill leaves what `mend` completes.
+        store.upsert(DESCRIPTIONS, pa.Table.from_pylist(rows, schema=DESCRIPTIONS_SCHEMA))
+        _encode(library, _say(store, said), used)
+        if rows and store.version(DESCRIPTIONS) % COMPACT_EDITS == 0:
+            store.compact()
+
+
+def remove_descriptions(library: Library, sentences: Sentences, model: str | None = None) -> int:
+    """Take back what models said; of how many pictures.
+
+    Args:
+        library: that holds them.
+        sentences: as for `write_words`.
+        model: whose words; None for those of all.
+    Raises:
+        DataError, CheckpointError: as `write_words`.
+    """
+    store, used = library.store, _fitting(library, sentences)
+    if not store.has(DESCRIPTIONS):
+        return 0
+    with library.writing():
+        rows = store.rows(DESCRIPTIONS, ["id", "model"])
+        gone = [picture for picture, by in rows if model in (None, by)]
+        for some in chunks(gone, _AT_ONCE):
+            # In this order a kill leaves what `mend` takes back.
+            captions = _say(store, {picture: [] for picture in some})
+            store.delete(DESCRIPTIONS, some)
+            _encode(library, captions, used)
+        if gone:
+            store.compact()
+    return len(gone)
+
+
+def described_by(store: Store) -> dict[str, str]:
+    """Id of each picture that a model described → the model."""
+    return dict(store.rows(DESCRIPTIONS, ["id", "model"])) if store.has(DESCRIPTIONS) else {}
+
+
 def mend(store: Store) -> None:
-    """Bring the pictures' captions in line with what the user wrote, where a kill came between the two."""
+    """Bring the pictures' captions in line with what the user and a model wrote, after a kill in between."""
     if store.has(WORDS):
         _take_over(store, dict(store.rows(WORDS, ["id", "captions"])))
+    if store.has(DESCRIPTIONS):
+        for batch in store.scan(DESCRIPTIONS, DESCRIPTIONS_SCHEMA.names):
+            _say(store, {row["id"]: model_captions(row) for row in batch.to_pylist()})
+
+
+def _fitting(library: Library, sentences: Sentences) -> Sentences:
+    """The encoders of spaces that the library has."""
+    spaces = library.settings.spaces
+    used = {space: one for space, one in sentences.items() if space in spaces}
+    for space, (encoder, _) in used.items():
+        if spaces[space].fingerprint != encoder.fingerprint:
+            raise CheckpointError(
+                f"{library.place}: its captions were encoded by another version; run 'limner index' first"
+            )
+    return used
+
+
+def _say(store: Store, described: Mapping[str, list[dict[str, str]]]) -> dict[str, list[dict[str, str]]]:
+    """Put what a model says behind what files say, of pictures that the user did not write about.
+
+    Returns:
+        The captions of these pictures, by id.
+    """
+    own = own_captions(store, described)
+    known = store.lookup(PICTURES, "id", described.keys() - own.keys(), ["id", "captions"])
+    before = {row["id"]: row["captions"] or [] for row in known}
+    captions = {
+        picture: [*(one for one in rows if one["source"] != MODEL), *described[picture]]
+        for picture, rows in before.items()
+    }
+    _take_over(store, {picture: rows for picture, rows in captions.items() if rows != before[picture]})
+    return captions
+
+
+def _encode(library: Library, captions: Mapping[str, Sequence[dict[str, str]]], used: Sentences) -> None:
+    """Make the vectors of some pictures' captions anew."""
+    texts = {picture: [one["text"] for one in rows] for picture, rows in captions.items()}
+    for space, (encoder, reads) in used.items():
+        read = {
+            picture: readable_captions(each, reads, library.settings.languages)
+            for picture, each in texts.items()
+        }
+        ids = [picture for picture, each in read.items() if each]
+        if ids:
+            vectors = mean_vectors(encoder, [read[picture] for picture in ids])
+            good = np.flatnonzero(usable_rows(vectors))
+            ids = [ids[row] for row in good]
+            keys = [captions_hash(encoder.fingerprint, texts[picture]) for picture in ids]
+            library.store.upsert(vectors_name(space), vector_table(ids, keys, vectors[good]))
+        library.store.delete(vectors_name(space), sorted(texts.keys() - set(ids)))
+
+
+def _model_words(row: Mapping[str, Any]) -> ModelWords:
+    return ModelWords(model=row["model"], sentence=row["sentence"], keywords=tuple(row["keywords"] or ()))
 
 
 def _take_over(store: Store, captions: dict[str, list[dict[str, str]]]) -> None:

@@ -21,6 +21,7 @@ from limner.library.known import DIGEST, among, place, sorted_ids, sorted_rows
 from limner.library.reader import Pixels
 from limner.library.store import (
     CAPTIONED,
+    DESCRIPTIONS,
     FILES,
     FILES_SCHEMA,
     PICTURES,
@@ -148,10 +149,10 @@ def write_batch(
     before = store.lookup(FILES, "key", rows, ["key", "sha256", "status"])
     affected = {row["sha256"] for row in (*before, *rows.values()) if row["status"] == "ok"}
     known = {row["id"]: row for row in store.lookup(PICTURES, "id", affected)}
-    own = own_captions(store, affected)
+    counting = _counting(store, _holders(store, rows, affected))
     pictures = [
-        _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha), own=own.get(sha))
-        for sha, holding in sorted(_holders(store, rows, affected).items())
+        _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha), captions=captions)
+        for sha, (holding, captions) in sorted(counting.items())
     ]
     # Before the vectors: a picture that has its vectors is not encoded again, and so never gets its labels.
     store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA), known)
@@ -165,9 +166,12 @@ def write_batch(
 
 def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:
     """Rows of pictures that have one, from their files as they are stored now."""
-    own, known = own_captions(store, pictures), store.lookup(PICTURES, "id", pictures)
-    holders = _holders(store, {}, pictures)
-    return [_picture(row["id"], holders[row["id"]], None, None, row, own=own.get(row["id"])) for row in known]
+    known, counting = store.lookup(PICTURES, "id", pictures), _counting(store, _holders(store, {}, pictures))
+    return [
+        _picture(row["id"], holding, None, None, row, captions=captions)
+        for row in known
+        for holding, captions in [counting[row["id"]]]
+    ]
 
 
 def _holders(store: Store, rows: Mapping[str, FileRow], pictures: Iterable[str]) -> dict[str, list[FileRow]]:
@@ -192,10 +196,10 @@ def _picture(
     labels: Labels | None,
     known: dict[str, Any] | None,
     *,
-    own: list[dict[str, str]] | None,
+    captions: list[dict[str, str]],
 ) -> dict[str, Any]:
-    """One row of `pictures` from its files, its pixels where they were read, its row so far, and the
-    captions that the user wrote for it.
+    """One row of `pictures` from its files, its pixels where they were read, its row so far, and its
+    captions.
     """
     holding = sorted(holding, key=lambda row: (row["path"], row["path_bytes"]))
     if known is None and pixels is None:
@@ -207,13 +211,29 @@ def _picture(
     if labels is not None:
         row["labels"] = [{"name": name, "probability": float(value)} for name, value in labels]
     row["paths"] = [file["path"] for file in holding]
-    row["captions"] = stated_captions(holding) if own is None else own
+    row["captions"] = captions
     for name in ("credit", "license"):
         row[name] = next((file[name] for file in holding if file[name]), "")
     row["taken"] = next((file["taken"] for file in holding if file["taken"]), None)
     if holding:
         row["size_bytes"] = holding[0]["size"]
     return row
+
+
+def _counting(
+    store: Store, holders: Mapping[str, list[FileRow]]
+) -> dict[str, tuple[list[FileRow], list[dict[str, str]]]]:
+    """Picture → its files, and the captions that count: what the user wrote, else what the files and a
+    model say.
+    """
+    own, described = own_captions(store, holders), described_captions(store, holders)
+    return {
+        sha: (
+            holding,
+            own[sha] if sha in own else [*stated_captions(holding), *described.get(sha, ())],
+        )
+        for sha, holding in holders.items()
+    }
 
 
 def stated_captions(files: Iterable[FileRow]) -> list[dict[str, str]]:
@@ -225,6 +245,21 @@ def stated_captions(files: Iterable[FileRow]) -> list[dict[str, str]]:
 def own_captions(store: Store, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
     """What the user wrote about some of these pictures, by id; an empty list is a wish for no words."""
     return {row["id"]: row["captions"] for row in store.lookup(WORDS, "id", pictures)}
+
+
+MODEL = "model"
+"""Source of captions that a model of the user's gave."""
+
+
+def described_captions(store: Store, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
+    """What a model says of some of these pictures, by id, as rows of `captions`: sentence, then keywords."""
+    return {row["id"]: model_captions(row) for row in store.lookup(DESCRIPTIONS, "id", pictures)}
+
+
+def model_captions(row: Mapping[str, Any]) -> list[dict[str, str]]:
+    """A row of `descriptions` as rows of `captions`."""
+    texts = (row["sentence"], ", ".join(row["keywords"] or ()))
+    return [{"text": text, "source": MODEL} for text in texts if text]
 
 
 CAPTIONS, MULTILINGUAL = "captions", "multilingual"

@@ -9,15 +9,14 @@ import os
 import threading
 from functools import lru_cache
 
-from limner.encoders.catalogue import text_encoder
 from limner.errors import DataError
 from limner.library.browse import Facets, Only
+from limner.library.home import spaces_of
 from limner.library.library import Library
-from limner.library.words import Described, PictureWords, words_of, write_words
-from limner.library.write import CAPTIONS, MULTILINGUAL, Sentences, sentences_of
+from limner.library.words import Described, PictureWords, caption_encoders, words_of, write_words
+from limner.library.write import CAPTIONS, MULTILINGUAL, Sentences
 from limner.pictures.decode import display
 from limner.records import Picture
-from limner.storyboard.equipment import multilingual_encoder
 from limner.studio.engine import Engine
 from limner.studio.projects import FILE, Projects
 
@@ -79,7 +78,5 @@ class Shelf:
 @lru_cache(maxsize=4)
 def _encoders(place: str, spaces: frozenset[str]) -> Sentences:
     """Encoders of the captions of a library."""
-    return sentences_of(
-        text_encoder() if CAPTIONS in spaces else None,
-        multilingual_encoder(place) if MULTILINGUAL in spaces else None,
-    )
+    made = spaces_of(place)
+    return caption_encoders({space: made[space] for space in spaces})

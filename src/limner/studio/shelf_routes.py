@@ -88,7 +88,7 @@ def shelf_router(studio: Studio) -> APIRouter:
 
     @routes.get("/pictures/{picture}/words")
     def words(picture: Identifier) -> PictureWords:
-        """What is said about a picture, and what its files say."""
+        """What is said about a picture, what its files say, and what a model says."""
         return studio.shelf.words(checked(studio, picture).id)
 
     @routes.put("/pictures/{picture}/words")
@@ -99,7 +99,7 @@ def shelf_router(studio: Studio) -> APIRouter:
 
     @routes.delete("/pictures/{picture}/words")
     def forget(picture: Identifier) -> PictureWords:
-        """Let count again what the files of a picture say."""
+        """Discard your words and use what the files of a picture, and a model, say again."""
         studio.local()
         return _written(studio, picture, None)
 

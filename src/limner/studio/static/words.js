@@ -12,20 +12,29 @@ export function pictureWords(picture, { writable, written }) {
   const place = h("section", { class: "said", "aria-label": "Words" });
   let known = null;
 
-  const show = (now, edited) => {
-    const lines = now.captions.map((text) => h("p", {}, h("bdi", {}, text)));
+  const listed = (captions, keywords, label) => [
+    captions.map((text) => h("p", {}, h("bdi", {}, text))),
+    keywords.length > 0 && h("ul", { class: "keywords", "aria-label": label }, keywords.map((word) => h("li", {}, h("bdi", {}, word)))),
+  ];
+
+  const show = ({ now, stated, edited, described }) => {
+    // What a model says counts unless the user wrote; it is shown apart from what the file says.
+    const model = edited ? null : described;
+    const { captions, keywords } = model ? stated : now;
+    const any = now.captions.length > 0;
     put(
       place,
-      lines.length || now.keywords.length ? lines : h("p", { class: "quiet" }, "No words yet. Words help limner to find this picture, and describe it to those who cannot see it."),
-      now.keywords.length > 0 && h("ul", { class: "keywords", "aria-label": "Keywords" }, now.keywords.map((word) => h("li", {}, h("bdi", {}, word)))),
+      any || now.keywords.length ? listed(captions, keywords, "Keywords") : h("p", { class: "quiet" }, "No words yet. Words help limner to find this picture, and describe it to those who cannot see it."),
       edited && h("p", { class: "quiet small" }, "Written in the library, in place of what the file says."),
-      writable && button(lines.length ? "Change the words" : "Add words", { look: "text", on: { click: edit } }),
+      model && listed([model.sentence], model.keywords, "Keywords by the model"),
+      model && h("p", { class: "quiet small" }, "Described by ", h("bdi", {}, model.model), ", a model. It may be wrong."),
+      writable && button(any ? "Change the words" : "Add words", { look: "text", on: { click: edit } }),
     );
   };
 
   const keep = async (send) => {
     known = await send();
-    show(known.now, known.edited);
+    show(known);
     place.querySelector("button")?.focus();
     announce("Kept.");
     written(await api.picture(picture.id));
@@ -54,8 +63,8 @@ export function pictureWords(picture, { writable, written }) {
       h("div", { class: "field" }, h("label", { for: "own-captions" }, "What it shows; a line for each description, the best first"), captions),
       h("div", { class: "field" }, h("label", { for: "own-keywords" }, "Keywords, with commas between them"), keywords),
       trouble,
-      h("div", { class: "actions" }, button("Cancel", { on: { click: () => { show(known.now, known.edited); place.querySelector("button").focus(); } } }), h("button", { type: "submit", class: "button main" }, "Keep")),
-      known.edited && button("Use what the file says", { kind: "plain", on: { click: act(() => api.forgetWords(picture.id)) } }),
+      h("div", { class: "actions" }, button("Cancel", { on: { click: () => { show(known); place.querySelector("button").focus(); } } }), h("button", { type: "submit", class: "button main" }, "Keep")),
+      known.edited && button(known.described ? "Discard your words" : "Use what the file says", { kind: "plain", on: { click: act(() => api.forgetWords(picture.id)) } }),
     );
     form.addEventListener("submit", act(() => api.writeWords(picture.id, body())));
     put(place, form);
@@ -65,7 +74,7 @@ export function pictureWords(picture, { writable, written }) {
   api.words(picture.id).then(
     (told) => {
       known = told;
-      show(told.now, told.edited);
+      show(told);
     },
     (error) => put(place, problem(error)),
   );

@@ -1,0 +1,101 @@
+"""``limner describe``: a model that the user runs says what the pictures of a library show.
+
+It parses options, shows progress and prints the report; `limner.describe.pictures` does the work.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limner.cli.terminal import Flag, emit, emit_json, emit_report
+from limner.counts import counted
+from limner.errors import ConfigError, DataError
+from limner.progress import IndexProgress
+
+
+def describe(
+    *,
+    library: Path,
+    endpoint: str | None = None,
+    model: str | None = None,
+    allow_remote: Flag = False,
+    every: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
+    limit: int | None = None,
+    remove: Flag = False,
+    timeout_s: float = 120.0,
+    json: Flag = False,
+) -> None:
+    """Let a vision model that you run describe the pictures of a library.
+
+    The model is asked through the chat interface that Ollama, llama.cpp, LM Studio and vLLM offer. It gets a
+    small copy of each picture and answers with a sentence and keywords, which are kept in the library as
+    words of that model; your files stay as they are. Only the endpoint that you name is asked. Where it needs
+    a key, set the environment variable LIMNER_ENDPOINT_KEY. Interrupt it when you like: the same command
+    continues.
+
+    Example: limner describe --library lib --endpoint http://127.0.0.1:11434/v1 --model qwen2.5vl:7b
+
+    Example: limner describe --library lib --remove
+
+    Parameters
+    ----------
+    library
+        Folder of the library, or its address on object storage.
+    endpoint
+        Address of the chat interface, usually ending in /v1.
+    model
+        Name of the model, as the endpoint knows it.
+    allow_remote
+        Allow an endpoint on another machine. Your pictures are sent there.
+    every
+        Describe pictures that have words, too. By default those are described about which neither their
+        files nor you say anything; a file name does not count. Pictures that you wrote about are always
+        left out.
+    limit
+        Pictures to describe in this run; default: all.
+    remove
+        Remove the descriptions, with --model those by that model alone; no endpoint is asked.
+    timeout_s
+        Seconds that one answer may take.
+    json
+        Print the report as JSON.
+    """
+    from limner.library.library import Library
+    from limner.library.words import caption_encoders, remove_descriptions
+
+    if remove:
+        if endpoint is not None:
+            raise ConfigError("--remove asks no endpoint; drop --endpoint")
+        opened = Library.open(library)
+        count = remove_descriptions(opened, caption_encoders(opened.settings.spaces), model)
+        if json:
+            emit_json({"removed": count})
+        else:
+            emit(f"descriptions removed: {counted(count, 'picture')}")
+        return
+    if endpoint is None or model is None:
+        raise ConfigError(
+            "describe: name --endpoint and --model; example: --endpoint http://127.0.0.1:11434/v1 --model"
+            " qwen2.5vl:7b"
+        )
+    if limit is not None and limit < 1:
+        raise ConfigError(f"--limit {limit}: expected 1 or more")
+    from limner.describe.chat import Chat
+    from limner.describe.pictures import describe_pictures
+
+    chat = Chat(endpoint, model, allow_remote=allow_remote, timeout_s=timeout_s)
+    opened = Library.open(library)
+    encoders = caption_encoders(opened.settings.spaces)
+    with IndexProgress() as progress:
+        report = describe_pictures(opened, chat, encoders, every=every, limit=limit, progress=progress)
+    if not (report.stopped and not report.described and not report.failed):
+        emit_report(report, report.lines(), as_json=json)
+    if report.interrupted:
+        raise KeyboardInterrupt
+    if report.stopped:
+        raise DataError(report.stopped)
+    if report.failed and not report.described:
+        raise DataError(
+            f"no picture could be described ({counted(len(report.failed), 'failure')}); see the reasons above"
+        )

@@ -1,0 +1,374 @@
+"""A client of the chat interface that Ollama, llama.cpp, LM Studio, vLLM and others share.
+
+The server is named by the user, yet may stall, lie about lengths, redirect, or answer with anything: every
+request is bounded in time and size, and nothing is asked but the address that was named.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpcore
+
+from limner.errors import ConfigError, DataError
+from limner.pictures.metadata import plain
+from limner.transfer import plain_url
+
+T = TypeVar("T")
+KEY_VARIABLE = "LIMNER_ENDPOINT_KEY"
+"""Environment variable that may hold a key for the endpoint."""
+TIMEOUT_S = 120.0
+MAX_ANSWER_BYTES = 256 * 2**10
+MAX_CONTENT_CHARS = 8_000
+"""Letters of an answer, of which the JSON object is a part."""
+MAX_TOKENS = 1024
+UNANSWERED, UNUSABLE = 3, 40
+"""Requests in a row without an answer, and unusable answers in a row, after which it is given up."""
+_USELESS = frozenset({401, 403, 404, 405})
+_REASON_CHARS = 200
+_WRITTEN_BYTES = 2**16
+
+
+class ChatError(DataError):
+    """One request failed; the next may succeed."""
+
+
+class EndpointError(DataError):
+    """The endpoint is of no use; asking again is pointless."""
+
+
+class Chat:
+    """A model behind an endpoint.
+
+    Attributes:
+        endpoint: as the user named it, in ASCII.
+        model: name of the model, as the endpoint knows it.
+    """
+
+    def __init__(
+        self, endpoint: str, model: str, *, allow_remote: bool = False, timeout_s: float = TIMEOUT_S
+    ) -> None:
+        """Nothing is asked yet. A key is read from `KEY_VARIABLE`.
+
+        Args:
+            endpoint: http or https address of the interface, usually ending in /v1.
+            model: name of the model.
+            allow_remote: whether another machine than this one may be asked.
+            timeout_s: seconds that one request may take in all, > 0.
+        Raises:
+            ConfigError: the address is not fit, or of another machine; no model; a wrong time or key.
+        """
+        if not model.strip():
+            raise ConfigError("--model: no name; give the model's name as the endpoint knows it")
+        if not 0 < timeout_s <= 86_400:
+            raise ConfigError(f"--timeout-s {timeout_s:g}: expected more than 0 and at most 86400 seconds")
+        try:
+            self.endpoint = plain_url(endpoint).rstrip("/")
+        except DataError as error:
+            raise ConfigError(f"--endpoint: {error}; example: http://127.0.0.1:11434/v1") from None
+        parts = urlsplit(self.endpoint)
+        host = parts.hostname or ""
+        if parts.query:
+            raise ConfigError(f"--endpoint: {host}: the address holds a query; expected none")
+        if not allow_remote and not _may_be_here(host):
+            raise ConfigError(
+                f"--endpoint: {host} is not this machine; expected a loopback address such as 127.0.0.1;"
+                " --allow-remote sends your pictures or text there"
+            )
+        self._key = os.environ.get(KEY_VARIABLE, "").strip()
+        if not all("!" <= letter <= "~" for letter in self._key):
+            raise ConfigError(f"{KEY_VARIABLE}: holds spaces or letters that no key may have; set it again")
+        if self._key and parts.scheme != "https" and not _may_be_here(host):
+            raise ConfigError(
+                f"--endpoint: {host}: a key is not sent over http to another machine; use https, or unset"
+                f" {KEY_VARIABLE}"
+            )
+        self.model, self._remote, self._timeout_s = model.strip(), allow_remote, timeout_s
+        self._answered, self._unanswered, self._unusable = False, 0, 0
+
+    def __repr__(self) -> str:
+        """Without the key."""
+        return f"Chat({self.endpoint!r}, {self.model!r})"
+
+    def ask(self, prompt: str, read: Callable[[str], T], picture: str | None = None) -> T:
+        """What a model answers, read; an answer that cannot be used is asked for once more.
+
+        Args:
+            prompt: what to do.
+            read: makes something of the answer.
+            picture: data URI of a picture that goes with the prompt; None for none.
+        Raises:
+            ChatError: no usable answer.
+            EndpointError: the endpoint does not answer at all, refuses, or answers nothing usable again and
+                again.
+        """
+        words = prompt
+        for last in (False, True):
+            try:
+                content = self._content(words, picture)
+            except ChatError as error:
+                self._unanswered += 1
+                if self._unanswered >= UNANSWERED:
+                    raise EndpointError(f"{self.endpoint}: {error}; {UNANSWERED} times in a row") from None
+                if last:
+                    raise
+                continue
+            self._answered, self._unanswered = True, 0
+            try:
+                answer = read(content)
+            except ChatError as error:
+                self._unusable += 1
+                if self._unusable >= UNUSABLE:
+                    raise EndpointError(
+                        f"{self.model}: {error}; {UNUSABLE} answers in a row could not be used; try another"
+                        " model"
+                    ) from None
+                if last:
+                    raise
+                words = (
+                    f"{prompt}\n\nYour last answer could not be used ({error}). Answer with the JSON alone."
+                )
+                continue
+            self._unusable = 0
+            return answer
+        raise AssertionError("the second try returns or raises")
+
+    def _content(self, prompt: str, picture: str | None) -> str:
+        """Text of one answer."""
+        parts: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
+        if picture is not None:
+            parts.append({"type": "image_url", "image_url": {"url": picture}})
+        # Some servers take only a plain text where no picture comes with it.
+        message = {"role": "user", "content": prompt if picture is None else parts}
+        asked = {
+            "model": self.model,
+            "messages": [message],
+            "temperature": 0,
+            "max_tokens": MAX_TOKENS,
+            "stream": False,
+        }
+        status, body = self._post(json.dumps(asked).encode())
+        if status in _USELESS:
+            hint = "; the address usually ends in /v1" if status == 404 else ""
+            raise EndpointError(f"{self.endpoint}: HTTP {status}{self._told(body)}{hint}")
+        if 300 <= status < 400:
+            raise EndpointError(f"{self.endpoint}: HTTP {status}, a redirect, which is not followed")
+        if status != 200:
+            raise ChatError(f"HTTP {status}{self._told(body)}")
+        answer = _json(body)
+        try:
+            content = answer["choices"][0]["message"]["content"]
+        except (KeyError, IndexError, TypeError):
+            content = None
+        if not isinstance(content, str):
+            raise ChatError("the answer is not of the chat interface: no choices[0].message.content")
+        return self._without_key(content)
+
+    def _post(self, body: bytes) -> tuple[int, bytes]:
+        """Status and body of an answer."""
+        headers = [
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json"),
+            ("Accept-Encoding", "identity"),
+        ]
+        if self._key:
+            headers.append(("Authorization", f"Bearer {self._key}"))
+        backend = _Backend(time.monotonic() + self._timeout_s, allow_remote=self._remote)
+        address = f"{self.endpoint}/chat/completions"
+        content = bytearray()
+        try:
+            # A connection of its own for every request, which takes a model seconds.
+            with (
+                httpcore.ConnectionPool(
+                    ssl_context=ssl.create_default_context() if address.startswith("https") else None,
+                    network_backend=backend,
+                    max_connections=1,
+                ) as pool,
+                pool.stream("POST", address, headers=headers, content=body) as response,
+            ):
+                for chunk in response.iter_stream():
+                    content += chunk
+                    if len(content) > MAX_ANSWER_BYTES:
+                        raise ChatError(f"the answer is longer than {MAX_ANSWER_BYTES:,} bytes")
+                return response.status, bytes(content)
+        except httpcore.TimeoutException as error:
+            raise ChatError(f"no whole answer within {self._timeout_s:g} s") from error
+        except httpcore.ConnectError as error:
+            reason = _plain_reason(error)
+            if not self._answered:
+                raise EndpointError(
+                    f"{self.endpoint}: nothing answers ({reason}); start the server or check the address"
+                ) from error
+            raise ChatError(f"connection failed: {reason}") from error
+        except (httpcore.NetworkError, httpcore.ProtocolError, ssl.SSLError) as error:
+            raise ChatError(f"connection failed: {_plain_reason(error)}") from error
+
+    def _told(self, body: bytes) -> str:
+        """What a refusal says of its reason."""
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            return ""
+        reason = found.get("error") if isinstance(found, dict) else None
+        if isinstance(reason, dict):
+            reason = reason.get("message")
+        return f": {self._without_key(plain(reason)[:_REASON_CHARS])}" if isinstance(reason, str) else ""
+
+    def _without_key(self, text: str) -> str:
+        """A text of the server's, which may repeat what it was sent."""
+        return text.replace(self._key, "[key]") if self._key else text
+
+
+def find_object(content: str, due: str) -> dict[str, Any]:
+    """The last JSON object in an answer that has a certain key; fences and prose around it are passed over.
+
+    Args:
+        content: of a model.
+        due: the key.
+    Raises:
+        ChatError: there is none.
+    """
+    if len(content) > MAX_CONTENT_CHARS:
+        raise ChatError(f"an answer of {len(content):,} letters; at most {MAX_CONTENT_CHARS:,} are read")
+    decoder, found, place = json.JSONDecoder(), None, content.find("{")
+    while place >= 0:
+        try:
+            value, end = decoder.raw_decode(content, place)
+        except (ValueError, RecursionError):
+            end = place + 1
+        else:
+            found = value if due in value else found
+        place = content.find("{", end)
+    if found is None:
+        raise ChatError(f"no JSON object with {due!r} in the answer")
+    return dict(found)
+
+
+def one_line(value: object, name: str, most: int) -> str:
+    """Words of an answer as one line.
+
+    Args:
+        value: as the JSON has it.
+        name: what it is, for the message.
+        most: letters it may have.
+    Raises:
+        ChatError: it is no text, holds control characters or no letter, or is too long.
+    """
+    if not isinstance(value, str):
+        raise ChatError(f"{name} is no text")
+    text = " ".join(value.split())
+    if plain(text) != text:
+        raise ChatError(f"{name} holds control characters")
+    if not any(letter.isalpha() for letter in text):
+        raise ChatError(f"{name} holds no words")
+    if len(text) > most:
+        raise ChatError(f"{name} has {len(text):,} letters; at most {most:,} are taken")
+    return text
+
+
+def _json(body: bytes) -> Any:  # noqa: ANN401
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):  # of which UnicodeDecodeError is one
+        raise ChatError("the answer is not JSON") from None
+
+
+def _plain_reason(error: Exception) -> str:
+    return plain(str(error))[:_REASON_CHARS] or type(error).__name__
+
+
+def _may_be_here(host: str) -> bool:
+    """Whether a host is a loopback address, or a name that must resolve to one; no other is looked up."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+class _Backend(httpcore.NetworkBackend):
+    """Connects to the very address that was checked, and ends whatever is under way at a deadline."""
+
+    def __init__(self, deadline: float, *, allow_remote: bool) -> None:
+        self._deadline, self._remote, self._plain = deadline, allow_remote, httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Resolve, check, connect.
+
+        Raises:
+            ConnectError: the host is unknown, not on this machine though it must be, or refuses.
+        """
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise httpcore.ConnectError(f"{host}: {error.strerror or error}") from error
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        allowed = [one for one in addresses if self._remote or ipaddress.ip_address(one).is_loopback]
+        refused = httpcore.ConnectError(f"{host}: {addresses[0]} is not an address of this machine")
+        for address in allowed:
+            try:
+                stream = self._plain.connect_tcp(
+                    address,
+                    port,
+                    _left(self._deadline, httpcore.ConnectTimeout),
+                    local_address,
+                    socket_options,
+                )
+            except httpcore.ConnectError as error:  # a server may listen on one of 127.0.0.1 and ::1 alone
+                refused = error
+            else:
+                return _Stream(stream, self._deadline)
+        raise refused
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection that is of no more use after a deadline, however slowly it drips."""
+
+    def __init__(self, inner: httpcore.NetworkStream, deadline: float) -> None:
+        self._inner, self._deadline = inner, deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._inner.read(max_bytes, _left(self._deadline, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        for start in range(0, len(buffer), _WRITTEN_BYTES):
+            piece = buffer[start : start + _WRITTEN_BYTES]
+            self._inner.write(piece, _left(self._deadline, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = _left(self._deadline, httpcore.ConnectTimeout)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, left), self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:  # noqa: ANN401
+        return self._inner.get_extra_info(info)
+
+
+def _left(deadline: float, late: type[httpcore.TimeoutException]) -> float:
+    """Seconds left.
+
+    Raises:
+        TimeoutException: none are.
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise late("deadline")
+    return left

@@ -1,0 +1,241 @@
+"""One sentence and some keywords for each picture of a library, by a model of the user's own.
+
+What was described is written every few pictures, so that an interrupted run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from limner.counts import counted
+from limner.describe.chat import Chat, ChatError, EndpointError, find_object, one_line
+from limner.errors import DataError
+from limner.library.library import Library
+from limner.library.store import PICTURES, PRESENT, WORDS
+from limner.library.words import ModelWords, described_by, write_descriptions
+from limner.library.write import CAPTION_SPACES, MODEL, Sentences
+from limner.pictures.thumbnails import shrink
+from limner.progress import Progress
+from limner.records import Picture, Problem, Record
+
+SIDE_PX = 768
+"""Longest side of the copy that a model is shown."""
+QUALITY = 85
+MAX_SENTENCE_CHARS, MAX_KEYWORD_CHARS, MAX_KEYWORDS = 400, 60, 30
+WRITE_PICTURES, WRITE_S = 16, 10.0
+"""Descriptions are written when there are so many, or when so much time has passed."""
+PROMPT = """\
+Describe this picture for a search index. Answer with one JSON object and nothing else:
+{"sentence": "...", "keywords": ["...", "..."]}
+"sentence": one literal sentence in English, at most 30 words, that says what can be seen: who or what, what \
+they do, where, and the most telling colours or objects. No names that cannot be read in the picture, no \
+guesses, no mood, and not "the picture shows".
+"keywords": 5 to 10 English words or short phrases for what can be seen."""
+
+
+class DescribeReport(Record):
+    """What one run of describing did.
+
+    Attributes:
+        model: that described.
+        described: pictures that it described.
+        already: pictures that it had described before.
+        worded: pictures left out since their files, or the user, say something about them.
+        left: pictures still to be described.
+        failed: pictures without a usable answer, by path, with the reason.
+        seconds: wall time.
+        stopped: why the run ended early; "" where it did not.
+        interrupted: True after Ctrl-C; the same command continues.
+    """
+
+    model: str
+    described: int = 0
+    already: int = 0
+    worded: int = 0
+    left: int = 0
+    failed: tuple[Problem, ...] = ()
+    seconds: float = 0.0
+    stopped: str = ""
+    interrupted: bool = False
+
+    def lines(self, listed: int = 20) -> list[str]:
+        """The report in words.
+
+        Args:
+            listed: failures named, at most.
+        """
+        rest = f", {self.left:,} left" if self.left else ""
+        lines = [
+            f"described by {self.model}: {counted(self.described, 'picture')} ({self.already:,} already"
+            f" there, {len(self.failed):,} failed{rest}); {self.seconds:.1f} s"
+        ]
+        if self.worded:
+            lines.append(f"left out, with words of their own: {counted(self.worded, 'picture')}")
+        lines += [f"failed: {one.path}: {one.reason}" for one in self.failed[:listed]]
+        if len(self.failed) > listed:
+            lines.append(f"failed: and {len(self.failed) - listed:,} more")
+        return lines
+
+
+def describe_pictures(
+    library: Library,
+    chat: Chat,
+    sentences: Sentences,
+    *,
+    every: bool = False,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> DescribeReport:
+    """Ask a model what the pictures of a library show, and keep its words in the library.
+
+    Pictures that the same model has described are left out, and those that the user wrote about. The words
+    of another model are replaced.
+
+    Args:
+        library: an indexed library with a space of captions.
+        chat: the model, which sees pictures.
+        sentences: encoders of captions, see `limner.library.words.caption_encoders`.
+        every: also pictures whose files say something about them besides their names.
+        limit: pictures asked about, at most; None for all.
+        progress: told how far it is.
+    Returns:
+        The report, also after Ctrl-C or where the endpoint was given up.
+    Raises:
+        DataError: no captions in this library, or another process is writing to it.
+        CheckpointError: the library's captions were encoded by another version.
+    """
+    if not set(CAPTION_SPACES) & library.settings.spaces.keys():
+        raise DataError(
+            f"{library.place}: indexed without captions, so that no words are searched; run 'limner index'"
+            " without --no-captions first"
+        )
+    run = _Run(library, chat, sentences, progress or Progress())
+    todo = run.todo(every=every)
+    return run.describe(todo if limit is None else todo[:limit], len(todo))
+
+
+@dataclass
+class _Run:
+    library: Library
+    chat: Chat
+    sentences: Sentences
+    progress: Progress
+    already: int = 0
+    worded: int = 0
+    described: int = 0
+    waiting: dict[str, ModelWords] = field(default_factory=dict)
+    failed: list[Problem] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+    written: float = field(default_factory=time.monotonic)
+
+    def todo(self, *, every: bool) -> list[str]:
+        """Ids of the pictures to describe, sorted."""
+        store = self.library.store
+        own = {one for (one,) in store.rows(WORDS, ["id"])} if store.has(WORDS) else set()
+        by, found = described_by(store), []
+        for picture, captions in store.rows(PICTURES, ["id", "captions"], PRESENT):
+            if by.get(picture) == self.chat.model:
+                self.already += 1
+            elif picture in own or not (every or _wordless(captions)):
+                self.worded += 1
+            else:
+                found.append(picture)
+        return sorted(found)
+
+    def describe(self, todo: list[str], due: int) -> DescribeReport:
+        """Ask about some pictures of those that are due."""
+        self.progress.stage("pictures described", len(todo))
+        stopped, interrupted = "", False
+        try:
+            for picture in self._present(todo):
+                self._one(picture)
+                self.progress.advance(1)
+                self._write()
+        except EndpointError as error:
+            stopped = str(error)
+        except KeyboardInterrupt:
+            interrupted = True
+        self._write(now=True)
+        if self.described and not interrupted:
+            with self.library.writing():
+                self.library.store.compact()
+        return DescribeReport(
+            model=self.chat.model,
+            described=self.described,
+            already=self.already,
+            worded=self.worded,
+            left=due - self.described - len(self.failed),
+            failed=tuple(sorted(self.failed, key=lambda one: one.path)),
+            seconds=time.monotonic() - self.started,
+            stopped=stopped,
+            interrupted=interrupted,
+        )
+
+    def _present(self, todo: list[str]) -> Iterator[Picture]:
+        """The pictures, those left out that went while others were described."""
+        for one in todo:
+            try:
+                yield self.library.picture(one)
+            except DataError as error:
+                self.failed.append(Problem(path=one[:12], reason=str(error)))
+                self.progress.advance(1)
+
+    def _one(self, picture: Picture) -> None:
+        try:
+            self.waiting[picture.id] = described(picture, self.chat)
+        except EndpointError:
+            raise
+        except DataError as error:
+            self.failed.append(Problem(path=picture.path, reason=str(error)))
+            self.progress.note(f"{picture.path}: {error}")
+
+    def _write(self, *, now: bool = False) -> None:
+        late = time.monotonic() - self.written >= WRITE_S
+        if self.waiting and (now or late or len(self.waiting) >= WRITE_PICTURES):
+            write_descriptions(self.library, self.waiting, self.sentences)
+            self.described += len(self.waiting)
+            self.waiting, self.written = {}, time.monotonic()
+
+
+def described(picture: Picture, chat: Chat) -> ModelWords:
+    """What a model says that a picture shows.
+
+    Args:
+        picture: of a library; a copy without metadata is sent, its longest side `SIDE_PX` at most.
+        chat: the model.
+    Raises:
+        DataError: the picture cannot be read, or has changed since it was indexed.
+        ChatError, EndpointError: as `limner.describe.chat.Chat.ask`.
+    """
+    small, large = sorted((picture.width_px, picture.height_px))
+    area_px = max(1, round(SIDE_PX * SIDE_PX * small / large))
+    copy = shrink(picture, f"picture {picture.id[:12]}", area_px=area_px, kind="JPEG", quality=QUALITY)
+    if copy.warnings:
+        raise DataError("its file has changed since it was indexed; run 'limner index'")
+    sentence, keywords = chat.ask(PROMPT, read_description, copy.uri)
+    return ModelWords(model=chat.model, sentence=sentence, keywords=keywords)
+
+
+def read_description(content: str) -> tuple[str, tuple[str, ...]]:
+    """Sentence and keywords of an answer.
+
+    Raises:
+        ChatError: it does not hold them, or they are not fit to be kept.
+    """
+    found = find_object(content, "sentence")
+    sentence = one_line(found["sentence"], "the sentence", MAX_SENTENCE_CHARS)
+    listed = found.get("keywords")
+    if not isinstance(listed, list):
+        raise ChatError("'keywords' is no list")
+    if len(listed) > MAX_KEYWORDS:
+        raise ChatError(f"{len(listed):,} keywords; at most {MAX_KEYWORDS} are taken")
+    words = (one_line(word, "a keyword", MAX_KEYWORD_CHARS) for word in listed)
+    parts = (part.strip() for word in words for part in word.split(","))
+    return sentence, tuple(dict.fromkeys(filter(None, parts)))
+
+
+def _wordless(captions: list[Mapping[str, str]] | None) -> bool:
+    """Whether nobody said anything about a picture: its name does not count, nor what a model said."""
+    return all(one["source"] in ("filename", MODEL) for one in captions or ())
