@@ -59,11 +59,10 @@ def texts(around, near):
             Evidence(slope=5.0, z_slope=0.7, offset=-1.0),
         )
     else:
-        from limner.storyboard.calibration import calibrated
-        from limner.storyboard.equipment import channels_of
+        from limner.evaluation.linear import linear_channels
 
         library = Library.open(around)
-        channel = channels_of(library, [SPACE], calibrated(library)[0])[0]
+        channel = linear_channels(library, [SPACE])[0]
         said = [
             captions[0]["text"]
             for _, captions in sorted(library.store.rows(PICTURES, ["id", "captions"]))

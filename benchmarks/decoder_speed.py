@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-from limner.storyboard.decoding import DECODERS, decode
-from limner.storyboard.lattice import assign, lattice
+from limner.evaluation.decoding import DECODERS, decode
+from limner.evaluation.lattice import assign, lattice
 
 STEPS, CANDIDATES, PICTURES = 30, 200, 5_000
 
@@ -23,7 +23,7 @@ class TablePairwise:
     """Pairwise terms from a symmetric table of candidates, nats."""
 
     def __init__(self, table):
-        self.table, self.lowest = table, float(table.min(initial=0.0))
+        self.table = table
 
     def block(self, rows, columns):
         """Candidate numbers (R,) and (Q,) → (R, Q) nats."""

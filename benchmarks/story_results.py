@@ -25,6 +25,8 @@ from limner.config import build
 from limner.datasets.mixture import set_of
 from limner.datasets.pairs import one_row_per_pair
 from limner.errors import DataError
+from limner.evaluation.decoding import decode, max_marginals
+from limner.evaluation.lattice import lattice
 from limner.evaluation.likelihood import Telling, Weights, fit, log_likelihood, mixed, posteriors
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.sequences import coherence
@@ -33,8 +35,6 @@ from limner.runs.measure import fixed_features
 from limner.runs.run import Run
 from limner.runs.validation import fit_pairwise, read_pairwise, vectors
 from limner.scenes.beside import beside
-from limner.storyboard.decoding import decode, max_marginals
-from limner.storyboard.lattice import lattice
 from limner.systems.gsda import graphs_of
 from limner.systems.gsda.settings import GsdaConfig
 from limner.training.batches import stories_of

@@ -1,4 +1,4 @@
-"""Retrieval on real stories and photographs, with the shipped calibration; the test splits are opened here.
+"""Retrieval on real stories and photographs, with linear evidence; the test splits are opened here.
 
 Every number comes with a 95 % bootstrap interval by story (by picture for the photographs).
 
@@ -15,6 +15,10 @@ from limner.datasets.audit import split_leak
 from limner.datasets.pairs import Pair
 from limner.datasets.sets.stories import StorySet
 from limner.datasets.splits import split_stories
+from limner.evaluation.decoding import max_marginals
+from limner.evaluation.lattice import lattice
+from limner.evaluation.linear import load
+from limner.evaluation.pairwise import CosinePairwise
 from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.stories import Outcome, StoryTask, channel_scorer, evaluate_stories, random_scorer
 from limner.evaluation.uncertainty import Difference, Interval, difference, interval
@@ -22,10 +26,6 @@ from limner.library.channels import Channel, EncodedChannel
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
 from limner.records import Story
-from limner.storyboard.calibration import load
-from limner.storyboard.coherence import CosinePairwise
-from limner.storyboard.decoding import max_marginals
-from limner.storyboard.lattice import lattice
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
 

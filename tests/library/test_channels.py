@@ -10,7 +10,6 @@ from limner.library import channels
 from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
-from limner.storyboard.calibration import load
 
 EVEN = Evidence(slope=2.0, z_slope=0.0, offset=0.5)
 
@@ -43,21 +42,6 @@ def test_a_handful_of_pictures_is_steadied_by_what_is_typical():
     many = evidence.steadied(np.array([0.3]), np.array([0.05]), 10**7)
     assert many[0][0] == pytest.approx(0.3, abs=1e-5)
     assert many[1][0] == pytest.approx(0.05, abs=1e-5)
-
-
-@pytest.mark.parametrize("captioned", [1, 2, 5])
-def test_the_right_caption_among_few_is_evidence_for_its_picture(captioned):
-    captions = load().channels["captions"]
-    rng = np.random.default_rng(0)
-    text = unit_rows("t", rng.normal(size=(1, 384)).astype(np.float32))
-    rows = unit_rows("v", rng.normal(size=(20, 384)).astype(np.float32))
-    rows[0] = unit_rows("v", 0.7 * text + 0.7 * rows[:1])[0]
-    present = np.arange(20) < captioned
-    space = Space((rows * present[:, None]).astype(np.float16), present)
-    gallery = Gallery([str(i) for i in range(20)], [str(i) for i in range(20)], {"captions": space})
-    hits = Index(gallery).search([EncodedChannel("captions", "captions", captions, text)], 20)
-    assert hits.rows[0, 0] == 0
-    assert hits.scores[0, 0] > 0
 
 
 def test_context_adds_the_mean_of_all_steps():

@@ -8,10 +8,8 @@ from limner.cli.main import run
 from limner.encoders.base_encoder import image_fingerprints, shipped_file
 from limner.encoders.catalogue import clip_models
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
-from limner.library.library import Library, LibrarySummary
-from limner.library.store import SpaceInfo
-from limner.storyboard import calibration
-from limner.storyboard.equipment import add_pictures, pair_space, picture_encoders
+from limner.library.library import Library
+from limner.storyboard.equipment import add_pictures, picture_encoders
 from limner.storyboard.illustrator import Illustrator
 
 SCENES = ("a bright yellow sun in a blue sky over a green field", "snow on a dark night", "a red ball")
@@ -119,22 +117,6 @@ def test_a_library_keeps_to_the_precision_it_was_made_in(unworded, tmp_path, cap
 def test_what_comes_with_limner_takes_no_other_file():
     with pytest.raises(ConfigError, match="base comes with limner and takes no other file"):
         picture_encoders(["auto"], ["base=mine.safetensors"])
-
-
-def test_pictures_are_compared_only_in_a_space_with_a_calibration_for_it():
-    """A library of CLIP alone could not illustrate: no calibration says what two of its pictures mean."""
-    counts = dict.fromkeys(("pictures", "files", "skipped", "deleted", "duplicates", "captioned"), 1)
-    made_by = SpaceInfo(encoder="some", fingerprint="0" * 64, dim=4)
-
-    def compared(*names):
-        held = LibrarySummary(
-            **counts, spaces=dict.fromkeys(names, made_by), vectors=dict.fromkeys(names, 1), sources=()
-        )
-        return pair_space(held, calibration.load())
-
-    assert compared("clip") is None
-    assert compared("clip", "colour") == "colour"
-    assert compared("clip", "captions", "looks") == "captions"
 
 
 def test_auto_takes_base_and_what_weights_name(tmp_path):

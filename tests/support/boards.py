@@ -27,7 +27,7 @@ class TablePairwise:
     """Pairwise terms from a symmetric table of candidates, nats."""
 
     def __init__(self, table):
-        self.table, self.lowest = table, float(table.min(initial=0.0))
+        self.table = table
 
     def block(self, rows, columns):
         return np.asarray(self.table[np.ix_(rows, columns)], dtype=np.float64)

@@ -17,7 +17,11 @@ from limner.counts import counted
 from limner.datasets.sets.stories import read_stories
 from limner.datasets.splits import split_stories
 from limner.errors import ConfigError, DataError
+from limner.evaluation.decoding import max_marginals
 from limner.evaluation.judged import JudgedResult, judged_search
+from limner.evaluation.lattice import lattice
+from limner.evaluation.linear import linear_channels, load, pair_space
+from limner.evaluation.pairwise import CosinePairwise
 from limner.evaluation.stories import (
     Decoder,
     StoryResult,
@@ -33,11 +37,6 @@ from limner.library.library import Library
 from limner.library.search import Index
 from limner.pictures.decode import read_file
 from limner.records import Story
-from limner.storyboard.calibration import Calibration, calibrated
-from limner.storyboard.coherence import CosinePairwise
-from limner.storyboard.decoding import max_marginals
-from limner.storyboard.equipment import channels_of, pair_space
-from limner.storyboard.lattice import lattice
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
 Coupling = Literal["off", "chain", "anchor"]
@@ -105,13 +104,10 @@ def evaluate(
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
     opened = Library.open(library)
-    calibration, stale = calibrated(opened)
-    for line in stale:
-        say(line)
     # The data sets are English: a channel for other languages would only repeat what captions say.
-    channels = channels_of(opened, channel, calibration, weights=weights)
+    channels = linear_channels(opened, channel, weights=weights)
     channels = [one for one in channels if one.reads is None or ENGLISH in one.reads]
-    compared = pair_space(opened.summary(), calibration)
+    compared = pair_space(opened.summary())
     spaces = {one.space for one in channels} | ({compared} if compared else set())
     index = Index(_gallery(task, opened, sorted(spaces)))
     say(
@@ -124,7 +120,7 @@ def evaluate(
     results = [evaluate_stories("random", task, chance, config={"split": split}).result]
     for coupling in decoder:
         scorer = channel_scorer(index, channels)
-        coupled = None if coupling == "off" else _decoder(index, compared, coupling, calibration, name)
+        coupled = None if coupling == "off" else _decoder(index, compared, coupling, name)
         config: dict[str, str | int | float | bool | None] = {"split": split, "decoder": coupling}
         results.append(evaluate_stories(f"{name}, {coupling}", task, scorer, coupled, config=config).result)
     made = results[0]
@@ -155,11 +151,11 @@ def _gallery(task: StoryTask, library: Library, spaces: list[str]) -> Gallery:
     return Gallery(task.ids, task.ids, found.spaces)
 
 
-def _decoder(index: Index, space: str | None, name: Coupling, found: Calibration, channels: str) -> Decoder:
-    """Max-marginals of a decoder with the calibrated pairwise term."""
+def _decoder(index: Index, space: str | None, name: Coupling, channels: str) -> Decoder:
+    """Max-marginals of a decoder with the pairwise term of `linear.json`."""
     if space is None:
         raise ConfigError(f"--decoder {name}: the library has no vectors that compare pictures; index again")
-    pairs, rows = found.pairwise(space), np.arange(len(index.gallery))
+    pairs, rows = load().pairwise(space), np.arange(len(index.gallery))
     term = CosinePairwise(index, space, rows, pairs.evidence, pairs.weight(name, channels.split("+")))
 
     def decode(unary: FloatArray) -> FloatArray:

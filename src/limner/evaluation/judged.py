@@ -18,6 +18,7 @@ from pydantic import Field
 
 from limner.counts import counted
 from limner.errors import DataError, MissingError
+from limner.evaluation.linear import linear_channels
 from limner.evaluation.ranking import Metric, Ranking, rank_blocks
 from limner.evaluation.uncertainty import RESAMPLES, Interval, interval
 from limner.language import languages_of
@@ -25,8 +26,6 @@ from limner.library.channels import EncodedChannel
 from limner.library.library import Library
 from limner.library.search import Index
 from limner.records import Record
-from limner.storyboard.calibration import calibrated
-from limner.storyboard.equipment import channels_of
 
 Judged = Mapping[str, Mapping[str, int]]
 """Topic → document → relevance: above 0 relevant, else judged not to be."""
@@ -247,13 +246,13 @@ def judged_search(
         topics: their words.
         library: folder of the library.
         channel: names; none for all that the library has.
-        weights: as of `channels_of`.
+        weights: as of `linear_channels`.
     Raises:
-        LimnerError: as `read_qrels`, `read_topics`, `JudgedTask.of` and `channels_of`.
+        LimnerError: as `read_qrels`, `read_topics`, `JudgedTask.of` and `linear_channels`.
     """
     judged, words = read_qrels(qrels), read_topics(topics)
     opened = Library.open(library)
-    channels = channels_of(opened, channel, calibrated(opened)[0], weights=weights)
+    channels = linear_channels(opened, channel, weights=weights)
     index = Index(opened.gallery(sorted({one.space for one in channels})))
     task = JudgedTask.of(judged, words, index.gallery.ids)
     rng, rows = np.random.default_rng(0), np.arange(task.size)

@@ -43,7 +43,6 @@ from limner.library.store import SpaceInfo
 if TYPE_CHECKING:
     from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
     from limner.library.known import IndexReport
-    from limner.library.library import LibrarySummary
     from limner.progress import Progress
     from limner.storyboard.calibration import Calibration
     from limner.storyboard.trained import TrainedRun
@@ -57,7 +56,6 @@ CHANNELS = ("captions", "multilingual", "clip", "base", "labels")
 # Spaces that can compare two pictures, the most telling first. What pictures are said to show tells
 # more about their story than how they look, where most of them have words.
 PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
-CAPTIONED = 0.5
 
 
 def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
@@ -351,18 +349,3 @@ def _loaded(
             else text_encoder(kind, weights=weights, device=device)
         )
     return encoders[kind]
-
-
-def pair_space(held: LibrarySummary, calibration: Calibration, *, captions: bool = True) -> str | None:
-    """The space in which two pictures of a library are compared, or None.
-
-    Captions, where at least half of the pictures have some; else the pixels, where that space is calibrated.
-
-    Args:
-        held: what the library holds.
-        calibration: which spaces can be used for this.
-        captions: whether they may be compared.
-    """
-    captioned = captions and held.vectors.get("captions", 0) >= CAPTIONED * held.pictures
-    spaces = (space for space in PAIR_SPACES if space in held.spaces and space in calibration.pairs)
-    return next((space for space in spaces if captioned or space != "captions"), None)

@@ -1,21 +1,16 @@
-"""Choose a picture for every step at once: one door to all decoders.
+"""Storyboards as sequences: one door to the decoders that `limner evaluate` and the papers' rows measure.
 
 off: the best assignment by the unary scores alone. greedy, beam: left to right. chain: neighbours agree,
 exact. anchor: all agree with one latent picture, exact; pins, when there are any, are the only
 anchors. It sees scores only, never pictures.
 """
 
-from typing import Literal, get_args
-
-import numpy as np
-
 from limner.errors import ConfigError, unknown
-from limner.storyboard.anchor import anchor_marginals, decode_anchor
-from limner.storyboard.chain import chain_marginals, decode_beam, decode_chain
-from limner.storyboard.lattice import BLANK, Decoding, Float64Array, Lattice, assign
+from limner.evaluation.anchor import anchor_marginals, decode_anchor
+from limner.evaluation.chain import chain_marginals, decode_beam, decode_chain
+from limner.evaluation.lattice import Decoding, Float64Array, Lattice, assign
 
-Decoder = Literal["off", "greedy", "beam", "chain", "anchor"]
-DECODERS: tuple[str, ...] = get_args(Decoder)
+DECODERS = ("off", "greedy", "beam", "chain", "anchor")
 
 
 def decode(problem: Lattice, decoder: str, *, beam_width: int = 8) -> Decoding:
@@ -63,26 +58,3 @@ def max_marginals(problem: Lattice, decoder: str) -> Float64Array:
     if decoder not in marginals:
         raise ConfigError("decoding: " + unknown("decoder with marginals", decoder, marginals))
     return marginals[decoder](problem)
-
-
-def pairwise_terms(problem: Lattice, decoder: str, choice: Decoding) -> Float64Array:
-    """What the rest of the storyboard adds to each candidate of each step, all else fixed.
-
-    Args:
-        problem: from `lattice.lattice`.
-        decoder: the decoder that made the choice.
-        choice: its answer.
-    Returns:
-        (S, K) nats; zeros for decoder off.
-    """
-    if decoder == "off":
-        return np.zeros(problem.unary.shape)
-    if choice.anchor is not None:
-        return problem.pairwise(choice.anchor)
-    result = problem.world()
-    for s in range(len(result)):
-        beside = [t for t in (s - 1, s + 1) if 0 <= t < len(result) and choice.columns[t] != BLANK]
-        if beside:
-            shown = problem.items[beside, choice.columns[beside]]
-            result[s] += problem.pair.block(shown, problem.items[s]).sum(axis=0)
-    return result

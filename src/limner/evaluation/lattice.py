@@ -1,6 +1,6 @@
 """The problem a decoder solves: S steps, K candidate pictures each, and what they say of each other.
 
-User's pins and the rule against repeats are folded in here, so that decoders see only
+Pins and the rule against repeats are folded in here, so that decoders see only
 scores and groups. It chooses nothing.
 """
 
@@ -29,10 +29,6 @@ BLANK = -1
 class Pairwise(Protocol):
     """What two pictures of one storyboard say for each other, in nats; symmetric."""
 
-    @property
-    def lowest(self) -> float:
-        """Nats that one picture takes off another at the most; at most 0."""
-
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Candidate numbers (R,) and (Q,) → (R, Q) finite nats."""
 
@@ -41,15 +37,9 @@ class Pairwise(Protocol):
 class Indifferent:
     """Pictures say nothing of each other."""
 
-    lowest: float = 0.0
-
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Zeros, (R, Q)."""
         return np.zeros((len(rows), len(columns)))
-
-    def weighing(self, weight: float) -> Indifferent:
-        """The same: nothing weighs nothing."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -110,11 +100,6 @@ class Decoding:
     objective: float
     bound: float = np.inf
     anchor: int | None = None
-
-    @property
-    def gap(self) -> float:
-        """How much better the best choice may be, nats; 0 where this one is proven best."""
-        return 0.0 if self.exact else self.bound - self.objective
 
     @property
     def exact(self) -> bool:

@@ -7,7 +7,7 @@ anchors need the assignment itself. It sees scores only, never vectors.
 
 import numpy as np
 
-from limner.storyboard.lattice import Decoding, Float64Array, IntArray, Lattice, assign, prices
+from limner.evaluation.lattice import Decoding, Float64Array, IntArray, Lattice, assign, prices
 
 TABLE_CELLS = 4_000_000
 """Pair scores held at a time."""
@@ -118,7 +118,7 @@ class _Search:
         return np.asarray(self.problem.unary + terms[self.where], dtype=np.float64)
 
     def bounds(self, anchors: IntArray, price: Float64Array) -> Float64Array:
-        """(A,) no choice under an anchor exceeds its bound; see `limner.storyboard.lattice.prices`."""
+        """(A,) no choice under an anchor exceeds its bound; see `limner.evaluation.lattice.prices`."""
         result = np.empty(len(anchors))
         dear = self.problem.unary - price[self.group]
         order = np.argsort(-dear)

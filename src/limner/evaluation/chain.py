@@ -9,7 +9,7 @@ import heapq
 
 import numpy as np
 
-from limner.storyboard.lattice import BLANK, Decoding, Float64Array, IntArray, Lattice, assign
+from limner.evaluation.lattice import BLANK, Decoding, Float64Array, IntArray, Lattice, assign
 
 
 class Trellis:
