@@ -215,7 +215,7 @@ def test_a_package_of_research_is_imported_only_where_its_lack_is_said():
 @pytest.mark.slow
 def test_illustrating_loads_no_package_of_research():
     """Whatever the commands of this group import when they run, and every format that they write."""
-    commands = ("index", "illustrate", "search", "models", "studio", "demo", "calibrate")
+    commands = ("index", "illustrate", "search", "models", "studio", "demo")
     modules = [f"limner.cli.{one}" for one in commands] + [
         name for name in FILES if room_of(name) in ("api", "export", "library", "storyboard", "studio", "web")
     ]

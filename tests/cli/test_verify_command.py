@@ -22,7 +22,6 @@ from limner.library.channels import Evidence
 from limner.library.ingest import index
 from limner.library.library import Library
 from limner.runs.validation import write_pairwise, write_refinement
-from limner.storyboard.calibration import OwnCalibration, write_own
 from limner.studio.pictures import Thumbnails, cache_folder
 from limner.systems.complementary import memory
 from limner.systems.complementary.settings import ComplementaryConfig
@@ -187,10 +186,7 @@ def test_a_run_of_an_older_version_is_not_checked_and_that_is_said(written_run, 
 
 
 def test_a_library_of_an_older_version_is_not_checked_and_that_is_said(library, capsys):
-    write_own(Library.open(library), OwnCalibration(channels={}))
-    assert told(capsys, library)[1][str(library / "calibration.json")] == "sound"
-    for path in (library / "library.json", library / "calibration.json"):
-        of_older_version(path)
+    of_older_version(library / "library.json")
     for path in (library / "tables").rglob("limner.checksums"):
         path.unlink()
     status, states = told(capsys, library)
@@ -201,18 +197,15 @@ def test_a_library_of_an_older_version_is_not_checked_and_that_is_said(library, 
     assert told(capsys, library)[1][str(library / "library.json")] == "sound"
 
 
-def test_a_damaged_calibration_and_a_damaged_small_copy_are_named(library, capsys):
+def test_a_damaged_small_copy_is_named(library, capsys):
     held = Library.open(library)
-    write_own(held, OwnCalibration(channels={}))
     picture = held.pictures(held.gallery([]).ids[:1])[0]
     Thumbnails(cache_folder(held)).get(picture, 96)
     (copy,) = cache_folder(held).rglob("*.webp")
     assert set(told(capsys, library)[1].values()) == {"sound"}
     flip(copy)
-    flip(library / "calibration.json", -3)
     status, states = told(capsys, library)
-    named = sorted(path for path, state in states.items() if state == "damaged")
-    assert (status, named) == (1, sorted([str(copy), str(library / "calibration.json")]))
+    assert (status, [path for path, state in states.items() if state == "damaged"]) == (1, [str(copy)])
     assert told(capsys, library, "--repair")[1][str(copy)] == "repaired"
     assert not copy.exists()
 

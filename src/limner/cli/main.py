@@ -27,7 +27,6 @@ _GROUPS = {
         "demo": "Draw a small collection, index it and illustrate four texts.",
     },
     "Research": {
-        "calibrate": "Fit what a channel says on your own captioned pictures.",
         "data": "Audit data sets and fetch their pictures.",
         "train": "Train a system as a settings file says.",
         "sweep": "Choose settings on validation by training a grid of them.",

@@ -130,10 +130,8 @@ def _told(path: Path, error: Exception) -> Checked:
 
 def _library(folder: Path, repair: bool) -> Iterator[Checked]:
     from limner.library.columns import is_whole
-    from limner.library.home import CALIBRATION_FILE
     from limner.library.library import Library
     from limner.library.store import SETTINGS_FILE, read_settings
-    from limner.storyboard.calibration import read_own
     from limner.studio.pictures import cache_folder
 
     settings = _read(folder / SETTINGS_FILE, lambda: read_settings(folder))
@@ -142,8 +140,6 @@ def _library(folder: Path, repair: bool) -> Iterator[Checked]:
         return
     library = Library.open(folder)
     yield from _tables(library, repair)
-    if (folder / CALIBRATION_FILE).is_file():
-        yield _read(folder / CALIBRATION_FILE, lambda: read_own(library))
     kinds = {".rows": _whole_blocks, ".moments": _whole_copy, ".safetensors": _whole_arrays}
     kinds[".arrow"] = is_whole
     for path in sorted((folder / "cache").rglob("[!.]*")):
