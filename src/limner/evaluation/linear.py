@@ -81,7 +81,7 @@ class LinearCalibration(Record):
         beside: channel → `Channel.beside`.
         pairs: gallery space that compares pictures → how much two of its pictures say for each other.
         provenance: what each number was fitted on, and how it did on data it had not seen.
-    Source: docs/methods/evaluation.md §11.
+    Source: docs/methods/evaluation.md §11.1.
     """
 
     schema_version: Literal[1] = 1

@@ -46,7 +46,7 @@ class CosinePairwise:
         weight: see above.
     Raises:
         DataError: the gallery has no such space.
-    Source: docs/methods/evaluation.md §11.
+    Source: docs/methods/evaluation.md §11.2.
     """
 
     def __init__(self, index: Index, space: str, rows: IntArray, evidence: Evidence, weight: float) -> None:

@@ -38,8 +38,7 @@ from limner.locations import Location, file_system, location, objects, reaching
 SETTINGS = "settings"
 SETTINGS_SCHEMA = pa.schema([("id", pa.string()), ("key", pa.string()), ("value", pa.string())])
 """Columns of `settings`: a hash of the key, the key, and the value as JSON."""
-CALIBRATION_FILE = "calibration.json"
-_OWN = frozenset((SETTINGS_FILE, CALIBRATION_FILE, "tables", "cache", "lock"))
+_OWN = frozenset((SETTINGS_FILE, "calibration.json", "tables", "cache", "lock"))  # an older version's fit too
 _LEFT = _OWN | {"projects", "pictures", "trash", "frames", "thumbnails"}
 """What may be left of a library whose settings and tables were taken away because they were damaged."""
 _SPACE, _SOURCE, _TEXT, _ID = "space/", "source/", "text/", "id"
