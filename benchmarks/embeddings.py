@@ -18,6 +18,7 @@ import numpy as np
 from limner.arrays import FloatArray, ImageEncoder, TextEncoder
 from limner.datasets.sets.captions import CaptionedPicture, read_captions
 from limner.datasets.sets.stories import StorySet, read_stories
+from limner.devices import usual_precision
 from limner.encoders.catalogue import image_encoder, text_encoder
 from limner.encoders.openvino import Engine
 from limner.pictures.decode import decode, read_file
@@ -150,7 +151,13 @@ def encoders(
     torch.set_num_threads(min(2, os.cpu_count() or 1))
     sentences = text_encoder()
     pixels = [
-        image_encoder(name, weights=options.weights, engine=options.engine, sentences=sentences)
+        image_encoder(
+            name,
+            weights=options.weights,
+            engine=options.engine,
+            sentences=sentences,
+            precision=usual_precision("cpu"),
+        )
         for name in names
     ]
     return CachedText(sentences, options.cache), pixels

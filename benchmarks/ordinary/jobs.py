@@ -30,9 +30,11 @@ OF_CAPTIONS = ("unrelated", "same-noun", "one-photograph", "magazine", "translat
 WORDS: dict[str, tuple[Words, ...]] = {
     "books": ("shown", "hidden", "third"),
     **dict.fromkeys(STORY_SETS, ("hidden",)),
+    "storybook": ("shown", "hidden", "third"),
     **dict.fromkeys(OF_CAPTIONS, ("shown", "hidden", "third")),
 }
-"""Kind of text → what its pictures' words can be. Story sets have none beside the text itself."""
+"""Kind of text → what its pictures' words can be. Of story sets, picture books alone have any beside the text:
+those of validation, and thirty of the test part."""
 KINDS = tuple(WORDS)
 
 
@@ -108,7 +110,9 @@ def jobs(
         judged = Photographs(stock, Pool.joined([stock.photographs(part), stock.further(part)]))
     made: list[Job] = []
     steps = 0
-    for number, told in enumerate(rounds(stock, kind, part, judged)):
+    literal = stock.literal(kind) if kind in STORY_SETS and words != "hidden" else None
+    for number, every in enumerate(rounds(stock, kind, part, judged)):
+        told = every if literal is None else [text for text in every if text.needs <= literal.keys()]
         other = partial(fillers, stock, kind, part)
         for library, chosen in packed(told, size, other, f"{kind}/{part}/{number}"):
             gallery = library.gallery(library.ids, words, stock.text, others)

@@ -1,10 +1,11 @@
 """The pictures of the jobs: which part they belong to, their words, vectors and near-duplicates.
 
-Photographs of Flickr8k with five captions each, drawn picture books with one, and the pages of story sets
-without any. The parts fit, choose and report share no picture and no story.
+Photographs of Flickr8k with five captions each, drawn picture books with one, and the pages of story sets,
+of which some picture books have one and the others none. The parts fit, choose and report share no picture and no story.
 """
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 import numpy as np
-from embeddings import CachedText, files_of, open_set, picture_vectors, save
+from embeddings import CachedText, data_folder, files_of, open_set, picture_vectors, save
 
 from limner.arrays import FloatArray, ImageEncoder
 from limner.datasets.pairs import split_by_source, split_pairs
@@ -257,8 +258,17 @@ class Supply:
         if (name, part) not in self._pools:
             own = {own_of(story, s) for story in self.stories(name, part) for s in range(len(story.steps))}
             files = {one: file for one, file in files_of(self._open(name)).items() if one in own}
-            self._pools[name, part] = pool_of(f"{name}-{part}", files, {}, self.encoders, self.folder)
+            said = {one: (told,) for one, told in self.literal(name).items() if one in files}
+            self._pools[name, part] = pool_of(f"{name}-{part}", files, said, self.encoders, self.folder)
         return self._pools[name, part]
+
+    def literal(self, name: str) -> dict[str, str]:
+        """What people wrote of the pictures of a story set, blind to its texts, by picture; most have none."""
+        path = data_folder() / name / "captions.jsonl"
+        if not path.is_file():
+            return {}
+        rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+        return {row["sha256"]: row["caption"] for row in rows}
 
     def books(self, part: Part) -> tuple[list[SyntheticStory], list[list[str]], list[list[str]], Pool]:
         """Drawn books; per book the ids of its pages and of its look-alikes; and all their pictures."""

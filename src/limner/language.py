@@ -263,7 +263,7 @@ def _latin() -> frozenset[str]:
 @lru_cache(maxsize=1_024)
 def _english_words_of(text: str) -> tuple[int, int]:
     """How many words of a text a list of English words holds, and how many it does not."""
-    listed = _english_words()
+    listed = english_words()
     words = "".join(sign if sign.isalpha() else " " for sign in text.casefold()).split()
     telling = [word for word in words if len(word) > 1 and word not in _QUOTED]
     known = sum(word in listed for word in telling)
@@ -271,7 +271,7 @@ def _english_words_of(text: str) -> tuple[int, int]:
 
 
 @cache
-def _english_words() -> frozenset[str]:
+def english_words() -> frozenset[str]:
     """Words that English books use often, and those of a lexicon that are no names; see NOTICE."""
     packed = Path(__file__).with_name("english_words.txt.gz").read_bytes()
     return frozenset(gzip.decompress(packed).decode("utf-8").split())

@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
@@ -226,42 +226,60 @@ SCHEMA_VERSION: Literal[1] = 1
 MOST_PICTURES = 4
 """Pictures that a step may show."""
 
+Fit = Literal["fits", "maybe", "weak"]
 Blank = Literal["asked for", "nothing fits", "all used", "ruled out"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
+Show = Literal["cautious", "usual", "always"]
+"""How readily a picture is shown: only where it probably fits, where it may, or at every step."""
+
+FITS, WEAK = 0.5, 0.2
+"""Chances from which a picture is said to fit, and below which it is said to be weak."""
+
+
 class Candidate(Record):
-    """A picture considered for a step. All numbers are natural-log units (nats) of evidence.
+    """A picture considered for a step.
 
     Attributes:
         picture: the picture.
-        score: evidence that it fits the step: the sum of `channels`.
-        channels: channel → its part of the score; a channel absent for this picture is not listed.
-        pairwise: what the pictures of the other steps add to this one.
-        probability: that it fits the step, 0 to 1, by a calibration; None without one.
+        score: log-odds that it is the one for the step, from its own words and pixels.
+        channels: channel → by how many standard deviations it is above the library's pictures for this step; a
+            channel that the picture lacks is not listed.
+        agreement: log-odds that the pictures of the other steps, and those that are fixed, add.
+        probability: chance that it fits the step, 0 to 1; None with a trained run, for which none was fitted.
         matched: words of the step met in the picture's captions or labels.
     """
 
     picture: Picture
     score: float
     channels: dict[str, float] = Field(default_factory=dict)
-    # the older name is still read
-    pairwise: float = Field(default=0.0, validation_alias=AliasChoices("pairwise", "pull"))
+    # the older names are still read
+    agreement: float = Field(default=0.0, validation_alias=AliasChoices("agreement", "pairwise", "pull"))
     probability: float | None = Field(default=None, ge=0, le=1)
     matched: tuple[str, ...] = ()
 
     @property
     def strength(self) -> float:
-        """All evidence for it, nats: above 0, it fits better than a picture drawn at random."""
-        return self.score + self.pairwise
+        """Log-odds of all that speaks for it."""
+        return self.score + self.agreement
+
+    @property
+    def fit(self) -> Fit | None:
+        """Its chance in a word; None without one."""
+        return None if self.probability is None else fit_of(self.probability)
 
     @property
     def why(self) -> str:
-        """The parts of its strength, and the words that it shares with the text."""
-        parts = [f"{name} {value:+.2f}" for name, value in self.channels.items()]
-        parts += [f"other pictures {self.pairwise:+.2f}"] if self.pairwise else []
+        """By how much each channel puts it above the library's pictures, and the words that it shares."""
+        parts = [f"{name} {value:+.1f} deviations" for name, value in self.channels.items()]
         shared = f"; words in common: {', '.join(self.matched)}" if self.matched else ""
-        return (", ".join(parts) or "no evidence") + shared
+        return (", ".join(parts) or "nothing is known of it") + shared
+
+
+def fit_of(probability: float) -> Fit:
+    """A chance in a word."""
+    return "fits" if probability >= FITS else "maybe" if probability >= WEAK else "weak"
 
 
 class Area(Record):
@@ -317,12 +335,10 @@ class BoardStep(Record):
         reason: one plain sentence.
         blank: of a step without a picture, why: the user wanted none, no picture fits, all that fit are
             shown at other steps, or the user ruled them out; None where a picture is shown.
-        probability: calibrated probability that the chosen picture fits the step, 0 to 1, and of a blank,
-            that the best candidate would; None where the step was fixed or no calibration applies.
-        gap: score + pairwise of the choice minus that of the best runner-up; None without either.
+        probability: chance that the chosen picture fits the step, 0 to 1, and of a blank, that the best candidate
+            would; None where the step was fixed or a trained run chose.
+        gap: strength of the choice minus that of the best runner-up; None without either.
         runners_up: other candidates, best first.
-        silent: channels that hardly tell one picture from another for this step; their parts of the score
-            are no evidence.
         relations: relation → probability that it holds between the text and the chosen picture, as a
             trained model predicts it; empty without one.
         attention: words of the text in their order, each with its share of a trained model's attention;
@@ -339,7 +355,6 @@ class BoardStep(Record):
     probability: float | None = Field(default=None, ge=0, le=1)
     gap: float | None = None
     runners_up: tuple[Candidate, ...] = ()
-    silent: tuple[str, ...] = ()
     relations: dict[str, Share] = Field(default_factory=dict)
     attention: tuple[tuple[str, Share], ...] = ()
 
@@ -360,26 +375,34 @@ class Storyboard(Record):
     Attributes:
         story: the text.
         steps: one per step of the story, in order.
-        decoder: off, greedy, beam, chain or anchor.
-        anchor: id of the picture whose world all steps share, for the anchor decoder.
         library: name of the library folder, without its parents.
         channels: channels that took part.
-        settings: the options it was made with, as given; and `gap`, nats by which a better choice may
-            exceed this one, where it is not proven best.
-        objective: value the decoder maximised, nats.
+        threshold: chance below which a step was left blank; 0 where none was.
+        settings: the options it was made with, as given.
         version: limner version.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION
     story: Story
     steps: tuple[BoardStep, ...]
-    decoder: str
-    anchor: str | None = None
     library: str = ""
     channels: tuple[str, ...] = ()
+    threshold: float = Field(default=0.0, ge=0, le=1)
     settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
-    objective: float = 0.0
     version: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older(cls, raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
+        """Storyboards of limner 0.1 tell of a decoder, which is left out."""
+        if not isinstance(raw, dict) or "decoder" not in raw:
+            return raw
+        steps = [
+            {name: value for name, value in step.items() if name != "silent"} if isinstance(step, dict) else step
+            for step in raw.get("steps", ())
+        ]
+        kept = {name: value for name, value in raw.items() if name not in ("decoder", "anchor", "objective")}
+        return kept | {"steps": steps}
 
     @property
     def shown(self) -> dict[int, str | None]:
@@ -393,7 +416,18 @@ class Storyboard(Record):
         blanks = self.blanks()
         why = ", ".join(f"{count} {reason}" for reason, count in blanks.items())
         left = f"{sum(blanks.values())} left blank" + (f" ({why})" if why else "")
-        return "\n".join([*lines, f"{counted(len(self.steps), 'step')}, {left}; decoder {self.decoder}"])
+        weak = self.weak
+        told = f", {counted(len(weak), 'weak match', 'weak matches')}" if weak else ""
+        return "\n".join([*lines, f"{counted(len(self.steps), 'step')}, {left}{told}"])
+
+    @property
+    def weak(self) -> tuple[int, ...]:
+        """Positions of the steps whose picture probably does not fit."""
+        return tuple(
+            step.position
+            for step in self.steps
+            if step.chosen is not None and step.probability is not None and step.probability < WEAK
+        )
 
     def blanks(self) -> dict[Blank, int]:
         """Why steps show no picture → how many, in the order of `Blank`; only what occurs."""

@@ -5,7 +5,7 @@ The commands call the same methods, so that a command line and a few lines of Py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -19,8 +19,7 @@ from limner.encoders.openvino import Engine
 from limner.errors import ConfigError
 from limner.library import library
 from limner.progress import RESUME, index_progress
-from limner.records import Picture, Segmentation, Step, Story
-from limner.storyboard.decoding import Decoder
+from limner.records import Picture, Segmentation, Show, Step, Story
 from limner.storyboard.equipment import AUTO, add_pictures
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.shown import elsewhere, shown_by
@@ -185,11 +184,12 @@ class Library(library.Library):
         format: Format | None = None,  # noqa: A002
         pins: Mapping[int, AnyPath | Picture | None] | None = None,
         bans: Sequence[AnyPath | Picture] = (),
-        decoder: Decoder | None = None,
+        show: Show | None = None,
         min_probability: float | None = None,
         allow_repeats: bool | None = None,
         keep_given: bool = True,
         allow_outside: bool = False,
+        rewrite: Callable[[Story], Sequence[str]] | None = None,
         relation: str | None = None,
         model: AnyRun | None = None,
         metric: AnyRun | None = None,
@@ -206,12 +206,13 @@ class Library(library.Library):
             format: how to read it; a file by its suffix, a text as plain text, unless given.
             pins: step, from 1 → the picture to show there, by path, name or id, or None to keep it blank.
             bans: pictures not to use.
-            decoder: how the pictures are made to agree: anchor, chain, beam, greedy or off.
-            min_probability: leave a step blank where no picture fits with this probability, 0 to 1; a
-                calibrated value unless given; 0 never leaves one blank.
+            show: how readily a picture is shown: cautious, usual, or always.
+            min_probability: chance below which a step stays blank, 0 to 1, in place of what `show` says.
             allow_repeats: let a picture, or one nearly the same, appear twice.
             keep_given: keep pictures that the text shows itself.
             allow_outside: let a text show files that are neither below its own folder nor in the library.
+            rewrite: story → per step what its picture would show, see `limner.describe.steps.rewritten`; it is
+                read beside the step, and never shown.
             relation: of the trained run, such as ``action``, that the pictures should have.
             model: a trained run, or its folder, in place of all channels; add it to the library first.
             metric: a trained same-document metric by which pictures are compared; likewise.
@@ -236,7 +237,7 @@ class Library(library.Library):
         elif options is not None:
             where = str(options)
             values = read_toml(as_path(options, "options"))
-        now = {"decoder": decoder, "min_probability": min_probability, "allow_repeats": allow_repeats}
+        now = {"show": show, "min_probability": min_probability, "allow_repeats": allow_repeats}
         values |= {name: value for name, value in now.items() if value is not None}
         opened = self._illustrator(model, metric, channels)
         chosen = opened.options(
@@ -248,11 +249,10 @@ class Library(library.Library):
         )
         shown = shown_by(reading.story, self) if keep_given else None
         story = shown.story if shown and shown.story else reading.story
-        board = opened.board(story, chosen, shown=shown, relations=relation)
+        rewritten = () if rewrite is None else rewrite(story)
+        board = opened.board(story, chosen, shown=shown, relations=relation, rewritten=rewritten)
         notes = [*reading.summary(), *(shown.notes if shown else ())]
         about = [*opened.notes, opened.language_note(reading.story)]
-        if "gap" in board.settings:
-            about.append(f"the choice is proven to be within {board.settings['gap']} nats of the best one")
         return Storyboard(**dict(board), notes=(*notes, *(line for line in about if line)))
 
     def _illustrator(

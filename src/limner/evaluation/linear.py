@@ -153,7 +153,7 @@ def linear_channels(
         ConfigError: a channel has no evidence.
     """
     numbers = load()
-    found = channels_of(library, names, calibration=numbers, weights=weights)  # type: ignore[arg-type]
+    found = channels_of(library, names, weights=weights)
     return [numbers.channel(one.name, one.encoder, one.reads) for one in found]
 
 

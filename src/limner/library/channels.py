@@ -72,6 +72,10 @@ class Evidence(Record):
         return scale, shift
 
 
+COSINE = Evidence(slope=1.0, z_slope=0.0, offset=0.0)
+"""The cosine itself."""
+
+
 @dataclass(frozen=True)
 class Channel:
     """A way to compare texts with pictures.

@@ -1,124 +1,314 @@
-"""All candidates of all steps: what either reading of a step found, and what looks like fixed pictures."""
+"""What the steps of a text are compared with: for each a list of pictures, and how well each channel likes them.
+
+A step is read in two ways: sentence by sentence, of which the mean and the best count alike, and with the title
+of its text before it, which tells what book a page is from.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from limner.library.channels import EncodedChannel, Evidence
+from limner.arrays import FloatArray, unit_rows
+from limner.errors import NumericsError
+from limner.library.channels import COSINE, Channel, EncodedChannel
+from limner.library.gallery import Gallery
 from limner.library.scan import BoolArray
-from limner.library.search import Hits, Index, Scored
-from limner.storyboard.coherence import CosinePairwise, Walk, WalkedPairwise, groups_of
-from limner.storyboard.lattice import Float64Array, Indifferent, IntArray
+from limner.library.search import Index
+from limner.storyboard.calibration import Calibration
+from limner.storyboard.cast import sentences
+
+IntArray = NDArray[np.int64]
+Float64Array = NDArray[np.float64]
+
+TITLED = ("captions", "multilingual")
+"""Channels that read the steps with the title of their text as well."""
+RELATION = "relation"
+"""The channel of a relation, which prefers pictures and finds none."""
+SHY = 0.5
+"""Pictures that agreement is held against beside the expected ones: of little that is known, little follows."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The words that are compared with pictures, per step.
+
+    Attributes:
+        parts: the sentences of each step; the step itself where it is one.
+        titled: each step after the title of its text; empty where there is none.
+        languages: ISO 639 code of each step; None takes all for readable.
+    """
+
+    parts: Sequence[Sequence[str]]
+    titled: Sequence[str] = ()
+    languages: Sequence[str] | None = None
+
+    @classmethod
+    def of(
+        cls, spelled: Sequence[str], title: str = "", languages: Sequence[str] | None = None
+    ) -> Readings:
+        """Cut steps, as their cast spells them, into what is compared."""
+        titled = [f"{title}: {text}" for text in spelled] if title and len(spelled) > 1 else []
+        return cls([sentences(text) or [text] for text in spelled], titled, languages)
+
+    def portions(self, channel: Channel) -> list[list[str]]:
+        """The texts that a channel's encoder reads, in the portions in which it gets them."""
+        if channel.whole:
+            return [[" ".join(parts) for parts in self.parts]]
+        read = channel.readable(self.parts, self.languages)
+        texts = [text for own, one in zip(self.parts, read, strict=True) if one for text in own]
+        if channel.name in TITLED:
+            texts += [text for text, one in zip(self.titled, read, strict=False) if one]
+        return channel.portions(list(dict.fromkeys(texts)))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The steps as one channel reads them.
+
+    Attributes:
+        name, space: of the channel.
+        whole: (S, D) unit mean of the vectors of a step's sentences; zero where the channel does not read it.
+        parts: per step (n, D) vectors of its sentences; (0, D) where there is but one, or none is read.
+        titled: (S, D) the steps with their title; None without.
+    """
+
+    name: str
+    space: str
+    whole: FloatArray
+    parts: Sequence[FloatArray]
+    titled: FloatArray | None
+
+    @classmethod
+    def by(cls, channel: Channel, readings: Readings) -> Asked:
+        """Encode a text for a channel."""
+        steps, dim = len(readings.parts), channel.encoder.dim
+        none = np.zeros((0, dim), np.float32)
+        portions = readings.portions(channel)
+        made = [channel.encoder.encode_text(portion) for portion in portions]
+        if channel.whole:
+            return cls(channel.name, channel.space, made[0], [none] * steps, None)
+        known: dict[str, FloatArray] = {}
+        for portion, vectors in zip(portions, made, strict=True):
+            known |= zip(portion, vectors, strict=True)
+        whole, parts = np.zeros((steps, dim), np.float32), []
+        for step, own in enumerate(readings.parts):
+            vectors = np.stack([known[text] for text in own]) if own[0] in known else none
+            parts.append(vectors if len(vectors) > 1 else none)
+            if len(vectors):
+                whole[step] = unit_rows(channel.name, vectors.mean(axis=0, keepdims=True))[0]
+        titled = None
+        if readings.titled and channel.name in TITLED:
+            titled = np.stack([known.get(text, np.zeros(dim, np.float32)) for text in readings.titled])
+        return cls(channel.name, channel.space, whole, parts, titled)
+
+    @property
+    def reads(self) -> BoolArray:
+        """(S,) which steps the channel reads."""
+        return np.asarray(self.whole.any(axis=1))
+
+    def search(self) -> EncodedChannel:
+        """The question for the pictures nearest to each step."""
+        return EncodedChannel(self.name, self.space, COSINE, self.whole)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How a channel likes the candidates, (S, K) each.
+
+    Attributes:
+        present: where the picture has the channel and the step is read by it.
+        cosine: mean of the whole step's and its best sentence's; 0 where not present, as are the others.
+        z: standardised over all pictures of the library, for this step.
+        titled: by how much the title raises z.
+        trust: by how many deviations the channel lets right pictures stand out.
+    """
+
+    present: BoolArray
+    cosine: Float64Array
+    z: Float64Array
+    titled: Float64Array
+    trust: Float64Array
+
+    @classmethod
+    def absent(cls, shape: tuple[int, ...]) -> Compared:
+        """No picture has the channel."""
+        return cls(np.zeros(shape, dtype=bool), *(np.zeros(shape) for _ in range(4)))
+
+    def filled(self, other: Compared) -> Compared:
+        """This one, and another where a picture lacks it."""
+        return Compared(
+            self.present | other.present,
+            np.where(self.present, self.cosine, other.cosine),
+            np.where(self.present, self.z, other.z),
+            np.where(self.present, self.titled, other.titled),
+            np.where(self.present, self.trust, other.trust),
+        )
 
 
 @dataclass(frozen=True)
 class Pool:
-    """All candidates of all steps.
+    """The candidates of all steps.
 
     Attributes:
+        gallery: all pictures, or those found of a library that is larger than memory.
         rows: (C,) gallery rows, ascending.
-        groups: (C,) near-duplicate groups.
-        items: (S, K) candidate numbers of each step; filled up with 0 where `unary` is −inf.
-        unary: (S, K) nats.
-        scored: exact scores of all candidates: (S, C) of the steps, or (2S, C) of both readings of them.
-        pair: what candidates say for each other.
+        groups: (C,) near-duplicate groups, numbered from 0.
+        items: (S, K) candidate numbers of each step; 0 where `there` is False.
+        there: (S, K) which cells hold a candidate.
+        channels: how each channel likes them.
+        available: pictures that could be shown.
     """
 
+    gallery: Gallery
     rows: IntArray
     groups: IntArray
     items: IntArray
-    unary: Float64Array
-    scored: Scored
-    pair: CosinePairwise | WalkedPairwise | Indifferent
+    there: BoolArray
+    channels: dict[str, Compared]
+    available: int
 
     def column(self, step: int, row: int) -> int:
         """Where a gallery row stands in a step's list."""
         number = int(np.searchsorted(self.rows, row))
-        return int(np.flatnonzero((self.items[step] == number) & (self.unary[step] > -np.inf))[0])
-
-    def support(self, pinned: Sequence[int]) -> Float64Array:
-        """(S, K) mean nats that fixed pictures, given as gallery rows, add to each candidate."""
-        if not pinned:
-            return np.zeros(self.unary.shape)
-        fixed = np.searchsorted(self.rows, np.unique(pinned))
-        mean = self.pair.block(np.arange(len(self.rows)), fixed).mean(axis=1)
-        return np.asarray(mean[self.items], dtype=np.float64)
-
-    def weighing(self, context: float, weight: float) -> Pool:
-        """The steps read alone and in context, mixed, and pictures agreeing with a weight.
-
-        Args:
-            context: share of the reading in context, 0 to 1.
-            weight: times the evidence of two pictures for each other.
-        """
-        scored = self.scored.mixed(len(self.unary), context)
-        unary = np.take_along_axis(scored.scores.astype(np.float64), self.items, axis=1)
-        unary = np.where(self.unary > -np.inf, unary, -np.inf)
-        return replace(self, unary=unary, scored=scored, pair=self.pair.weighing(weight))
-
-    def walking(self, pinned: Sequence[int], walk: Walk | None) -> Pool:
-        """Fixed pictures, given as gallery rows, speak for what walks from them reach; None for no walk."""
-        if walk is None or not pinned or not isinstance(self.pair, CosinePairwise):
-            return self
-        return replace(self, pair=WalkedPairwise(self.pair, np.searchsorted(self.rows, pinned), walk))
+        return int(np.flatnonzero((self.items[step] == number) & self.there[step])[0])
 
 
 def pool_of(
     index: Index,
-    readings: Sequence[EncodedChannel],
-    hits: Hits,
+    asked: Sequence[Asked],
+    calibration: Calibration,
     *,
-    fixed: Mapping[int, int],
-    guided: bool,
-    pair_space: str | None,
-    pair_evidence: Evidence,
     count: int,
+    extra: Sequence[int] = (),
     barred: BoolArray,
-    near: IntArray | None = None,
 ) -> Pool:
-    """Each step's list: what either reading found, the fixed pictures, and what looks most like them.
+    """Each step's list: the nearest by every channel, and some that all steps consider.
 
     Args:
-        index: of the gallery.
-        readings: channels with the S steps read alone and then in context.
-        hits: what they found.
-        fixed: step → gallery row of the picture fixed there.
-        guided: whether some of them guide the others, who may then be like one that no channel knows.
-        pair_space: gallery space that compares pictures; None where they say nothing of each other.
-        pair_evidence: how its cosine becomes nats.
-        count: pictures like the fixed ones to add.
+        index: of the pictures.
+        asked: the steps as the channels read them.
+        calibration: for the typical mean and spread of a text's cosines.
+        count: nearest pictures by each channel.
+        extra: gallery rows that every step considers.
         barred: (M,) True for pictures that must not be shown.
-        near: (2S, K) gallery rows to consider as well, per step and reading.
+    Raises:
+        NumericsError: a cosine is not finite.
     """
-    found = hits.rows if near is None else np.concatenate([hits.rows, near], axis=1)
-    steps = len(hits.rows) // 2
-    extra = np.unique(np.array(list(fixed.values()), dtype=np.int64))
-    if pair_space is not None and fixed:
-        space = index.gallery.space(pair_space)
-        seen = extra[space.present[extra]]
-        if len(seen):
-            vectors = space.vectors(seen)
-            look = EncodedChannel("look", pair_space, pair_evidence, vectors)
-            extra = np.union1d(extra, index.search([look], count, exclude=barred).rows)
-    lists = [np.unique(np.concatenate([found[s], found[steps + s], extra])) for s in range(steps)]
+    steps = len(asked[0].whole)
+    found: list[list[IntArray]] = [[np.asarray(sorted(set(extra)), dtype=np.int64)] for _ in range(steps)]
+    for one in asked:
+        if not one.reads.any() or not index.held(one.space) or one.name == RELATION:
+            continue
+        near = index.search([one.search()], count, exclude=barred | ~index.gallery.space(one.space).present)
+        for step in np.flatnonzero(one.reads):
+            found[step].append(near.rows[step])
+    lists = [np.unique(np.concatenate(own)) for own in found]
     rows = np.unique(np.concatenate(lists)) if lists else np.zeros(0, dtype=np.int64)
     items = np.zeros((steps, max(map(len, lists), default=0)), dtype=np.int64)
-    unary = np.full(items.shape, -np.inf)
-    scored = index.score(readings, rows)
-    for s, own in enumerate(lists):
-        items[s, : len(own)] = np.searchsorted(rows, own)
-        unary[s, : len(own)] = scored.scores[s, items[s, : len(own)]]
-    if not guided:  # a picture that no channel knows is never chosen for want of a better one
-        known = np.zeros((steps, len(rows)), dtype=bool)
-        for channel in readings:
-            known |= np.outer(channel.texts[:steps].any(axis=1), scored.present[channel.name])
-        for step, row in fixed.items():
-            known[step, np.searchsorted(rows, row)] = True
-        unary[~np.take_along_axis(known, items, axis=1)] = -np.inf
-    pair: CosinePairwise | Indifferent = Indifferent()
-    if pair_space is not None:
-        pair = CosinePairwise(index, pair_space, rows, pair_evidence, 1.0)
-    return Pool(rows, groups_of(index.gallery, rows), items, unary, scored, pair)
+    there = np.zeros(items.shape, dtype=bool)
+    for step, own in enumerate(lists):
+        items[step, : len(own)] = np.searchsorted(rows, own)
+        there[step, : len(own)] = True
+    names = np.array([index.gallery.groups[row] for row in rows.tolist()])
+    groups = np.unique(names, return_inverse=True)[1].astype(np.int64).reshape(len(rows))
+    channels = {one.name: _compared(index, one, calibration, rows, items, there) for one in asked}
+    available = index.pictures - int(np.count_nonzero(barred))
+    return Pool(index.gallery, rows, groups, items, there, channels, available)
+
+
+def _compared(
+    index: Index,
+    asked: Asked,
+    calibration: Calibration,
+    rows: IntArray,
+    items: IntArray,
+    there: BoolArray,
+) -> Compared:
+    """A channel's cosines with the candidates of every step."""
+    space = index.gallery.space(asked.space)
+    vectors = space.vectors(rows)
+    present = there & np.asarray(space.present)[rows][items] & asked.reads[:, None]
+    cosine, titled = np.zeros(items.shape), np.zeros(items.shape)
+    for step, own in enumerate(items):
+        near = vectors[own]
+        cosine[step] = near @ asked.whole[step]
+        if len(asked.parts[step]):
+            cosine[step] = (cosine[step] + (near @ asked.parts[step].T).max(axis=1)) / 2
+        if asked.titled is not None:
+            titled[step] = near @ asked.titled[step]
+    if not np.isfinite(cosine).all():
+        raise NumericsError(f"channel {asked.name}: a cosine is not finite; index the pictures again")
+
+    mean, std = calibration.steadied(asked.name, *space.moments.of_cosines(asked.whole), space.held)
+    z = _standard(cosine, mean, std)
+    raised = np.zeros(items.shape)
+    if asked.titled is not None:
+        moments = space.moments.of_cosines(asked.titled)
+        raised = _standard(titled, *calibration.steadied(asked.name, *moments, space.held)) - z
+    trust = np.broadcast_to(calibration.trust(asked.name, std)[:, None], items.shape)
+    return Compared(present, *(np.where(present, one, 0.0) for one in (cosine, z, raised, trust)))
+
+
+def _standard(values: Float64Array, mean: Float64Array, std: Float64Array) -> Float64Array:
+    """(S, K) cosines in deviations from the mean of their step; 0 where there is no spread."""
+    spread = std[:, None]
+    return np.divide(values - mean[:, None], spread, out=np.zeros_like(values), where=spread > 0)
+
+
+def likeness(pool: Pool, space: str, shares: Float64Array) -> Float64Array:
+    """How much each candidate is like the pictures of the other steps, as expected.
+
+    With shares p of the candidates i of each step, W_ti = Σ over steps t′ ≠ t of p_t′i, and Z_ij the mean of the
+    standard scores that the cosine of i and j has among all cosines of i and among all of j,
+    a_tj = Σ_i W_ti Z_ij / (Σ_i W_ti + ½), over those i that are no near-duplicates of j. Z is linear in the vector
+    of i, so that sums over i are sums of vectors.
+
+    Args:
+        pool: the candidates.
+        space: gallery space that compares pictures.
+        shares: (S, K) p, 0 where there is none.
+    Returns:
+        (S, K) a; 0 where a picture has no vector.
+    Source: docs/methods/storyboard.md §3.
+    """
+    held = pool.gallery.space(space)
+    vectors = held.vectors(pool.rows)
+    mean, std = held.moments.of_cosines(vectors)
+    usable = np.asarray(held.present)[pool.rows] & (std > 0)
+    inverse = np.divide(1.0, std, out=np.zeros_like(std), where=usable)
+    plain = vectors * usable[:, None]
+    scaled = plain * inverse[:, None].astype(np.float32)
+    offset = mean * inverse
+    totals = np.bincount(pool.items.ravel(), weights=shares.ravel(), minlength=len(pool.rows))
+    known = totals * usable
+    of_plain, of_scaled = known @ plain, known @ scaled
+    one, other = _copies(pool.groups)
+    near = np.einsum("nd,nd->n", plain[one], plain[other])
+    alike = ((near - mean[one]) * inverse[one] + (near - mean[other]) * inverse[other]) / 2
+    found = np.zeros(pool.items.shape)
+    for step, own in enumerate(pool.items):
+        p = shares[step] * usable[own]
+        weights = known - np.bincount(own, weights=p, minlength=len(known))
+        x, y = of_plain - p @ plain[own], of_scaled - p @ scaled[own]
+        total, whole = weights @ offset, weights.sum()
+        agreed = (plain[own] @ y - total + (plain[own] @ x - mean[own] * whole) * inverse[own]) / 2
+        copied = np.bincount(other, weights=weights[one] * alike, minlength=len(known))[own]
+        found[step] = (agreed - copied) * usable[own] / (max(whole, 0.0) + SHY)
+    return found * pool.there
+
+
+def _copies(groups: IntArray) -> tuple[IntArray, IntArray]:
+    """All ordered pairs of candidates of one near-duplicate group, each candidate with itself among them."""
+    order = np.argsort(groups, kind="stable")
+    bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
+    own = [order[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
+    pairs = [(np.repeat(one, len(one)), np.tile(one, len(one))) for one in own]
+    none = np.zeros(0, dtype=np.int64)
+    return (
+        np.concatenate([none, *(one for one, _ in pairs)]),
+        np.concatenate([none, *(other for _, other in pairs)]),
+    )

@@ -35,7 +35,7 @@ from limner.encoders.text_cache import RecentTexts
 from limner.encoders.weight_files import PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
 from limner.language import ENGLISH
-from limner.library.channels import Channel
+from limner.library.channels import COSINE, Channel
 from limner.library.home import spaces_of
 from limner.library.library import Library
 from limner.library.store import SpaceInfo
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
     from limner.library.known import IndexReport
     from limner.progress import Progress
-    from limner.storyboard.calibration import Calibration
     from limner.storyboard.trained import TrainedRun
 
 
@@ -261,7 +260,6 @@ def add_pictures(
 def channels_of(
     library: Library,
     names: Sequence[str],
-    calibration: Calibration,
     device: str = "cpu",
     weights: Sequence[str] = (),
 ) -> list[Channel]:
@@ -270,7 +268,6 @@ def channels_of(
     Args:
         library: an indexed library.
         names: channel names; none means every channel that some picture of the library has.
-        calibration: how cosines become nats.
         device: of the text side of clip, as `limner.devices.device_of` takes it.
         weights: of clip, as given to ``--weights``; none for the usual places.
     Raises:
@@ -327,7 +324,7 @@ def channels_of(
             reads = sentence_encoder(kind).reads
             if reads is not None and held.get("captions", 0) >= held.get("multilingual", 0):
                 reads -= {ENGLISH}  # all captions are English, and MiniLM reads those better
-        channels.append(calibration.channel(name, encoder, reads))
+        channels.append(Channel(name, encoder, name, COSINE, reads=reads))
     return channels
 
 

@@ -1,6 +1,6 @@
 """Why each step of a storyboard shows what it shows, in numbers and in one plain sentence.
 
-It reads what the search and the decoder computed. It changes no choice.
+It reads what was computed. It changes no choice.
 """
 
 import unicodedata
@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.records import Blank, BoardStep, Candidate, Picture
-from limner.storyboard.calibration import Chances
-from limner.storyboard.candidates import Pool
-from limner.storyboard.lattice import BLANK, Float64Array, IntArray
+from limner.records import Blank, BoardStep, Candidate, Picture, fit_of
+from limner.storyboard.board import BLANK
+from limner.storyboard.candidates import Float64Array, IntArray, Pool
+from limner.storyboard.cast import Cast
 
 _FUNCTION_WORDS = """
 the and but for nor not you your yours his her hers its our ours their theirs this that these those with from
@@ -73,28 +73,30 @@ def matched(text: str, others: Iterable[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-NOTICEABLE = 0.05
-"""Nats of a pairwise term worth a word."""
+STANDS_OUT = 1.5
+"""Deviations above the library's pictures from which a channel is named as a reason."""
 
-TELLING = 0.5
-"""Nats by which a channel must lift its best candidate above its median one to say anything."""
+NOTICEABLE = 0.3
+"""Log-odds from which agreement is worth a word."""
 
-EQUAL, LITTLE, MUCH = 0.1, 1.0, 3.0
-"""Nats of a gap: below the first, two are about equal; below the second, close; from the last, far apart."""
+EQUAL, MUCH = 0.2, 3.0
+"""Log-odds of a gap: below the first, two are about equal; from the second, far apart."""
 
 CREDIBLE = 0.05
 """Probability from which a class label is quoted as a match."""
 
-PLAIN = {
-    "base": "what the picture shows",
-    "model": "the trained model",
-    "multilingual": "what its words mean",
-    "relation": "the relation asked for",
-}
-"""Channels that a sentence does not name as channels."""
-
 WORDED = {"captions", "multilingual", "labels"}
 """Channels that compare a step with words; of others, no word is the reason."""
+
+PLAIN = {
+    "captions": "its caption means nearly the same",
+    "multilingual": "its caption means nearly the same",
+    "model": "the trained model finds that it fits",
+    "relation": "it has the relation asked for",
+}
+"""What it means that a picture stands out in a channel; in every other, what the picture shows fits."""
+
+SURE = {"fits": "it probably fits", "maybe": "it may fit", "weak": "it probably does not fit"}
 
 
 @dataclass(frozen=True)
@@ -102,13 +104,17 @@ class Considered:
     """What there is to explain; C candidates, S steps, K columns.
 
     Attributes:
-        texts: S texts as searched.
+        texts: S texts as written.
+        cast: who they are about.
         ids: C picture ids.
-        pool: the candidates and their scores.
-        pairwise: (S, K) nats the other steps add, all else fixed.
+        pool: the candidates.
+        score: (S, K) log-odds of a picture's own words and pixels; −inf where there is none.
+        agreement: (S, K) log-odds that the other steps and fixed pictures add.
+        pinned_by: (S, K) what of that is the fixed pictures'.
         columns: (S,) chosen columns or `BLANK`.
-        chances: that candidates fit; None without a calibration.
-        ruled_out: (S,) whether a picture that the user banned would have fitted.
+        chance: (S, K) that candidates fit; None where none was fitted.
+        limit: chance below which a step was left blank.
+        ruled_out: (S,) whether a picture that the user banned might have fitted.
         pinned: steps the user fixed.
         given: steps the text itself illustrates.
         held: steps that stay as they are and were not chosen for this time.
@@ -117,11 +123,15 @@ class Considered:
     """
 
     texts: Sequence[str]
+    cast: Cast
     ids: Sequence[str]
     pool: Pool
-    pairwise: Float64Array
+    score: Float64Array
+    agreement: Float64Array
+    pinned_by: Float64Array
     columns: IntArray
-    chances: Chances | None
+    chance: Float64Array | None
+    limit: float
     ruled_out: NDArray[np.bool_]
     pinned: frozenset[int]
     given: frozenset[int]
@@ -137,7 +147,7 @@ class Considered:
             for s, column in enumerate(self.columns)
             if column != BLANK and (s == step or not self.allow_repeats)
         }
-        total = self.pool.unary[step] + self.pairwise[step]
+        total = self.score[step] + self.agreement[step]
         found: list[int] = []
         for column in np.argsort(-total, kind="stable"):
             if len(found) == self.runners_up or total[column] == -np.inf:
@@ -164,31 +174,33 @@ def explain(board: Considered, pictures: Callable[[Sequence[str]], list[Picture]
     wanted = list(dict.fromkeys(chain.from_iterable(ids)))
     records = dict(zip(wanted, pictures(wanted), strict=True))
     return tuple(
-        _step(board, s, [_candidate(board, s, column, records) for column in own])
+        _step(board, s, own, [_candidate(board, s, column, records) for column in own])
         for s, own in enumerate(columns)
     )
 
 
-def _step(board: Considered, s: int, found: list[Candidate]) -> BoardStep:
+def _step(board: Considered, s: int, columns: list[int], found: list[Candidate]) -> BoardStep:
     """A step from its candidates: the chosen one, unless it is blank, and the runners-up."""
-    column = None if board.columns[s] == BLANK else int(board.columns[s])
-    chosen, others = (None, found) if column is None else (found[0], found[1:])
-    gap = None if chosen is None or not others else _total(chosen) - _total(others[0])
-    silent = _silent(board, s)
+    shown = board.columns[s] != BLANK
+    chosen, others = (found[0], found[1:]) if shown else (None, found)
+    gap = None if chosen is None or not others else chosen.strength - others[0].strength
     fixed = s in board.pinned or s in board.given
-    probability = None if board.chances is None or fixed else board.chances.probability(s, column)
+    probability = None
+    if board.chance is not None and not fixed:
+        probability = float(board.chance[s].max(initial=0.0)) if chosen is None else chosen.probability
     blank: Blank | None = None
     origin: Literal["decoded", "pinned", "given", "blank"] = "decoded"
     if chosen is None and s in board.pinned:
         origin, blank, reason = "blank", "asked for", "No picture here, as you asked."
+    elif chosen is None:
+        origin = "blank"
+        blank, reason = _why_blank(board, s, probability)
     elif s in board.pinned:
         origin, reason = "pinned", "You fixed this picture here."
     elif s in board.given:
         origin, reason = "given", "The text itself shows this picture here."
-    elif chosen is None:
-        origin, (blank, reason) = "blank", _why_blank(board, s, probability)
     else:
-        reason = _why(board, s, chosen, gap, silent)
+        reason = _why(board, s, columns[0], chosen, gap)
     return BoardStep(
         position=s,
         chosen=chosen,
@@ -198,41 +210,25 @@ def _step(board: Considered, s: int, found: list[Candidate]) -> BoardStep:
         probability=probability,
         gap=gap,
         runners_up=tuple(others),
-        silent=silent,
     )
-
-
-def _silent(board: Considered, s: int) -> tuple[str, ...]:
-    """Channels whose evidence hardly differs between the candidates of a step."""
-    own = np.unique(board.pool.items[s][board.pool.unary[s] > -np.inf])
-    scored, found = board.pool.scored, []
-    for name, share in scored.shares.items():
-        nats = share[s, own[scored.present[name][own]]]
-        if len(nats) > 1 and nats.max() - np.median(nats) < TELLING:
-            found.append(name)
-    return tuple(found)
 
 
 def _candidate(board: Considered, s: int, column: int, records: dict[str, Picture]) -> Candidate:
-    number = int(board.pool.items[s, column])
-    picture, scored = records[board.ids[number]], board.pool.scored
+    picture = records[board.ids[int(board.pool.items[s, column])]]
     channels = {
-        name: float(share[s, number])
-        for name, share in scored.shares.items()
-        if scored.present[name][number] and share[s].any()
+        name: round(float(one.z[s, column]), 4)
+        for name, one in board.pool.channels.items()
+        if one.present[s, column]
     }
+    score = board.score[s, column]
     return Candidate(
         picture=picture,
-        score=float(board.pool.unary[s, column]),
+        score=float(score) if np.isfinite(score) else 0.0,
         channels=channels,
-        pairwise=float(board.pairwise[s, column]),
-        probability=None if board.chances is None else board.chances.probability(s, column),
+        agreement=float(board.agreement[s, column]),
+        probability=None if board.chance is None else float(board.chance[s, column]),
         matched=matched(board.texts[s], chain(*_words_of(picture, channels))),
     )
-
-
-def _total(candidate: Candidate) -> float:
-    return candidate.score + candidate.pairwise
 
 
 def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -243,47 +239,41 @@ def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], lis
     return [caption.text for caption in picture.captions], labels
 
 
-def _why(board: Considered, s: int, chosen: Candidate, gap: float | None, silent: tuple[str, ...]) -> str:
-    """A sentence such as: Caption words “kite”, “beach” match; the runner-up is a little weaker."""
+def _why(board: Considered, s: int, column: int, chosen: Candidate, gap: float | None) -> str:
+    """A sentence such as: Caption words “kite”, “beach” match; it goes with the pictures of the other steps."""
     found = _words_of(chosen.picture, chosen.channels)
     in_captions, in_labels = (matched(board.texts[s], words) for words in found)
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
     if in_labels:
         parts.append(f"label {_quoted(in_labels)}")
-    telling = {name: share for name, share in chosen.channels.items() if name not in silent}
-    strongest = max(telling, key=telling.__getitem__, default=None)
     if not parts:
-        if not chosen.channels:
-            parts.append("no words or vectors describe it, but every other picture matches less")
-        elif strongest is None:
-            parts.append("all pictures match this step about equally")
-        elif telling[strongest] > 0:
-            named = PLAIN.get(strongest, f"the channel {strongest}")
-            parts.append(f"the best evidence is {named}")
+        strongest = max(chosen.channels, key=chosen.channels.__getitem__, default=None)
+        if strongest is None:
+            parts.append("nothing is known of it")
+        elif chosen.channels[strongest] >= STANDS_OUT:
+            parts.append(PLAIN.get(strongest, "what it shows comes closest"))
         else:
-            better = s in board.held and gap is not None and gap < 0
-            parts.append(
-                f"it does not match well{'' if better else ', but every other picture matches less'}"
-            )
-    if chosen.pairwise > NOTICEABLE:
-        parts.append("it looks like the pictures of the other steps")
-    elif chosen.pairwise < -NOTICEABLE:
-        parts.append("it does not look like the pictures of the other steps")
-    if gap is not None:
-        whole = "" if gap >= 0 or s in board.held else " here, but weaker for the text as a whole"
-        parts.append(f"the runner-up is {_compared(gap)}{whole}")
+            parts.append("no picture stands out for this step")
+    who = board.cast.protagonist
+    if who and board.cast.spelled(board.texts[s]) != board.texts[s] and _shows(chosen.picture, who):
+        parts.append(f"it shows the {who} that the text is about")
+    if board.pinned_by[s, column] > NOTICEABLE:
+        parts.append("it looks like the pictures that you fixed")
+    elif board.agreement[s, column] > NOTICEABLE:
+        parts.append("it goes with the pictures of the other steps")
+    if chosen.probability is not None and fit_of(chosen.probability) != "fits":
+        parts.append(SURE[fit_of(chosen.probability)])
+    if gap is not None and abs(gap) < EQUAL:
+        parts.append("another picture fits as well")
+    elif gap is not None and gap < 0 and s not in board.held:
+        parts.append("a better one is shown at another step or would be missed there")
     sentence = "; ".join(parts) + "."
     return sentence[0].upper() + sentence[1:]
 
 
-def _compared(gap: float) -> str:
-    """How a runner-up stands to the choice, by nats that the choice is ahead."""
-    size = abs(gap)
-    if size < EQUAL:
-        return "about as strong"
-    return ("a little " if size < LITTLE else "much " if size >= MUCH else "") + (
-        "weaker" if gap > 0 else "stronger"
-    )
+def _shows(picture: Picture, being: str) -> bool:
+    """Whether a picture's words name a being."""
+    return any(stem(being) in {stem(word) for word in words(one.text)} for one in picture.captions)
 
 
 def _quoted(found: tuple[str, ...]) -> str:
@@ -298,11 +288,11 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
         return "ruled out", "You ruled out the pictures that fit this step."
     if not len(board.ids):
         return "nothing fits", "The library holds no picture that may be shown."
-    if not (board.pool.unary[s] > -np.inf).any():
+    if not np.isfinite(board.score[s]).any():
         return "nothing fits", "No picture in the library can be compared with this step."
-    if board.chances is not None and probability is not None and probability < board.chances.threshold:
+    if probability is not None and probability < board.limit:
         return "nothing fits", (
-            f"Nothing in the library fits well enough: the best picture has a chance of {probability:.2f},"
-            f" the threshold is {board.chances.threshold:.2f}."
+            f"Nothing in the library fits well enough: the best picture has a chance of {probability:.0%},"
+            f" and pictures are shown from {board.limit:.0%}."
         )
     return "all used", "All pictures that fit this step are shown at other steps."

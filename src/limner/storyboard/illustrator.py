@@ -20,21 +20,22 @@ from limner.encoders.text_cache import RecentTexts
 from limner.errors import ConfigError, DataError, LimnerError
 from limner.language import direction, language_name
 from limner.library.browse import Catalogue
-from limner.library.channels import Channel, EncodedChannel
+from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.library import Library, LibrarySummary
 from limner.library.search import Index
 from limner.progress import Progress
 from limner.records import Candidate, Problem, Story, Storyboard
-from limner.storyboard.calibration import Calibration, Suitability, calibrated
-from limner.storyboard.coherence import Coherence
-from limner.storyboard.equipment import PAIR_SPACES, channels_of, pair_space
+from limner.storyboard.calibration import load
+from limner.storyboard.candidates import Asked, Readings, pool_of
+from limner.storyboard.chances import agreement, chances, evidence
+from limner.storyboard.equipment import PAIR_SPACES, channels_of
 from limner.storyboard.explain import matched
-from limner.storyboard.illustrate import BoardOptions, choose_pictures, step_texts
+from limner.storyboard.illustrate import BoardOptions, choose_pictures, readings_of, step_texts
 from limner.storyboard.languages import language_of_query, languages_of_story, unread, unread_note
 from limner.storyboard.shown import Shown
 from limner.storyboard.trained import (
     DOCUMENT,
-    MODEL,
+    RELATION,
     TrainedRun,
     check_run,
     predicted,
@@ -46,8 +47,13 @@ from limner.storyboard.trained import (
 if TYPE_CHECKING:
     from limner.library.approximate import Approximate
 
-NONE, LOOKS = "none", "visual"
+NONE = "none"
+LOOKS = ("looks", "visual", "clip", "colour")
+"""Spaces in which two pictures are compared by their looks; the first that a library has counts."""
+LIKENESS = Evidence(slope=0.0, z_slope=1.0, offset=0.0)
 READING, CHOOSING = "text", "choosing"
+CONSIDERED = 50
+"""Pictures that a search weighs by each channel, at least."""
 OUTSIDE = "The text shows this picture itself; it is not in the library and guides no other."
 Value = TypeVar("Value")
 
@@ -140,25 +146,9 @@ class Illustrator:
         if not len(self.catalogue):
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
-            return tuple(
-                channels_of(self.library, self._named, self._calibration, self._device, self._weights)
-            )
+            return tuple(channels_of(self.library, self._named, self._device, self._weights))
         own = run_channel(self.model, self.library)
         return (replace(own, encoder=RecentTexts(own.encoder)),)
-
-    def _suitability(self, codes: Sequence[str]) -> Suitability | None:
-        """When a step is left blank, by the channels that read some of a text; None with a trained run."""
-        if self.model is not None:
-            return None
-        reading = [one for one in self.channels if len(unread(codes, [one])) < len(codes)] or self.channels
-        telling = [one for one in reading if self.index.held(one.space)] or reading
-        return self._calibration.suitable([one.name for one in telling])
-
-    def coherence(self, options: BoardOptions) -> Coherence | None:
-        """How much context and agreement count; None where a trained run or metric compares."""
-        if self._runs:
-            return None
-        return self._calibration.coherent(options.pair_space if options.pair_weight != 0 else "*")
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -170,8 +160,8 @@ class Illustrator:
 
     @property
     def calibrated(self) -> bool:
-        """Whether the chance that a picture fits was fitted for the channels here."""
-        return self.model is None and self._calibration.covers(self.channel_names)
+        """Whether the chance that a picture fits is stated: with every channel but a trained run."""
+        return self.model is None
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -194,7 +184,7 @@ class Illustrator:
         found = (
             without_vectors(run, index.held(run.space), index.pictures, self.library) for run in self._runs
         )
-        return (*(line for line in found if line), *self._calibrated[1])
+        return tuple(line for line in found if line)
 
     def options(
         self,
@@ -205,10 +195,7 @@ class Illustrator:
         bans: Sequence[str] = (),
         where: str = "options",
     ) -> BoardOptions:
-        """Options of a storyboard from what people write; the calibration says the rest.
-
-        Beside a trained model, two pictures are compared by their looks, and that counts as it does beside
-        labels: nothing is calibrated for it. A metric counts as looks do.
+        """Options of a storyboard from what people write.
 
         Args:
             values: settings of a file or of command-line options; `pins` and `bans` in it as people write
@@ -236,8 +223,7 @@ class Illustrator:
             for step, name in named.items()
         }
         banned = dict.fromkeys(self.library.find(name).id for name in (*chosen.bans, *bans))
-        changes: dict[str, Any] = {"pins": fixed, "bans": tuple(banned), **self._pairwise(chosen)}
-        return chosen.model_copy(update=changes)
+        return chosen.model_copy(update={"pins": fixed, "bans": tuple(banned)})
 
     def board(
         self,
@@ -247,6 +233,7 @@ class Illustrator:
         shown: Shown | None = None,
         held: Mapping[int, str | None] | None = None,
         relations: str | Mapping[int, str] | None = None,
+        rewritten: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> Storyboard:
         """Illustrate a story.
@@ -255,11 +242,13 @@ class Illustrator:
 
         Args:
             story: the text.
-            options: see `options`; None for what the calibration says.
+            options: see `options`; None for the defaults.
             shown: pictures the text shows itself and that are kept, see `shown_by`; None keeps none.
             held: 0-based step → picture id, or None for a blank, that stays as it is, see `choose_pictures`.
             relations: that the pictures should have, as `limner.storyboard.trained.asked` reads them: one for
                 all steps, or 0-based step → relation.
+            rewritten: per step what its picture would show, as a model puts it, see `limner.describe.steps`; "" for
+                nothing. It is read beside the step and never shown.
             progress: learns how many letters the encoders have read; an error that it raises ends the work.
         Raises:
             ConfigError: a relation without a trained run, or one that it does not know.
@@ -280,7 +269,7 @@ class Illustrator:
             side = story.direction if story.direction == "rtl" else direction(languages.main)
             story = story.model_copy(update={"language": languages.main, "direction": side})
         progress = progress or Progress()
-        _encode(channels, step_texts(story), codes, progress)
+        _encode(channels, readings_of(story, codes, rewritten)[1], progress)
         progress.stage(CHOOSING, None)
         with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
             board = choose_pictures(
@@ -289,12 +278,12 @@ class Illustrator:
                 channels,
                 self.catalogue.pictures,
                 blanked,
-                suitability=self._suitability(codes),
-                coherence=self.coherence(options),
+                compared=self._compared,
                 given=shown.inside,
                 held=held,
                 languages=codes,
-                occasions=self.catalogue.with_those_of_their_occasions,
+                rewritten=rewritten,
+                calibrated=self.calibrated,
                 library=self.name,
             )
             found = list(board.steps)
@@ -348,9 +337,36 @@ class Illustrator:
         """
         channels = [*self.channels, *self._relation([relation])]
         code = language_of_query(text, self.library.settings)
-        encoded = [EncodedChannel.encode(one, [text], [code]) for one in channels]
-        encoded = [one for one in encoded if one.texts.any()]
-        return self._found(encoded, limit, text=text) if encoded else []
+        asked = [Asked.by(one, Readings([[text]], (), [code])) for one in channels]
+        asked = [one for one in asked if one.reads.any()]
+        if not asked:
+            return []
+        numbers = load()
+        with self.lock:
+            index = self.index.among([([one.search()], limit) for one in asked])
+            barred = np.zeros(len(index.gallery), dtype=bool)
+            pool = pool_of(index, asked, numbers, count=max(limit, CONSIDERED), barred=barred)
+            odds = agreement(pool, evidence(pool, numbers), numbers, {})
+            for one in channels:
+                if one.name == RELATION:
+                    odds = odds + one.evidence.slope * pool.channels[RELATION].cosine
+            chance = chances(pool, odds, numbers)[0]
+        best = [column for column in np.argsort(-odds[0], kind="stable")[:limit] if np.isfinite(odds[0, column])]
+        ids = [index.gallery.ids[pool.rows[pool.items[0, column]]] for column in best]
+        return [
+            Candidate(
+                picture=picture,
+                score=float(odds[0, column]),
+                channels={
+                    name: round(float(one.z[0, column]), 4)
+                    for name, one in pool.channels.items()
+                    if one.present[0, column]
+                },
+                probability=float(chance[column]) if self.calibrated else None,
+                matched=matched(text, [one.text for one in picture.captions]),
+            )
+            for column, picture in zip(best, self.catalogue.pictures(ids), strict=True)
+        ]
 
     def like(self, picture: str, limit: int) -> list[Candidate]:
         """Pictures like another one, best first: by all ways in which two pictures are compared.
@@ -362,15 +378,13 @@ class Illustrator:
             LimnerError: as `index`; there is no such picture, or no vector of it.
         """
         self.catalogue.pictures([picture])
-        gallery, calibration = self.index.among((), [picture]).gallery, self._calibration
+        gallery = self.index.among((), [picture]).gallery
         row = int(gallery.rows([picture])[0])
         looks = []
         for name in PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT):
             space = gallery.spaces.get(name)
             if space is not None and space.present[row]:
-                vector = space.vectors([row])
-                evidence = calibration.pairwise(LOOKS if name == DOCUMENT else name).evidence
-                looks.append(EncodedChannel(name, name, evidence, vector))
+                looks.append(EncodedChannel(name, name, LIKENESS, space.vectors([row])))
         if not looks:
             raise DataError(
                 f"picture {picture[:12]}: nothing is known to compare it by; index with an encoder"
@@ -382,53 +396,20 @@ class Illustrator:
         return tuple(run for run in (self.model, self.metric) if run is not None)
 
     @kept
-    def _calibrated(self) -> tuple[Calibration, tuple[str, ...]]:
-        """How cosines become nats, with what the library itself was fitted on, and what of that is stale."""
-        return calibrated(self.library)
-
-    @property
-    def _calibration(self) -> Calibration:
-        found: Calibration = self._calibrated[0]
-        return found
-
-    @kept
-    def _held(self) -> LibrarySummary:
-        return self.library.summary()
-
-    def _pairwise(self, chosen: BoardOptions) -> dict[str, Any]:
-        """How much pictures say for each other, where the options do not say."""
-        said = chosen.model_fields_set
-        space: str | None = chosen.pair_space
+    def _compared(self) -> str:
+        """The space in which two pictures are compared by their looks."""
         if self.metric is not None:
             check_run(self.metric, self.library)
-            space = DOCUMENT
-        elif "pair_space" not in said:
-            space = pair_space(self._held, self._calibration, captions=self.model is None)
-        if space is None or chosen.decoder == "off":
-            return {"pair_weight": 0.0}
-        pairs = self._calibration.pairwise(LOOKS if space == DOCUMENT else space)
-        held = [name for name, count in self._held.vectors.items() if count]
-        channels = (MODEL,) if self.model is not None else self._named or held
-        found: dict[str, Any] = {
-            "pair_evidence": pairs.evidence if self.metric is None else self.metric.pair_evidence,
-            "pair_walk": pairs.walk if self.metric is None else None,
-            "pair_weight" if self._runs else "pinned_weight": pairs.weight(chosen.decoder, channels),
-        }
-        return {"pair_space": space} | {name: value for name, value in found.items() if name not in said}
+            return DOCUMENT
+        held = self.library.summary().vectors
+        return next((space for space in LOOKS if held.get(space, 0)), LOOKS[0])
 
-    def _found(
-        self,
-        encoded: Sequence[EncodedChannel],
-        limit: int,
-        *,
-        text: str = "",
-        without: str | None = None,
-    ) -> list[Candidate]:
+    def _found(self, encoded: Sequence[EncodedChannel], limit: int, *, without: str) -> list[Candidate]:
+        """The pictures most like another one."""
         with self.lock:
-            index = self.index.among([(encoded, limit)], [] if without is None else [without])
+            index = self.index.among([(encoded, limit)], [without])
             exclude = np.zeros(len(index.gallery), dtype=bool)
-            if without is not None:
-                exclude[index.gallery.ids.index(without)] = True
+            exclude[index.gallery.ids.index(without)] = True
             hits = index.search(encoded, limit, exclude=exclude)
         pictures = self.catalogue.pictures([index.gallery.ids[row] for row in hits.rows[0]])
         return [
@@ -440,7 +421,6 @@ class Illustrator:
                     for name, share in hits.shares.items()
                     if hits.present[name][0, place]
                 },
-                matched=matched(text, [one.text for one in picture.captions]) if text else (),
             )
             for place, picture in enumerate(pictures)
         ]
@@ -454,14 +434,12 @@ class Illustrator:
         return [relation_channel(self.model, relations)]
 
 
-def _encode(
-    channels: Sequence[Channel], texts: Sequence[str], languages: Sequence[str], progress: Progress
-) -> None:
+def _encode(channels: Sequence[Channel], readings: Readings, progress: Progress) -> None:
     """Let every encoder read a text; all of them remember it.
 
     All read a portion before any reads the next, since several go by the same vectors: so time goes evenly.
     """
-    portions = [[(one.encoder, part) for part in one.portions(texts, languages)] for one in channels]
+    portions = [[(one.encoder, part) for part in readings.portions(one)] for one in channels]
     letters = sum(len(text) for own in portions for _, part in own for text in part)
     progress.stage(READING, letters)
     for row in zip_longest(*portions):

@@ -15,8 +15,7 @@ from limner.errors import LimnerError
 from limner.library.library import Library
 from limner.progress import Progress
 from limner.records import Candidate, Step, Story, Storyboard
-from limner.storyboard.decoding import Decoder
-from limner.storyboard.illustrate import CANDIDATES, BoardOptions
+from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.shown import Shown
 from limner.storyboard.trained import TrainedRun
@@ -24,15 +23,6 @@ from limner.studio.edits import State
 from limner.studio.step_edits import Constraints
 
 NOTHING = Constraints()
-# The work of chain grows with the square of candidates.
-FEWEST, CANDIDATES_IN_ALL = 20, 4_000
-
-
-def considered(steps: int, decoder: Decoder) -> int:
-    """Pictures considered per step of a text of so many."""
-    if decoder != "chain":
-        return CANDIDATES
-    return min(CANDIDATES, max(FEWEST, CANDIDATES_IN_ALL // steps))
 
 
 def made(
@@ -62,13 +52,8 @@ def made(
     there = constraints.given.items()
     given = {step: one for step, one in there if one in asked.catalogue and one not in bans}
     pins = {step: one for step, one in constraints.pins.items() if one is None or one in asked.catalogue}
-    # A page sends all options back: those as they were at first are for the calibration to say.
-    chosen = asked.options(options.model_dump(exclude_defaults=True)).model_copy(
-        update={
-            "candidates": options.candidates or considered(len(story.steps), options.decoder),
-            "pins": pins,
-            "bans": bans,
-        }
+    chosen = asked.options(options.model_dump(exclude={"pins", "bans"})).model_copy(
+        update={"pins": pins, "bans": bans}
     )
     kept = {**(held or {}), **dict.fromkeys(constraints.pins.keys() - pins.keys())}
     stay = {
@@ -94,9 +79,7 @@ def strip_of(asked: Illustrator, board: Storyboard, state: State, step: int, lim
     others = {position: one for position, one in state.pins.items() if position != step}
     fixed = state.model_copy(update={"pins": others, "given": {}})
     held = {position: one for position, one in board.shown.items() if position != step}
-    # What looks like the other steps' pictures comes on top, so a long text needs no more of its own.
-    usual = considered(len(board.steps), state.options.decoder)
-    candidates = max(state.options.candidates or usual, min(limit, usual))
+    candidates = max(state.options.candidates, limit)
     wider = state.options.model_copy(update={"runners_up": limit, "candidates": candidates})
     found = made(asked, board.story, wider, fixed, held=held).steps[step]
     chosen = () if found.chosen is None else (found.chosen,)

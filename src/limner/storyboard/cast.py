@@ -1,0 +1,228 @@
+"""Who a text is about, in words: the protagonist, named in every step that only says "she" or "it".
+
+A picture's words say "a fox ties a kite" where the story says "he knotted the line to it", so that a step that
+names nobody is read with the being that the text is about. The rules are English; names are capitals and so are
+known in every language that has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from limner.language import english_words
+from limner.text.segment import split_sentences
+
+BEINGS = frozenset(
+    """
+    ant antelope ape baboon badger bat bear beaver bee beetle bird bison boar buffalo bull bunny butterfly calf camel
+    cat caterpillar chameleon chick chicken chimpanzee cockerel cow crab crane cricket crocodile crow cub cheetah deer
+    dinosaur dog dolphin donkey dove dragon dragonfly duck duckling eagle elephant fish flamingo fly fox frog gazelle
+    giraffe goat goose gorilla grasshopper guinea-fowl hamster hare hawk hedgehog hen heron hippo hippopotamus hippos
+    horse hyena impala insect jackal kangaroo kitten koala ladybird lamb leopard lion lioness lizard lobster mole
+    mongoose monkey moth mouse mosquito mule octopus ostrich otter owl ox panda parrot peacock pelican penguin pig
+    piglet pigeon pony puppy rabbit ram rat raven rhino rhinoceros robin rooster salmon seal shark sheep snail snake
+    sparrow spider squid squirrel stork swan tadpole tiger toad tortoise turkey turtle vulture walrus warthog wasp
+    weasel whale wolf worm zebra
+    actor artist aunt baby baker boy bride brother builder butcher carpenter chief child clown cook cousin cyclist
+    daughter dancer doctor driver elder farmer father fisherman friend fairy ghost giant girl granddaughter
+    grandfather grandma grandmother grandpa grandson groom guard herder hunter husband infant kid king knight lady
+    man mayor mechanic mermaid merchant monk monster mother musician neighbour neighbor niece nephew nun nurse ogre
+    painter person pilot pirate player policeman policewoman pony potter priest prince princess pupil queen robot
+    rider runner sailor servant shepherd shopkeeper singer sister skater skier snowman soldier son student surfer
+    tailor teacher thief toddler trader twin uncle villager waiter weaver wife witch wizard woman worker
+    """.split()
+)
+"""Beings that a picture can show, in the singular."""
+PLURALS = {
+    "men": "man", "women": "woman", "children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox",
+    "wolves": "wolf", "people": "person", "calves": "calf", "wives": "wife", "thieves": "thief", "fish": "fish",
+    "policemen": "policeman", "fishermen": "fisherman", "sheep": "sheep", "deer": "deer",
+    "mum": "mother", "mom": "mother", "mummy": "mother", "dad": "father", "daddy": "father", "gran": "grandmother",
+    "granny": "grandmother", "kitty": "cat", "doggy": "dog", "lads": "boy", "guy": "man", "guys": "man",
+}  # fmt: skip
+"""Other forms and everyday words → the being."""
+RELATIONS = frozenset("baby cousin friend kid neighbour neighbor person pupil runner student twin villager worker".split())
+"""Beings that say who somebody is to others, not what a picture shows; nobody's kind."""
+_WORD = re.compile(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*")
+_AFTER = re.compile(r",? (?:the|a|an|(?:is|was) an?) (?P<words>(?:\w+ ?){1,4})")
+_BEFORE = re.compile(r"(?P<word>\w+)(?: called| named|, named|, called)? $")
+_TWICE = re.compile(r"\bthe (\w+),? the ((?:\w+ ){0,2})\1\b", re.IGNORECASE)
+_COMMON = frozenset(
+    """
+    a an the and but or so if when while then now once one two three at in on of to for from by with as it he she they
+    we i you his her their my your our its this that these those there here what who why how where which all some many
+    every each no not yes oh after before soon at last back up down out off over under again also only just very more
+    most do does did is are was were be been has had have let lets can could will would may might must never always
+    suddenly finally later today tomorrow yesterday first next even because until since during inside outside near
+    meanwhile hello dear thank thanks please come look see go good bye please everyone everybody somebody nobody
+    someone something nothing everything mr mrs miss dr sir monday tuesday wednesday thursday friday saturday sunday
+    january february march april june july august september october november december god
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who a text is about.
+
+    Attributes:
+        protagonist: the kind of being that the text is about, such as "fox"; "" where it is about nobody.
+        kinds: name, in lower case, → kind of being, where the text says it.
+        plural: whether the protagonist is several of them.
+    """
+
+    protagonist: str = ""
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    def spelled(self, text: str) -> str:
+        """The text as a reader who knows the cast understands it.
+
+        Names become "the" and their kind; a step that does not name the protagonist begins with it.
+
+        >>> Cast("fox", {"finn": "fox"}).spelled("Finn slept.")
+        'the fox slept.'
+        >>> Cast("fox", {"finn": "fox"}).spelled("He ran home.")
+        'a fox: He ran home.'
+        """
+        plain = _TWICE.sub(r"the \2\1", _WORD.sub(self._in_place, text))
+        if not self.protagonist or self.protagonist in beings(plain):
+            return plain
+        return f"{'an' if self.protagonist[:1] in 'aeiou' else 'a'} {self.protagonist}: {plain}"
+
+    def _in_place(self, found: re.Match[str]) -> str:
+        """A name as "the" and its kind; every other word as it is."""
+        word = found.group()
+        name, ending = (word[:-2], word[-2:]) if word[-2:] in ("'s", "’s") else (word, "")
+        kind = self.kinds.get(name.lower()) if word[:1].isupper() else None
+        return word if kind is None or kind == name.lower() else f"the {kind}{ending}"
+
+
+def cast_of(texts: Sequence[str], title: str = "") -> Cast:
+    """The cast of a text.
+
+    Args:
+        texts: its steps in order.
+        title: of the text, "" for none.
+    """
+    kinds: dict[str, str] = {}
+    names = names_of(texts)
+    for name in names:
+        said = Counter(kind for text in (title, *texts) for kind in _kinds_said(name, text))
+        own = said.most_common(1)[0][0] if said else _kind(name)
+        if own is not None:
+            kinds[name] = own
+    in_title = [kinds[word] for word in _names(title) if word in kinds]
+    steps_of = Counter(kind for text in texts for kind in {kinds[word] for word in _names(text) if word in kinds})
+    best, count = (steps_of.most_common(1) or [("", 0)])[0]
+    if in_title and steps_of[in_title[0]] > 0:
+        return Cast(in_title[0], kinds)
+    if count >= 2:
+        return Cast(best, kinds)
+    # Else the being that recurs as "the X" while the others stay rare; once is enough for somebody with a name.
+    definite: Counter[str] = Counter()
+    every: Counter[str] = Counter()
+    for text in texts:
+        definite.update(_definite(text) - RELATIONS)
+        every.update(set(beings(text)))
+    if definite:
+        (best, count), *others = definite.most_common(2)
+        rest = max((n for kind, n in every.items() if kind != best), default=0)
+        enough = 1 if names and not others else max(2, len(texts) / 4)
+        if count >= enough and (enough == 1 or every[best] > rest):
+            return Cast(best, kinds)
+    return Cast("", kinds)
+
+
+def being(word: str) -> str | None:
+    """The being that a word names, in the singular; None where it names none."""
+    low = word.lower()
+    if low in BEINGS:
+        return low
+    if low in PLURALS:
+        return PLURALS[low]
+    for ending, put in (("ies", "y"), ("es", ""), ("s", "")):
+        if low.endswith(ending) and low[: -len(ending)] + put in BEINGS:
+            return low[: -len(ending)] + put
+    return None
+
+
+def _kind(word: str) -> str | None:
+    """The being that a word names, if a picture shows it as such."""
+    found = being(word)
+    return None if found in RELATIONS else found
+
+
+def beings(text: str) -> list[str]:
+    """Kinds of beings that a text names, each once, in its order."""
+    found = (being(word.removesuffix("'s").removesuffix("’s")) for word in _words(text))
+    return list(dict.fromkeys(kind for kind in found if kind is not None))
+
+
+def names_of(texts: Sequence[str]) -> list[str]:
+    """Words in lower case that are written with a capital inside sentences and never without."""
+    capital: Counter[str] = Counter()
+    inner: Counter[str] = Counter()
+    lower: set[str] = set()
+    for text in texts:
+        for sentence in split_sentences(text):
+            for place, raw in enumerate(_words(sentence)):
+                word = raw.removesuffix("'s").removesuffix("’s")
+                low = word.lower()
+                if word[:1].isupper() and (len(word) == 1 or not word.isupper()):
+                    capital[low] += 1
+                    inner[low] += place > 0
+                elif word[:1].islower():
+                    lower.add(low)
+    return [
+        word
+        for word, count in capital.items()
+        if word not in lower
+        and word not in _COMMON
+        and len(word) > 1
+        and (inner[word] or count > 1 or word not in english_words())
+    ]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a step that can be read on their own; none where it has only one."""
+    found = [one for one in split_sentences(text) if len(_words(one)) > 2]
+    return found if len(found) > 1 else []
+
+
+def _kinds_said(name: str, text: str) -> list[str]:
+    """Kinds that a text says a name is: "Nell the mouse", "a fox called Finn", "Finn was a fox", "King Leo"."""
+    said: list[str | None] = []
+    for found in re.finditer(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
+        if not found.group()[0].isupper():
+            continue
+        if after := _AFTER.match(text, found.end()):
+            said.append(next((kind for kind in map(_kind, after["words"].split()) if kind), None))
+        if before := _BEFORE.search(text[: found.start()]):
+            said.append(_kind(before["word"]))
+    return [kind for kind in said if kind]
+
+
+def _definite(text: str) -> set[str]:
+    """Kinds of beings that a text calls "the X" or by a capital alone."""
+    words = _words(text)
+    return {
+        kind
+        for place, word in enumerate(words)
+        if (kind := being(word)) is not None
+        and place
+        and words[place - 1].lower() in ("the", "little", "old", "big")
+    }
+
+
+def _names(text: str) -> list[str]:
+    """Words with a capital, in lower case and without a genitive."""
+    return [
+        word.lower().removesuffix("'s").removesuffix("’s") for word in _words(text) if word[:1].isupper()
+    ]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)

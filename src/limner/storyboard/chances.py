@@ -1,0 +1,166 @@
+"""How likely a picture fits a step: evidence of its own words and pixels, agreement with the others, one chance.
+
+Each is a linear form of a few features that are told here; the weights are in the calibration. What a picture
+is worth never depends on which channels other pictures have.
+
+Source: docs/methods/storyboard.md §2–§4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from scipy.special import expit, logsumexp
+
+from limner.storyboard.calibration import Calibration
+from limner.storyboard.candidates import SHY, Compared, Float64Array, Pool, likeness
+
+WORDS = ("captions", "multilingual")
+"""Channels that compare a step with a picture's words; the first that a picture has counts."""
+PIXELS = ("model", "clip", "base", "labels")
+"""Channels that compare a step with pixels, the most telling first; likewise."""
+Features = dict[str, Float64Array]
+ROUNDS = 2
+"""How often the steps hear what the others are expected to show."""
+ALONE = 5.0
+"""Log-odds by which a candidate leads that has no rival."""
+
+
+def first_of(pool: Pool, names: tuple[str, ...]) -> Compared:
+    """The first of some channels that each picture has; absent where it has none."""
+    found = Compared.absent(pool.there.shape)
+    for name in names:
+        one = pool.channels.get(name)
+        if one is not None:
+            found = found.filled(one)
+    return found
+
+
+def evidence(pool: Pool, calibration: Calibration) -> Float64Array:
+    """What a picture's own words and pixels say for it, in log-odds against another picture of the library.
+
+    Args:
+        pool: the candidates.
+        calibration: the weights.
+    Returns:
+        (S, K); −inf where there is no candidate, or nothing is known of it.
+    """
+    words, pixels = first_of(pool, WORDS), first_of(pool, PIXELS)
+    total = calibration.evidence.of(evidence_features(words, pixels))
+    return np.where(words.present | pixels.present, total, -np.inf)
+
+
+def evidence_features(words: Compared, pixels: Compared) -> Features:
+    """What evidence is linear in: feature → (S, K).
+
+    ``pixels`` is T · z, of which z says how far a picture stands out, and T how far this channel lets right
+    pictures stand out here; see `limner.storyboard.candidates.Compared`.
+    """
+    said = words.present.astype(np.float64)
+    looks = np.where(pixels.present, pixels.trust * pixels.z, 0.0)
+    return {
+        "words": said,
+        "words_cosine": words.cosine,
+        "words_z": words.z,
+        "words_title": words.titled,
+        "pixels": (1 - said) * looks,
+        "pixels_beside_words": said * looks,
+    }
+
+
+def shares(odds: Float64Array, available: int, *, sharpness: float = 1.0, none: float = 0.0) -> Float64Array:
+    """(S, K) how likely each candidate is the one of its step, where none of them may be.
+
+    exp(s u_j) / (exp(s (ln M + none)) + Σ exp(s u)), s the sharpness and M the pictures available.
+    """
+    nothing = np.full((len(odds), 1), np.log(max(available, 1)) + none)
+    whole = logsumexp(sharpness * np.concatenate([odds, nothing], axis=1), axis=1, keepdims=True)
+    return np.asarray(np.exp(sharpness * odds - whole))
+
+
+def agreement(
+    pool: Pool, own: Float64Array, calibration: Calibration, spaces: Mapping[str, str]
+) -> Float64Array:
+    """Log-odds that also hear what the other steps are expected to show.
+
+    Args:
+        pool: the candidates.
+        own: (S, K) of `evidence`.
+        calibration: the weights.
+        spaces: ``captions`` and ``looks``, as far as two pictures can be compared by them → gallery space.
+    Returns:
+        (S, K); −inf as in `own`.
+    """
+    odds = own
+    if len(own) < 2:
+        return calibration.agreement.weights["own"] * own
+    for _ in range(ROUNDS):
+        features = agreement_features(pool, own, odds, calibration, spaces)
+        odds = np.where(np.isfinite(own), calibration.agreement.of(features), -np.inf)
+    return odds
+
+
+def agreement_features(
+    pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration, spaces: Mapping[str, str]
+) -> Features:
+    """What agreement is linear in: feature → (S, K).
+
+    The mean likeness a of a candidate to what the other steps are expected to show counts as A / (A + 1), A the
+    same mean over what all steps are expected to show: where the pictures of a text do not agree, it says nothing.
+    """
+    p = shares(odds, pool.available, sharpness=calibration.sharpness, none=calibration.none)
+    weight = max(float(p.sum()), SHY)
+    like: Features = {}
+    for name, space in spaces.items():
+        like[name] = likeness(pool, space, p)
+    agreed = sum((max(float((p * one).sum()) / weight, 0.0) for one in like.values()), 0.0)
+    gate = agreed / (agreed + 1.0)
+    said = first_of(pool, WORDS).present.astype(np.float64)
+    none = np.zeros(own.shape)
+    return {
+        "own": np.where(np.isfinite(own), own, 0.0),
+        "captions": gate * said * like.get("captions", none),
+        "looks": gate * (1 - said) * like.get("looks", none),
+        "looks_beside_words": gate * said * like.get("looks", none),
+    }
+
+
+def chances(pool: Pool, odds: Float64Array, calibration: Calibration) -> Float64Array:
+    """(S, K) chance that each candidate fits its step; 0 where there is none."""
+    found = expit(calibration.chance.of(chance_features(pool, odds)))
+    return np.where(np.isfinite(odds), found, 0.0)
+
+
+def chance_features(pool: Pool, odds: Float64Array) -> Features:
+    """What the log-odds of a chance are linear in: feature → (S, K)."""
+    finite = np.where(np.isfinite(odds), odds, 0.0)
+    size = np.log(max(pool.available, 1))
+    mass = logsumexp(odds, axis=1, keepdims=True) if odds.shape[1] else np.full((len(odds), 1), -np.inf)
+    mass = np.where(np.isfinite(mass), mass, 0.0)
+    best = np.max(np.where(np.isfinite(odds), odds, -np.inf), axis=1, initial=-np.inf)
+    text = expit(np.where(np.isfinite(best), best, 0.0) - size).mean() if len(odds) else 0.0
+    words, pixels = first_of(pool, WORDS), first_of(pool, PIXELS)
+    said = words.present.astype(np.float64)
+    own = {
+        "one": np.ones(odds.shape),
+        "odds": finite,
+        "lead": np.minimum(finite - _rival(odds), ALONE),
+        "share": finite - mass,
+        "mass": np.broadcast_to(mass - size, odds.shape),
+        "text": np.full(odds.shape, text),
+        "size": np.full(odds.shape, size),
+        "cosine": np.where(words.present, words.cosine, pixels.cosine),
+    }
+    return own | {f"words_{name}": said * value for name, value in own.items()}
+
+
+def _rival(odds: Float64Array) -> Float64Array:
+    """(S, K) the largest of the other candidates of a step; `ALONE` below those that have none."""
+    if odds.shape[1] < 2:
+        return np.where(np.isfinite(odds), odds - ALONE, 0.0)
+    two = -np.partition(-odds, 1, axis=1)[:, :2]
+    first = np.zeros(odds.shape, dtype=bool)
+    first[np.arange(len(odds)), odds.argmax(axis=1)] = True
+    found = np.where(first, two[:, 1:], two[:, :1])
+    return np.where(np.isfinite(found), found, np.where(np.isfinite(odds), odds - ALONE, 0.0))
