@@ -63,7 +63,12 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Picture]:
 
 def candidate(picture: Picture, *, matched: tuple[str, ...] = ()) -> Candidate:
     return Candidate(
-        picture=picture, score=1.5, channels={"captions": 2.0, "labels": -0.5}, pairwise=0.25, matched=matched
+        picture=picture,
+        score=1.5,
+        channels={"captions": 2.0, "labels": -0.5},
+        agreement=0.25,
+        probability=0.4,
+        matched=matched,
     )
 
 
@@ -138,11 +143,10 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
         return Storyboard(
             story=story,
             steps=tuple(steps),
-            decoder="chain",
             library="my-library",
             channels=("captions", "labels"),
-            settings={"by": "step", "min_score": None, "repeat": False},
-            objective=3.25,
+            threshold=0.12,
+            settings={"show": "usual", "min_probability": None, "allow_repeats": False},
             version="0.1.0",
         )
 

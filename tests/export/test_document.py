@@ -81,7 +81,7 @@ def test_missing_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_numbers_json_cannot_say(board: Storyboard, tmp_path: Path, value: float) -> None:
     with pytest.raises(NumericsError, match="finite"):
-        export(board.model_copy(update={"objective": value}), tmp_path / "out.json")
+        export(board.model_copy(update={"threshold": value}), tmp_path / "out.json")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,30 +1,38 @@
 """Explanations and credits: the words for what the storyboard holds."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.export.wording import (
     alt_text,
+    chance_in_words,
     credit_line,
     explain,
+    how_made,
     paragraphs,
     picture_alt,
     picture_credits,
-    shares_of,
-    signed,
+    settings,
     step_numbers,
 )
 from limner.templates import carried
 
 
 @pytest.mark.parametrize(
-    ("nats", "said"), [(2, "+2.00"), (-0.5, "−0.50"), (0, "0.00"), (-0.001, "0.00"), (0.005001, "+0.01")]
+    ("value", "said"),
+    [
+        (0.0, "under 1 % (weak)"),
+        (0.19, "19 % (weak)"),
+        (0.2, "20 % (may fit)"),
+        (0.5, "50 % (fits)"),
+        (1.0, "over 99 % (fits)"),
+    ],
 )
-def test_signed(nats: float, said: str) -> None:
-    assert signed(nats) == said
+def test_a_chance_in_words(board, value: float, said: str) -> None:
+    assert chance_in_words(value) == said
+    told = explain(board.steps[0].model_copy(update={"probability": value}))
+    assert told.chance == f"Chance that this picture fits: {said}."
 
 
 def test_paragraphs() -> None:
@@ -37,38 +45,40 @@ def test_paragraphs_lose_no_words(text: str) -> None:
     assert " ".join(paragraphs(text)).split() == carried(text).split()
 
 
-def test_shares_are_fractions_of_the_largest(board) -> None:
-    shares = shares_of(board.steps[0].chosen)
-    assert [(share.nats, share.extent) for share in shares] == [(2.0, 1.0), (-0.5, 0.25), (0.25, 0.125)]
-    empty = board.steps[0].chosen.model_copy(update={"channels": {}, "pairwise": 0.0})
-    assert shares_of(empty) == ()
-    level = board.steps[0].chosen.model_copy(update={"channels": {"clip": 0.0}, "pairwise": 0.0})
-    assert [share.extent for share in shares_of(level)] == [0.0]
+def test_runners_up_are_named_with_their_chances(board) -> None:
+    step = board.steps[0]
+    assert explain(step).runners_up == "Runners-up: it's (a) [näive] %20 & #1.jpg (40 %), clear.png (40 %)."
+    first, second = (
+        one.model_copy(update={"probability": chance})
+        for one, chance in zip(step.runners_up, (0.4, None), strict=True)
+    )
+    told = explain(step.model_copy(update={"runners_up": (second, first)}))
+    assert told.runners_up == "Runners-up: clear.png, it's (a) [näive] %20 & #1.jpg (40 %)."
+    assert explain(step.model_copy(update={"runners_up": (second,)})).runners_up == "Runner-up: clear.png."
+    assert explain(step.model_copy(update={"runners_up": ()})).runners_up == ""
 
 
-@pytest.mark.parametrize(
-    ("gap", "said"),
-    [
-        (math.log(2), "weaker by 0.69 (odds 2.0 to 1)"),
-        (-math.log(20), "stronger by 3.00 (odds 20 to 1)"),
-        (0.0, "equally strong"),
-        (500.0, "odds far more than 1000 to 1"),
-        (None, "Runner-up: it's"),
-    ],
-)
-def test_gap_in_words(board, gap: float | None, said: str) -> None:
-    assert said in explain(board.steps[0].model_copy(update={"gap": gap})).runner_up
+def test_a_blank_tells_the_best_chance(board) -> None:
+    assert explain(board.steps[3]).lines() == (
+        "Left blank. No picture is likely enough.",
+        "Chance that the best picture fits: 10 % (weak).",
+    )
 
 
-@pytest.mark.parametrize(("value", "said"), [(0.0, "under 1 %"), (0.5, "50 %"), (1.0, "over 99 %")])
-def test_probability_in_words(board, value: float, said: str) -> None:
-    assert said in explain(board.steps[0].model_copy(update={"probability": value})).probability
-
-
-def test_blank_has_no_evidence(board) -> None:
-    blank = explain(board.steps[3])
-    assert (blank.shares, blank.total, blank.runner_up) == ((), None, "")
-    assert blank.lines()[0] == "Left blank. No picture is likely enough."
+def test_how_a_board_was_made(board) -> None:
+    """The number stated is the number applied; of settings, those that say something to a reader."""
+    assert how_made(board) == (
+        "Pictures chosen from the library my-library with limner 0.1.0; a step stays blank below a chance of"
+        " 12 %."
+    )
+    plain = board.model_copy(update={"library": "", "threshold": 0.0})
+    assert how_made(plain) == "Pictures chosen with limner 0.1.0."
+    asked = {"show": "usual", "allow_repeats": False, "pins": "", "bans": "b", "decoder": "chain"}
+    assert settings(board.model_copy(update={"settings": asked})) == [
+        ("Pictures shown", "usual"),
+        ("Repeats allowed", "no"),
+        ("Ruled out", "b"),
+    ]
 
 
 def test_alternative_texts(board, pictures) -> None:

@@ -43,7 +43,7 @@ def test_a_failure_leaves_what_was_there(make_board, pictures, tmp_path: Path, s
     gone = pictures["turned"].model_copy(update={"paths": (str(tmp_path / "gone.jpg"),)})
     broken = make_board(swap=gone)
     if suffix == ".json":
-        broken = broken.model_copy(update={"objective": float("nan")})
+        broken = broken.model_copy(update={"threshold": float("nan")})
     out = tmp_path / f"out{suffix}"
     out.write_text("before")
     with pytest.raises((DataError, ValueError)) as caught:

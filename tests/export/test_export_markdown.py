@@ -91,9 +91,9 @@ def test_everything_is_said(board, tmp_path: Path) -> None:
         "No picture here. No picture is likely enough.",
         "Ana Lima · CC BY 4.0",
         "Pinned by hand.",
-        "probability of 80 %",
+        "Chance that this picture fits: 80 % (fits).",
         "Step 1: Ana Lima",
-        "words of the picture +2.00",
+        "clear.png (40 %)",
     ):
         assert part in text
 

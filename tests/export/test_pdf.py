@@ -49,8 +49,8 @@ def test_cover_steps_and_credits(book: PdfReader, board) -> None:
     assert "No picture is likely enough." in pages[4]
     for part in (
         "Ana Lima · CC BY 4.0 · turned.jpg",
-        "words of the picture +2.00",
-        "odds 2.0 to 1",
+        "Chance that this picture fits: 80 % (fits).",
+        "clear.png (40 %)",
         "4 No picture",
     ):
         assert part in pages[-1]

@@ -101,8 +101,8 @@ def test_credits_and_reasons(show) -> None:
     assert shapes(show.slides[2])["Credit"].text_frame.text == "Pinned by hand"
     assert shapes(first)["Story"].text_frame.text == "The red roof · Ana & Co"
     notes = first.notes_slide.notes_text_frame.text
-    assert "words of the picture +2.00" in notes
-    assert "odds 2.0 to 1" in notes
+    assert "Chance that this picture fits: 80 % (fits)." in notes
+    assert "clear.png (40 %)" in notes
 
 
 def test_right_to_left(arabic_board, tmp_path: Path) -> None:

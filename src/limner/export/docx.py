@@ -21,7 +21,7 @@ from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_
 from limner.export.markup import runs_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, whole
-from limner.export.wording import colophon, credit_line
+from limner.export.wording import colophon, credit_line, how_made
 from limner.pictures.thumbnails import Copy
 from limner.records import Part, Passage, Storyboard
 from limner.templates import carried, forbidden
@@ -117,8 +117,7 @@ class _Document:
         for line in colophon(story):
             self.paragraph(Passage(text=carried(line)), "Caption")
         if self.plan.with_reasons:
-            made = f"limner {self.board.version}".strip()
-            self.plain(f"Pictures chosen with {made}, decoder {self.board.decoder}.")
+            self.plain(how_made(self.board))
 
     def step(self, leaf: Leaf) -> None:
         """One step: in a recipe beside its pictures, in a book on a page of its own."""

@@ -16,7 +16,7 @@ from limner.export.leaf import Leaf, Piece, divided, fit, fit_own, language_of, 
 from limner.export.markup import html_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, whole
-from limner.export.wording import colophon, credit_line
+from limner.export.wording import colophon, credit_line, how_made
 from limner.pictures.thumbnails import Copy
 from limner.records import PictureRef, Storyboard
 from limner.templates import carried, environment, forbidden
@@ -108,10 +108,7 @@ class _Book:
 
     def last_lines(self) -> list[str]:
         """What stands at the end."""
-        made = (
-            f"Pictures chosen with limner {self.board.version}".strip() + f", decoder {self.board.decoder}."
-        )
-        return [*colophon(self.board.story), *([made] if self.plan.with_reasons else [])]
+        return [*colophon(self.board.story), *([how_made(self.board)] if self.plan.with_reasons else [])]
 
     def chapter(self, name: str, title: str, words: Markup) -> None:
         """A file of the book."""

@@ -5,7 +5,7 @@ from html import escape
 
 from limner.errors import DataError
 from limner.export.leaf import Shown, leaves
-from limner.export.wording import picture_alt
+from limner.export.wording import chance_in_words, picture_alt
 from limner.pictures.thumbnails import shrink
 from limner.records import Candidate, Storyboard
 
@@ -35,7 +35,7 @@ def board_fragment(board: Storyboard, notes: Iterable[str] = ()) -> str:
 
 
 def hits_fragment(hits: Sequence[Candidate], notes: Iterable[str] = ()) -> str:
-    """Found pictures, best first, with the strength of each match and its parts.
+    """Found pictures, best first, with the chance that each fits and what speaks for it.
 
     Args:
         hits: what was found.
@@ -45,7 +45,8 @@ def hits_fragment(hits: Sequence[Candidate], notes: Iterable[str] = ()) -> str:
     for n, hit in enumerate(hits, 1):
         where = f"picture {n}"
         found = Shown(hit.picture, picture_alt(hit.picture, where), "")
-        rows.append(_row([found], where, f"{n}. <b>{hit.strength:+.2f}</b><br>{escape(hit.why)}"))
+        chance = "" if hit.probability is None else f" <b>{chance_in_words(hit.probability)}</b>"
+        rows.append(_row([found], where, f"{n}.{chance}<br>{escape(hit.why)}"))
     return "\n".join([*rows, *_lines(notes)])
 
 

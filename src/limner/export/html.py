@@ -20,13 +20,15 @@ from limner.export.plan import Layout, Plan
 from limner.export.targets import Exported, whole
 from limner.export.wording import (
     STRENGTHS,
+    chance_in_words,
     colophon,
     credit_line,
     file_name,
+    how_made,
     is_word,
     picture_alt,
     picture_credits,
-    signed,
+    settings,
     step_numbers,
     story_credits,
     strength,
@@ -136,7 +138,7 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
     """
     own = environment()
     own.filters |= {
-        "signed": signed,
+        "chance_in_words": chance_in_words,
         "credit_line": credit_line,
         "file_name": file_name,
         "picture_alt": picture_alt,
@@ -160,6 +162,8 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
         pages=_pages(board, plan, layout, warnings),
         credits=picture_credits(board),
         story_credits=story_credits(board.story),
+        settings=settings(board),
+        made=how_made(board),
         colophon=colophon(board.story),
         strengths=STRENGTHS,
         blanks=[step.position + 1 for step in board.steps if step.chosen is None],

@@ -22,6 +22,7 @@ from limner.export.wording import (
     colophon,
     credit_line,
     file_name,
+    how_made,
     picture_credits,
     step_numbers,
 )
@@ -143,7 +144,7 @@ def words_of(story: Story) -> str:
     front = ["---", *lines, "---", ""] if lines else []
     front += [f"# {inline(story.title)}\n"] if story.title.strip() else []
     steps = tuple(BoardStep(position=place, origin="blank") for place in range(len(story.steps)))
-    board = Storyboard(story=story, steps=steps, decoder="")
+    board = Storyboard(story=story, steps=steps)
     plan = Plan()
     for piece in pieces_of(board, plan):
         front += _step(piece, plan, {}) if isinstance(piece, Leaf) else _parts(piece, {})
@@ -163,8 +164,7 @@ def _ending(board: Storyboard, plan: Plan, copies: dict[str, Path]) -> Iterator[
         yield "" if copies else "No step has a picture.\n"
     yield from (f"- {inline(line)}" for line in stated)
     if plan.with_reasons:
-        made = f"limner {board.version}".strip()
-        yield f"\nPictures chosen with {inline(made)}, decoder {inline(board.decoder)}.\n"
+        yield f"\n{inline(how_made(board))}\n"
     elif stated:
         yield ""
 

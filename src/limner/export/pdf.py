@@ -15,7 +15,7 @@ from limner.export.pdf_steps import SIZES_PT, Steps
 from limner.export.pdf_words import FOOT_MM, SANS, SERIF
 from limner.export.plan import Plan
 from limner.export.targets import Exported, whole
-from limner.export.wording import colophon, credit_line
+from limner.export.wording import colophon, credit_line, how_made
 from limner.records import Part, Storyboard
 
 
@@ -155,7 +155,5 @@ class _Book(Steps):
         pdf.ln(3)
         for line in colophon(board.story):
             self.write(line, SANS, 8.5, INK)
-        made = f"limner {board.version}".strip()
-        library = f" from the library {board.library}" if board.library else ""
-        self.write(f"Pictures chosen{library} with {made}, decoder {board.decoder}.", SANS, 7.5, SOFT)
+        self.write(how_made(board), SANS, 7.5, SOFT)
         self.rtl = rtl

@@ -49,7 +49,7 @@ class Words:
             if isinstance(piece, Leaf):
                 texts += (piece.title, *(shown.caption for shown in piece.pictures))
                 texts += (*piece.why.lines(), piece.file) if plan.with_reasons else ()
-        texts += (board.library, board.decoder, board.version)
+        texts += (board.library, board.version)
         # The sans face holds all that the serif faces hold, and more scripts.
         others, missing = fallbacks(visible("".join(map(carried, texts))), dejavu("DejaVuSans"))
         self.holes = str.maketrans(dict.fromkeys(missing, REPLACEMENT))

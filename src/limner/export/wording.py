@@ -1,17 +1,16 @@
-"""Why a picture was chosen, in words and small numbers.
+"""Why a picture was chosen, in words.
 
-All formats draw on the same sentences: the page as bars, slides as notes, Markdown and PDF as
-text. It words what the storyboard holds and computes nothing new about the pictures.
+All formats draw on the same sentences. It words what the storyboard holds and computes nothing new about the
+pictures.
 """
 
-import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from limner.language import ENGLISH
-from limner.records import BoardStep, Candidate, Picture, Story, Storyboard
+from limner.records import BoardStep, Candidate, Fit, Picture, Story, Storyboard, fit_of
 from limner.templates import carried
 
 HOLDS = 0.5
@@ -209,37 +208,22 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-CHANNELS = {
-    "captions": "words of the picture",
-    "multilingual": "words of the picture across languages",
-    "labels": "things seen in it",
-    "base": "text and picture compared",
-    "clip": "text and picture compared by CLIP",
-    "model": "the trained model",
-    "relation": "the relation asked for",
-}
-NEIGHBOURS = "neighbouring pictures"
 ORIGINS = {
     "decoded": "Chosen from the library",
     "pinned": "Pinned by hand",
     "given": "Given by the text",
     "blank": "Left blank",
 }
-
-
-@dataclass(frozen=True)
-class Share:
-    """One part of a picture's evidence.
-
-    Attributes:
-        name: in words.
-        nats: the part, signed.
-        extent: |nats| as a fraction of the largest part, 0 to 1.
-    """
-
-    name: str
-    nats: float
-    extent: float
+FIT_WORDS: dict[Fit, str] = {"fits": "fits", "maybe": "may fit", "weak": "weak"}
+SETTINGS = {
+    "show": "Pictures shown",
+    "allow_repeats": "Repeats allowed",
+    "pins": "Pinned",
+    "bans": "Ruled out",
+    "model": "Trained run",
+    "relation": "Relation asked for",
+}
+"""Settings of a storyboard that its reader may want to know."""
 
 
 @dataclass(frozen=True)
@@ -249,34 +233,28 @@ class Explanation:
     Attributes:
         origin: who decided, in words.
         reason: the storyboard's own sentence.
-        shares: parts of the evidence, channels first, then the pairwise term of the neighbours.
-        total: their sum in nats; None without a choice.
+        chance: sentence on the chance that the picture fits, or "".
         matched: words of the text met in the picture's words.
-        probability: sentence on the calibrated probability, or "".
-        runner_up: sentence on the best other picture and the gap, or "".
+        runners_up: sentence on the other pictures, or "".
         relations: that a trained model predicts between text and picture, the likeliest first.
         attended: words of the text that it looked at most.
     """
 
     origin: str
     reason: str
-    shares: tuple[Share, ...]
-    total: float | None
+    chance: str
     matched: tuple[str, ...]
-    probability: str
-    runner_up: str
+    runners_up: str
     relations: tuple[Relation, ...] = ()
     attended: tuple[str, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
         """The whole explanation as plain sentences, one per line."""
         said = [f"{self.origin}. {self.reason}".strip()]
-        if self.shares and self.total is not None:
-            parts = ", ".join(f"{share.name} {signed(share.nats)}" for share in self.shares)
-            said.append(f"Match strength: {parts}; total {signed(self.total)}.")
+        said += [self.chance] if self.chance else []
         if self.matched:
             said.append(f"Matching words: {', '.join(self.matched)}.")
-        said += [line for line in (self.probability, self.runner_up) if line]
+        said += [self.runners_up] if self.runners_up else []
         if self.relations:
             parts = " ".join(f"{one.sentence[:-1]} ({one.percent} %)." for one in self.relations)
             said.append(f"As the model sees it: {parts}")
@@ -291,45 +269,61 @@ def explain(step: BoardStep) -> Explanation:
     Args:
         step: the step.
     """
-    chosen = step.chosen
-    probability = ""
+    chosen, chance, runners_up = step.chosen, "", ""
     if step.probability is not None:
-        which = "The best picture would fit" if chosen is None else "This picture fits"
-        probability = f"{which} with a probability of {_percent(step.probability)} %."
+        which = "this picture" if chosen is not None else "the best picture"
+        chance = f"Chance that {which} fits: {chance_in_words(step.probability)}."
+    if chosen is not None and step.runners_up:
+        named = (_with_chance(other) for other in step.runners_up)
+        runners_up = f"Runner{'s' if len(step.runners_up) > 1 else ''}-up: {', '.join(named)}."
     return Explanation(
         origin=ORIGINS[step.origin],
         reason=_one_line(step.reason),
-        shares=() if chosen is None else shares_of(chosen, step.silent),
-        total=None if chosen is None else chosen.score + chosen.pairwise,
+        chance=chance,
         matched=() if chosen is None else chosen.matched,
-        probability=probability,
-        runner_up=_runner_up(step),
+        runners_up=runners_up,
         relations=holding(step),
         attended=most_attended(step),
     )
 
 
-def shares_of(candidate: Candidate, silent: Collection[str] = ()) -> tuple[Share, ...]:
-    """Parts of a candidate's evidence, with the pairwise term of its neighbours where there is any.
+def chance_in_words(probability: float) -> str:
+    """A chance in percent and in a word: ``34 % (may fit)``."""
+    return f"{percent(probability)} % ({FIT_WORDS[fit_of(probability)]})"
 
-    Args:
-        candidate: the picture.
-        silent: channels that say nothing for the step; their parts are left out.
-    """
-    channels = candidate.channels.items()
-    parts = [(CHANNELS.get(name, name), value) for name, value in channels if name not in silent]
-    if candidate.pairwise:
-        parts.append((NEIGHBOURS, candidate.pairwise))
-    largest = max((abs(value) for _, value in parts if math.isfinite(value)), default=0.0)
-    return tuple(
-        Share(name, value, min(1.0, abs(value) / largest) if largest else 0.0) for name, value in parts
+
+def percent(probability: float) -> str:
+    """A probability as a whole number of percent, ``under 1`` or ``over 99``."""
+    return (
+        "under 1" if probability < 0.01 else "over 99" if probability > 0.99 else f"{probability * 100:.0f}"
     )
 
 
-def signed(nats: float) -> str:
-    """A number of nats with its sign, two decimals, and a true minus."""
-    rounded = round(nats, 2)
-    return "0.00" if rounded == 0 else f"{'+' if rounded > 0 else '−'}{abs(rounded):.2f}"
+def _with_chance(candidate: Candidate) -> str:
+    name = file_name(candidate.picture)
+    if candidate.probability is None:
+        return name
+    return f"{name} ({percent(candidate.probability)} %)"
+
+
+def how_made(board: Storyboard) -> str:
+    """How a storyboard was made, in one sentence."""
+    library = f" from the library {_one_line(board.library)}" if board.library else ""
+    blank = ""
+    if board.threshold:
+        blank = f"; a step stays blank below a chance of {percent(board.threshold)} %"
+    return f"Pictures chosen{library} with {f'limner {board.version}'.strip()}{blank}."
+
+
+def settings(board: Storyboard) -> list[tuple[str, str]]:
+    """What a storyboard was asked for, as (name, value)."""
+    found = [(name, board.settings[key]) for key, name in SETTINGS.items() if key in board.settings]
+    words = {True: "yes", False: "no"}
+    return [
+        (name, words[value] if isinstance(value, bool) else str(value))
+        for name, value in found
+        if value not in (None, "")
+    ]
 
 
 def paragraphs(text: str) -> tuple[str, ...]:
@@ -339,23 +333,3 @@ def paragraphs(text: str) -> tuple[str, ...]:
         "\n".join(line.strip() for line in block.strip().split("\n")) for block in blocks if block.strip()
     )
     return kept or (text.strip(),)
-
-
-def _percent(probability: float) -> str:
-    return (
-        "under 1" if probability < 0.01 else "over 99" if probability > 0.99 else f"{probability * 100:.0f}"
-    )
-
-
-def _runner_up(step: BoardStep) -> str:
-    if step.chosen is None or not step.runners_up:
-        return ""
-    other = file_name(step.runners_up[0].picture)
-    if step.gap is None:
-        return f"Runner-up: {other}."
-    if abs(step.gap) < 0.005:
-        return f"Runner-up: {other}, equally strong."
-    odds = math.exp(min(abs(step.gap), 20.0))
-    ratio = "far more than 1000" if odds > 1000 else f"{odds:.0f}" if odds >= 10 else f"{odds:.1f}"
-    side = "weaker" if step.gap > 0 else "stronger"
-    return f"Runner-up: {other}, {side} by {abs(step.gap):.2f} (odds {ratio} to 1)."
