@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from limner.language import english_words
 from limner.text.segment import split_sentences
@@ -20,7 +21,7 @@ BEINGS = frozenset(
     ant antelope ape baboon badger bat bear beaver bee beetle bird bison boar buffalo bull bunny butterfly calf camel
     cat caterpillar chameleon chick chicken chimpanzee cockerel cow crab crane cricket crocodile crow cub cheetah deer
     dinosaur dog dolphin donkey dove dragon dragonfly duck duckling eagle elephant fish flamingo fly fox frog gazelle
-    giraffe goat goose gorilla grasshopper guinea-fowl hamster hare hawk hedgehog hen heron hippo hippopotamus hippos
+    giraffe goat goose gorilla grasshopper guinea-fowl hamster hare hawk hedgehog hen heron hippo hippopotamus
     horse hyena impala insect jackal kangaroo kitten koala ladybird lamb leopard lion lioness lizard lobster mole
     mongoose monkey moth mouse mosquito mule octopus ostrich otter owl ox panda parrot peacock pelican penguin pig
     piglet pigeon pony puppy rabbit ram rat raven rhino rhinoceros robin rooster salmon seal shark sheep snail snake
@@ -40,15 +41,23 @@ PLURALS = {
     "men": "man", "women": "woman", "children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox",
     "wolves": "wolf", "people": "person", "calves": "calf", "wives": "wife", "thieves": "thief", "fish": "fish",
     "policemen": "policeman", "fishermen": "fisherman", "sheep": "sheep", "deer": "deer",
-    "mum": "mother", "mom": "mother", "mummy": "mother", "dad": "father", "daddy": "father", "gran": "grandmother",
-    "granny": "grandmother", "kitty": "cat", "doggy": "dog", "lads": "boy", "guy": "man", "guys": "man",
+    "lads": "boy", "guys": "man",
 }  # fmt: skip
-"""Other forms and everyday words → the being."""
-RELATIONS = frozenset("baby cousin friend kid neighbour neighbor person pupil runner student twin villager worker".split())
+"""Plurals that follow no rule → the being."""
+EVERYDAY = {
+    "mum": "mother", "mom": "mother", "mummy": "mother", "dad": "father", "daddy": "father", "gran": "grandmother",
+    "granny": "grandmother", "kitty": "cat", "doggy": "dog", "guy": "man",
+}  # fmt: skip
+"""What people call a being → the being."""
+RELATIONS = frozenset(
+    "baby cousin friend kid neighbour neighbor person pupil runner student twin villager worker".split()
+)
 """Beings that say who somebody is to others, not what a picture shows; nobody's kind."""
+NEAR = 64
+"""Letters before a name in which its kind can stand."""
 _WORD = re.compile(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*")
-_AFTER = re.compile(r",? (?:the|a|an|(?:is|was) an?) (?P<words>(?:\w+ ?){1,4})")
-_BEFORE = re.compile(r"(?P<word>\w+)(?: called| named|, named|, called)? $")
+_AFTER = re.compile(r",? (?:the|a|an|(?:is|was) an?) (?P<words>(?:[\w-]+ ?){1,4})")
+_BEFORE = re.compile(r"(?P<word>[\w-]+)(?: called| named|, named|, called)? $")
 _TWICE = re.compile(r"\bthe (\w+),? the ((?:\w+ ){0,2})\1\b", re.IGNORECASE)
 _COMMON = frozenset(
     """
@@ -71,7 +80,6 @@ class Cast:
     Attributes:
         protagonist: the kind of being that the text is about, such as "fox"; "" where it is about nobody.
         kinds: name, in lower case, → kind of being, where the text says it.
-        plural: whether the protagonist is several of them.
     """
 
     protagonist: str = ""
@@ -109,13 +117,21 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
     """
     kinds: dict[str, str] = {}
     names = names_of(texts)
+    said: dict[str, Counter[str]] = {name: Counter() for name in names}
+    for text in (title, *texts):
+        for name, kind in _kinds_said(said, text):
+            said[name][kind] += 1
     for name in names:
-        said = Counter(kind for text in (title, *texts) for kind in _kinds_said(name, text))
-        own = said.most_common(1)[0][0] if said else _kind(name)
-        if own is not None:
-            kinds[name] = own
+        if said[name]:
+            kinds[name] = said[name].most_common(1)[0][0]
+        elif name in BEINGS | EVERYDAY.keys() and (own := _kind(name)) is not None:
+            kinds[name] = own  # not in the plural: "Children" begins many a sentence
     in_title = [kinds[word] for word in _names(title) if word in kinds]
-    steps_of = Counter(kind for text in texts for kind in {kinds[word] for word in _names(text) if word in kinds})
+    steps_of = Counter(
+        kind
+        for text in texts
+        for kind in dict.fromkeys(kinds[word] for word in _names(text) if word in kinds)
+    )
     best, count = (steps_of.most_common(1) or [("", 0)])[0]
     if in_title and steps_of[in_title[0]] > 0:
         return Cast(in_title[0], kinds)
@@ -125,12 +141,15 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
     definite: Counter[str] = Counter()
     every: Counter[str] = Counter()
     for text in texts:
-        definite.update(_definite(text) - RELATIONS)
-        every.update(set(beings(text)))
+        definite.update(kind for kind in _definite(text) if kind not in RELATIONS)
+        every.update(beings(text))
     if definite:
-        (best, count), *others = definite.most_common(2)
+        best, count = max(definite.items(), key=lambda one: (one[1], every[one[0]]))
         rest = max((n for kind, n in every.items() if kind != best), default=0)
-        enough = 1 if names and not others else max(2, len(texts) / 4)
+        # A word that once begins a sentence, or often an order ("Cut"), is no sign of somebody.
+        often = Counter(word for text in texts for word in set(_names(text)))
+        named = any(often[name] > 1 and name not in english_words() for name in names)
+        enough = 1 if named and len(definite) == 1 else max(2, len(texts) / 4)
         if count >= enough and (enough == 1 or every[best] > rest):
             return Cast(best, kinds)
     return Cast("", kinds)
@@ -141,8 +160,8 @@ def being(word: str) -> str | None:
     low = word.lower()
     if low in BEINGS:
         return low
-    if low in PLURALS:
-        return PLURALS[low]
+    if low in PLURALS or low in EVERYDAY:
+        return PLURALS.get(low) or EVERYDAY[low]
     for ending, put in (("ies", "y"), ("es", ""), ("s", "")):
         if low.endswith(ending) and low[: -len(ending)] + put in BEINGS:
             return low[: -len(ending)] + put
@@ -162,7 +181,11 @@ def beings(text: str) -> list[str]:
 
 
 def names_of(texts: Sequence[str]) -> list[str]:
-    """Words in lower case that are written with a capital inside sentences and never without."""
+    """Words in lower case that are written with a capital inside sentences and never without.
+
+    A word that only begins sentences is one if no English word is written so, or if it begins several and is
+    a being: else "Cut" were somebody in a recipe, and "Cut the chicken" said what he is.
+    """
     capital: Counter[str] = Counter()
     inner: Counter[str] = Counter()
     lower: set[str] = set()
@@ -182,7 +205,7 @@ def names_of(texts: Sequence[str]) -> list[str]:
         if word not in lower
         and word not in _COMMON
         and len(word) > 1
-        and (inner[word] or count > 1 or word not in english_words())
+        and (inner[word] or word not in english_words() or (count > 1 and being(word) is not None))
     ]
 
 
@@ -192,36 +215,34 @@ def sentences(text: str) -> list[str]:
     return found if len(found) > 1 else []
 
 
-def _kinds_said(name: str, text: str) -> list[str]:
-    """Kinds that a text says a name is: "Nell the mouse", "a fox called Finn", "Finn was a fox", "King Leo"."""
-    said: list[str | None] = []
-    for found in re.finditer(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
-        if not found.group()[0].isupper():
+def _kinds_said(names: Container[str], text: str) -> Iterator[tuple[str, str]]:
+    """Names, and what a text says they are: "Nell the mouse", "a fox called Finn", "King Leo"."""
+    for found in _WORD.finditer(text):
+        word = found.group().removesuffix("'s").removesuffix("’s")
+        name, start, end = word.lower(), found.start(), found.start() + len(word)
+        if name not in names or not word[0].isupper():
             continue
-        if after := _AFTER.match(text, found.end()):
-            said.append(next((kind for kind in map(_kind, after["words"].split()) if kind), None))
-        if before := _BEFORE.search(text[: found.start()]):
-            said.append(_kind(before["word"]))
-    return [kind for kind in said if kind]
+        if after := _AFTER.match(text, end):
+            kind = next((kind for kind in map(_kind, after["words"].split()) if kind), None)
+            if kind is not None:
+                yield name, kind
+        before = _BEFORE.search(text, max(start - NEAR, 0), start)
+        if before and (kind := _kind(before["word"])) is not None:
+            yield name, kind
 
 
-def _definite(text: str) -> set[str]:
-    """Kinds of beings that a text calls "the X" or by a capital alone."""
+def _definite(text: str) -> list[str]:
+    """Kinds of beings that a text calls "the X", each once, in its order."""
     words = _words(text)
-    return {
-        kind
-        for place, word in enumerate(words)
-        if (kind := being(word)) is not None
-        and place
-        and words[place - 1].lower() in ("the", "little", "old", "big")
-    }
+    found = (
+        being(word) for before, word in pairwise(words) if before.lower() in ("the", "little", "old", "big")
+    )
+    return list(dict.fromkeys(kind for kind in found if kind is not None))
 
 
 def _names(text: str) -> list[str]:
     """Words with a capital, in lower case and without a genitive."""
-    return [
-        word.lower().removesuffix("'s").removesuffix("’s") for word in _words(text) if word[:1].isupper()
-    ]
+    return [word.lower().removesuffix("'s").removesuffix("’s") for word in _words(text) if word[:1].isupper()]
 
 
 def _words(text: str) -> list[str]:

@@ -14,6 +14,7 @@ from pydantic import Field
 from scipy.special import expit, logsumexp
 
 from limner.errors import DataError
+from limner.language import ENGLISH
 from limner.library.channels import COSINE, Channel
 from limner.library.gallery import Gallery
 from limner.library.scan import BoolArray
@@ -83,8 +84,10 @@ def readings_of(
             nothing.
     """
     texts = step_texts(story)
-    cast = cast_of(texts, story.title)
-    readings = Readings.of([cast.spelled(text) for text in texts], story.title, languages)
+    english = [True] * len(texts) if languages is None else [code == ENGLISH for code in languages]
+    cast = cast_of([text for text, one in zip(texts, english, strict=True) if one], story.title)
+    spelled = [cast.spelled(text) if one else text for text, one in zip(texts, english, strict=True)]
+    readings = Readings.of(spelled, story.title, languages)
     if any(rewritten):
         parts = [[*own, more] if more else own for own, more in zip(readings.parts, rewritten, strict=True)]
         readings = Readings(parts, readings.titled, languages)
@@ -146,7 +149,9 @@ def choose_pictures(
     barred = np.zeros(len(index.gallery), dtype=bool)
     barred[banned] = True
     spaces = {**SPACES, "looks": compared}
-    spaces = {name: space for name, space in spaces.items() if space in index.gallery.spaces and index.held(space)}
+    spaces = {
+        name: space for name, space in spaces.items() if space in index.gallery.spaces and index.held(space)
+    }
     extra = sorted({*shown.values(), *_alike(index, guides, spaces.get("looks"), options.candidates, barred)})
     pool = pool_of(index, asked, calibration, count=options.candidates, extra=extra, barred=barred)
     own = evidence(pool, calibration)
@@ -159,7 +164,9 @@ def choose_pictures(
         own = np.where(pool.there, np.where(known, own, 0.0), -np.inf)
     else:
         own[list(columns), list(columns.values())] = np.where(
-            np.isfinite(own[list(columns), list(columns.values())]), own[list(columns), list(columns.values())], 0.0
+            np.isfinite(own[list(columns), list(columns.values())]),
+            own[list(columns), list(columns.values())],
+            0.0,
         )
     odds = agreement(pool, own, calibration, spaces)
     pinned = _pinned(pool, guides, spaces.get("looks"), calibration.pin)
@@ -269,7 +276,9 @@ def _pinned(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> F
         usable = pool.there & present[pool.items]
         count = np.maximum(usable.sum(axis=1, keepdims=True), 1)
         mean = logsumexp(np.where(usable, q, -np.inf), axis=1, keepdims=True) - np.log(count)
-        term = pin.weight * np.log(pin.floor + (1 - pin.floor) * np.exp(q - np.where(np.isfinite(mean), mean, 0.0)))
+        term = pin.weight * np.log(
+            pin.floor + (1 - pin.floor) * np.exp(q - np.where(np.isfinite(mean), mean, 0.0))
+        )
         found += np.where(usable & (pool.items != number), term, 0.0) / len(fixed)
     return found
 
