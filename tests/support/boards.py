@@ -4,9 +4,10 @@ import hashlib
 
 import numpy as np
 
-from limner.library.channels import Channel, Evidence
+from limner.library.channels import COSINE, Channel
 from limner.library.gallery import Gallery, Space
 from limner.records import Caption, Picture, Step, Story
+from limner.storyboard.calibration import Calibration
 
 
 class TableEncoder:
@@ -77,10 +78,48 @@ class Shelf:
         return [self.pictures[own] for own in ids]
 
 
+def numbers(**changes):
+    """A calibration made by hand: evidence and chances that are easy to follow."""
+    own = {
+        "typical": {},
+        "temperature": {},
+        "spread": 1.0,
+        "prior": 2.0,
+        "evidence": {
+            "words": -1.0,
+            "words_cosine": 6.0,
+            "words_z": 1.0,
+            "words_title": 0.5,
+            "pixels": 1.0,
+            "pixels_beside_words": 0.5,
+        },
+        "sharpness": 1.0,
+        "none": 0.0,
+        "agreement": {"own": 1.0, "captions": 0.5, "looks": 1.0, "looks_beside_words": 1.0},
+        "chance": {"one": 1.0, "share": 1.0, "mass": 0.3},
+        "thresholds": {"cautious": {"least": 0.5, "share": 2.0}, "usual": {"least": 0.15, "share": 0.4}},
+        "pin": {"weight": 1.0, "floor": 0.1, "looks": 4.0, "pixels": 0.5},
+        "provenance": {},
+    } | changes
+    for form in ("evidence", "agreement", "chance"):
+        own[form] = {"weights": own[form]}
+    return Calibration.model_validate(own)
+
+
+def story_of(texts, title=""):
+    """A story of steps without headings."""
+    return Story(id="story", title=title, steps=tuple(Step(text=text) for text in texts))
+
+
+def shown(board):
+    """Names of the pictures on a board, None for a blank."""
+    return [None if step.picture is None else step.picture.path.split("/")[-1][:-4] for step in board.steps]
+
+
 def two_worlds():
     """Six pictures: kite, beach and boat, each drawn by hand 0 and by hand 1.
 
-    Word axes 0..2 name the thing, `visual` axes 0..1 the hand; hand 0 fits the words a little better.
+    Word axes 0..2 name the thing, axes 0..1 of looks the hand; hand 0 fits the words a little better.
     """
     names = [f"{thing}-{hand}" for hand in (0, 1) for thing in ("kite", "beach", "boat")]
     pictures = [picture(name, caption=f"A {name.split('-')[0]} by hand") for name in names]
@@ -89,10 +128,37 @@ def two_worlds():
     gallery = Gallery(
         ids=[p.id for p in pictures],
         groups=[p.group for p in pictures],
-        spaces={"caption": space(words), "visual": space(look)},
+        spaces={"captions": space(words), "looks": space(look)},
     )
     texts = ["The kites are flying.", "We walk to the beach.", "A boat!"]
     encoder = TableEncoder(dict(zip(texts, np.eye(3), strict=True)))
-    channel = Channel("captions", encoder, "caption", Evidence(slope=10.0, z_slope=0.0, offset=-5.0))
-    story = Story(id="trip", steps=tuple(Step(text=text) for text in texts))
-    return story, gallery, [channel], Shelf(pictures)
+    return story_of(texts), gallery, [Channel("captions", encoder, "captions", COSINE)], Shelf(pictures)
+
+
+def random_board(rng, *, steps=5, pictures=20, dim=8, captioned=0.5, groups=None, fitting=0.7):
+    """A story, a gallery of captions, pixels and looks, and the channels that ask it.
+
+    Args:
+        rng: draws everything.
+        steps, pictures, dim: how many, and how wide.
+        captioned: share of the pictures that have a caption; a tenth of all have no pixels.
+        groups: near-duplicate groups; None for one per picture.
+        fitting: share of the pictures that are near the text of some step.
+    """
+    texts = [f"Step {number} comes now." for number in range(steps)]
+    asked = {name: unit(rng.normal(size=(steps, dim))) for name in ("captions", "base")}
+    about = rng.integers(steps, size=pictures)
+    near = rng.random(pictures)[:, None] < fitting
+    spaces = {}
+    for name, share in (("captions", captioned), ("base", 0.9)):
+        own = rng.normal(size=(pictures, dim)) / np.sqrt(dim) + near * asked[name][about]
+        spaces[name] = space(own, rng.random(pictures) < share)
+    spaces["looks"] = space(rng.normal(size=(pictures, dim)) + 1, rng.random(pictures) < 0.9)
+    kind = np.arange(pictures) if groups is None else rng.integers(groups, size=pictures)
+    records = [picture(f"p{number}", group=f"g{kind[number]}") for number in range(pictures)]
+    channels = [
+        Channel(name, TableEncoder(dict(zip(texts, own, strict=True))), name, COSINE)
+        for name, own in asked.items()
+    ]
+    gallery = Gallery([one.id for one in records], [one.group for one in records], spaces)
+    return story_of(texts), gallery, channels, Shelf(records)

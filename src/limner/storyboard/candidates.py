@@ -6,7 +6,7 @@ of its text before it, which tells what book a page is from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,24 +40,31 @@ class Readings:
         parts: the sentences of each step; the step itself where it is one.
         titled: each step after the title of its text; empty where there is none.
         languages: ISO 639 code of each step; None takes all for readable.
+        written: each step as its author wrote it, for a channel that reads all steps as one story, as it did
+            those that it learned from; the parts where empty.
     """
 
     parts: Sequence[Sequence[str]]
     titled: Sequence[str] = ()
     languages: Sequence[str] | None = None
+    written: Sequence[str] = ()
 
     @classmethod
     def of(
-        cls, spelled: Sequence[str], title: str = "", languages: Sequence[str] | None = None
+        cls,
+        spelled: Sequence[str],
+        title: str = "",
+        languages: Sequence[str] | None = None,
+        written: Sequence[str] = (),
     ) -> Readings:
         """Cut steps, as their cast spells them, into what is compared."""
         titled = [f"{title}: {text}" for text in spelled] if title and len(spelled) > 1 else []
-        return cls([sentences(text) or [text] for text in spelled], titled, languages)
+        return cls([sentences(text) or [text] for text in spelled], titled, languages, written or spelled)
 
     def portions(self, channel: Channel) -> list[list[str]]:
         """The texts that a channel's encoder reads, in the portions in which it gets them."""
         if channel.whole:
-            return [[" ".join(parts) for parts in self.parts]]
+            return [list(self.written) or [" ".join(parts) for parts in self.parts]]
         read = channel.readable(self.parts, self.languages)
         texts = [text for own, one in zip(self.parts, read, strict=True) if one for text in own]
         if channel.name in TITLED:

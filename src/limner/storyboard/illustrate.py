@@ -87,10 +87,11 @@ def readings_of(
     english = [True] * len(texts) if languages is None else [code == ENGLISH for code in languages]
     cast = cast_of([text for text, one in zip(texts, english, strict=True) if one], story.title)
     spelled = [cast.spelled(text) if one else text for text, one in zip(texts, english, strict=True)]
-    readings = Readings.of(spelled, story.title, languages)
+    readings = Readings.of(spelled, story.title, languages, texts)
     if any(rewritten):
         parts = [[*own, more] if more else own for own, more in zip(readings.parts, rewritten, strict=True)]
-        readings = Readings(parts, readings.titled, languages)
+        written = [f"{own} {more}".strip() for own, more in zip(texts, rewritten, strict=True)]
+        readings = Readings(parts, readings.titled, languages, written)
     return cast, readings
 
 
