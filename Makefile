@@ -9,7 +9,7 @@ QUIETLY := OMP_NUM_THREADS=1 MALLOC_ARENA_MAX=2 PYTHONDONTWRITEBYTECODE=
 
 help:
 	@echo "make studio  draw a collection, index it, open a storyboard in the browser"
-	@echo "make demo    draw a collection, index it, illustrate three texts by captions, one by pixels"
+	@echo "make demo    draw a collection, index it, illustrate four texts, one of them by pixels too"
 	@echo "make test    format, lint, strict types, all tests"
 	@echo "make quick   the fast tests only"
 	@echo "make browser the tests of all pages in a real browser (Chromium), which make test holds too"
@@ -25,12 +25,13 @@ help:
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
-# The collection is drawn once: what was made in the studio since then stays. STUDIO holds further options,
-# such as STUDIO=--no-browser.
+# The collection is drawn once, and again when its tables change: what was made in the studio since then stays.
+# TEXT is the text to open, a file of demo/texts; STUDIO holds further options, such as STUDIO=--no-browser.
+TEXT ?= photographs.md
 studio: .venv/installed demo/.drawn
-	$(BIN)/limner studio --library demo/library --text demo/texts/finns-kite.md $(STUDIO)
+	$(BIN)/limner studio --library demo/library --text demo/texts/$(TEXT) $(STUDIO)
 
-demo/.drawn: | .venv/installed
+demo/.drawn: src/limner/worlds/demo.toml src/limner/worlds/photographs.toml | .venv/installed
 	$(BIN)/limner demo demo
 	@touch $@
 

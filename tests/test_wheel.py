@@ -163,9 +163,8 @@ def limner(empty_environment, tmp_path):
 @pytest.mark.slow
 def test_a_fresh_install_draws_the_demonstration_and_serves_the_studio(limner, tmp_path):
     said = limner("demo", "demo")
-    assert said.count("steps got the picture that belongs to them") == 4
-    assert "By pixels alone" in said
-    page = tmp_path / "demo" / "photographs.html"
+    assert said.count("steps got the picture that belongs to them") == 5
+    page = tmp_path / "demo" / "photographs-by-pixels.html"
     assert page.is_file()
     text = next((tmp_path / "demo" / "texts").glob("*.md"))
     limner("illustrate", text, "--library", "demo/library", "-o", "book.pdf")

@@ -4,11 +4,13 @@ import hashlib
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from limner.errors import DataError
+from limner.text.read import read_story_report
 from limner.worlds import PictureBook, caption, demo, demo_collection, write
 from limner.worlds.book_files import save, xmp_packet
 
@@ -110,32 +112,42 @@ def test_the_demonstration_is_of_the_promised_size(shown):
     pictures = [p for p in shown.pictures.rglob("*") if p.suffix in (".jpg", ".png")]
     assert 60 <= len(pictures) <= 80
     assert len({p.read_bytes() for p in pictures}) == len(pictures)
-    assert [text.suffix for text in shown.texts] == [".md", ".html", ".txt"]
+    assert [text.suffix for text in shown.texts] == [".md", ".html", ".txt", ".md"]
 
 
 def test_demo_answers_match_the_texts(shown):
-    steps = {
-        ".md": lambda text: text.split("\n---\n"),
-        ".html": lambda text: text.split("<li>")[1:],
-        ".txt": lambda text: text.strip().split("\n\n"),
-    }
     used = []
     for text in shown.texts:
         answers = shown.answers[text.name]
-        assert len(steps[text.suffix](text.read_text(encoding="utf-8"))) == len(answers)
-        used += [name for name in answers if name]
-    assert len(set(used)) == len(used) == 20
-    assert all((shown.pictures / name).is_file() for name in used)
-    assert [sum(name is None for name in answers) for answers in shown.answers.values()] == [0, 0, 1]
+        assert len(read_story_report(text).story.steps) == len(answers)
+        folder = shown.photographs if text.stem == "photographs" else shown.pictures
+        used += [folder / name for name in answers if name]
+    assert len(set(used)) == len(used) == 28
+    assert all(path.is_file() for path in used)
+    assert [sum(name is None for name in answers) for answers in shown.answers.values()] == [0, 0, 1, 1]
     assert json.loads((shown.pictures.parent / "answers.json").read_text()) == shown.answers
 
 
 def test_demo_texts_do_not_repeat_the_captions(shown):
-    rows = lines(shown.pictures / "shore" / "metadata.jsonl")
-    text = (shown.pictures.parent / "texts" / "the-far-shore.txt").read_text(encoding="utf-8").lower()
-    for row in rows:
-        words = row["text"].split()
-        assert not any(" ".join(words[i : i + 5]) in text for i in range(len(words) - 4))
+    texts = {text.stem: text.read_text(encoding="utf-8").lower() for text in shown.texts}
+    for folder, text, length in (
+        (shown.pictures / "shore", texts["the-far-shore"], 5),
+        (shown.photographs, texts["photographs"], 4),
+    ):
+        for row in lines(folder / "metadata.jsonl"):
+            words = row["text"].split()
+            assert not any(" ".join(words[i : i + length]) in text for i in range(len(words) - length + 1))
+
+
+def test_every_photograph_has_its_terms_beside_it_and_in_the_notice(shown):
+    notice = (Path(__file__).parents[2] / "NOTICE").read_text(encoding="utf-8")
+    shipped = sorted(Path(demo.__file__).with_name("photographs").iterdir())
+    rows = lines(shown.photographs / "metadata.jsonl")
+    for path, row in zip(shipped, rows, strict=True):
+        entry = notice.partition(f"\nworlds/photographs/{path.name}\n")[2].partition("\n\n")[0].lower()
+        assert row["credit"].split()[0].strip(",").lower() in entry
+        assert row["license"].lower() in entry
+        assert (shown.photographs / row["file_name"]).read_bytes() == path.read_bytes()
 
 
 def test_the_demonstration_is_the_same_in_another_process(shown, tmp_path):

@@ -1,7 +1,8 @@
-"""The demonstration: a small collection of drawn pictures, and three texts that want illustrating.
+"""The demonstration: drawn pictures and a few photographs, and four texts that want illustrating.
 
-The texts tell in their own words, with pronouns, what some of the pictures show; others of the pictures only
-look like it. One paragraph has no picture at all. It neither indexes nor illustrates.
+Three texts tell in their own words, with pronouns, what some of the drawings show; other drawings only look
+like it. The fourth is an article about the photographs. One paragraph of the third and one of the fourth have
+no picture at all. It neither indexes nor illustrates.
 """
 
 import json
@@ -43,12 +44,14 @@ class DemoCollection:
     """What the demonstration wrote.
 
     Attributes:
-        pictures: folder to index.
-        texts: files to illustrate: Markdown, HTML, plain text.
-        answers: file name of a text → per step, the picture relative to `pictures`, or None where none fits.
+        pictures: folder of the drawings, to index.
+        photographs: folder of the photographs, to index; their captions and credits are beside them.
+        texts: files to illustrate: Markdown, HTML, plain text, and Markdown again, the article.
+        answers: file name of a text → per step, the picture relative to its folder, or None where none fits.
     """
 
     pictures: Path
+    photographs: Path
     texts: tuple[Path, ...]
     answers: dict[str, list[str | None]]
 
@@ -148,12 +151,12 @@ def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[Scene, int
 
 
 def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> DemoCollection:
-    """Write the demonstration: about 70 pictures, three texts, and the right answers.
+    """Write the demonstration: about 70 drawings, a few photographs, four texts, and the right answers.
 
     Args:
         folder: made if absent; what an earlier call wrote there is replaced.
-        seed: of the look-alikes and of the other books; the three texts are always the same.
-        size_px: side of the pictures.
+        seed: of the look-alikes and of the other books; the texts and photographs are always the same.
+        size_px: side of the drawings.
     Returns:
         Where everything is. `answers.json` in the folder holds the answers too.
     Raises:
@@ -163,7 +166,7 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
     mark = root / "answers.json"
     if root.exists() and any(root.iterdir()) and not mark.exists():
         raise DataError(f"{root}: not empty and not an earlier demonstration; give an empty folder")
-    for part in ("pictures", "texts"):
+    for part in ("pictures", "photographs", "texts"):
         shutil.rmtree(root / part, ignore_errors=True)
         (root / part).mkdir(parents=True)
     pictures, texts, answers = root / "pictures", [], {}
@@ -182,8 +185,29 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
     for book in PictureBook(seed).stories(3, pages=(7, 8)):
         crowd = [(page.scene, i) for i, page in enumerate(book.pages)]
         _album(pictures / book.story.id, book, crowd, "sidecar", seed=seed, size_px=size_px)
+    article = read_table("photographs")
+    numbered = _photographs(root / "photographs", article["photograph"])
+    path = root / "texts" / article["file"]
+    words = "\n\n".join(step["words"] for step in article["step"])
+    path.write_text(f"# {article['title']}\n\n{words}\n", encoding="utf-8")
+    texts.append(path)
+    answers[path.name] = [numbered.get(step.get("photograph")) for step in article["step"]]
     mark.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
-    return DemoCollection(pictures, tuple(texts), answers)
+    return DemoCollection(pictures, root / "photographs", tuple(texts), answers)
+
+
+def _photographs(folder: Path, table: Sequence[dict[str, str]]) -> dict[str, str]:
+    """Copy the photographs under names that say nothing, with their captions; shipped name → name here."""
+    named: dict[str, str] = {}
+    rows: list[dict[str, Any]] = []
+    for number, entry in enumerate(table, start=1):
+        name = named[entry["file"]] = f"DSC_{number:04d}.jpg"
+        shutil.copyfile(Path(__file__).with_name("photographs") / entry["file"], folder / name)
+        rows.append(
+            {"file_name": name, "text": entry["caption"]} | {k: entry[k] for k in ("credit", "license")}
+        )
+    write_lines(folder / "metadata.jsonl", rows)
+    return named
 
 
 def _album(
