@@ -272,12 +272,20 @@ def test_the_demonstration_goes_from_nothing_to_pages(tmp_path, capsys):
     assert run(["demo", str(tmp_path / "demo")]) == 0
     out = capsys.readouterr().out
     pages = sorted((tmp_path / "demo").glob("*.html"))
-    assert len(pages) == 4
-    alone = (tmp_path / "demo" / "photographs.html").read_text(encoding="utf-8")
-    assert "text and picture compared" in alone
-    assert "words of the picture" not in alone
-    told = out.partition("By pixels alone")[2]
-    assert "3 of 3 steps got the picture that belongs to them" in told
+    assert len(pages) == 5
+    alone = (tmp_path / "demo" / "photographs-by-pixels.html").read_text(encoding="utf-8")
+    assert "danielbuechele" in alone
+    assert "red pagoda" not in alone
+    assert "red pagoda" in (tmp_path / "demo" / "photographs.html").read_text(encoding="utf-8")
+    counts = [
+        tuple(map(int, found))
+        for found in re.findall(r"^(\d+) of (\d+) steps got the picture", out, re.MULTILINE)
+    ]
+    assert [steps for _, steps in counts] == [7, 6, 8, 9, 9]
+    *drawn, by_captions, by_pixels = (right for right, _ in counts)
+    assert sum(drawn) >= 17
+    assert by_captions >= 8
+    assert by_pixels >= 2
     for page in pages:
         assert page.resolve().as_uri() in out
         assert "data:image/webp" in page.read_text(encoding="utf-8")
