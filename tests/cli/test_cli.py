@@ -10,6 +10,8 @@ import pytest
 import limner
 from limner.cli.main import main, run
 from limner.cli.reference import reference
+from limner.export.wording import chance_in_words
+from limner.records import fit_of
 from limner.worlds import PictureBook
 from limner.worlds.book_files import write
 
@@ -118,16 +120,20 @@ def test_a_wrong_source_leaves_no_library_behind(tmp_path, capsys):
     assert not (tmp_path / "lib").exists()
 
 
-def test_search_prints_shares_that_add_up(world, capsys):
-    assert (
-        run(["search", "somebody sleeps in a bed", "--library", str(world / "lib"), "--json", "-k", "3"]) == 0
-    )
+def test_search_prints_chances_and_keeps_the_numbers_by_name(world, capsys):
+    words = ["search", "somebody sleeps in a bed", "--library", str(world / "lib"), "-k", "3"]
+    assert run([*words, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [row["rank"] for row in rows] == [1, 2, 3]
-    for row in rows:
-        assert set(row["shares"]) == {"captions"}
-        assert sum(row["shares"].values()) == pytest.approx(row["score"], abs=2e-3)
     assert rows[0]["score"] >= rows[1]["score"] >= rows[2]["score"]
+    assert 1 >= rows[0]["probability"] >= rows[1]["probability"] >= rows[2]["probability"] >= 0
+    assert run(words) == 0
+    head, *lines = (line.split("\t") for line in capsys.readouterr().out.splitlines())
+    assert head == ["rank", "chance", "picture", "caption"]
+    for row, line in zip(rows, lines, strict=True):
+        assert set(row["channels"]) == {"captions"}
+        assert row["fit"] == fit_of(row["probability"])
+        assert line[1:] == [chance_in_words(row["probability"]), row["path"], row["caption"]]
 
 
 def test_search_finds_a_caption_by_its_own_words(world, capsys):
@@ -236,17 +242,17 @@ def test_settings_of_a_file_are_checked(world, tmp_path, capsys):
     text = tmp_path / "tale.txt"
     text.write_text("One fine day.\n\nThey went home.")
     settings = tmp_path / "board.toml"
-    settings.write_text("decodr = 'chain'\n")
+    settings.write_text("shwo = 'always'\n")
     assert illustrate(world, text, tmp_path / "a.json", "--settings", str(settings)) == 2
-    assert "did you mean 'decoder'" in capsys.readouterr().err
-    settings.write_text("decoder = 'chain'\nrunners_up = 1\n")
+    assert "did you mean 'show'" in capsys.readouterr().err
+    settings.write_text("show = 'always'\nrunners_up = 1\n")
     assert (
-        illustrate(world, text, tmp_path / "a.json", "--settings", str(settings), "--set", "pair_weight=0.25")
+        illustrate(world, text, tmp_path / "a.json", "--settings", str(settings), "--set", "candidates=7")
         == 0
     )
     board = json.loads((tmp_path / "a.json").read_text())
-    assert board["decoder"] == "chain"
-    assert board["settings"]["pair_weight"] == 0.25
+    assert board["settings"]["show"] == "always"
+    assert board["settings"]["candidates"] == 7
     assert all(len(step["runners_up"]) <= 1 for step in board["steps"])
     assert illustrate(world, text, tmp_path / "b.json", "--pin", "x=1") == 2
     assert "STEP=PICTURE" in capsys.readouterr().err
@@ -374,4 +380,7 @@ def test_search_says_which_pictures_have_nothing_to_compare(world, tmp_path, cap
     assert run(["index", str(tmp_path / "pictures"), "--library", library, "--encoder", "colour"]) == 0
     capsys.readouterr()
     assert run(["search", "a boat", "--library", library]) == 0
-    assert "nothing to compare with words in 1 picture of 2" in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert "nothing to compare with words in 1 picture of 2" in err
+    assert "IMG_0000" in out
+    assert "IMG_0001" not in out

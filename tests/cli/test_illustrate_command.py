@@ -7,7 +7,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from chat_server import chat_server, says
 from docx import Document
+from fakes import noise_picture
 from PIL import Image
 from pypdf import PdfReader
 
@@ -118,6 +120,13 @@ def test_one_text_into_a_folder_that_is_there(lib, typed, tmp_path):
         (["a.md", "b.md", "-o", "a.html"], "expected a folder for 2 texts"),
         (["a.md", "-o", "x"], "unknown output format ''"),
         (["a.md", "-o", "x.html", "--min-score", "2"], "for --min-score. Must be < 1"),
+        (["a.md", "-o", "x.html", "--show", "often"], "--show"),
+        (["a.md", "-o", "x.html", "--rewrite", "m"], "--rewrite and --endpoint go together"),
+        (["a.md", "-o", "x.html", "--endpoint", "http://127.0.0.1:1/v1"], "--rewrite and --endpoint go"),
+        (
+            ["a.md", "-o", "x.html", "--rewrite", "m", "--endpoint", "http://example.org/v1"],
+            "example.org is not this machine",
+        ),
         (["a.md", "-o", "x.html", "--layout", "recipes"], "--layout"),
         (["a.md", "-o", "x.html", "--include", "all"], "--include"),
         (["a.md", "-o", "x.pptx", "--layout", "recipe"], ".pptx has no layout recipe; expected slides or"),
@@ -159,8 +168,8 @@ def test_include_steps_leaves_the_rest_out(lib, typed, tmp_path):
 def test_reasons_stand_in_the_file_where_they_are_asked_for(lib, typed, tmp_path):
     assert typed(lib, "a.md", "-o", "plain.html") == 0
     assert typed(lib, "a.md", "-o", "told.html", "--with-reasons") == 0
-    assert "Match strength" not in (tmp_path / "plain.html").read_text()
-    assert "Match strength" in (tmp_path / "told.html").read_text()
+    assert "Why " not in (tmp_path / "plain.html").read_text()
+    assert "Chance that " in (tmp_path / "told.html").read_text()
 
 
 @pytest.mark.usefixtures("whole")
@@ -200,3 +209,70 @@ def test_documents_and_books_hold_the_words_and_the_pictures(lib, typed, tmp_pat
     assert b"They came from far." in words
     assert b"A blue lake." in words
     assert len([name for name in names if "media/" in name or "/pictures/" in name]) == 2
+
+
+@pytest.fixture(scope="module")
+def different(tmp_path_factory):
+    """A library of pictures of which none is nearly another."""
+    root = tmp_path_factory.mktemp("different")
+    (root / "pictures").mkdir()
+    for number, name in enumerate(("red field", "blue lake", "green hill", "old boat")):
+        noise_picture(number).save(root / "pictures" / f"{name}.png")
+    assert run(["index", str(root / "pictures"), "--library", str(root / "lib"), "--encoder", "colour"]) == 0
+    return str(root / "lib")
+
+
+def test_how_readily_pictures_are_shown(different, typed, tmp_path, capsys):
+    """From one position to the next no picture goes; the number stated is the number applied."""
+    (tmp_path / "a.md").write_text("# Odd\n\nA red field.\n\nThe parliament debates a tax on shipping.\n")
+    boards = {}
+    for name, words in {
+        "cautious": ["--show", "cautious"],
+        "usual": [],
+        "always": ["--show", "always"],
+        "never": ["--min-score", "0.999"],
+    }.items():
+        assert typed(different, "a.md", "-o", f"{name}.json", "--json", *words) == 0
+        boards[name] = json.loads(capsys.readouterr().out)
+    shown = {
+        name: {step["position"] for step in board["steps"] if step["chosen"]}
+        for name, board in boards.items()
+    }
+    assert shown["cautious"] <= shown["usual"] <= shown["always"] == {0, 1}
+    assert shown["never"] == set()
+    assert (
+        boards["cautious"]["threshold"] >= boards["usual"]["threshold"] > boards["always"]["threshold"] == 0
+    )
+    assert boards["never"]["threshold"] == 0.999
+    for board in boards.values():
+        for step in board["steps"]:
+            assert (step["chosen"] is None) == (step["probability"] < board["threshold"])
+
+
+def test_where_little_fits_it_says_what_would_help(lib, typed, tmp_path, capsys):
+    (tmp_path / "a.md").write_text("One.\n\nThe parliament debates a tax.\n\nHe thought about it.\n")
+    (tmp_path / "b.md").write_text(TEXT)
+    assert typed(lib, "a.md", "-o", "a.html", "--min-score", "0.99") == 0
+    out, err = capsys.readouterr()
+    (line,) = (line for line in err.splitlines() if "What would help" in line)
+    assert line.startswith("3 of 3 steps have no picture that fits. What would help: CLIP")  # all are named
+    assert "limner models get clip:" in line
+    assert "more pictures of what the text tells" in line
+    assert "a pin" in line
+    assert "3 left blank (3 nothing fits)" in out
+    assert typed(lib, "b.md", "-o", "b.html", *PINNED) == 0
+    assert "What would help" not in capsys.readouterr().err
+
+
+def test_a_model_reads_the_steps_beside_their_own_words(different, typed, tmp_path, capsys):
+    """What it says finds the picture, and is nowhere to be seen; the text goes to that endpoint alone."""
+    (tmp_path / "a.md").write_text("# Finn\n\nFinn came home.\n\nHe slept.\n")
+    words = ["a.md", "-o", "a.json", "--json", "--show", "always"]
+    with chat_server() as server:
+        server.answer = says('{"sentence": "A green hill."}', '{"sentence": "A blue lake."}')
+        assert typed(different, *words, "--rewrite", "small", "--endpoint", server.endpoint) == 0
+        assert [asked["model"] for asked in server.requests] == ["small", "small"]
+    out = capsys.readouterr().out
+    names = [Path(step["chosen"]["picture"]["paths"][0]).stem for step in json.loads(out)["steps"]]
+    assert names == ["green hill", "blue lake"]
+    assert "A green hill" not in out

@@ -20,6 +20,7 @@ from limner.errors import ConfigError
 from limner.library import library
 from limner.progress import RESUME, index_progress
 from limner.records import Picture, Segmentation, Show, Step, Story
+from limner.storyboard.advice import advice
 from limner.storyboard.equipment import AUTO, add_pictures
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.shown import elsewhere, shown_by
@@ -157,8 +158,8 @@ class Library(library.Library):
             metric: as of `illustrate`.
             channels: as of `illustrate`.
         Returns:
-            Pictures with the strength of the match and its reasons, best first; none where nothing reads the
-            language of the words, which `notes` says.
+            Pictures with the chance that they fit, best first; none where nothing reads the language of the
+            words, which `notes` says.
         Raises:
             LimnerError: as `limner.storyboard.illustrator.Illustrator.search` and `like`.
         """
@@ -211,8 +212,8 @@ class Library(library.Library):
             allow_repeats: let a picture, or one nearly the same, appear twice.
             keep_given: keep pictures that the text shows itself.
             allow_outside: let a text show files that are neither below its own folder nor in the library.
-            rewrite: story → per step what its picture would show, see `limner.describe.steps.rewritten`; it is
-                read beside the step, and never shown.
+            rewrite: story → per step what its picture would show, see `limner.describe.steps.rewritten`; it
+                is read beside the step, and never shown.
             relation: of the trained run, such as ``action``, that the pictures should have.
             model: a trained run, or its folder, in place of all channels; add it to the library first.
             metric: a trained same-document metric by which pictures are compared; likewise.
@@ -252,7 +253,11 @@ class Library(library.Library):
         rewritten = () if rewrite is None else rewrite(story)
         board = opened.board(story, chosen, shown=shown, relations=relation, rewritten=rewritten)
         notes = [*reading.summary(), *(shown.notes if shown else ())]
-        about = [*opened.notes, opened.language_note(reading.story)]
+        about = [
+            *opened.notes,
+            opened.language_note(reading.story),
+            advice(board, opened.catalogue, self.settings.spaces),
+        ]
         return Storyboard(**dict(board), notes=(*notes, *(line for line in about if line)))
 
     def _illustrator(

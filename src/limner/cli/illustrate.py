@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter, Token, validators
 
@@ -17,7 +17,8 @@ from limner.errors import ConfigError, DataError, LimnerError, unknown
 from limner.export import SUFFIXES, check
 from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.export.targets import check_place
-from limner.records import Segmentation, Storyboard
+from limner.progress import IndexProgress
+from limner.records import Segmentation, Show, Story, Storyboard
 from limner.text.named_files import Elsewhere
 from limner.text.read import Format, Reading, read_story_report, read_story_stream
 
@@ -37,7 +38,7 @@ def illustrate(
     format: str | None = None,  # noqa: A002  (the option's name)
     text_format: Format | None = None,
     by: Segmentation | None = None,
-    decoder: Literal["off", "greedy", "beam", "chain", "anchor"] | None = None,
+    show: Show | None = None,
     pin: Many = (),
     ban: Many = (),
     channel: Many = (),
@@ -47,6 +48,9 @@ def illustrate(
     weights: Many = (),
     device: str = "auto",
     min_score: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lt=1))] = None,
+    rewrite: str | None = None,
+    endpoint: str | None = None,
+    allow_remote: Flag = False,
     allow_repeats: Flag = False,
     ignore_given: Flag = False,
     allow_outside: Flag = False,
@@ -88,9 +92,9 @@ def illustrate(
         or json.
     by
         What one step is; explicit steps, else paragraphs, unless given.
-    decoder
-        How the pictures are made to agree: anchor (all share one world; the default), chain
-        (neighbours agree), beam, greedy, or off.
+    show
+        How readily pictures are shown: cautious (only where one probably fits), usual, or always (at every
+        step). A step without a picture says why.
     pin
         STEP=PICTURE fixes a picture, steps from 1; STEP=none keeps the step blank (repeatable).
     ban
@@ -104,15 +108,21 @@ def illustrate(
         A relation of the run, such as action, that the pictures should have; every step prefers them
         alike. action=5 counts it five times, action=-1 avoids it.
     metric
-        Folder of a trained same-document metric, by which the pictures pull each other and pinned ones pull
-        the rest; the library must have been indexed with it.
+        Folder of a trained same-document metric, by which pictures are compared with each other and with
+        pinned ones; the library must have been indexed with it.
     weights
         NAME=FILE, or a folder to look in, for the words' side of clip (repeatable).
     device
         What computes for runs and clip: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     min_score
-        Leave a step blank where no picture fits with this probability, 0 to 1;
-        a calibrated value unless given; 0 never leaves one blank.
+        In place of --show, the chance below which a step stays blank, from 0 (never) to 1.
+    rewrite
+        Name of a language model that you run. It says in one sentence what a picture of each step would show,
+        with "a fox" for a name or "he". That sentence is read beside the step, and never shown.
+    endpoint
+        With --rewrite, the address of its chat interface, usually ending in /v1, see 'limner describe'.
+    allow_remote
+        Allow an --endpoint on another machine. Your text is sent there.
     allow_repeats
         Let a picture, or one nearly the same, appear twice.
     ignore_given
@@ -122,7 +132,7 @@ def illustrate(
     settings
         TOML file with options of the storyboard.
     set
-        One option of the storyboard, such as pair_weight=0.5 (repeatable).
+        One option of the storyboard, such as candidates=500 (repeatable).
     include
         everything that the author wrote, in its place, or its steps alone.
     layout
@@ -147,6 +157,7 @@ def illustrate(
     if json and out == STANDARD:
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
     pins = dict(_pin(word) for word in pin)
+    rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
     from limner.api import Library
     from limner.storyboard.shown import elsewhere
 
@@ -162,10 +173,11 @@ def illustrate(
             reading.story,
             pins=pins,
             bans=ban,
-            decoder=decoder,
+            show=show,
             min_probability=min_score,
             allow_repeats=allow_repeats or None,
             keep_given=not ignore_given,
+            rewrite=rewriting,
             relation=relation,
             model=model,
             metric=metric,
@@ -213,6 +225,33 @@ def _check(plan: Plan, suffix: str) -> None:
             raise ConfigError(
                 f"{option}: .json holds the whole storyboard and no pictures; leave {option} out"
             )
+
+
+def _rewriting(
+    model: str | None, endpoint: str | None, *, allow_remote: bool
+) -> Callable[[Story], Sequence[str]] | None:
+    """What lets a model say what pictures of the steps would show; None where none is named.
+
+    Raises:
+        ConfigError: a model without an endpoint or the other way round, or as `Chat`.
+    """
+    if model is None and endpoint is None:
+        return None
+    if model is None or endpoint is None:
+        raise ConfigError(
+            "--rewrite and --endpoint go together; example: --rewrite qwen2.5:7b --endpoint"
+            " http://127.0.0.1:11434/v1"
+        )
+    from limner.describe.chat import Chat
+    from limner.describe.steps import rewritten
+
+    chat = Chat(endpoint, model, allow_remote=allow_remote)
+
+    def asked(story: Story) -> Sequence[str]:
+        with IndexProgress() as progress:
+            return rewritten(story, chat, progress)
+
+    return asked
 
 
 def _each(texts: Sequence[Path], targets: Sequence[Path], one: Callable[[Path, Path], None]) -> None:

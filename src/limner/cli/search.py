@@ -1,4 +1,4 @@
-"""``limner search``: words in, ranked pictures out, with what each channel said.
+"""``limner search``: words in, ranked pictures out, with the chance that each fits.
 
 It prints; `limner.api.Library` searches.
 """
@@ -10,15 +10,26 @@ from cyclopts import Parameter
 
 from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
 from limner.counts import counted
-from limner.records import Record
+from limner.export.wording import chance_in_words
+from limner.records import Fit, Record
 
 
 class Found(Record):
-    """One line of the answer: rank from 1, match strength and each channel's share of it."""
+    """One line of the answer.
+
+    Attributes:
+        rank: from 1.
+        probability: chance that the picture fits; None with a trained run.
+        fit: that in a word.
+        score: log-odds that it is the one meant.
+        channels: channel → standard deviations above the library's pictures.
+    """
 
     rank: int
+    probability: float | None
+    fit: Fit | None
     score: float
-    shares: dict[str, float]
+    channels: dict[str, float]
     path: str
     id: str
     caption: str
@@ -37,7 +48,7 @@ def search(
 ) -> None:
     """Find pictures by words.
 
-    Scores are match strengths (natural log of odds): above 0, the picture fits better than chance.
+    The chance says how likely it is that a picture fits the words.
 
     Example: limner search "a boat on a stormy sea" --library lib
 
@@ -64,31 +75,33 @@ def search(
 
     from limner.api import Library
 
-    found = Library.open(library, weights=weights, device=device).search(
-        words, k, model=model, channels=channel
-    )
+    opened = Library.open(library, weights=weights, device=device)
+    found = opened.search(words, k, model=model, channels=channel)
     for line in found.notes:
         say(line)
-    rows = []
-    for rank, one in enumerate(found, start=1):
-        shares = {name: round(share, 3) for name, share in one.channels.items()}
-        about = {"path": one.picture.path, "id": one.picture.id, "caption": one.picture.alt}
-        rows.append(Found(rank=rank, score=round(one.score, 3), shares=shares, **about))
-    silent = sum(not row.shares for row in rows)
-    if silent:
-        say(
-            f"nothing to compare with words in {counted(silent, 'picture')} of {len(rows)}:"
-            " no evidence, hence 0"
+    if 0 < len(found) < min(k, len(opened)):
+        wordless = counted(len(opened) - len(found), "picture")
+        say(f"nothing to compare with words in {wordless} of {len(opened)}: left out")
+    rows = [
+        Found(
+            rank=rank,
+            probability=None if one.probability is None else round(one.probability, 4),
+            fit=one.fit,
+            score=round(one.score, 3),
+            channels={name: round(value, 3) for name, value in one.channels.items()},
+            path=one.picture.path,
+            id=one.picture.id,
+            caption=one.picture.alt,
         )
+        for rank, one in enumerate(found, start=1)
+    ]
     if json:
         emit_json(rows)
         return
-    names = [name for name in found.channels if any(name in row.shares for row in rows)]
     # A path cut short names no picture: it wraps instead.
-    picture = Column("picture", overflow="fold")
-    table = Table("rank", "score", *names, picture, "caption", title=f"{words} (match strength)")
-    cells = []
-    for row in rows:
-        parts = [f"{row.shares[name]:+.2f}" if name in row.shares else "–" for name in names]
-        cells.append([str(row.rank), f"{row.score:+.2f}", *parts, row.path, row.caption])
-    emit_table(table, cells)
+    table = Table("rank", "chance", Column("picture", overflow="fold"), "caption", title=words)
+    chances = ["–" if row.probability is None else chance_in_words(row.probability) for row in rows]
+    emit_table(
+        table,
+        [[str(row.rank), chance, row.path, row.caption] for row, chance in zip(rows, chances, strict=True)],
+    )
