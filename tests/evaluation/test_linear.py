@@ -62,7 +62,7 @@ def test_what_a_library_is_asked_with_has_the_evidence_of_the_file(monkeypatch):
     """Whatever evidence the product gives its channels."""
     other = Evidence(slope=9.0, z_slope=0.0, offset=9.0)
     held = [
-        Channel(name, name, name, other, 0.3, 0.3, reads)
+        Channel(name, name, name, other, 0.3, reads)
         for name, reads in (("captions", frozenset(["en"])), ("labels", None))
     ]
     asked = []
@@ -74,13 +74,8 @@ def test_what_a_library_is_asked_with_has_the_evidence_of_the_file(monkeypatch):
     monkeypatch.setattr(linear, "channels_of", channels_of)
     captions, labels = linear_channels("lib", ["captions", "labels"], weights=["clip=a"])
     assert asked == [("lib", ["captions", "labels"], ["clip=a"])]
-    assert (captions.encoder, captions.reads, captions.context, captions.beside) == (
-        "captions",
-        {"en"},
-        1.0,
-        1.0,
-    )
-    assert (labels.evidence, labels.context, labels.beside) == (load().channels["labels"], 0.0, 0.5)
+    assert (captions.encoder, captions.reads, captions.beside) == ("captions", {"en"}, 1.0)
+    assert (labels.evidence, labels.beside) == (load().channels["labels"], 0.5)
     held.append(Channel("caption", None, "caption", other))
     with pytest.raises(ConfigError, match="did you mean 'captions'"):
         linear_channels("lib", [])

@@ -44,25 +44,6 @@ def test_a_handful_of_pictures_is_steadied_by_what_is_typical():
     assert many[1][0] == pytest.approx(0.05, abs=1e-5)
 
 
-def test_context_adds_the_mean_of_all_steps():
-    channel = Channel("captions", Letters(), "captions", EVEN, context=1.0)
-    encoded = EncodedChannel.encode(channel, ["a", "b"])
-    assert np.array_equal(encoded.texts, Letters().encode_text(["a", "b"]))
-    made = encoded.context
-    due = np.array([1.5, 0.5, 0.0]) / np.sqrt(2.5)
-    assert np.allclose(made[0], due, atol=1e-6)
-    assert np.allclose(made[1], due[[1, 0, 2]], atol=1e-6)
-    assert np.array_equal(encoded.both_readings().texts, np.concatenate([encoded.texts, made]))
-
-
-def test_context_leaves_a_single_step_and_no_context_leaves_all_alone():
-    for context, texts in ((1.0, ["ab"]), (0.0, ["ab", "c"])):
-        channel = Channel("captions", Letters(), "captions", EVEN, context=context)
-        encoded = EncodedChannel.encode(channel, texts)
-        assert encoded.context is None
-        assert np.array_equal(encoded.both_readings().texts, np.tile(Letters().encode_text(texts), (2, 1)))
-
-
 def test_what_overlaps_counts_only_in_part_and_only_where_it_overlaps():
     eye = np.eye(3, dtype=np.float16)
     full = Space(eye * np.array([[1], [0], [1]], np.float16), np.array([True, False, True]))
@@ -92,7 +73,7 @@ def test_a_text_that_a_channel_does_not_read_gets_nothing_from_it():
         ["p", "q", "r"], ["p", "q", "r"], {"captions": english, "multilingual": Space(eye, np.ones(3, bool))}
     )
     channels = [
-        Channel("captions", Letters(), "captions", EVEN, context=0.5, reads=frozenset({"en"})),
+        Channel("captions", Letters(), "captions", EVEN, reads=frozenset({"en"})),
         Channel("multilingual", Letters(), "multilingual", EVEN, beside=0.0, reads=frozenset({"en", "es"})),
     ]
     texts, languages = ["a", "a", "b", "a"], ["en", "es", "en", "sw"]

@@ -15,7 +15,7 @@ from limner.library import scan
 from limner.library import search as searching
 from limner.library.channels import EncodedChannel, Evidence
 from limner.library.gallery import Gallery, Space
-from limner.library.search import Index, Scored
+from limner.library.search import Index
 
 
 @pytest.fixture(scope="module", autouse=True, params=[True, False], ids=["bytes", "single"])
@@ -375,16 +375,6 @@ def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch
     np.testing.assert_allclose(found.shares["a"], due.shares["a"], atol=1e-6)
     with pytest.raises(TypeError):
         index.score([replace(channel)], rows)
-
-
-def test_readings_alone_and_in_context_are_mixed_by_the_share_of_the_context():
-    one, other = np.array([[1.0, 2], [3, 4]], np.float32), np.array([[5.0, 2], [3, 0]], np.float32)
-    both, here = np.concatenate([one, other]), {"a": np.array([True, False])}
-    mixed = Scored(both, {"a": 10 * both}, here).mixed(2, 0.25)
-    due = [[2.0, 2], [3, 3]]
-    assert mixed.scores.tolist() == due
-    assert mixed.shares["a"].tolist() == (10 * np.array(due)).tolist()
-    assert mixed.present is here
 
 
 @pytest.mark.parametrize("block", [searching.BLOCK_ROWS, 500])

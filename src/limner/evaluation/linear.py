@@ -77,7 +77,6 @@ class LinearCalibration(Record):
     Attributes:
         schema_version: of this form.
         channels: channel → evidence of its cosines.
-        context: channel → `Channel.context`.
         beside: channel → `Channel.beside`.
         pairs: gallery space that compares pictures → how much two of its pictures say for each other.
         provenance: what each number was fitted on, and how it did on data it had not seen.
@@ -86,7 +85,6 @@ class LinearCalibration(Record):
 
     schema_version: Literal[1] = 1
     channels: dict[str, Evidence]
-    context: dict[str, float]
     beside: dict[str, float]
     pairs: dict[str, PairCalibration]
     provenance: dict[str, str]
@@ -102,9 +100,7 @@ class LinearCalibration(Record):
             ConfigError: the channel has none.
         """
         evidence = _entry(self.channels, name, "channel")
-        return Channel(
-            name, encoder, name, evidence, self.context.get(name, 0.0), self.beside.get(name, 1.0), reads
-        )
+        return Channel(name, encoder, name, evidence, self.beside.get(name, 1.0), reads)
 
     def pairwise(self, space: str) -> PairCalibration:
         """How much two pictures of a space say for each other.

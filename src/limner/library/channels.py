@@ -7,13 +7,13 @@ a picture adds 0, so absence neither helps nor hurts.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from limner.arrays import FloatArray, TextEncoder, unit_rows
+from limner.arrays import FloatArray, TextEncoder
 from limner.records import Record
 
 PORTION_LETTERS = 16_000
@@ -85,8 +85,6 @@ class Channel:
         encoder: turns a step's text into a vector of the space.
         space: name of the gallery space it is compared with.
         evidence: how its cosine becomes nats.
-        context: how much of the whole text enters the second reading of each step: times the mean of all
-            steps' vectors, added before the length is made 1 again; none with 0, or in a text of one step.
         beside: factor on the evidence for pictures that an earlier channel judges too. What two channels
             say of one picture overlaps, and must not count twice.
         reads: ISO 639 codes of the languages its encoder reads; None for all.
@@ -97,7 +95,6 @@ class Channel:
     encoder: TextEncoder
     space: str
     evidence: Evidence
-    context: float = 0.0
     beside: float = 1.0
     reads: frozenset[str] | None = None
     whole: bool = False
@@ -135,9 +132,8 @@ class EncodedChannel:
 
     Attributes:
         name, space, evidence, beside: as in `Channel`.
-        texts: (N, D) float32 rows of unit length, each text read alone; a row of zeros stands for a text in
-            a language that the channel does not read, for which it gives no evidence.
-        context: (N, D) the same, each text read with all others; None where the channel has no such reading.
+        texts: (N, D) float32 rows of unit length; a row of zeros stands for a text in a language that the
+            channel does not read, for which it gives no evidence.
     """
 
     name: str
@@ -145,7 +141,6 @@ class EncodedChannel:
     evidence: Evidence
     texts: FloatArray
     beside: float = 1.0
-    context: FloatArray | None = None
 
     @classmethod
     def encode(
@@ -160,20 +155,7 @@ class EncodedChannel:
         """
         read = channel.readable(texts, languages)
         vectors = np.zeros((len(texts), channel.encoder.dim), dtype=np.float32)
-        context = None
         if any(read):
             portions = channel.portions(texts, languages)
-            own = np.concatenate([channel.encoder.encode_text(portion) for portion in portions])
-            vectors[read] = own
-            if channel.context and len(own) > 1:
-                whole = own.mean(axis=0, dtype=np.float32)
-                context = vectors.copy()
-                context[read] = unit_rows(
-                    f"channel {channel.name}", own + np.float32(channel.context) * whole
-                )
-        return cls(channel.name, channel.space, channel.evidence, vectors, channel.beside, context)
-
-    def both_readings(self) -> "EncodedChannel":
-        """(2N, D) texts: all read alone, then all read in context, or alone again where there is none."""
-        again = self.texts if self.context is None else self.context
-        return replace(self, texts=np.concatenate([self.texts, again]), context=None)
+            vectors[read] = np.concatenate([channel.encoder.encode_text(portion) for portion in portions])
+        return cls(channel.name, channel.space, channel.evidence, vectors, channel.beside)

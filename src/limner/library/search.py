@@ -78,20 +78,6 @@ class Scored:
             {name: here[places] for name, here in self.present.items()},
         )
 
-    def mixed(self, count: int, context: float) -> Scored:
-        """Of (2N, R) scores, N texts read alone and then in context: the N mixtures of both.
-
-        Args:
-            count: N.
-            context: share of the reading in context, 0 to 1.
-        """
-        part = np.float32(context)
-
-        def mix(both: FloatArray) -> FloatArray:
-            return both[:count] + part * (both[count:] - both[:count])
-
-        return Scored(mix(self.scores), {name: mix(own) for name, own in self.shares.items()}, self.present)
-
 
 @dataclass(frozen=True)
 class Hits:
