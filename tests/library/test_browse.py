@@ -150,8 +150,6 @@ def test_pictures_of_one_occasion_in_the_order_of_time(tmp_path):
     catalogue = catalogue_of(tmp_path, rows)
     assert [one.id for one in catalogue.same_occasion(ids[0])] == [ids[1], ids[0], ids[3]]
     assert catalogue.page(0, 9, only=Only(occasion=ids[2]))[0] == 1
-    assert set(catalogue.with_those_of_their_occasions([ids[3]])) == {ids[0], ids[1], ids[3]}
-    assert set(catalogue.with_those_of_their_occasions(ids[1:3])) == set(ids)
     parted = catalogue_of(tmp_path / "parted", rows, {ids[1]: (38.7, -9.1), ids[3]: (52.5, 13.4)})
     assert [one.id for one in parted.same_occasion(ids[0])] == [ids[1], ids[0]]
     with pytest.raises(DataError, match="no picture"):
@@ -159,7 +157,6 @@ def test_pictures_of_one_occasion_in_the_order_of_time(tmp_path):
     bare = [{**row, "taken": None} for row in rows[:1]]
     alone = catalogue_of(tmp_path / "bare", bare)
     assert [one.id for one in alone.same_occasion(ids[0])] == [ids[0]]
-    assert alone.with_those_of_their_occasions(ids[:1]) == []
 
 
 def test_day_and_place_come_from_the_files(tmp_path):

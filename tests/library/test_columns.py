@@ -160,8 +160,6 @@ def test_the_list_by_key_is_a_plain_list(tmp_path_factory, rows, only, data):
         day = [other for other, number in zip(plain.rows, numbers, strict=True) if number == own]
         day = sorted(day if own >= 0 else [row], key=lambda other: other["taken"] or "")
         assert catalogue.same_occasion(row["id"]) == plain.pictures(day)
-        found = catalogue.with_those_of_their_occasions([row["id"]])
-        assert sorted(found) == sorted(other["id"] for other in day if own >= 0)
     told = catalogue.facets(used)
     assert told.undated + sum(told.months.values()) == sum(told.shapes.values()) == len(ids)
     for inner, count in told.folders.items():
@@ -197,7 +195,7 @@ def everything(catalogue):
     total, page = catalogue.page(5, 7)
     words = catalogue.page(0, 3, "boat of 1", only=Only(folder="/p/1"))
     own = [one.id for one in page]
-    occasion = catalogue.with_those_of_their_occasions(own[:1])[:3]
+    occasion = catalogue.same_occasion(own[0])[:3]
     return (
         total,
         page,

@@ -25,7 +25,7 @@ from limner.errors import DataError
 from limner.library.columns import Columns, first_of, parts_of, raw_column, split
 from limner.library.library import picture_of
 from limner.library.occasions import NONE, occasions
-from limner.library.roster import RawIds, group_numbers, raw_ids, raw_of, text_of
+from limner.library.roster import RawIds, group_numbers, raw_ids, raw_of
 from limner.library.scan import BoolArray, IntArray
 from limner.library.store import PICTURES, PICTURES_SCHEMA, PLACES, PLACES_SCHEMA, Store
 from limner.records import Picture, Record
@@ -195,18 +195,6 @@ class Catalogue:
         row = self._rows([picture])
         own = self._occasions[row]
         return row if own == NONE else np.flatnonzero(self._occasions == own)
-
-    def with_those_of_their_occasions(self, ids: Sequence[str]) -> list[str]:
-        """Ids of all pictures that are of a known occasion of one of some.
-
-        Raises:
-            DataError: there is no such picture.
-        """
-        own = self._occasions[self._rows(ids)]
-        rows = np.flatnonzero(np.isin(self._occasions, own[own != NONE]))
-        return [
-            one for _, part, here in self._of_parts(rows) for one in text_of(raw_column(part, "id")[here])
-        ]
 
     def facets(self, used: Collection[str], sources: Sequence[str] = ("",)) -> Facets:
         """What there is to choose from, with the number of pictures of each.
