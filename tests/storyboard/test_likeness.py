@@ -57,7 +57,7 @@ def drawn_pool(seed, steps, candidates, width, *, missing=0.0, groups=30):
     names = rng.integers(groups, size=candidates)
     numbered = np.unique(names, return_inverse=True)[1].reshape(-1)
     shares = np.where(there, rng.random((steps, width)) / max(width, 1), 0.0)
-    return Pool(gallery, rows, numbered, items, there, {}, 12), shares
+    return Pool(gallery, rows, numbered, items, there, {}, 12, there), shares
 
 
 @settings(max_examples=60)

@@ -168,6 +168,7 @@ class Pool:
         there: (S, K) which cells hold a candidate.
         channels: how each channel likes them.
         available: pictures that could be shown.
+        found: (S, K) which of them the step itself has found, and not only all steps consider.
     """
 
     gallery: Gallery
@@ -177,6 +178,7 @@ class Pool:
     there: BoolArray
     channels: dict[str, Compared]
     available: int
+    found: BoolArray
 
     def column(self, step: int, row: int) -> int:
         """Where a gallery row stands in a step's list."""
@@ -216,15 +218,17 @@ def pool_of(
     lists = [np.unique(np.concatenate(own)) for own in found]
     rows = np.unique(np.concatenate(lists)) if lists else np.zeros(0, dtype=np.int64)
     items = np.zeros((steps, max(map(len, lists), default=0)), dtype=np.int64)
-    there = np.zeros(items.shape, dtype=bool)
+    there, met = np.zeros(items.shape, dtype=bool), np.zeros(items.shape, dtype=bool)
     for step, own in enumerate(lists):
         items[step, : len(own)] = np.searchsorted(rows, own)
         there[step, : len(own)] = True
+        if len(found[step]) > 1:
+            met[step, : len(own)] = np.isin(own, np.concatenate(found[step][1:]))
     names = np.array([index.gallery.groups[row] for row in rows.tolist()])
     groups = np.unique(names, return_inverse=True)[1].astype(np.int64).reshape(len(rows))
     channels = {one.name: _compared(index, one, calibration, rows, items, there) for one in asked}
     available = index.pictures - int(np.count_nonzero(barred))
-    return Pool(index.gallery, rows, groups, items, there, channels, available)
+    return Pool(index.gallery, rows, groups, items, there, channels, available, met)
 
 
 def _compared(

@@ -160,6 +160,9 @@ def choose_pictures(
     for slope in relations:
         own = own + slope * pool.channels[RELATION].cosine
     columns = {step: pool.column(step, row) for step, row in shown.items()}
+    # Chances as without what is fixed, which adds candidates, and must make no other picture less likely.
+    found = np.where(pool.found, own, -np.inf)
+    alone = chances(pool, agreement(pool, found, calibration, spaces), calibration)
     known = np.isfinite(own)
     if guides:  # what no channel knows may still be like a fixed picture
         own = np.where(pool.there, np.where(known, own, 0.0), -np.inf)
@@ -176,18 +179,11 @@ def choose_pictures(
     worth = np.where(np.isfinite(whole), worth, -np.inf)
     barred_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
     worth[barred_cells] = -np.inf
-    chance = chances(pool, odds + np.maximum(pinned, 0.0), calibration)
-    chosen = assign(
-        worth,
-        pool.groups[pool.items],
-        {step: columns.get(step) for step in fixed},
-        allow_repeats=options.allow_repeats,
-    )
-    limit = _limit(options, calibration, chance) if calibrated else 0.0
-    steps = np.arange(len(chosen))
-    free = np.array([step not in fixed for step in steps])
-    weak = free & (chosen != BLANK) & (chance[steps, np.maximum(chosen, 0)] < limit)
-    shown_columns = np.where(weak, BLANK, chosen)
+    chance = np.maximum(alone, chances(pool, odds + np.maximum(pinned, 0.0), calibration)) if extra else alone
+    limit = _limit(options, calibration, alone) if calibrated else 0.0
+    fixed_columns = {step: columns.get(step, BLANK) for step in fixed}
+    groups = pool.groups[pool.items]
+    chosen = _assigned(worth, chance >= limit, groups, fixed_columns, allow_repeats=options.allow_repeats)
     considered = Considered(
         texts=step_texts(story),
         cast=cast,
@@ -196,7 +192,7 @@ def choose_pictures(
         score=own,
         agreement=np.where(np.isfinite(whole), whole - np.where(np.isfinite(own), own, 0.0), 0.0),
         pinned_by=pinned,
-        columns=shown_columns,
+        columns=chosen,
         chance=chance if calibrated else None,
         limit=limit,
         ruled_out=_ruled_out(index, asked, banned, calibration, limit, pool.available),
@@ -211,10 +207,28 @@ def choose_pictures(
         steps=explain(considered, pictures),
         library=library,
         channels=tuple(one.name for one in asked),
-        threshold=round(limit, 4),
+        threshold=limit,
         settings=options.settings(),
         version=limner_version(),
     )
+
+
+def _assigned(
+    worth: Float64Array, fits: BoolArray, groups: IntArray, fixed: Mapping[int, int], *, allow_repeats: bool
+) -> IntArray:
+    """The assignment, without the pictures that do not fit well enough.
+
+    They leave room: steps without a picture choose again from what fits them and is left.
+    """
+    chosen = assign(worth, groups, fixed, allow_repeats=allow_repeats)
+    kept = {
+        step: column
+        for step, column in enumerate(chosen.tolist())
+        if step in fixed or (column != BLANK and fits[step, column])
+    }
+    if len(kept) == len(chosen):
+        return chosen
+    return assign(np.where(fits, worth, -np.inf), groups, kept, allow_repeats=allow_repeats)
 
 
 def _limit(options: BoardOptions, calibration: Calibration, chance: Float64Array) -> float:
