@@ -15,12 +15,12 @@ from limner.datasets.pairs import Pair, PairSet
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.library.channels import EncodedChannel
 from limner.library.library import Library
-from limner.records import Storyboard
+from limner.records import Step, Story, Storyboard
 from limner.runs.run import Run
 from limner.runs.validation import PAIRWISE, fit_pairwise, read_pairwise
 from limner.storyboard.calibration import load
 from limner.storyboard.illustrator import Illustrator
-from limner.storyboard.trained import DOCUMENT, MODEL, run_channel
+from limner.storyboard.trained import DOCUMENT, run_channel
 from limner.training.corpus import ArrayRows, corpus_of
 
 pytestmark = pytest.mark.slow
@@ -79,33 +79,26 @@ def test_steps_hear_their_story(told, story_run):
     assert np.abs(encoded.texts[:1] - run.model.encode_text(TEXTS[:1])).max() > 1e-6
 
 
-def test_the_metric_takes_the_place_of_looks(told, story_run, metric_run):
-    model, metric = Run.for_library(story_run), Run.for_library(metric_run)
-    asked = Illustrator(Library.open(told), model=model, metric=metric)
-    options = asked.options()
-    assert options.pair_space == DOCUMENT
-    assert options.pair_evidence == read_pairwise(metric_run)
-    assert options.pair_weight == load().pairwise("visual").weight(options.decoder, (MODEL,)) > 0
-    assert Illustrator(Library.open(told), model=Run.for_library(story_run)).options().pair_space == "colour"
-    assert asked.options(overrides=("pair_weight=0.7",)).pair_weight == 0.7
-
-
-def test_a_pin_leads_the_rest(told, text, tmp_path, story_run, metric_run):
-    """With a heavy pull, the other pictures are those that the metric puts nearest to the pinned one."""
-    opened, run = Library.open(told), Run.for_library(metric_run)
-    gallery = opened.gallery([DOCUMENT])
-    vectors = np.asarray(gallery.space(DOCUMENT).matrix, np.float32)
+@pytest.mark.parametrize("space", [DOCUMENT, "colour"])
+def test_a_pin_leads_the_rest_by_the_metric_in_place_of_looks(  # noqa: PLR0917
+    told, text, tmp_path, story_run, metric_run, monkeypatch, space
+):
+    """Where a pin outweighs all else, the other pictures are those nearest to the pinned one."""
+    pin = load().pin.model_copy(update={"weight": 1000.0, "pixels": 0.0})
+    strong = load().model_copy(update={"pin": pin})
+    monkeypatch.setattr("limner.storyboard.illustrate.load", lambda: strong)
+    gallery = Library.open(told).gallery([space])
+    vectors = np.asarray(gallery.space(space).matrix, np.float32)
     for pinned in (0, 3):
         out = tmp_path / f"{pinned}.json"
-        words = ["illustrate", str(text), "--library", str(told), "-o", str(out)]
-        words += ["--model", str(story_run), "--metric", str(metric_run), "--allow-repeats"]
-        words += ["--pin", f"1={gallery.ids[pinned]}", "--set", "pair_weight=1000"]
+        words = ["illustrate", str(text), "--library", str(told), "-o", str(out), "--allow-repeats"]
+        words += ["--model", str(story_run), "--pin", f"1={gallery.ids[pinned]}"]
+        words += ["--metric", str(metric_run)] if space == DOCUMENT else []
         assert limner(words) == 0
         board = Storyboard.model_validate_json(out.read_text(), strict=False)
-        near = vectors @ vectors[pinned] * np.sign(read_pairwise(run.folder).slope)
-        others = [step.chosen.picture.id for step in board.steps[1:]]
-        for other in others:
-            assert near[list(gallery.ids).index(other)] >= np.sort(near)[-3]
+        near = vectors @ vectors[pinned]
+        for step in board.steps[1:]:
+            assert near[list(gallery.ids).index(step.chosen.picture.id)] >= np.sort(near)[-3]
 
 
 def test_the_pull_tells_stories_apart():
@@ -151,7 +144,9 @@ def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run
     with pytest.raises(ConfigError, match="give it with --metric"):
         run_channel(Run.for_library(metric_run), Library.open(told))
     with pytest.raises(DataError, match="--metric"):
-        Illustrator(Library.open(library), metric=Run.for_library(metric_run)).options()
+        Illustrator(Library.open(library), metric=Run.for_library(metric_run)).board(
+            Story(id="tale", steps=(Step(text="Snow fell."),))
+        )
     assert limner(["measure", str(metric_run)]) != 0
     with redirect_stdout(StringIO()):
         train(METRIC, data="picturebook", to=tmp_path / "smoke", set_=("data.picture_px=32",), smoke=True)
