@@ -6,8 +6,11 @@ import json
 import pytest
 from starlette.testclient import TestClient
 
+from limner.errors import DataError
 from limner.export.storyboard_json import load
+from limner.storyboard.illustrate import BoardOptions
 from limner.studio.app import create_app
+from limner.studio.preferences import read_preferences
 from limner.studio.projects import Projects, digest, move_pictures
 from limner.studio.routes import Studio
 
@@ -52,6 +55,10 @@ BOARD = {"schema_version": 1, "story": STORY, "steps": [STEP, BLANK], "decoder":
 BOARD |= {"library": "lib", "channels": ["captions"], "settings": {}, "objective": 1.5, "version": "0.1.0"}
 OPTIONS = {"decoder": "anchor", "candidates": 200, "pair_weight": None, "allow_repeats": False}
 OPTIONS |= {"min_probability": None, "runners_up": 3}
+LATER_OPTIONS = OPTIONS | {"candidates": None, "context": None, "pinned_weight": 0.0, "pair_space": "visual"}
+LATER_OPTIONS |= {"pair_evidence": {"slope": 0.0, "z_slope": 0.5, "offset": 0.0}, "pair_walk": None}
+LATER_OPTIONS |= {"occasion_weight": 2.0, "beam_width": 8, "allow_repeats": True, "min_probability": 0.5}
+LATER_OPTIONS |= {"pins": {}, "bans": []}
 STATE = {"revision": 1, "time": TIME, "edit": None, "title": "A day", "format": "plain", "by": None}
 STATE |= {"text": hashlib.sha256(TEXT.encode()).hexdigest()[:32], "options": OPTIONS}
 STATE |= {"pins": {}, "given": {}, "bans": [], "relations": {}, "notes": []}
@@ -65,6 +72,7 @@ EDITS = [
     {"kind": "choose", "step": 0, "picture": "a" * 64, "seen": ["a" * 64]},
     {"kind": "swap", "a": 0, "b": 1},
     {"kind": "options", "options": OPTIONS},
+    {"kind": "options", "options": LATER_OPTIONS, "steps": None},
     {"kind": "relation", "step": 0, "relation": None},
     {"kind": "retitle", "title": "A day"},
     {"kind": "retext", "text": "", "format": None, "by": None},
@@ -76,9 +84,15 @@ PROJECT = {
     "schema_version": 1,
     "id": "0123456789abcdef",
     "created": TIME,
-    "revision": 12,
-    "states": [STATE, *[STATE | {"revision": 2 + n, "edit": EDITS[n]} for n in range(len(EDITS))]],
-    "cursor": 11,
+    "revision": 13,
+    "states": [
+        STATE,
+        *[
+            STATE | {"revision": 2 + n, "edit": edit, "options": edit.get("options", OPTIONS)}
+            for n, edit in enumerate(EDITS)
+        ],
+    ],
+    "cursor": 12,
     "log": [{"revision": 2, "time": TIME, "act": "lock"}],
     "choices": [CHOICE],
 }
@@ -101,19 +115,36 @@ def test_a_project_of_the_first_version_is_read_and_changed(folder, drawn_engine
     project = projects.read(ID)
     assert [state.edit.kind for state in project.states[1:]] == [edit["kind"] for edit in EDITS]
     assert projects.text(project) == TEXT
-    assert projects.board(project).steps[0].chosen.pairwise == 0.25
+    assert projects.board(project).steps[0].chosen.agreement == 0.25
     assert [one.chosen for one in projects.choices()] == ["a" * 64]
     with TestClient(create_app(Studio(drawn_engine, folder, tmp_path / "small"))) as client:
-        edit = {"revision": 12, "edit": {"kind": "retitle", "title": "Another"}}
+        edit = {"revision": 13, "edit": {"kind": "retitle", "title": "Another"}}
         answer = client.post(f"/api/projects/{ID}/edits", json=edit)
         assert answer.status_code == 200, answer.text
     assert Projects(folder).read(ID).state.title == "Another"
 
 
+def test_options_of_earlier_versions_are_read_as_far_as_they_still_count(folder):
+    project = Projects(folder).read(ID)
+    assert project.states[0].options == BoardOptions()
+    later = next(state for state in project.states if state.options.allow_repeats)
+    assert later.options == BoardOptions(allow_repeats=True, min_probability=0.5)
+    assert later.edit.options == later.options
+    (kept,) = read_preferences(folder)
+    assert (kept.query, kept.preferred) == ("A fox looks out.", "a" * 64)
+
+
+def test_an_option_of_a_newer_version_is_an_error(folder):
+    newer = PROJECT | {"states": [STATE | {"options": {"moods": 3}}], "cursor": 0}
+    (folder / ID / "project.json").write_text(json.dumps(newer))
+    with pytest.raises(DataError, match="newer limner"):
+        Projects(folder).read(ID)
+
+
 def test_a_storyboard_of_the_first_version_is_loaded(tmp_path):
     (tmp_path / "board.json").write_text(json.dumps(BOARD))
     board = load(tmp_path / "board.json")
-    assert board.steps[0].chosen.pairwise == 0.25
+    assert board.steps[0].chosen.agreement == 0.25
     assert board.steps[1].chosen is None
 
 

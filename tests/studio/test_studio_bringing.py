@@ -14,7 +14,6 @@ from limner.cli.main import run as limner
 from limner.library.ingest import index
 from limner.library.library import Library
 from limner.library.words import ModelWords, caption_encoders, write_descriptions
-from limner.records import Step, Story
 from limner.studio import bringing
 from limner.studio.app import create_app
 from limner.studio.bringing import safe_parts
@@ -332,19 +331,3 @@ def test_chosen_by_use_words_and_occasion(client, studio):
     for wrong in ({"shape": "round"}, {"after": "yesterday"}, {"used": "maybe"}):
         assert client.get("/api/library/pictures", params=wrong).status_code == 422
     assert client.post("/api/search", json={"occasion": one, "text": "a fox"}).status_code == 422
-
-
-def test_a_fixed_picture_of_the_library_brings_its_occasion(drawn_engine):
-    asked = drawn_engine.illustrator()
-    story = Story(id="day", steps=(Step(text="A fox looks out."), Step(text="The rabbit bakes a cake.")))
-    # Pictures of one folder, none of which states a time, are of one occasion.
-    pinned = max(ids_of(asked.catalogue), key=lambda one: len(asked.catalogue.same_occasion(one)))
-    assert len(asked.catalogue.same_occasion(pinned)) > 3
-    base = {"decoder": "off", "pair_weight": 0, "min_probability": 0}
-    plain, pulled = (
-        asked.board(story, asked.options({**base, "occasion_weight": weight}, pins={1: pinned}))
-        for weight in (0, 50)
-    )
-    assert plain.steps[1].chosen.pairwise == 0
-    assert pulled.steps[1].chosen.pairwise == pytest.approx(50)
-    assert pulled.settings["occasion_weight"] == 50

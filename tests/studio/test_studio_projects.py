@@ -101,18 +101,46 @@ def test_a_banned_picture_is_shown_nowhere(project, edit):
 
 
 def test_options_and_title(project, edit):
-    off = edit(project, kind="options", options={"decoder": "off", "allow_repeats": True})
-    assert off["board"]["decoder"] == "off"
-    assert off["options"]["allow_repeats"] is True
-    assert off["options"]["min_probability"] is None
-    never = edit(off, kind="options", options={"min_probability": 0})
+    cautious = edit(project, kind="options", options={"show": "cautious", "allow_repeats": True})
+    assert cautious["board"]["settings"]["show"] == cautious["options"]["show"] == "cautious"
+    assert cautious["options"]["allow_repeats"] is True
+    assert cautious["options"]["min_probability"] is None
+    never = edit(cautious, kind="options", options={"min_probability": 0})
     assert shown(never) == shown(project)
-    assert never["options"]["decoder"] == "anchor"
+    assert never["options"]["show"] == "usual"
     named = edit(never, kind="retitle", title="  Ein Tag  ")
     assert named["title"] == "Ein Tag"
     assert named["board"]["steps"] == never["board"]["steps"]
     assert named["board"]["story"] == {**never["board"]["story"], "title": "Ein Tag"}
     assert edit(named, kind="retitle", title=" ")["title"] == "Untitled"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"show": "cautious"}, {"show": "usual"}, {"show": "always"}, {"min_probability": 0.3}],
+    ids=str,
+)
+def test_the_number_that_is_stated_is_the_number_applied(guarded, text, options):
+    asked = {"text": text, "format": "markdown", "options": options}
+    board = guarded.post("/api/projects", json=asked).json()["board"]
+    assert board["threshold"] == options.get("min_probability", board["threshold"])
+    assert (board["threshold"] == 0) == (options.get("show") == "always")
+    for step in board["steps"]:
+        assert (step["chosen"] is None) == (step["probability"] < board["threshold"])
+
+
+def test_a_project_says_what_would_help_where_most_steps_lack_a_picture_that_fits(guarded, edit):
+    text = "Quarterly tax statements were audited.\n\nThe committee adjourned.\n\nA fox looks out."
+    asked = {"text": text, "format": "plain", "options": {"show": "always"}}
+    poor = guarded.post("/api/projects", json=asked).json()
+    weak = [step for step in poor["board"]["steps"] if step["probability"] < 0.2]
+    assert len(weak) >= 2
+    assert poor["advice"].startswith(f"{len(weak)} of 3 steps")
+    assert guarded.get(f"/api/projects/{poor['id']}").json() == poor
+    picture = shown(poor)[0]
+    for step in (0, 1):
+        poor = edit(poor, kind="choose", step=step, picture=picture)
+    assert poor["advice"] == ""  # what the user chose is not called weak
 
 
 def test_a_new_text_keeps_what_was_fixed_where_the_words_stay(project, edit):
@@ -222,10 +250,10 @@ def test_candidates_begin_with_what_the_step_would_show(guarded, project):
     assert ids[0] == shown(project)[1]
     elsewhere = set(shown(project)) - {shown(project)[1]}
     assert not elsewhere & set(ids)
-    totals = [one["score"] + one["pairwise"] for one in items[1:]]
+    totals = [one["score"] + one["agreement"] for one in items[1:]]
     assert totals == sorted(totals, reverse=True)
-    for one in items:
-        assert sum(one["channels"].values()) == pytest.approx(one["score"], abs=1e-4)
+    assert all(0 <= one["probability"] <= 1 for one in items)
+    assert items[0]["probability"] == project["board"]["steps"][1]["probability"]
     assert guarded.get(url.replace("/1/", "/4/")).status_code == 422
     assert guarded.get(url.replace("/1/", "/-1/")).status_code == 422
     assert guarded.get(url, params={"limit": 0}).status_code == 422

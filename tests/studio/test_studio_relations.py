@@ -1,14 +1,17 @@
 """A trained run in the studio: relations of its own for every step, and what it predicts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 from limner.errors import ConfigError
-from limner.library.channels import EncodedChannel
+from limner.library.channels import EncodedChannel, Evidence
 from limner.library.library import Library
 from limner.library.search import Index
 from limner.runs.run import Run
+from limner.storyboard.calibration import load
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.trained import (
     MODEL,
@@ -68,14 +71,19 @@ def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawing
     name = run.model.relations[0]
     every = dict.fromkeys(range(3), name)
     board = made(engine.illustrator(), story, BoardOptions(), Constraints(relations=every))
+    assert board.steps == engine.illustrator().board(story, relations=name).steps
     index = Index(Library.open(library).gallery([MODEL]))
-    channels = run_channel(run, Library.open(library)), relation_channel(run, [name] * 3)
+    deviations = replace(
+        run_channel(run, Library.open(library)), evidence=Evidence(slope=0.0, z_slope=1.0, offset=0.0)
+    )
+    channels = deviations, relation_channel(run, [name] * 3)
     scored = index.score(
         [EncodedChannel.encode(one, TEXTS) for one in channels], np.arange(len(index.gallery))
     )
     for step in board.steps:
         row = list(index.gallery.ids).index(step.chosen.picture.id)
-        assert step.chosen.score == pytest.approx(float(scored.scores[step.position, row]), abs=1e-3)
+        z, asked = (float(scored.shares[one.name][step.position, row]) for one in channels)
+        assert step.chosen.score == pytest.approx(load().prior * z + asked, abs=1e-3)
         assert set(step.chosen.channels) == {"model", "relation"}
 
 

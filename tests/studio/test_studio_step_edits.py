@@ -33,13 +33,13 @@ TEN = (
     "The rabbit sleeps in bed.",
     "A cat reads a book.",
 )
-PULLING = BoardOptions(pair_weight=4, min_probability=0)
+OPTIONS = BoardOptions(min_probability=0)
 
 
 @pytest.fixture
 def story(workshop):
     return workshop.create(
-        "# A day\n\n" + "\n\n".join(TEN), format="markdown", by="paragraph", options=PULLING
+        "# A day\n\n" + "\n\n".join(TEN), format="markdown", by="paragraph", options=OPTIONS
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -43,7 +43,12 @@ TEXT_LETTERS = 2_000_000
 Text = Annotated[str, StringConstraints(max_length=TEXT_LETTERS)]
 RelationName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 TextFormat = Literal["markdown", "plain", "html"]
-MOST = {"candidates": 2000, "pair_weight": 100, "occasion_weight": 100, "runners_up": 200, "beam_width": 100}
+MOST = {"candidates": 2000, "runners_up": 200}
+GONE = frozenset(
+    {"decoder", "beam_width", "context", "occasion_weight", "pinned_weight"}
+    | {"pair_weight", "pair_space", "pair_evidence", "pair_walk"}
+)
+"""Options that projects of earlier versions hold and that nothing asks for any more."""
 
 
 def _bounded(options: BoardOptions) -> BoardOptions:
@@ -57,6 +62,16 @@ def _bounded(options: BoardOptions) -> BoardOptions:
 
 
 Options = Annotated[BoardOptions, AfterValidator(_bounded)]
+
+
+def _still_there(raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
+    """Something with saved options, without what they no longer have."""
+    if not isinstance(raw, dict) or not isinstance(saved := raw.get("options"), dict):
+        return raw
+    kept = {name: value for name, value in saved.items() if name not in GONE}
+    if kept.get("candidates", 0) is None:
+        del kept["candidates"]  # once the word for as many as usual
+    return raw | {"options": kept}
 
 
 class Offer(OfStep):
@@ -216,6 +231,13 @@ class State(Constraints):
     options: BoardOptions
     board: str
     notes: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _earlier(cls, raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
+        """States of earlier versions, whose options say more, are read as far as they still count."""
+        raw = _still_there(raw)
+        return raw | {"edit": _still_there(raw.get("edit"))} if isinstance(raw, dict) else raw
 
 
 def read_text(

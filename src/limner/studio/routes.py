@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from limner.errors import DataError
 from limner.export import LAYOUTS, PAGED, Plan
-from limner.export.wording import CHANNELS, NEIGHBOURS, sentence
+from limner.export.wording import sentence
 from limner.library.browse import Only
 from limner.progress import Progress
 from limner.records import Candidate, Picture, Problem, Storyboard
@@ -335,9 +335,8 @@ def _info(studio: Studio) -> schemas.LibraryInfo:
         writable=studio.writable,
         job=running[0].id if running else None,
         wording=schemas.Wording(
-            channels=CHANNELS,
+            channels=schemas.CHANNELS,
             relations={name: sentence(name) for name in asked.relations},
-            pairwise=NEIGHBOURS,
             layouts={suffix[1:]: layouts for suffix, layouts in LAYOUTS.items()},
             paged=tuple(suffix[1:] for suffix in PAGED),
         ),
@@ -498,6 +497,7 @@ def search_router(studio: Studio) -> APIRouter:
                     picture=PictureItem.of(one.picture),
                     score=one.score,
                     channels=one.channels,
+                    probability=one.probability,
                     matched=one.matched,
                 )
                 for one in found

@@ -90,20 +90,29 @@ class Page(Record, Generic[Listed]):
     items: tuple[Listed, ...]
 
 
+CHANNELS = {
+    "captions": "words of the picture",
+    "multilingual": "words of the picture across languages",
+    "labels": "things seen in it",
+    "base": "text and picture compared",
+    "clip": "text and picture compared by CLIP",
+    "model": "the trained model",
+    "relation": "the relation asked for",
+}
+
+
 class Wording(Record):
-    """What exports call things, for pages that should call them the same.
+    """What to call things in a page.
 
     Attributes:
         channels: channel → words.
         relations: relation → sentence.
-        pairwise: words for what the other pictures add.
         layouts: format, such as pdf → the layouts that it has.
         paged: formats that have pages of a size.
     """
 
     channels: dict[str, str]
     relations: dict[str, str]
-    pairwise: str
     layouts: dict[str, tuple[Layout, ...]]
     paged: tuple[str, ...]
 
@@ -120,7 +129,7 @@ class LibraryInfo(Record):
         sources: folders and lists indexed so far.
         spaces: kinds of vectors.
         channels: ways in which words find pictures.
-        calibrated: whether the chance that a picture fits was fitted for these channels.
+        calibrated: whether the chance that a picture fits is stated; not with a trained run.
         relations: that can be asked for; none without ``--model``.
         left_out: files that could not be used, the first of them.
         left_out_count: how many there are.
@@ -237,14 +246,17 @@ class Found(Record):
 
     Attributes:
         picture: it.
-        score: evidence in nats, the sum of `channels`.
-        channels: channel → its part.
+        score: log-odds that it is the one looked for; with a picture as the question, how like that it is.
+        channels: channel → by how many standard deviations it is above the library's pictures; with a picture
+            as the question, the part of `score`.
+        probability: chance that it fits the words, 0 to 1; None without words, or with a trained run.
         matched: words of the question met in its captions.
     """
 
     picture: PictureItem
     score: float
     channels: dict[str, float]
+    probability: float | None
     matched: tuple[str, ...]
 
 
@@ -386,6 +398,7 @@ class Project(ProjectHead):
         missing: 0-based steps that show a picture whose file is not there any more.
         repeated: 0-based steps, together where they show the same picture or near-duplicates of it,
             although the options allow no repeats.
+        advice: one line on what would help where most steps lack a picture that fits, or "".
         can_undo, can_redo: whether there is something to.
         notes: what reading the text cost, and what could not be kept, one line each.
     """
@@ -400,6 +413,7 @@ class Project(ProjectHead):
     bans: tuple[str, ...]
     missing: tuple[int, ...] = ()
     repeated: tuple[tuple[int, ...], ...] = ()
+    advice: str = ""
     can_undo: bool
     can_redo: bool
     notes: tuple[str, ...]
@@ -419,7 +433,7 @@ class ProjectSummary(ProjectHead):
     damaged: str = ""
 
 
-def shown(found: ProjectFile, text: str, board: Storyboard) -> Project:
+def shown(found: ProjectFile, text: str, board: Storyboard, advice: str | None = None) -> Project:
     """A project as read from the disk, for those who ask."""
     state = found.state
     return Project(
@@ -440,6 +454,7 @@ def shown(found: ProjectFile, text: str, board: Storyboard) -> Project:
         bans=state.bans,
         missing=tuple(step.position for step in board.steps if not all(map(is_there, step.pictures))),
         repeated=() if state.options.allow_repeats else _repeated(board),
+        advice=advice or "",
         can_undo=found.cursor > 0,
         can_redo=found.cursor < len(found.states) - 1,
         notes=state.notes,

@@ -215,7 +215,7 @@ def shown_first(edit: PictureEdit, board: Storyboard) -> str:
 
 
 def pictured(board: Storyboard, edit: PictureEdit, added: Sequence[Picture] = ()) -> Storyboard:
-    """The storyboard with other pictures at a step; which comes first is for the decoder to note.
+    """The storyboard with other pictures at a step; which comes first is noted where it is chosen.
 
     Args:
         board: as it was.

@@ -13,6 +13,7 @@ from typing import TypeVar
 from limner.errors import ConfigError, DataError
 from limner.progress import Progress
 from limner.records import BoardStep, Segmentation, Story, Storyboard
+from limner.storyboard.advice import advice
 from limner.storyboard.illustrate import BoardOptions, step_texts
 from limner.storyboard.illustrator import Illustrator
 from limner.studio import edits
@@ -143,7 +144,7 @@ class Workshop:
             UnknownProjectError: there is none.
         """
         found = self.projects.read(project)
-        return shown(found, self.projects.text(found), self.projects.board(found))
+        return self._shown(found, self.projects.text(found), self.projects.board(found))
 
     def summaries(self) -> list[ProjectSummary]:
         """All projects, the one changed last first; a damaged one says so in place of its title."""
@@ -191,7 +192,7 @@ class Workshop:
             states = (*found.states[: found.cursor + 1], state)[-UNDO_STEPS:]
             saved = found.after(edit.kind, now, states=states, cursor=len(states) - 1, choices=choices)
             self.projects.save(saved, text=text, board=fresh)
-        return shown(saved, text, fresh)
+        return self._shown(saved, text, fresh)
 
     def preview(
         self,
@@ -268,7 +269,12 @@ class Workshop:
             id=secrets.token_hex(8), created=state.time, revision=1, states=(state,), cursor=0, log=(entry,)
         )
         self.projects.save(begun, text=text, board=board)
-        return shown(begun, text, board)
+        return self._shown(begun, text, board)
+
+    def _shown(self, found: ProjectFile, text: str, board: Storyboard) -> Project:
+        """A project, with what would help it."""
+        asked = self.engine.illustrator()
+        return shown(found, text, board, advice(board, asked.catalogue, asked.library.settings.spaces))
 
     def _step(self, project: str, revision: int, by: int) -> Project:
         act = "undo" if by < 0 else "redo"
@@ -286,7 +292,7 @@ class Workshop:
             saved = found.after(act, datetime.now(UTC), cursor=cursor, choices=choices)
             text, board = self.projects.text(saved), self.projects.board(saved)
             self.projects.save(saved)
-        return shown(saved, text, board)
+        return self._shown(saved, text, board)
 
     def _current(self, project: str, revision: int) -> ProjectFile:
         found = self.projects.read(project)
@@ -329,9 +335,9 @@ class Workshop:
                 same |= {new: olds for new, olds in sources.items() if _is_held(state, board, new, olds)}
                 fresh = _around(library, story, state, _staying(board, same), told, progress=progress)
             case Again() | SetOptions():
-                decoded = self._previews.get(_asked(found, state.options))
-                decoded = decoded or _chosen(library, story, state, board.steps, progress=progress)
-                fresh = _taken(decoded, board, state, edit.steps)
+                whole = self._previews.get(_asked(found, state.options))
+                whole = whole or _chosen(library, story, state, board.steps, progress=progress)
+                fresh = _taken(whole, board, state, edit.steps)
             case Retitle():
                 story = story.model_copy(update={"title": edit.title.strip()})
                 fresh = board.model_copy(update={"story": story})
