@@ -6,15 +6,13 @@ from vector_library import drawn, vector_library
 
 from limner.library import vector_index
 from limner.library.approximate import Approximate
-from limner.library.channels import Channel, Evidence
+from limner.library.channels import COSINE, Channel
 from limner.library.search import Index
 from limner.progress import Progress
 from limner.records import Picture, Step, Story
-from limner.storyboard.calibration import load
 from limner.storyboard.illustrate import BoardOptions, choose_pictures
 
 COUNT, STEPS = 3_000, 5
-EVIDENCE = Evidence(slope=3.0, z_slope=1.2, offset=-2.0, typical_std=0.1, typical_count=5.0)
 
 
 class Texts:
@@ -43,7 +41,7 @@ def both(tmp_path_factory):
         for space, one in library.settings.searches.items()
     }
     library.save(searches=whole)
-    channels = [Channel("base", Texts(64, 0), "base", EVIDENCE, context=1.0)]
+    channels = [Channel("base", Texts(64, 0), "base", COSINE)]
     return Index(library.gallery(["base", "looks"])), Approximate(library, ["base", "looks"]), channels
 
 
@@ -55,49 +53,44 @@ def pictures(ids):
 def boards(both, options, texts=range(4)):
     """The boards of some texts by either search."""
     exact, approximate, channels = both
-    calibration = load()
     for text in texts:
         numbers = range(20 * text, 20 * text + STEPS)
         story = Story(id="t", title="t", steps=tuple(Step(text=f"step {number}") for number in numbers))
-        yield tuple(
-            choose_pictures(
-                story,
-                one,
-                channels,
-                pictures,
-                options,
-                suitability=calibration.suitable(["base"]),
-                coherence=calibration.coherent("looks"),
-            )
-            for one in (exact, approximate)
-        )
+        yield tuple(choose_pictures(story, one, channels, pictures, options) for one in (exact, approximate))
 
 
 def shown(board):
     return [None if one.chosen is None else one.chosen.picture.id for one in board.steps]
 
 
-@pytest.mark.parametrize("decoder", ["anchor", "chain", "off"])
-def test_every_step_shows_the_same_picture(both, decoder):
-    options = BoardOptions(decoder=decoder, pair_space="looks", candidates=100)
-    for one, other in boards(both, options):
+@pytest.mark.parametrize("show", ["usual", "always"])
+def test_every_step_shows_the_same_picture(both, show):
+    for one, other in boards(both, BoardOptions(show=show, candidates=100)):
         assert shown(one) == shown(other)
         assert any(shown(one))
         chances = [[step.probability for step in board.steps] for board in (one, other)]
         np.testing.assert_allclose(*chances, atol=1e-5)
-        assert one.objective == pytest.approx(other.objective, abs=1e-4)
+        assert one.threshold == pytest.approx(other.threshold, abs=1e-6)
 
 
 def test_a_picture_that_no_word_finds_is_pinned_and_banned_ones_are_gone(both):
     exact, approximate, _ = both
-    first, _ = next(boards(both, BoardOptions(pair_space="looks", candidates=100), [1]))
+    first, _ = next(boards(both, BoardOptions(candidates=100), [1]))
     pinned = next(one for one in reversed(exact.gallery.ids) if one not in shown(first))
     banned = tuple(one for one in shown(first)[1:] if one is not None)
-    options = BoardOptions(
-        pair_space="looks", candidates=100, pins={0: pinned}, bans=banned, pinned_weight=1.0
-    )
+    options = BoardOptions(candidates=100, pins={0: pinned}, bans=banned)
     one, other = next(boards(both, options, [1]))
     assert shown(one) == shown(other)
     assert shown(other)[0] == pinned
     assert not set(banned) & set(shown(other))
     assert approximate.pictures == COUNT
+
+
+def test_a_library_whose_pictures_cannot_be_compared_takes_a_pin_all_the_same(both):
+    """Nothing is like a fixed picture where no space of looks was made."""
+    exact, approximate, channels = both
+    story = Story(id="t", steps=(Step(text="step 1"), Step(text="step 2")))
+    options = BoardOptions(candidates=100, pins={0: exact.gallery.ids[5]})
+    for index in (exact, approximate):
+        board = choose_pictures(story, index, channels, pictures, options, compared="clip")
+        assert shown(board)[0] == exact.gallery.ids[5]

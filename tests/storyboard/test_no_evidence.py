@@ -1,56 +1,59 @@
 """A picture that no channel knows is shown only where the user's pins ask for its like."""
 
 import numpy as np
+import pytest
+from boards import TableEncoder, numbers, picture, picture_id, shown, space, story_of
 
-from limner.library.channels import Channel, Evidence
-from limner.library.gallery import Gallery, Space
-from limner.records import Picture, Step, Story
+from limner.library.channels import COSINE, Channel
+from limner.library.gallery import Gallery
+from limner.records import Step, Story
 from limner.storyboard.illustrate import BoardOptions, choose_pictures, step_texts
 
-EVEN = Evidence(slope=1.0, z_slope=0.0, offset=0.0)
-IDS = [f"{i:064x}" for i in range(4)]
+TEXTS = ("One comes now.", "Two comes now.")
+STORY = story_of(TEXTS)
+NAMES = [f"p{number}" for number in range(4)]
 
 
-class Flat:
-    """Every text is the same vector."""
-
-    name, fingerprint, dim = "flat", "0", 2
-
-    def encode_text(self, texts):
-        return np.tile(np.array([[1.0, 0.0]], np.float32), (len(texts), 1))
-
-
-def pictures(ids):
-    rest = {"width_px": 1, "height_px": 1, "format": "PNG", "size_bytes": 1, "phash": "0" * 16}
-    return [Picture(id=one, paths=(f"/{one}.png",), group=one, **rest) for one in ids]
-
-
-def gallery():
-    words = Space(
-        np.array([[1, 0], [0, 0], [0, 0], [0, 0]], np.float16), np.array([True, False, False, False])
+def board_of(options, calibration=None):
+    """Only the first picture has words; all look alike."""
+    words = space(np.tile([1.0, 0.0], (4, 1)), [True, False, False, False])
+    looks = space(np.tile([1.0, 0.2], (4, 1)) + 0.01 * np.random.default_rng(0).normal(size=(4, 2)))
+    ids = [picture_id(name) for name in NAMES]
+    gallery = Gallery(ids, ids, {"captions": words, "looks": looks})
+    channel = Channel("captions", TableEncoder({text: [1.0, 0.0] for text in TEXTS}), "captions", COSINE)
+    records = {picture_id(name): picture(name) for name in NAMES}
+    return choose_pictures(
+        STORY,
+        gallery,
+        [channel],
+        lambda ids: [records[one] for one in ids],
+        options,
+        calibration=calibration or numbers(),
     )
-    looks = Space(np.tile(np.array([[1.0, 0.0]], np.float16), (4, 1)), np.ones(4, bool))
-    return Gallery(IDS, IDS, {"captions": words, "visual": looks})
 
 
-STORY = Story(id="s", steps=(Step(text="One.", title="Method"), Step(text="Two.", title="Method")))
-CHANNELS = [Channel("captions", Flat(), "captions", EVEN)]
-
-
-def test_steps_without_evidence_stay_blank():
-    board = choose_pictures(STORY, gallery(), CHANNELS, pictures, BoardOptions(decoder="off"))
-    chosen = [step.chosen.picture.id if step.chosen else None for step in board.steps]
-    assert sorted(chosen, key=str) == [IDS[0], None]
+@pytest.mark.parametrize("show", ["usual", "always"])
+def test_what_nothing_is_known_of_is_not_shown(show):
+    board = board_of(BoardOptions(show=show))
+    assert sorted(shown(board), key=str) == [None, "p0"]
+    assert not any(step.runners_up for step in board.steps if step.chosen is not None)
 
 
 def test_a_pin_lets_its_like_follow():
-    board = choose_pictures(STORY, gallery(), CHANNELS, pictures, BoardOptions(pins={0: IDS[1]}))
-    assert board.steps[0].chosen.picture.id == IDS[1]
-    assert board.steps[1].chosen is not None
-    assert board.settings["pins"] == f"1={IDS[1]}"
+    board = board_of(BoardOptions(pins={0: picture_id("p1")}))
+    assert shown(board)[0] == "p1"
+    assert shown(board)[1] is not None
+
+
+def test_a_step_of_which_nothing_can_be_said_tells_so():
+    board = board_of(BoardOptions(bans=(picture_id("p0"),)), numbers(chance={"one": -9.0}))
+    assert shown(board) == [None, None]
+    assert {step.reason for step in board.steps} == {
+        "No picture in the library can be compared with this step."
+    }
 
 
 def test_a_heading_that_all_steps_share_is_not_searched():
-    assert step_texts(STORY) == ["One.", "Two."]
-    alone = STORY.model_copy(update={"steps": STORY.steps[:1]})
-    assert step_texts(alone) == ["Method. One."]
+    both = Story(id="s", steps=tuple(Step(text=text, title="Method") for text in ("One.", "Two.")))
+    assert step_texts(both) == ["One.", "Two."]
+    assert step_texts(both.model_copy(update={"steps": both.steps[:1]})) == ["Method. One."]

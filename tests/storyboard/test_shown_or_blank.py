@@ -180,3 +180,14 @@ def test_steps_keep_their_order():
     (story, gallery, channels, shelf), calibration = case
     turned = story_of([step.text for step in reversed(story.steps)])
     assert shown(chosen(((turned, gallery, channels, shelf), calibration))) == shown(board)[::-1]
+
+
+@pytest.mark.parametrize("seed", [4, 24, 52, 121, 132])
+def test_a_picture_that_one_blank_leaves_is_free_for_another_step(seed):
+    """The assignment gave it to a step that then stayed blank, and another was left blank beside it."""
+    case = (
+        random_board(np.random.default_rng(seed), steps=6, pictures=5, captioned=1.0, fitting=0.8),
+        numbers(),
+    )
+    board = chosen(case, BoardOptions(min_probability=0.8, runners_up=ALL))
+    assert all(free_chance(step) < 0.8 for step in board.steps if step.chosen is None)

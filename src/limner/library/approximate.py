@@ -155,13 +155,14 @@ class Approximate:
         Args:
             requests: searches that will be made of the index.
             ids: pictures that must be in it, such as fixed and banned ones, as far as there are such.
-            like: a search for pictures like some others that will be made as well.
+            like: a search for pictures like some others that will be made as well; none in a space that the
+                library lacks.
         Returns:
             near-duplicates, presence and all spaces of the candidates are known.
         Raises:
             DataError: a table or index is damaged, or another process has changed the library meanwhile.
         """
-        if like is not None:
+        if like is not None and like.space in self._tables:
             shown = self._tables[like.space].of(like.ids)[1].astype(np.float32)
             look = EncodedChannel("look", like.space, like.evidence, shown)
             requests = [*requests, *([([look], like.k)] if len(shown) else [])]

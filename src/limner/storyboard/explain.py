@@ -286,7 +286,7 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
     """Which of three: all that fits was ruled out, nothing fits, or all that fits is shown elsewhere."""
     if board.ruled_out[s]:
         return "ruled out", "You ruled out the pictures that fit this step."
-    if not len(board.ids):
+    if not board.pool.available:
         return "nothing fits", "The library holds no picture that may be shown."
     if not np.isfinite(board.score[s]).any():
         return "nothing fits", "No picture in the library can be compared with this step."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 
 from limner.errors import DataError
 from limner.language import ENGLISH
@@ -19,7 +19,7 @@ from limner.library.channels import COSINE, Channel
 from limner.library.gallery import Gallery
 from limner.library.scan import BoolArray
 from limner.library.search import Index, Likeness
-from limner.records import Picture, Record, Show, Story, Storyboard, limner_version
+from limner.records import WEAK, Picture, Record, Show, Story, Storyboard, limner_version
 from limner.storyboard.board import BLANK, assign
 from limner.storyboard.calibration import Calibration, Pin, load
 from limner.storyboard.candidates import RELATION, Asked, Float64Array, IntArray, Pool, Readings, pool_of
@@ -153,19 +153,23 @@ def choose_pictures(
     spaces = {
         name: space for name, space in spaces.items() if space in index.gallery.spaces and index.held(space)
     }
-    extra = sorted({*shown.values(), *_alike(index, guides, spaces.get("looks"), options.candidates, barred)})
-    pool = pool_of(index, asked, calibration, count=options.candidates, extra=extra, barred=barred)
+    extra = {*shown.values(), *_alike(index, guides, spaces.get("looks"), options.candidates, barred)}
+    beside = sorted(extra.union(banned.tolist()))
+    pool = pool_of(index, asked, calibration, count=options.candidates, extra=beside, barred=barred)
     own = evidence(pool, calibration)
     relations = [channel.evidence.slope for channel in channels if channel.name == RELATION]
     for slope in relations:
         own = own + slope * pool.channels[RELATION].cosine
+    banned_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
+    could = np.where(pool.found | banned_cells, own, -np.inf)  # what there would be without the bans
+    own = np.where(banned_cells, -np.inf, own)
     columns = {step: pool.column(step, row) for step, row in shown.items()}
     # Chances as without what is fixed, which adds candidates, and must make no other picture less likely.
     found = np.where(pool.found, own, -np.inf)
     alone = chances(pool, agreement(pool, found, calibration, spaces), calibration)
     known = np.isfinite(own)
     if guides:  # what no channel knows may still be like a fixed picture
-        own = np.where(pool.there, np.where(known, own, 0.0), -np.inf)
+        own = np.where(pool.there & ~banned_cells, np.where(known, own, 0.0), -np.inf)
     else:
         own[list(columns), list(columns.values())] = np.where(
             np.isfinite(own[list(columns), list(columns.values())]),
@@ -177,13 +181,15 @@ def choose_pictures(
     whole = odds + pinned
     worth = shares(whole, pool.available)
     worth = np.where(np.isfinite(whole), worth, -np.inf)
-    barred_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
-    worth[barred_cells] = -np.inf
     chance = np.maximum(alone, chances(pool, odds + np.maximum(pinned, 0.0), calibration)) if extra else alone
     limit = _limit(options, calibration, alone) if calibrated else 0.0
     fixed_columns = {step: columns.get(step, BLANK) for step in fixed}
     groups = pool.groups[pool.items]
     chosen = _assigned(worth, chance >= limit, groups, fixed_columns, allow_repeats=options.allow_repeats)
+    ruled_out = np.zeros(len(chosen), dtype=bool)
+    if len(banned):
+        would = chances(pool, agreement(pool, could, calibration, spaces), calibration)
+        ruled_out = (banned_cells & (would >= (limit or WEAK))).any(axis=1)
     considered = Considered(
         texts=step_texts(story),
         cast=cast,
@@ -195,7 +201,7 @@ def choose_pictures(
         columns=chosen,
         chance=chance if calibrated else None,
         limit=limit,
-        ruled_out=_ruled_out(index, asked, banned, calibration, limit, pool.available),
+        ruled_out=ruled_out,
         pinned=frozenset(options.pins),
         given=frozenset(given) - frozenset(options.pins) - staying,
         held=frozenset(staying),
@@ -321,22 +327,3 @@ def _fixed(
             raise DataError(f"step {step + 1}: picture {picture} is fixed and banned; drop one of the two")
         fixed[step] = None if picture is None else row_of(picture, where)
     return fixed, np.array([row_of(picture, "ban") for picture in options.bans], dtype=np.int64)
-
-
-def _ruled_out(
-    index: Index,
-    asked: Sequence[Asked],
-    banned: IntArray,
-    calibration: Calibration,
-    limit: float,
-    available: int,
-) -> BoolArray:
-    """(S,) whether a banned picture would have been likely enough to be shown."""
-    steps = len(asked[0].whole)
-    if not len(banned):
-        return np.zeros(steps, dtype=bool)
-    nobody = np.ones(len(index.gallery), dtype=bool)
-    pool = pool_of(index, asked, calibration, count=1, extra=banned.tolist(), barred=nobody)
-    odds = evidence(pool, calibration)
-    likely = expit(np.where(np.isfinite(odds), odds, -np.inf) - np.log(max(available, 1)))
-    return np.asarray((likely >= limit / 2).any(axis=1))
