@@ -1,7 +1,8 @@
 """Jobs illustrated as limner does it, and each step alone by plain search.
 
 A job's gallery stands in for a library on disk; everything else is the `Illustrator` of the command and the
-studio, with its channels, calibration, prices of blanks and default options.
+studio, with its channels, calibration, blanks and default options. Plain search is that of `limner.evaluation.linear`,
+which stays as it was at commit d8479d2, so that every change is held against the same yardstick.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from embeddings import save
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
+from limner.evaluation import linear
 from limner.library import vector_index
 from limner.library.approximate import Approximate
 from limner.library.channels import Channel, EncodedChannel
@@ -37,11 +39,10 @@ from limner.library.store import (
 from limner.library.write import CAPTION_SPACES, vector_table
 from limner.progress import Progress
 from limner.records import BoardStep, Picture
-from limner.storyboard import calibration
 from limner.storyboard.equipment import PAIR_SPACES, channels_of
-from limner.storyboard.illustrate import step_texts
+from limner.storyboard.illustrate import readings_of, step_texts
 from limner.storyboard.illustrator import Illustrator, kept
-from limner.storyboard.languages import language_of_query, unread
+from limner.storyboard.languages import language_of_query, languages_of_story, unread
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
 
@@ -137,10 +138,6 @@ class JobCatalogue:
         """Records by id, in that order."""
         return [self._known[one] for one in ids]
 
-    def with_those_of_their_occasions(self, ids: Sequence[str]) -> list[str]:
-        """No picture is of a known occasion."""
-        return []
-
 
 class JobLibrary(Library):
     """A gallery of a job where a library is expected."""
@@ -233,7 +230,7 @@ class Desk:
         """Those that limner takes for a library with these spaces, their encoders with a memory."""
         held = tuple(name for name, count in library.summary().vectors.items() if count)
         if held not in self._channels:
-            found = channels_of(library, (), calibration.load())
+            found = channels_of(library, ())
             self._channels[held] = tuple(replace(one, encoder=self._kept(one.encoder)) for one in found)
         return self._channels[held]
 
@@ -254,9 +251,16 @@ class Desk:
 
     def learn(self, jobs: Sequence[Job]) -> None:
         """Encode the texts of jobs of one kind, all at once."""
-        told = [text for job in jobs for text in step_texts(job.story)]
-        for channel in JobIllustrator(jobs[0], self).channels if jobs else ():
+        if not jobs:
+            return
+        illustrator = JobIllustrator(jobs[0], self)
+        for channel in illustrator.channels:
             assert isinstance(channel.encoder, Memory)
+            told = [text for job in jobs for text in step_texts(job.story)]
+            for job in jobs:
+                codes = [one.code for one in languages_of_story(job.story).each]
+                for portion in readings_of(job.story, codes)[1].portions(channel):
+                    told += portion
             channel.encoder.learn(told)
 
 
@@ -337,9 +341,10 @@ class JobIllustrator(Illustrator):
         return self._names.get(picture, picture)
 
     def alone(self, texts: Sequence[str]) -> list[str | None]:
-        """What `Illustrator.search` finds first for each text by itself, in one search."""
+        """What plain search found first for each text by itself, in one search."""
         codes = [language_of_query(text, self.library.settings) for text in texts]
-        plain = [replace(one, context=0.0) for one in self.channels]
+        numbers = linear.load()
+        plain = [numbers.channel(one.name, one.encoder, one.reads) for one in self.channels]
         encoded = [EncodedChannel.encode(one, list(texts), codes) for one in plain]
         part = self.index.among([(encoded, 1)])
         rows = part.search(encoded, 1).rows

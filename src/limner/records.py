@@ -411,7 +411,10 @@ class Storyboard(Record):
 
     def __str__(self) -> str:
         """One line per step: number, how it came to be, and its picture; then a count of the blanks."""
-        rows = [(step.position + 1, step.origin, step.picture) for step in self.steps]
+        rows = [
+            (step.position + 1, "chosen" if step.origin == "decoded" else step.origin, step.picture)
+            for step in self.steps
+        ]
         lines = [f"{n:3d}  {origin:8s} {picture.path if picture else 'blank'}" for n, origin, picture in rows]
         blanks = self.blanks()
         why = ", ".join(f"{count} {reason}" for reason, count in blanks.items())

@@ -270,56 +270,74 @@ def _standard(values: Float64Array, mean: Float64Array, std: Float64Array) -> Fl
     return np.divide(values - mean[:, None], spread, out=np.zeros_like(values), where=spread > 0)
 
 
-def likeness(pool: Pool, space: str, shares: Float64Array) -> Float64Array:
-    """How much each candidate is like the pictures of the other steps, as expected.
+class Resemblance:
+    """How much candidates are like what the other steps are expected to show, in one space.
 
     With shares p of the candidates i of each step, W_ti = Σ over steps t′ ≠ t of p_t′i, and Z_ij the mean of the
     standard scores that the cosine of i and j has among all cosines of i and among all of j,
     a_tj = Σ_i W_ti Z_ij / (Σ_i W_ti + ½), over those i that are no near-duplicates of j. Z is linear in the vector
     of i, so that sums over i are sums of vectors.
 
-    Args:
-        pool: the candidates.
-        space: gallery space that compares pictures.
-        shares: (S, K) p, 0 where there is none.
-    Returns:
-        (S, K) a; 0 where a picture has no vector.
     Source: docs/methods/storyboard.md §3.
     """
-    held = pool.gallery.space(space)
-    vectors = held.vectors(pool.rows)
-    mean, std = held.moments.of_cosines(vectors)
-    usable = np.asarray(held.present)[pool.rows] & (std > 0)
-    inverse = np.divide(1.0, std, out=np.zeros_like(std), where=usable)
-    plain = vectors * usable[:, None]
-    scaled = plain * inverse[:, None].astype(np.float32)
-    offset = mean * inverse
-    totals = np.bincount(pool.items.ravel(), weights=shares.ravel(), minlength=len(pool.rows))
-    known = totals * usable
-    of_plain, of_scaled = known @ plain, known @ scaled
-    one, other = _copies(pool.groups)
-    near = np.einsum("nd,nd->n", plain[one], plain[other])
-    alike = ((near - mean[one]) * inverse[one] + (near - mean[other]) * inverse[other]) / 2
-    found = np.zeros(pool.items.shape)
-    for step, own in enumerate(pool.items):
-        p = shares[step] * usable[own]
-        weights = known - np.bincount(own, weights=p, minlength=len(known))
-        x, y = of_plain - p @ plain[own], of_scaled - p @ scaled[own]
-        total, whole = weights @ offset, weights.sum()
-        agreed = (plain[own] @ y - total + (plain[own] @ x - mean[own] * whole) * inverse[own]) / 2
-        copied = np.bincount(other, weights=weights[one] * alike, minlength=len(known))[own]
-        found[step] = (agreed - copied) * usable[own] / (max(whole, 0.0) + SHY)
-    return found * pool.there
+
+    def __init__(self, pool: Pool, space: str) -> None:
+        """Take the candidates.
+
+        Args:
+            pool: all of them.
+            space: gallery space that compares pictures.
+        """
+        held = pool.gallery.space(space)
+        vectors = held.vectors(pool.rows)
+        self._pool = pool
+        self._mean, std = held.moments.of_cosines(vectors)
+        self._usable = np.asarray(held.present)[pool.rows] & (std > 0)
+        self._inverse = np.divide(1.0, std, out=np.zeros_like(std), where=self._usable)
+        self._plain = vectors * self._usable[:, None]
+        self._scaled = self._plain * self._inverse[:, None].astype(np.float32)
+        self._one, self._other = _copies(pool.groups)
+        near = np.einsum("nd,nd->n", self._plain[self._one], self._plain[self._other])
+        self._alike = (
+            (near - self._mean[self._one]) * self._inverse[self._one]
+            + (near - self._mean[self._other]) * self._inverse[self._other]
+        ) / 2
+
+    def of(self, shares: Float64Array) -> Float64Array:
+        """(S, K) p, 0 where there is none → (S, K) a; 0 where a picture has no vector."""
+        pool, usable, inverse, plain = self._pool, self._usable, self._inverse, self._plain
+        totals = np.bincount(pool.items.ravel(), weights=shares.ravel(), minlength=len(pool.rows))
+        known = totals * usable
+        of_plain, of_scaled = known @ plain, known @ self._scaled
+        offset = self._mean * inverse
+        found = np.zeros(pool.items.shape)
+        for step, own in enumerate(pool.items):
+            p = shares[step] * usable[own]
+            weights = known - np.bincount(own, weights=p, minlength=len(known))
+            x, y = of_plain - p @ plain[own], of_scaled - p @ self._scaled[own]
+            total, whole = weights @ offset, weights.sum()
+            near = plain[own]
+            agreed = (near @ y - total + (near @ x - self._mean[own] * whole) * inverse[own]) / 2
+            copied = np.bincount(self._other, weights=weights[self._one] * self._alike, minlength=len(known))[own]
+            found[step] = (agreed - copied) * usable[own] / (max(whole, 0.0) + SHY)
+        return found * pool.there
+
+
+def likeness(pool: Pool, space: str, shares: Float64Array) -> Float64Array:
+    """As `Resemblance.of`, for shares that are asked once."""
+    return Resemblance(pool, space).of(shares)
 
 
 def _copies(groups: IntArray) -> tuple[IntArray, IntArray]:
     """All ordered pairs of candidates of one near-duplicate group, each candidate with itself among them."""
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
-    own = [order[start:stop] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)]
-    pairs = [(np.repeat(one, len(one)), np.tile(one, len(one))) for one in own]
-    none = np.zeros(0, dtype=np.int64)
-    return (
-        np.concatenate([none, *(one for one, _ in pairs)]),
-        np.concatenate([none, *(other for _, other in pairs)]),
-    )
+    several = np.flatnonzero(np.diff(bounds) > 1)
+    everyone = np.arange(len(groups))
+    one, other = [everyone], [everyone]
+    for place in several:
+        own = order[bounds[place] : bounds[place + 1]]
+        left, right = np.repeat(own, len(own)), np.tile(own, len(own))
+        one.append(left[left != right])
+        other.append(right[left != right])
+    return np.concatenate(one), np.concatenate(other)

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logsumexp
 
 from limner.storyboard.calibration import Calibration
-from limner.storyboard.candidates import SHY, Compared, Float64Array, Pool, likeness
+from limner.storyboard.candidates import SHY, Compared, Float64Array, Pool, Resemblance
 
 WORDS = ("captions", "multilingual")
 """Channels that compare a step with a picture's words; the first that a picture has counts."""
@@ -23,8 +23,6 @@ PIXELS = ("model", "clip", "base", "labels")
 Features = dict[str, Float64Array]
 ROUNDS = 2
 """How often the steps hear what the others are expected to show."""
-ALONE = 5.0
-"""Log-odds by which a candidate leads that has no rival."""
 
 
 def first_of(pool: Pool, names: tuple[str, ...]) -> Compared:
@@ -95,14 +93,19 @@ def agreement(
     odds = own
     if len(own) < 2:
         return calibration.agreement.weights["own"] * own
+    likes = {name: Resemblance(pool, space) for name, space in spaces.items()}
     for _ in range(ROUNDS):
-        features = agreement_features(pool, own, odds, calibration, spaces)
+        features = agreement_features(pool, own, odds, calibration, likes)
         odds = np.where(np.isfinite(own), calibration.agreement.of(features), -np.inf)
     return odds
 
 
 def agreement_features(
-    pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration, spaces: Mapping[str, str]
+    pool: Pool,
+    own: Float64Array,
+    odds: Float64Array,
+    calibration: Calibration,
+    likes: Mapping[str, Resemblance],
 ) -> Features:
     """What agreement is linear in: feature → (S, K).
 
@@ -111,9 +114,7 @@ def agreement_features(
     """
     p = shares(odds, pool.available, sharpness=calibration.sharpness, none=calibration.none)
     weight = max(float(p.sum()), SHY)
-    like: Features = {}
-    for name, space in spaces.items():
-        like[name] = likeness(pool, space, p)
+    like = {name: one.of(p) for name, one in likes.items()}
     agreed = sum((max(float((p * one).sum()) / weight, 0.0) for one in like.values()), 0.0)
     gate = agreed / (agreed + 1.0)
     said = first_of(pool, WORDS).present.astype(np.float64)
@@ -133,34 +134,30 @@ def chances(pool: Pool, odds: Float64Array, calibration: Calibration) -> Float64
 
 
 def chance_features(pool: Pool, odds: Float64Array) -> Features:
-    """What the log-odds of a chance are linear in: feature → (S, K)."""
+    """What the log-odds of a chance are linear in: feature → (S, K).
+
+    ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself, ``mass`` how
+    well the library answers the step, ``text`` how well it answers the text, ``size`` that of the library, ``trust``
+    that of the pixels' channel; those with ``words`` count where the picture has words.
+    """
     finite = np.where(np.isfinite(odds), odds, 0.0)
     size = np.log(max(pool.available, 1))
     mass = logsumexp(odds, axis=1, keepdims=True) if odds.shape[1] else np.full((len(odds), 1), -np.inf)
     mass = np.where(np.isfinite(mass), mass, 0.0)
-    best = np.max(np.where(np.isfinite(odds), odds, -np.inf), axis=1, initial=-np.inf)
-    text = expit(np.where(np.isfinite(best), best, 0.0) - size).mean() if len(odds) else 0.0
-    words, pixels = first_of(pool, WORDS), first_of(pool, PIXELS)
-    said = words.present.astype(np.float64)
-    own = {
+    best = np.max(odds, axis=1, initial=-np.inf)
+    text = expit(np.where(np.isfinite(best), best - size, -np.inf)).mean() if len(odds) else 0.0
+    said = first_of(pool, WORDS).present.astype(np.float64)
+    share = np.minimum(finite - mass, 0.0)
+    whole = np.full(odds.shape, size)
+    return {
         "one": np.ones(odds.shape),
-        "odds": finite,
-        "lead": np.minimum(finite - _rival(odds), ALONE),
-        "share": finite - mass,
+        "share": share,
+        "certain": np.exp(share),
         "mass": np.broadcast_to(mass - size, odds.shape),
         "text": np.full(odds.shape, text),
-        "size": np.full(odds.shape, size),
-        "cosine": np.where(words.present, words.cosine, pixels.cosine),
+        "size": whole,
+        "trust": first_of(pool, PIXELS).trust,
+        "words": said,
+        "words_share": said * share,
+        "words_size": said * whole,
     }
-    return own | {f"words_{name}": said * value for name, value in own.items()}
-
-
-def _rival(odds: Float64Array) -> Float64Array:
-    """(S, K) the largest of the other candidates of a step; `ALONE` below those that have none."""
-    if odds.shape[1] < 2:
-        return np.where(np.isfinite(odds), odds - ALONE, 0.0)
-    two = -np.partition(-odds, 1, axis=1)[:, :2]
-    first = np.zeros(odds.shape, dtype=bool)
-    first[np.arange(len(odds)), odds.argmax(axis=1)] = True
-    found = np.where(first, two[:, 1:], two[:, :1])
-    return np.where(np.isfinite(found), found, np.where(np.isfinite(odds), odds - ALONE, 0.0))

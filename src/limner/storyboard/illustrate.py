@@ -166,7 +166,8 @@ def choose_pictures(
     columns = {step: pool.column(step, row) for step, row in shown.items()}
     # Chances as without what is fixed, which adds candidates, and must make no other picture less likely.
     found = np.where(pool.found, own, -np.inf)
-    alone = chances(pool, agreement(pool, found, calibration, spaces), calibration)
+    freely = agreement(pool, found, calibration, spaces)
+    alone = chances(pool, freely, calibration)
     known = np.isfinite(own)
     if guides:  # what no channel knows may still be like a fixed picture
         own = np.where(pool.there & ~banned_cells, np.where(known, own, 0.0), -np.inf)
@@ -176,7 +177,7 @@ def choose_pictures(
             own[list(columns), list(columns.values())],
             0.0,
         )
-    odds = agreement(pool, own, calibration, spaces)
+    odds = agreement(pool, own, calibration, spaces) if beside else freely
     pinned = _pinned(pool, guides, spaces.get("looks"), calibration.pin)
     whole = odds + pinned
     worth = shares(whole, pool.available)

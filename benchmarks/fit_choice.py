@@ -1,0 +1,281 @@
+"""Fits the calibration of the choice from the suite of ordinary jobs, and says how it does on texts it has not seen.
+
+Weights are fitted on the part *fit*; the part *choose* is printed, and nothing is read of *report*. Evidence and
+agreement maximise the likelihood of each step's own picture among all candidates (McFadden 1974); the chance is a
+logistic regression on whether what is shown fits. Kinds of text count alike.
+
+    python benchmarks/fit_choice.py --cache vectors --write
+    python benchmarks/fit_choice.py --cache vectors --without-kinds   # chances of kinds that took no part in the fit
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+from embeddings import encoders, parser
+from ordinary.boards import Desk, JobIllustrator
+from ordinary.jobs import KINDS, WORDS, jobs
+from ordinary.pictures import Part
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp
+
+from limner.files import write_text
+from limner.storyboard.board import BLANK, assign
+from limner.storyboard.calibration import FILE, Calibration, Weights, load
+from limner.storyboard.candidates import Asked, Float64Array, Pool, Resemblance, pool_of
+from limner.storyboard.chances import (
+    PIXELS,
+    ROUNDS,
+    WORDS as WORD_CHANNELS,
+    agreement,
+    agreement_features,
+    chance_features,
+    evidence,
+    evidence_features,
+    first_of,
+    shares,
+)
+from limner.storyboard.illustrate import CANDIDATES, SPACES, readings_of
+
+FITTED_KINDS = tuple(kind for kind in KINDS if kind != "translated")
+SIZES = (30, 300, 1000)
+RIVALS = 60
+"""Best candidates of a step that its own picture is held against; the others hardly count."""
+OTHERS = 0.3
+"""How much the best picture of a step counts in the fit of chances where another is shown, which counts 1."""
+
+
+@dataclass
+class Case:
+    """One text over one library, weighed but not decided.
+
+    Attributes:
+        cell: kind, words and size.
+        pool: the candidates.
+        own, fits: (S, K) True for the picture of the step, and for those that fit.
+        held: (S,) whether the library has a picture for the step.
+        lacks: per step why nothing fits.
+    """
+
+    cell: tuple[str, str, int]
+    pool: Pool
+    own: np.ndarray
+    fits: np.ndarray
+    held: np.ndarray
+    lacks: tuple[str, ...]
+    features: dict[str, Float64Array] = field(default_factory=dict)
+    likes: dict[str, Resemblance] = field(default_factory=dict)
+
+
+def cases(desk: Desk, options: argparse.Namespace, part: Part) -> Iterator[Case]:
+    """All texts of a part, weighed by the product's own code."""
+    numbers = load()
+    for kind in options.kinds:
+        for words in WORDS[kind]:
+            for size in options.sizes:
+                try:
+                    made = jobs(
+                        kind, words, size, part, encoders=desk.encoders, cache=options.cache, limit=options.limit
+                    )
+                except Exception as error:  # a cell that the data do not have
+                    print(f"{kind}, {words}, {size}: {error}")
+                    continue
+                desk.learn(made)
+                illustrator, before = None, None
+                for job in made:
+                    if illustrator is None or before is not job.gallery:
+                        illustrator, before = JobIllustrator(job, desk), job.gallery
+                    readings = readings_of(job.story)[1]
+                    asked = [Asked.by(channel, readings) for channel in illustrator.channels]
+                    barred = np.zeros(len(job.gallery), dtype=bool)
+                    pool = pool_of(illustrator.index, asked, numbers, count=CANDIDATES, barred=barred)
+                    ids = np.array([job.gallery.ids[row] for row in pool.rows])
+                    flags = [
+                        np.stack([np.isin(ids, list(own))[pool.items[s]] & pool.there[s] for s, own in enumerate(sets)])
+                        for sets in (job.own, job.fits)
+                    ]
+                    held = np.array([bool(own) for own in job.own])
+                    yield Case((kind, words, size), pool, flags[0], flags[1], held, tuple(job.lacks))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Cells of all candidates of some steps, one after another.
+
+    Attributes:
+        values: (R, F) features.
+        right: (R,) what is to be likely.
+        step: (R,) number of the step.
+        weight: (N,) of the steps; kinds count alike.
+    """
+
+    values: Float64Array
+    right: np.ndarray
+    step: np.ndarray
+    weight: Float64Array
+
+
+def weights_of(cells: Sequence[tuple[str, str, int]]) -> Float64Array:
+    """Weight of one step of each cell listed: every kind counts alike, and within it every cell."""
+    kinds: dict[str, set[tuple[str, str, int]]] = {}
+    counts: dict[tuple[str, str, int], int] = {}
+    for cell in cells:
+        kinds.setdefault(cell[0], set()).add(cell)
+        counts[cell] = counts.get(cell, 0) + 1
+    return np.array([1 / counts[cell] / len(kinds[cell[0]]) / len(kinds) for cell in cells])
+
+
+def rows_of(
+    made: Sequence[Case], names: Sequence[str], features: Callable[[Case], dict[str, Float64Array]]
+) -> Rows:
+    """The best candidates of all steps whose own picture is among them, and that picture."""
+    values, right, step, cells = [], [], [], []
+    for case in made:
+        found = features(case)
+        for s in np.flatnonzero((case.own & np.isfinite(case.features["odds"])).any(axis=1)):
+            odds = case.features["odds"][s]
+            some = np.argsort(-odds, kind="stable")[:RIVALS]
+            some = np.union1d(some[np.isfinite(odds[some])], np.flatnonzero(case.own[s] & np.isfinite(odds)))
+            values.append(np.stack([found[name][s, some] for name in names], axis=-1))
+            right.append(case.own[s, some])
+            step.append(np.full(len(some), len(cells)))
+            cells.append(case.cell)
+    return Rows(np.concatenate(values), np.concatenate(right), np.concatenate(step), weights_of(cells))
+
+
+def own_picture(rows: Rows, ridge: float = 1e-4) -> Float64Array:
+    """Weights under which the own picture of each step is most likely among all candidates."""
+    scale = np.maximum(rows.values.std(axis=0), 1e-6)
+    table, count = rows.values / scale, len(rows.weight)
+
+    def loss(w: Float64Array) -> tuple[float, Float64Array]:
+        odds = table @ w
+        top = np.full(count, -np.inf)
+        np.maximum.at(top, rows.step, odds)
+        raised = np.exp(odds - top[rows.step])
+        every = np.bincount(rows.step, raised, count)
+        own = np.bincount(rows.step, raised * rows.right, count)
+        own = np.maximum(own, 1e-300)
+        gradient = table.T @ (rows.weight[rows.step] * raised * (1 / every[rows.step] - rows.right / own[rows.step]))
+        value = float((rows.weight * (np.log(every) - np.log(own))).sum())
+        return value + ridge / 2 * float(w @ w), gradient + ridge * w
+
+    found = minimize(loss, np.zeros(len(scale)), jac=True, method="L-BFGS-B", options={"maxiter": 200})
+    return np.asarray(found.x / scale)
+
+
+def logistic(values: Float64Array, right: np.ndarray, weight: Float64Array, ridge: float = 1e-4) -> Float64Array:
+    """Weights of a logistic regression; the first feature is the constant and is not held down."""
+    scale = np.maximum(values.std(axis=0), 1e-6)
+    scale[0] = 1.0
+    table, share = values / scale, weight / weight.sum()
+    held = np.full(len(scale), ridge)
+    held[0] = 0.0
+
+    def loss(w: Float64Array) -> tuple[float, Float64Array]:
+        odds = table @ w
+        value = float(share @ (np.logaddexp(0, odds) - right * odds)) + float(held @ w**2) / 2
+        return value, table.T @ (share * (expit(odds) - right)) + held * w
+
+    found = minimize(loss, np.zeros(len(scale)), jac=True, method="L-BFGS-B", options={"maxiter": 300})
+    return np.asarray(found.x / scale)
+
+
+def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
+    """Evidence, then agreement by rounds over it, then the chance."""
+    for case in made:
+        case.features["odds"] = evidence(case.pool, numbers)
+    names = list(numbers.evidence.weights)
+    rows = rows_of(made, names, lambda case: evidence_features(*_compared(case.pool)))
+    found = own_picture(rows)
+    # What pixels say alone is their trust: the scale goes there.
+    alone = float(found[names.index("pixels")])
+    weights = dict(zip(names, found.tolist(), strict=True))
+    weights |= {name: weights[name] / alone for name in ("pixels", "pixels_beside_words")}
+    numbers = numbers.model_copy(
+        update={"spread": numbers.spread * alone, "evidence": Weights(weights=weights)}
+    )
+    made = [_trusting(case, alone) for case in made]
+    for case in made:
+        case.features["own"] = evidence(case.pool, numbers)
+        case.features["odds"] = case.features["own"]
+    names = list(numbers.agreement.weights)
+    for _ in range(ROUNDS):
+        rows = rows_of(made, names, lambda case: heard(case, numbers))
+        numbers = numbers.model_copy(
+            update={"agreement": Weights(weights=dict(zip(names, own_picture(rows).tolist(), strict=True)))}
+        )
+        for case in made:
+            own = case.features["own"]
+            case.features["odds"] = np.where(np.isfinite(own), numbers.agreement.of(heard(case, numbers)), -np.inf)
+    names = list(numbers.chance.weights)
+    learned = [table_of_chances(case, agreed(case, numbers), names) for case in made]
+    weight = weights_of([case.cell for case, (_, right, _) in zip(made, learned, strict=True) for _ in right])
+    found = logistic(
+        np.concatenate([values for values, _, _ in learned]),
+        np.concatenate([right for _, right, _ in learned]).astype(np.float64),
+        weight * np.concatenate([part for _, _, part in learned]),
+    )
+    return numbers.model_copy(update={"chance": Weights(weights=dict(zip(names, found.tolist(), strict=True)))})
+
+
+def _compared(pool: Pool):  # noqa: ANN202
+    return first_of(pool, WORD_CHANNELS), first_of(pool, PIXELS)
+
+
+def _trusting(case: Case, times: float) -> Case:
+    """A case whose pixels are trusted so many times as much."""
+    channels = {
+        name: one if name in WORD_CHANNELS else type(one)(one.present, one.cosine, one.z, one.titled, one.trust * times)
+        for name, one in case.pool.channels.items()
+    }
+    pool = type(case.pool)(**{**vars(case.pool), "channels": channels})
+    return Case(case.cell, pool, case.own, case.fits, case.held, case.lacks)
+
+
+def spaces_of(pool: Pool) -> dict[str, str]:
+    """Spaces in which two pictures of a case are compared, as `choose_pictures` takes them."""
+    held = pool.gallery.spaces
+    return {name: space for name, space in SPACES.items() if space in held and held[space].present.any()}
+
+
+def heard(case: Case, numbers: Calibration) -> dict[str, Float64Array]:
+    """What agreement is linear in, of the present round."""
+    if len(case.own) < 2:
+        none = np.zeros(case.own.shape)
+        own = np.where(np.isfinite(case.features["own"]), case.features["own"], 0.0)
+        return {name: none for name in numbers.agreement.weights} | {"own": own}
+    if not case.likes:
+        case.likes = {name: Resemblance(case.pool, space) for name, space in spaces_of(case.pool).items()}
+    return agreement_features(case.pool, case.features["own"], case.features["odds"], numbers, case.likes)
+
+
+def agreed(case: Case, numbers: Calibration) -> Float64Array:
+    """(S, K) log-odds as the product has them."""
+    return agreement(case.pool, evidence(case.pool, numbers), numbers, spaces_of(case.pool))
+
+
+def chosen_of(case: Case, odds: Float64Array) -> np.ndarray:
+    """(S,) columns of the board before any step is left blank."""
+    worth = np.where(np.isfinite(odds), shares(odds, case.pool.available), -np.inf)
+    return assign(worth, case.pool.groups[case.pool.items])
+
+
+def table_of_chances(
+    case: Case, odds: Float64Array, names: Sequence[str]
+) -> tuple[Float64Array, np.ndarray, Float64Array]:
+    """Features of the pictures shown and of the best candidates, whether they fit, and how much each counts."""
+    features = chance_features(case.pool, odds)
+    table = np.stack([features[name] for name in names], axis=-1)
+    shown, best = chosen_of(case, odds), odds.argmax(axis=1)
+    cells = [(s, k, 1.0) for s, k in enumerate(shown.tolist()) if k != BLANK]
+    cells += [
+        (s, k, OTHERS) for s, k in enumerate(best.tolist()) if k != shown[s] and np.isfinite(odds[s, k])
+    ]
+    s, k = np.array([one[:2] for one in cells]).T
+    return table[s, k], case.fits[s, k], np.array([one[2] for one in cells])
