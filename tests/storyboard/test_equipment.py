@@ -58,7 +58,7 @@ def test_photographs_without_a_word_are_found_and_illustrate_a_text(unworded, tm
     text.write_text("\n\n".join(f"{scene.capitalize()}." for scene in SCENES), encoding="utf-8")
     assert run(["illustrate", str(text), "--library", str(library), "-o", str(page)]) == 0
     said = capsys.readouterr()
-    assert said.out.count("decoded") + said.out.count("blank ") >= 3
+    assert said.out.count("chosen") + said.out.count("blank ") >= 3
     assert page.is_file()
     asked = Illustrator(Library.open(library))
     assert asked.channel_names == ("base",)

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 
-import numpy as np
 import pytest
 from made_up_pictures import ids_of
 
@@ -14,10 +13,8 @@ from limner.cli.main import run as limner
 from limner.errors import ConfigError, DataError
 from limner.library.library import Library
 from limner.records import Storyboard
-from limner.storyboard import calibration
 from limner.storyboard.illustrate import BoardOptions
 from limner.storyboard.illustrator import Illustrator
-from limner.storyboard.lattice import Decoding
 from limner.studio.engine import made
 from limner.studio.step_edits import Constraints
 from limner.text.read import parse_story_report
@@ -44,33 +41,31 @@ def home(tmp_path_factory):
     return folder / "lib"
 
 
-def test_a_choice_that_is_not_proven_best_says_so(home, tmp_path, monkeypatch, capsys):
-    text, out = tmp_path / "tale.md", tmp_path / "tale.json"
-    text.write_text(TEXT)
-    words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--overwrite"]
-    assert limner(words) == 0
-    assert "nats of the best" not in capsys.readouterr().err
-    assert "gap" not in Storyboard.model_validate_json(out.read_text(), strict=False).settings
-    cut = Decoding(np.arange(4), 10.0, 12.5, anchor=0)
-    monkeypatch.setattr("limner.storyboard.illustrate.decode", lambda *_, **__: cut)
-    assert limner(words) == 0
-    assert "the choice is proven to be within 2.5 nats of the best one" in capsys.readouterr().err
-    assert Storyboard.model_validate_json(out.read_text(), strict=False).settings["gap"] == 2.5
-
-
-@pytest.mark.parametrize("decoder", ["off", "chain", "anchor"])
-def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, decoder):
+@pytest.mark.parametrize("show", ["cautious", "usual", "always"])
+def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, show):
     text, out = tmp_path / "tale.md", tmp_path / "tale.json"
     text.write_text(TEXT)
     opened = Illustrator(Library.open(home))
     pinned, banned = ids_of(opened.catalogue)[3], ids_of(opened.catalogue)[5]
-    words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--decoder", decoder]
+    words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--show", show]
     assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
     told = Storyboard.model_validate_json(out.read_text(), strict=False)
     constraints = Constraints(pins={1: pinned}, bans=(banned,))
-    drafted = made(opened, told.story, BoardOptions(decoder=decoder), constraints)
+    drafted = made(opened, told.story, BoardOptions(show=show), constraints)
     assert drafted == told
     assert drafted.steps[1].chosen.picture.id == pinned
+
+
+def test_a_search_and_a_board_say_the_same_of_a_picture(home):
+    """Of one step, which has no others to agree with."""
+    opened = Illustrator(Library.open(home))
+    story = parse_story_report("A boat sails home.", format="plain").story
+    (step,) = opened.board(story, opened.options({"show": "always"})).steps
+    best, *others = opened.search("A boat sails home.", 4)
+    assert best.picture == step.chosen.picture
+    assert best.probability == pytest.approx(step.probability, abs=1e-6)
+    assert best.score == pytest.approx(step.chosen.strength, abs=1e-6)
+    assert [one.picture for one in others] == [one.picture for one in step.runners_up]
 
 
 def test_a_second_text_reads_nothing_again(home, monkeypatch):
@@ -119,17 +114,3 @@ def test_what_does_not_fit_is_said(home, tmp_path):
     assert empty.channel_names == ()
     with pytest.raises(DataError, match="holds no picture yet"):
         empty.search("a cake", 3)
-
-
-def test_a_space_without_a_vector_does_not_say_how_strongly_a_pin_pulls(home):
-    """Every library has a space for captions; one without words must pin as pixels do."""
-    illustrator = Illustrator(Library.open(home))
-    held = illustrator.library.summary()
-    wordless = {space: 0 if space in ("captions", "multilingual") else n for space, n in held.vectors.items()}
-    weights = calibration.load().pairwise("looks").weights
-    for vectors, strongest in ((held.vectors, "captions"), (wordless, "base")):
-        illustrator.__dict__["_held"] = held.model_copy(update={"vectors": vectors, "captioned": 0})
-        chosen = illustrator.options({"pair_space": "looks"})
-        assert chosen.pinned_weight == weights[strongest]["anchor"]
-        assert chosen.pair_walk is not None
-        assert chosen.pair_walk == calibration.load().pairwise("looks").walk
