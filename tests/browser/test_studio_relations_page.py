@@ -30,6 +30,8 @@ def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
     expect(page.locator("#relation")).to_have_value(asked)
 
     page.click("#tab-reasons")
+    expect(page.locator("#page-reasons")).not_to_contain_text("Chance")  # none was fitted for a run
+    expect(page.locator(".fitting:visible")).to_have_count(0)
     step = told["board"]["steps"][0]
     rows = page.locator("table.relations tr").all_inner_texts()
     assert len(rows) == len(step["relations"])
@@ -44,4 +46,8 @@ def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
     # The words of the published code end in an empty one: it has its share, but nothing of the text to shade.
     assert [word.lower() for word in shaded] == [word.lower() for word, _ in step["attention"] if word]
     expect(page.locator(".telling-text p")).to_have_text("She hammers the boat together.")
+    page.click("#settings")
+    expect(page.get_by_role("dialog").get_by_label("The same picture may appear twice")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_role("radio")).to_have_count(0)
+    page.keyboard.press("Escape")
     assert json.dumps(page.locator(".looks li").all_inner_texts()).count("share") == 1

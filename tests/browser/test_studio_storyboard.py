@@ -6,7 +6,10 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from browsing import answered, arrived, project_of, without_retries
+from accessibility import broken_rules
+from browsing import arrived, project_of, without_retries
+
+from limner.export.wording import chance_in_words, percent
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -394,53 +397,86 @@ def test_search_more_like_this_and_never(storyboard) -> None:
     assert shown(page)[0] == banned
 
 
-def test_reasons_are_words_first_and_the_numbers_add_up(storyboard) -> None:
+def test_reasons_are_words_and_chances(storyboard) -> None:
     page = storyboard()
     page.click("#tab-reasons")
-    told = page.locator("#page-reasons .reasons > *:not(details)").all_inner_texts()
-    assert not re.search(r"\d[.,]\d|%", " ".join(told)), told
-    assert re.search(r"Match with the words: (very )?(strong|fair|weak)", " ".join(told))
-    assert page.locator("#page-reasons .reasons > .match .bar-line span").bounding_box()["width"] > 0
-    expect(page.locator("#page-reasons table").first).to_be_hidden()
-    page.locator("#page-reasons summary", has_text="Numbers").click()
-    rows = page.locator("#page-reasons table").first.locator("td.numbers").all_inner_texts()
-    *parts, total = [float(text.replace("−", "-")) for text in rows]
-    assert len(parts) >= 1
-    assert sum(parts) == pytest.approx(total, abs=0.011 * len(parts))
-    board = project_of(page)["board"]
-    chosen = board["steps"][0]["chosen"]
-    assert total == pytest.approx(chosen["score"] + chosen["pairwise"], abs=0.006)
-    expect(page.locator("#page-reasons .sentence").first).to_contain_text(board["steps"][0]["reason"])
+    step = project_of(page)["board"]["steps"][0]
+    chosen, reasons = step["chosen"], page.locator("#page-reasons")
+    expect(reasons.locator(".sentence")).to_contain_text(step["reason"])
+    expect(reasons).to_contain_text(f"Chance that this picture fits: {chance_in_words(step['probability'])}")
+    assert reasons.locator(".reasons > .match .bar-line span").bounding_box()["width"] > 0
+    assert not re.search(r"\d[.,]\d|odds|logarithm|nats", reasons.locator(".reasons").inner_text())
+    ratings = reasons.locator("table.ratings td").all_inner_texts()
+    assert len(ratings) == len(chosen["channels"]) > 0
+    assert set(ratings) <= {"stands out", "above average", "nothing special"}
     for word in chosen["matched"]:
         page.locator(".telling-text mark", has_text=word).first.wait_for()
-    other = board["steps"][0]["runners_up"][0]
-    rival = page.locator("#page-reasons .rival")
-    assert other["picture"]["id"] in rival.locator("img").get_attribute("src")
-    page.locator(".plate").nth(1).click()  # What was unfolded stays so.
-    page.wait_for_selector("#panel[aria-label='Step 2'] #page-reasons table >> visible=true")
-    rival.get_by_role("button", name=re.compile("^Compare with")).click()
-    second = board["steps"][1]
-    due = [second["chosen"]["picture"]["id"], second["runners_up"][0]["picture"]["id"]]
+    rivals = reasons.locator(".rival")
+    expect(rivals).to_have_count(len(step["runners_up"]))
+    for rival, other in zip(rivals.all(), step["runners_up"], strict=True):
+        assert other["picture"]["id"] in rival.locator("img").get_attribute("src")
+        expect(rival).to_contain_text(chance_in_words(other["probability"]))
+    page.locator(".plate").nth(1).click()
+    page.wait_for_selector("#panel[aria-label='Step 2'] #page-reasons .rival >> visible=true")
+    rivals.nth(1).get_by_role("button", name=re.compile("^Compare with")).click()
+    second = project_of(page)["board"]["steps"][1]
+    due = [second["chosen"]["picture"]["id"], second["runners_up"][1]["picture"]["id"]]
     slots = page.locator(".slots .large figure")
     slots.nth(1).wait_for()  # Where the offers of the step are still on their way, with them.
     assert slots.evaluate_all("all => all.map(one => one.dataset.picture)") == due
 
 
-def test_a_chance_is_told_only_where_it_was_calibrated(storyboard) -> None:
-    page = storyboard()
-    known = answered(page, page.url.split("/projects/")[0] + "/api/library")
-    assert known["calibrated"] is True
-    page.click("#tab-reasons")
-    chance = page.locator("#page-reasons .reasons > p", has_text=re.compile(r"This picture .*fits?\."))
-    expect(chance).to_have_count(1)
-    page.route("**/api/library", lambda route: route.fulfill(json=known | {"calibrated": False}))
+def set_options(page, options: dict) -> dict:
+    """Choose anew by other options, beside the page, and load it again; the project."""
+    url = page.url.replace("/projects/", "/api/projects/")
+    body = {"revision": project_of(page)["revision"], "edit": {"kind": "options", "options": options}}
+    headers = {"Content-Type": "application/json", "Origin": url.split("/api/")[0]}
+    assert page.request.post(f"{url}/edits", data=json.dumps(body), headers=headers).ok
     page.reload()
     page.wait_for_selector("#panel .offer", state="attached")
-    page.click("#tab-reasons")
-    page.locator("#page-reasons summary", has_text="Numbers").click()
-    expect(page.locator("#page-reasons")).to_contain_text("Match with the words")
-    expect(chance).to_have_count(0)
-    expect(page.locator("#page-reasons")).not_to_contain_text("probability")
+    return project_of(page)
+
+
+def test_cards_whose_picture_may_not_fit_say_so(storyboard) -> None:
+    page = storyboard()
+    project, chances = project_of(page), (0.05, 0.3, 0.7, 0.19, None)
+    for step, chance in zip(project["board"]["steps"], chances, strict=True):
+        step["probability"] = chance
+    page.route("**/api/projects/*", lambda route: route.fulfill(json=project))
+    page.reload()
+    page.wait_for_selector("#panel .offer", state="attached")
+    for card, words in zip(page.locator(".step").all(), ("weak", "may fit", "", "weak", ""), strict=True):
+        expect(card.locator(".fitting")).to_have_text(words)
+        expect(card.locator(".fitting")).to_be_visible(visible=bool(words))
+        assert (f", {words}: " in card.locator(".plate").get_attribute("aria-label")) == bool(words)
+    expect(page.locator("#fitting")).to_have_text("2 of 5 steps show pictures that probably do not fit.")
+    assert broken_rules(page) == []
+    project["advice"] = "More pictures would help."
+    page.reload()
+    expect(page.locator("#fitting")).to_have_text(project["advice"])
+
+
+def test_the_number_that_the_settings_state_is_the_one_applied(storyboard) -> None:
+    page = storyboard()
+    threshold = project_of(page)["board"]["threshold"]
+    page.click("#settings")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("Usual")).to_be_checked()
+    expect(dialog).to_contain_text(f"below a chance of {percent(threshold)} %")
+    page.keyboard.press("Escape")
+    set_options(page, {"min_probability": 0.6})  # As a program, or an earlier version, may have set it.
+    page.click("#settings")
+    expect(dialog.locator("input[type=radio]:checked")).to_have_count(0)
+    expect(dialog).to_contain_text("a threshold of its own, 60 %")
+    dialog.get_by_label("Always show something").check()
+    page.get_by_role("button", name="See what would change").click()
+    act(page, page.get_by_role("button", name=re.compile("^(Take|Use these settings)")).click)
+    project = project_of(page)
+    assert (project["options"]["show"], project["options"]["min_probability"]) == ("always", None)
+    assert project["board"]["threshold"] == 0
+    page.click("#settings")
+    expect(dialog.get_by_label("Always show something")).to_be_checked()
+    expect(dialog).not_to_contain_text("%")
 
 
 def test_settings_text_and_title(storyboard, story: str) -> None:
@@ -451,7 +487,7 @@ def test_settings_text_and_title(storyboard, story: str) -> None:
     act(page, lambda: page.locator(".step").nth(1).locator(".lock").click())
     kept = shown(page)[1]
     page.click("#settings")
-    page.check("input[value=off]")
+    page.check("input[value=cautious]")
     page.get_by_role("button", name="See what would change").click()
     act(
         page, page.get_by_role("button", name=re.compile("^(Take|Use the settings|Use these settings)")).click
@@ -463,7 +499,7 @@ def test_settings_text_and_title(storyboard, story: str) -> None:
     assert states(page) == ["free", "free", "locked", "free", "free", "free"]
     assert shown(page)[2] == kept
     project = project_of(page)
-    assert project["board"]["decoder"] == "off"
+    assert project["options"]["show"] == project["board"]["settings"]["show"] == "cautious"
 
 
 def test_what_is_not_saved_is_said_and_sent_again(storyboard, visit) -> None:

@@ -3,6 +3,7 @@
 import { button, h, icon, put } from "./dom.js";
 import { shownAt, told, views } from "./framing.js";
 import { shape } from "./pictures.js";
+import { fit } from "./reasons.js";
 
 /** All that a step's place shows, to tell whether it changed. */
 const looks = (choice) => JSON.stringify([shownAt(choice).map((picture) => picture.id), choice.framing ?? {}]);
@@ -103,7 +104,8 @@ export class Board extends EventTarget {
     const lock = button("Lock", { look: "unlock", bare: true, kind: "plain lock" });
     lock.tabIndex = -1;
     const text = h("div", { class: "words" });
-    const item = h("li", { class: "step", data: { step: position } }, h("div", { class: "frame" }, plate, lock), text);
+    const fitting = h("span", { class: "fitting", "aria-hidden": "true" });
+    const item = h("li", { class: "step", data: { step: position } }, h("div", { class: "frame" }, plate, fitting, lock), text);
     plate.addEventListener("click", () => {
       this.select(position);
       this.dispatchEvent(new CustomEvent("open", { detail: position }));
@@ -115,11 +117,11 @@ export class Board extends EventTarget {
       if (!String(getSelection())) this.select(position);
     });
     lock.addEventListener("click", () => this.dispatchEvent(new CustomEvent("lock", { detail: position })));
-    return { item, plate, lock, text };
+    return { item, plate, fitting, lock, text };
   }
 
   #update(position, story, redraw) {
-    const { item, plate, lock, text } = this.cards[position];
+    const { item, plate, fitting, lock, text } = this.cards[position];
     const { text: words, choice, state } = this.store.step(position);
     item.dataset.state = state;
     const held = { locked: "locked" }[state] ?? { given: "from the text" }[choice.origin];
@@ -127,7 +129,12 @@ export class Board extends EventTarget {
     const seen = choice.chosen ? shownAt(choice).map((picture) => told(choice, picture)).join("; ") : empty;
     const gone = this.store.project.missing.includes(position);
     item.toggleAttribute("data-missing", gone);
-    plate.setAttribute("aria-label", `Step ${position + 1}${held ? `, ${held}` : ""}: ${seen}${gone ? ", file missing" : ""}`);
+    const doubt = choice.chosen ? fit(choice.probability) : null;
+    const doubtful = doubt && doubt !== "fits";
+    fitting.hidden = !doubtful;
+    fitting.dataset.fit = doubt ?? "";
+    put(fitting, doubtful && doubt);
+    plate.setAttribute("aria-label", `Step ${position + 1}${held ? `, ${held}` : ""}${doubtful ? `, ${doubt}` : ""}: ${seen}${gone ? ", file missing" : ""}`);
     if (redraw) {
       put(plate, choice.chosen ? views(choice, 480, this.shape, { loading: position < 9 ? "eager" : "lazy" }) : h("span", { class: "void" }));
     }

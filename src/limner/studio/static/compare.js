@@ -3,7 +3,7 @@
 import { openDialog } from "./dialogs.js";
 import { announce, button, h, put } from "./dom.js";
 import { described, name, thumbnail } from "./pictures.js";
-import { match } from "./reasons.js";
+import { chanceOf } from "./reasons.js";
 
 const MOST = 3;
 const id = (candidate) => candidate.picture.id;
@@ -86,7 +86,7 @@ class Compare {
       "figure",
       { data: { picture: picture.id } },
       thumbnail(picture, 800, { alt: described(picture), loading: "eager" }),
-      h("figcaption", {}, h("bdi", {}, described(picture)), match(candidate)),
+      h("figcaption", {}, h("bdi", {}, described(picture)), chanceOf(candidate)),
       h(
         "div",
         { class: "acts" },

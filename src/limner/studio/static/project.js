@@ -11,6 +11,7 @@ import { openFraming } from "./framing.js";
 import { openHelp, singleKeys, typing } from "./help.js";
 import { Panel } from "./panel.js";
 import { described } from "./pictures.js";
+import { fit } from "./reasons.js";
 import { openSettings, openText } from "./settings.js";
 import { Store } from "./store.js";
 
@@ -67,6 +68,8 @@ function summary() {
   const blank = store.board.steps.filter((step) => !step.chosen).length;
   const parts = [count(states.length, "step"), locked && `${locked} locked`, blank && `${blank} left blank`, store.project.missing.length > 0 && `${count(store.project.missing.length, "picture file")} missing`, ...store.project.repeated.map((steps) => `steps ${steps.map((step) => step + 1).join(" and ")} show the same picture`)];
   put($("summary"), parts.filter(Boolean).join(" · "));
+  const weak = store.board.steps.filter((step) => step.chosen && fit(step.probability) === "weak").length;
+  put($("fitting"), store.project.advice || (weak > 0 && `${weak} of ${count(states.length, "step")} ${weak === 1 ? "shows a picture that probably does" : "show pictures that probably do"} not fit.`));
 }
 
 store.addEventListener("change", ({ detail: before }) => {

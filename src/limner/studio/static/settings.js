@@ -4,48 +4,45 @@ import { openAgain } from "./again.js";
 import { openDialog } from "./dialogs.js";
 import { button, h } from "./dom.js";
 import { thumbnail } from "./pictures.js";
+import { percent } from "./reasons.js";
 
-const DECODERS = [
-  ["anchor", "All share one world", "the same hand, light and characters throughout"],
-  ["chain", "Neighbours agree", "each picture goes with the one before and after"],
-  ["off", "Each for itself", "the best picture for its own words"],
+const POSITIONS = [
+  ["cautious", "Cautious", "only pictures that probably fit; other steps stay blank"],
+  ["usual", "Usual", "a step stays blank where hardly anything fits"],
+  ["always", "Always show something", "at every step, marked where the picture is weak"],
 ];
-
-/** What a picture of the occasion of a locked one gains: about as much as a good match of words tells. */
-const OCCASION_NATS = 2;
 
 /** How pictures are chosen. */
 export function openSettings(store) {
   if (document.querySelector("dialog[open]")) return;
   const options = store.project.options ?? {};
-  const settings = store.board.settings ?? {};
-  const decoder = options.decoder ?? store.board.decoder ?? "anchor";
-  const repeats = h("input", { type: "checkbox", checked: Boolean(options.allow_repeats ?? settings.allow_repeats) });
-  const day = h("input", { type: "checkbox", checked: options.occasion_weight > 0 });
-  const asked = options.min_probability;
-  const threshold = h("select", { id: "threshold" }, [
-    ["", "where limner finds nothing suitable"],
-    ["0", "never"],
-    ["0.5", "unless a fit is likelier than not"],
-    ["0.8", "unless a fit is very likely"],
-  ].map(([value, words]) => h("option", { value, selected: value === (asked === undefined || asked === null ? "" : String(asked)) }, words)));
-  const modelled = Boolean(store.library.model);
-  openDialog("How pictures are chosen", (close) => {
+  const own = options.min_probability ?? null; // Set by a program or an earlier version.
+  const position = own === null ? (options.show ?? "usual") : own === 0 ? "always" : null;
+  const repeats = h("input", { type: "checkbox", checked: Boolean(options.allow_repeats) });
+  const stated = Boolean(store.library.calibrated);
+  const threshold = store.board.threshold ?? 0;
+  const now = threshold > 0 && `In the last choice, steps stayed blank below a chance of ${percent(threshold)} %.`;
+  const replaced = own !== null && position === null && ` This project has a threshold of its own, ${percent(own)} %; a choice here replaces it.`;
+  openDialog("Picture settings", (close) => {
     const form = h(
       "form",
       {},
-      h("fieldset", {}, h("legend", { class: "quiet small" }, "Pictures beside each other"), DECODERS.map(([value, words, note]) => h("label", { class: "choice" }, h("input", { type: "radio", name: "decoder", value, checked: value === decoder }), h("span", {}, words, h("small", {}, note))))),
+      stated && h(
+        "fieldset",
+        {},
+        h("legend", { class: "quiet small" }, "When to show a picture"),
+        POSITIONS.map(([value, words, note]) => h("label", { class: "choice" }, h("input", { type: "radio", name: "show", value, checked: value === position }), h("span", {}, words, h("small", {}, note)))),
+        (now || replaced) && h("p", { class: "quiet small" }, now, replaced),
+      ),
       h("label", { class: "choice" }, repeats, h("span", {}, "The same picture may appear twice")),
-      h("label", { class: "choice" }, day, h("span", {}, "Locked pictures bring others of the same occasion", h("small", {}, "of the same hours and place, or the same folder"))),
-      !modelled && h("div", { class: "field" }, h("label", { for: "threshold" }, "Leave a step blank"), threshold),
       h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "See what would change")),
     );
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       close();
-      const chosen = { ...options, decoder: new FormData(form).get("decoder"), allow_repeats: repeats.checked, occasion_weight: day.checked ? options.occasion_weight || OCCASION_NATS : 0 };
-      delete chosen.min_probability;
-      if (!modelled && threshold.value) chosen.min_probability = Number(threshold.value);
+      const show = new FormData(form).get("show");
+      const chosen = { ...options, allow_repeats: repeats.checked };
+      if (show && show !== position) Object.assign(chosen, { show, min_probability: null });
       openAgain(store, chosen);
     });
     return [form, banned(store)];
