@@ -1,4 +1,4 @@
-"""Ordinary texts over captioned photographs, with the numbers that come with limner: what must not be lost."""
+"""Ordinary texts over captioned photographs, with limner's own numbers: what must not be lost."""
 
 import pytest
 from boards import Shelf, picture, picture_id, shown, space, story_of
@@ -85,6 +85,11 @@ def test_a_paragraph_about_a_tax_stays_blank_and_says_why(ask):
     assert board.steps[4].blank == "nothing fits"
     assert board.steps[4].probability < board.threshold
     assert board.blanks() == {"nothing fits": 1}
+
+
+def test_who_is_cautious_sees_no_picture_of_a_tax(ask):
+    board = ask([*DAY[:4], TAX], show="cautious")
+    assert shown(board) == [*RIGHT[:4], None]
 
 
 def test_sentences_with_nothing_in_common_are_read_as_if_alone(ask):

@@ -13,7 +13,7 @@ from limner.storyboard.illustrate import BoardOptions, choose_pictures
 SEEDS = st.integers(0, 2**32 - 1)
 CALIBRATIONS = {"shipped": load(), "by hand": numbers()}
 CALIBRATIONS["words apart"] = numbers(
-    chance={"one": 1.0, "share": 1.0, "mass": 0.3, "words_one": -1.5, "words_share": -0.3}
+    chance={"one": 1.0, "share": 1.0, "mass": 0.3, "words": -1.5, "words_share": -0.3}
 )
 ALL = 99
 
