@@ -1,5 +1,7 @@
 """How much a candidate is like what the other steps are expected to show, against a plain double loop."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from boards import space
@@ -83,3 +85,20 @@ def test_a_space_that_nobody_has_says_nothing():
 def test_pictures_of_one_group_say_nothing_of_each_other():
     pool, shares = drawn_pool(1, 3, 6, 6, groups=1)
     assert likeness(pool, "looks", shares) == pytest.approx(0.0, abs=1e-5)
+
+
+def test_a_long_burst_of_one_scene_fits_into_memory():
+    """The vectors of all its pairs would be 12 GB."""
+    count = 2_000
+    vectors = np.random.default_rng(0).normal(size=(count, 384))
+    gallery = Gallery([str(n) for n in range(count)], ["burst"] * count, {"looks": space(vectors)})
+    items = np.arange(6).reshape(2, 3)
+    there = np.ones((2, 3), bool)
+    groups = np.zeros(count, np.int64)
+    pool = Pool(gallery, np.arange(count), groups, items, there, {}, count, there)
+    tracemalloc.start()
+    try:
+        assert likeness(pool, "looks", there / 3) == pytest.approx(0.0, abs=1e-4)
+        assert tracemalloc.get_traced_memory()[1] < 2**30
+    finally:
+        tracemalloc.stop()

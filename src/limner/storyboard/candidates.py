@@ -296,8 +296,7 @@ class Resemblance:
         self._inverse = np.divide(1.0, std, out=np.zeros_like(std), where=self._usable)
         self._plain = vectors * self._usable[:, None]
         self._scaled = self._plain * self._inverse[:, None].astype(np.float32)
-        self._one, self._other = _copies(pool.groups)
-        near = np.einsum("nd,nd->n", self._plain[self._one], self._plain[self._other])
+        self._one, self._other, near = _copies(pool.groups, self._plain)
         self._alike = (
             (near - self._mean[self._one]) * self._inverse[self._one]
             + (near - self._mean[self._other]) * self._inverse[self._other]
@@ -328,16 +327,18 @@ def likeness(pool: Pool, space: str, shares: Float64Array) -> Float64Array:
     return Resemblance(pool, space).of(shares)
 
 
-def _copies(groups: IntArray) -> tuple[IntArray, IntArray]:
-    """All ordered pairs of candidates of one near-duplicate group, each candidate with itself among them."""
+def _copies(groups: IntArray, vectors: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """All ordered pairs of candidates of one near-duplicate group, each with itself among them, and their cosines."""
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
     several = np.flatnonzero(np.diff(bounds) > 1)
     everyone = np.arange(len(groups))
-    one, other = [everyone], [everyone]
+    one, other, near = [everyone], [everyone], [np.einsum("nd,nd->n", vectors, vectors)]
     for place in several:
         own = order[bounds[place] : bounds[place + 1]]
         left, right = np.repeat(own, len(own)), np.tile(own, len(own))
         one.append(left[left != right])
         other.append(right[left != right])
-    return np.concatenate(one), np.concatenate(other)
+        # By one product: vectors of all pairs would be gigabytes for some thousand pictures of one burst.
+        near.append((vectors[own] @ vectors[own].T).ravel()[left != right])
+    return np.concatenate(one), np.concatenate(other), np.concatenate(near)
