@@ -261,8 +261,8 @@ def test_single_pages_come_eight_to_a_text_and_fit_themselves_alone(made):
 
 
 def test_a_library_without_words_or_of_no_size_is_said(made):
-    with pytest.raises(ConfigError, match="storybook have no words"):
-        made("storybook", "shown")
+    with pytest.raises(ConfigError, match="howto have no words"):
+        made("howto", "shown")
     with pytest.raises(ConfigError, match="unknown kind 'novel'"):
         made("novel")
     with pytest.raises(DataError, match="the report alone, not of choose"):
@@ -275,7 +275,7 @@ def test_a_library_without_words_or_of_no_size_is_said(made):
 def test_boards_and_plain_search_are_those_of_limner(suite, made, sentences, place, monkeypatch):
     monkeypatch.setattr(equipment, "text_encoder", lambda name="minilm", **_: sentences)
     jobs = made("unrelated", "shown", 24, limit=4)
-    desk = suite["boards"].Desk((sentences, []), place / "cache", ["decoder=off", "min_probability=0"])
+    desk = suite["boards"].Desk((sentences, []), place / "cache", ["show=always"])
     found = list(desk.outcomes(jobs))
     for job, outcomes in zip(jobs, found, strict=True):
         assert [one.own for one in outcomes] == list(job.own)

@@ -398,7 +398,9 @@ class Storyboard(Record):
         if not isinstance(raw, dict) or "decoder" not in raw:
             return raw
         steps = [
-            {name: value for name, value in step.items() if name != "silent"} if isinstance(step, dict) else step
+            {name: value for name, value in step.items() if name != "silent"}
+            if isinstance(step, dict)
+            else step
             for step in raw.get("steps", ())
         ]
         kept = {name: value for name, value in raw.items() if name not in ("decoder", "anchor", "objective")}

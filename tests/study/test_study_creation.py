@@ -338,7 +338,7 @@ def board(
             Step(text=text, pictures=refs[place] if refs else ()) for place, text in enumerate(texts)
         ),
     )
-    path.write_text(Storyboard(story=told, steps=tuple(steps), decoder="off").model_dump_json())
+    path.write_text(Storyboard(story=told, steps=tuple(steps)).model_dump_json())
     return path
 
 
