@@ -1,44 +1,47 @@
-"""Fits the calibration of the choice from the suite of ordinary jobs, and says how it does on texts it has not seen.
+"""Fits the calibration of the choice from the suite of ordinary jobs, and says how it does on other texts.
 
-Weights are fitted on the part *fit*; the part *choose* is printed, and nothing is read of *report*. Evidence and
-agreement maximise the likelihood of each step's own picture among all candidates (McFadden 1974); the chance is a
-logistic regression on whether what is shown fits. Kinds of text count alike.
+Weights are fitted on the part *fit*; the part *choose* is printed, and nothing is read of *report*. Evidence
+and agreement maximise the likelihood of each step's own picture among all candidates (conditional logit,
+McFadden 1974); the chance is a logistic regression on whether what is shown fits. Kinds of text count alike.
 
-    python benchmarks/fit_choice.py --cache vectors --write
-    python benchmarks/fit_choice.py --cache vectors --without-kinds   # chances of kinds that took no part in the fit
+    python benchmarks/fit_choice.py --cache vectors --limit 20 --write
+    python benchmarks/fit_choice.py --cache vectors --limit 20 --left-out  # kinds that were not fitted
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from importlib import resources
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from embeddings import encoders, parser
 from ordinary.boards import Desk, JobIllustrator
 from ordinary.jobs import KINDS, WORDS, jobs
+from ordinary.measures import calibrated as measured
 from ordinary.pictures import Part
 from scipy.optimize import minimize
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
+import limner.storyboard
+from limner.errors import DataError
 from limner.files import write_text
 from limner.storyboard.board import BLANK, assign
 from limner.storyboard.calibration import FILE, Calibration, Weights, load
-from limner.storyboard.candidates import Asked, Float64Array, Pool, Resemblance, pool_of
+from limner.storyboard.candidates import Asked, Compared, Float64Array, Pool, Resemblance, pool_of
 from limner.storyboard.chances import (
     PIXELS,
     ROUNDS,
-    WORDS as WORD_CHANNELS,
     agreement,
     agreement_features,
     chance_features,
+    chances,
     evidence,
     evidence_features,
     first_of,
-    shares,
+)
+from limner.storyboard.chances import (
+    WORDS as WORD_CHANNELS,
 )
 from limner.storyboard.illustrate import CANDIDATES, SPACES, readings_of
 
@@ -80,9 +83,15 @@ def cases(desk: Desk, options: argparse.Namespace, part: Part) -> Iterator[Case]
             for size in options.sizes:
                 try:
                     made = jobs(
-                        kind, words, size, part, encoders=desk.encoders, cache=options.cache, limit=options.limit
+                        kind,
+                        words,
+                        size,
+                        part,
+                        encoders=desk.encoders,
+                        cache=options.cache,
+                        limit=options.limit,
                     )
-                except Exception as error:  # a cell that the data do not have
+                except DataError as error:  # a cell that the data do not have
                     print(f"{kind}, {words}, {size}: {error}")
                     continue
                 desk.learn(made)
@@ -96,7 +105,12 @@ def cases(desk: Desk, options: argparse.Namespace, part: Part) -> Iterator[Case]
                     pool = pool_of(illustrator.index, asked, numbers, count=CANDIDATES, barred=barred)
                     ids = np.array([job.gallery.ids[row] for row in pool.rows])
                     flags = [
-                        np.stack([np.isin(ids, list(own))[pool.items[s]] & pool.there[s] for s, own in enumerate(sets)])
+                        np.stack(
+                            [
+                                np.isin(ids, list(own))[pool.items[s]] & pool.there[s]
+                                for s, own in enumerate(sets)
+                            ]
+                        )
                         for sets in (job.own, job.fits)
                     ]
                     held = np.array([bool(own) for own in job.own])
@@ -161,7 +175,9 @@ def own_picture(rows: Rows, ridge: float = 1e-4) -> Float64Array:
         every = np.bincount(rows.step, raised, count)
         own = np.bincount(rows.step, raised * rows.right, count)
         own = np.maximum(own, 1e-300)
-        gradient = table.T @ (rows.weight[rows.step] * raised * (1 / every[rows.step] - rows.right / own[rows.step]))
+        gradient = table.T @ (
+            rows.weight[rows.step] * raised * (1 / every[rows.step] - rows.right / own[rows.step])
+        )
         value = float((rows.weight * (np.log(every) - np.log(own))).sum())
         return value + ridge / 2 * float(w @ w), gradient + ridge * w
 
@@ -169,7 +185,9 @@ def own_picture(rows: Rows, ridge: float = 1e-4) -> Float64Array:
     return np.asarray(found.x / scale)
 
 
-def logistic(values: Float64Array, right: np.ndarray, weight: Float64Array, ridge: float = 1e-4) -> Float64Array:
+def logistic(
+    values: Float64Array, right: np.ndarray, weight: Float64Array, ridge: float = 1e-4
+) -> Float64Array:
     """Weights of a logistic regression; the first feature is the constant and is not held down."""
     scale = np.maximum(values.std(axis=0), 1e-6)
     scale[0] = 1.0
@@ -206,13 +224,15 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
         case.features["odds"] = case.features["own"]
     names = list(numbers.agreement.weights)
     for _ in range(ROUNDS):
-        rows = rows_of(made, names, lambda case: heard(case, numbers))
+        rows = rows_of(made, names, partial(heard, numbers=numbers))
         numbers = numbers.model_copy(
             update={"agreement": Weights(weights=dict(zip(names, own_picture(rows).tolist(), strict=True)))}
         )
         for case in made:
             own = case.features["own"]
-            case.features["odds"] = np.where(np.isfinite(own), numbers.agreement.of(heard(case, numbers)), -np.inf)
+            case.features["odds"] = np.where(
+                np.isfinite(own), numbers.agreement.of(heard(case, numbers)), -np.inf
+            )
     names = list(numbers.chance.weights)
     learned = [table_of_chances(case, agreed(case, numbers), names) for case in made]
     weight = weights_of([case.cell for case, (_, right, _) in zip(made, learned, strict=True) for _ in right])
@@ -221,17 +241,21 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
         np.concatenate([right for _, right, _ in learned]).astype(np.float64),
         weight * np.concatenate([part for _, _, part in learned]),
     )
-    return numbers.model_copy(update={"chance": Weights(weights=dict(zip(names, found.tolist(), strict=True)))})
+    return numbers.model_copy(
+        update={"chance": Weights(weights=dict(zip(names, found.tolist(), strict=True)))}
+    )
 
 
-def _compared(pool: Pool):  # noqa: ANN202
+def _compared(pool: Pool) -> tuple[Compared, Compared]:
     return first_of(pool, WORD_CHANNELS), first_of(pool, PIXELS)
 
 
 def _trusting(case: Case, times: float) -> Case:
     """A case whose pixels are trusted so many times as much."""
     channels = {
-        name: one if name in WORD_CHANNELS else type(one)(one.present, one.cosine, one.z, one.titled, one.trust * times)
+        name: one
+        if name in WORD_CHANNELS
+        else type(one)(one.present, one.cosine, one.z, one.titled, one.trust * times)
         for name, one in case.pool.channels.items()
     }
     pool = type(case.pool)(**{**vars(case.pool), "channels": channels})
@@ -249,7 +273,7 @@ def heard(case: Case, numbers: Calibration) -> dict[str, Float64Array]:
     if len(case.own) < 2:
         none = np.zeros(case.own.shape)
         own = np.where(np.isfinite(case.features["own"]), case.features["own"], 0.0)
-        return {name: none for name in numbers.agreement.weights} | {"own": own}
+        return dict.fromkeys(numbers.agreement.weights, none) | {"own": own}
     if not case.likes:
         case.likes = {name: Resemblance(case.pool, space) for name, space in spaces_of(case.pool).items()}
     return agreement_features(case.pool, case.features["own"], case.features["odds"], numbers, case.likes)
@@ -262,14 +286,14 @@ def agreed(case: Case, numbers: Calibration) -> Float64Array:
 
 def chosen_of(case: Case, odds: Float64Array) -> np.ndarray:
     """(S,) columns of the board before any step is left blank."""
-    worth = np.where(np.isfinite(odds), shares(odds, case.pool.available), -np.inf)
+    worth = odds - odds.min(where=np.isfinite(odds), initial=0.0)
     return assign(worth, case.pool.groups[case.pool.items])
 
 
 def table_of_chances(
     case: Case, odds: Float64Array, names: Sequence[str]
 ) -> tuple[Float64Array, np.ndarray, Float64Array]:
-    """Features of the pictures shown and of the best candidates, whether they fit, and how much each counts."""
+    """Features of what is shown and of the best candidates, whether they fit, and how much each counts."""
     features = chance_features(case.pool, odds)
     table = np.stack([features[name] for name in names], axis=-1)
     shown, best = chosen_of(case, odds), odds.argmax(axis=1)
@@ -279,3 +303,65 @@ def table_of_chances(
     ]
     s, k = np.array([one[:2] for one in cells]).T
     return table[s, k], case.fits[s, k], np.array([one[2] for one in cells])
+
+
+def calibrated(made: Sequence[Case], numbers: Calibration) -> dict[str, float]:
+    """Kind → expected calibration error, in tenths, of the chances of the pictures shown."""
+    found: dict[str, list[tuple[float, bool]]] = {}
+    for case in made:
+        odds = agreed(case, numbers)
+        chance = chances(case.pool, odds, numbers)
+        for s, column in enumerate(chosen_of(case, odds).tolist()):
+            if column != BLANK:
+                found.setdefault(case.cell[0], []).append(
+                    (float(chance[s, column]), bool(case.fits[s, column]))
+                )
+    return {kind: float(measured(pairs).error or 0.0) for kind, pairs in found.items()}
+
+
+def own_shown(made: Sequence[Case], numbers: Calibration) -> dict[str, float]:
+    """Kind → share of the steps with a picture of their own that are shown it."""
+    found: dict[str, list[bool]] = {}
+    for case in made:
+        columns = chosen_of(case, agreed(case, numbers))
+        found.setdefault(case.cell[0], []).extend(
+            bool(column != BLANK and case.own[s, column]) for s, column in enumerate(columns) if case.held[s]
+        )
+    return {kind: float(np.mean(one)) for kind, one in found.items()}
+
+
+def main() -> None:
+    options = parser(__doc__.splitlines()[0])
+    options.add_argument("--kinds", nargs="+", choices=FITTED_KINDS, default=list(FITTED_KINDS))
+    options.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
+    options.add_argument("--limit", type=int, help="texts per cell at most")
+    options.add_argument("--left-out", action="store_true", help="fit without each kind in turn")
+    options.add_argument("--write", action="store_true", help="replace the packaged calibration")
+    chosen = options.parse_args()
+    desk = Desk(encoders(chosen, ["base"]), chosen.cache)
+    made, others = (list(cases(desk, chosen, part)) for part in ("fit", "choose"))
+    numbers = fitted(made, load())
+    errors, own = calibrated(others, numbers), own_shown(others, numbers)
+    print("| kind | own picture, choose | calibration error |\n|---|---:|---:|")
+    for kind in errors:
+        print(f"| {kind} | {100 * own[kind]:.1f} | {errors[kind]:.3f} |")
+    if chosen.left_out:
+        print("\n| kind left out of the fit | own picture, choose | calibration error |\n|---|---:|---:|")
+        for kind in errors:
+            rest = fitted([fresh(case) for case in made if case.cell[0] != kind], load())
+            alone = [case for case in others if case.cell[0] == kind]
+            print(
+                f"| {kind} | {100 * own_shown(alone, rest)[kind]:.1f} | {calibrated(alone, rest)[kind]:.3f} |"
+            )
+    if chosen.write:
+        text = numbers.model_dump_json(indent=1) + "\n"
+        write_text(Path(limner.storyboard.__file__).with_name(FILE), text)
+
+
+def fresh(case: Case) -> Case:
+    """A case that nothing was computed for."""
+    return Case(case.cell, case.pool, case.own, case.fits, case.held, case.lacks)
+
+
+if __name__ == "__main__":
+    main()

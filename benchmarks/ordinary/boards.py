@@ -1,8 +1,8 @@
 """Jobs illustrated as limner does it, and each step alone by plain search.
 
 A job's gallery stands in for a library on disk; everything else is the `Illustrator` of the command and the
-studio, with its channels, calibration, blanks and default options. Plain search is that of `limner.evaluation.linear`,
-which stays as it was at commit d8479d2, so that every change is held against the same yardstick.
+studio, with its channels, calibration, blanks and default options. Plain search is that of
+`limner.evaluation.linear`, as it was at commit d8479d2: every change is held against the same yardstick.
 """
 
 import hashlib

@@ -33,8 +33,8 @@ WORDS: dict[str, tuple[Words, ...]] = {
     "storybook": ("shown", "hidden", "third"),
     **dict.fromkeys(OF_CAPTIONS, ("shown", "hidden", "third")),
 }
-"""Kind of text → what its pictures' words can be. Of story sets, picture books alone have any beside the text:
-those of validation, and thirty of the test part."""
+"""Kind of text → what its pictures' words can be. Of story sets, picture books alone have any beside the
+text: those of validation, and thirty of the test part."""
 KINDS = tuple(WORDS)
 
 

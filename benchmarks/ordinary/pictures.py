@@ -1,7 +1,8 @@
 """The pictures of the jobs: which part they belong to, their words, vectors and near-duplicates.
 
-Photographs of Flickr8k with five captions each, drawn picture books with one, and the pages of story sets,
-of which some picture books have one and the others none. The parts fit, choose and report share no picture and no story.
+Photographs of Flickr8k with five captions each, drawn picture books with one, and the pages of story sets, of
+which some picture books have one and the others none. The parts fit, choose and report share no picture and
+no story.
 """
 
 import hashlib
@@ -263,7 +264,7 @@ class Supply:
         return self._pools[name, part]
 
     def literal(self, name: str) -> dict[str, str]:
-        """What people wrote of the pictures of a story set, blind to its texts, by picture; most have none."""
+        """Picture → what was written of it, blind to the texts of its story set; most have none."""
         path = data_folder() / name / "captions.jsonl"
         if not path.is_file():
             return {}

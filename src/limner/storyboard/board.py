@@ -1,4 +1,4 @@
-"""The storyboard with the most expected fits: one assignment of steps to groups of near-duplicates."""
+"""The storyboard with the largest sum of log-odds: one assignment of steps to groups of near-duplicates."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def assign(
     Args:
         worth: (S, K) of the candidates, at least 0; −inf where a step may not show one.
         groups: (S, K) near-duplicate group of each candidate, from 0.
-        fixed: step → column that it shows whatever the others do, or `BLANK` or None; such a picture may even come
-            twice, yet no other step shows its group.
+        fixed: step → column that it shows whatever the others do, or `BLANK` or None; such a picture may even
+            come twice, yet no other step shows its group.
         allow_repeats: whether steps may share a group.
     Returns:
         (S,) columns, or `BLANK`.
@@ -43,12 +43,12 @@ def assign(
     allowed = worth > -np.inf
     if np.isnan(worth).any() or (worth[allowed] < 0).any() or np.isposinf(worth).any():
         raise NumericsError("board: a candidate's worth is not a finite number of at least 0")
-    fixed = {step: BLANK if column is None else column for step, column in (fixed or {}).items()}
-    free = np.array([step for step in range(len(worth)) if step not in fixed], dtype=np.int64)
+    kept = {step: BLANK if column is None else column for step, column in (fixed or {}).items()}
+    free = np.array([step for step in range(len(worth)) if step not in kept], dtype=np.int64)
     columns = np.full(len(worth), BLANK, dtype=np.int64)
-    columns[list(fixed)] = list(fixed.values())
+    columns[list(kept)] = list(kept.values())
     if not allow_repeats:
-        used = [groups[step, column] for step, column in fixed.items() if column != BLANK]
+        used = [groups[step, column] for step, column in kept.items() if column != BLANK]
         allowed &= ~np.isin(groups, used)
     if not len(free) or not worth.shape[1]:
         return columns

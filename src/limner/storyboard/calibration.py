@@ -1,4 +1,4 @@
-"""The numbers that `limner.storyboard` chooses by: fitted once by ``benchmarks/fit_choice.py``, packaged here.
+"""The numbers that pictures are chosen by: fitted once by ``benchmarks/fit_choice.py``, and packaged here.
 
 It reads them; it fits nothing.
 """
@@ -49,7 +49,12 @@ class Weights(Record):
 
 
 class Threshold(Record):
-    """From which chance on a picture is shown: the lower of `least` and `share` · the mean chance of a text."""
+    """The chance from which a picture is shown: the lower of two.
+
+    Attributes:
+        least: a fixed chance.
+        share: times the mean chance of the best pictures of all steps, which is small in some libraries.
+    """
 
     least: float = Field(ge=0, lt=1)
     share: float = Field(ge=0)
@@ -100,7 +105,14 @@ class Calibration(Record):
     provenance: dict[str, str]
 
     def trust(self, channel: str, std: Float64Array) -> Float64Array:
-        """(N,) by how many deviations a channel lets right pictures stand out, for texts of so spread cosines."""
+        """(N,) by how many deviations a channel of pixels lets right pictures stand out.
+
+        The spread says it: an encoder that knows what it sees gives a text cosines that differ.
+
+        Args:
+            channel: its name.
+            std: (N,) of the cosines of each text.
+        """
         temperature = self.temperature.get(channel)
         if temperature is None:
             return np.full(len(std), self.prior)
@@ -113,7 +125,8 @@ class Calibration(Record):
 
         Args:
             channel: whose cosines.
-            mean, std: (N,) over the pictures of a library that have the channel.
+            mean: (N,) over the pictures of a library that have the channel.
+            std: (N,) likewise.
             count: number of those pictures.
         """
         typical = self.typical.get(channel)

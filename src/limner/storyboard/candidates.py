@@ -1,7 +1,7 @@
-"""What the steps of a text are compared with: for each a list of pictures, and how well each channel likes them.
+"""What the steps of a text are compared with: lists of pictures, and how well each channel likes them.
 
-A step is read in two ways: sentence by sentence, of which the mean and the best count alike, and with the title
-of its text before it, which tells what book a page is from.
+A step is read in two ways: sentence by sentence, of which the mean and the best count alike, and with the
+title of its text before it, which tells what book a page is from.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TITLED = ("captions", "multilingual")
 RELATION = "relation"
 """The channel of a relation, which prefers pictures and finds none."""
 SHY = 0.5
-"""Pictures that agreement is held against beside the expected ones: of little that is known, little follows."""
+"""Pictures that agreement is divided by beside the expected ones: of little that is known, little follows."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Readings:
         """The texts that a channel's encoder reads, in the portions in which it gets them."""
         if channel.whole:
             return [list(self.written) or [" ".join(parts) for parts in self.parts]]
-        read = channel.readable(self.parts, self.languages)
+        read = channel.readable([own[0] for own in self.parts], self.languages)
         texts = [text for own, one in zip(self.parts, read, strict=True) if one for text in own]
         if channel.name in TITLED:
             texts += [text for text, one in zip(self.titled, read, strict=False) if one]
@@ -213,7 +213,7 @@ def pool_of(
         if not one.reads.any() or not index.held(one.space) or one.name == RELATION:
             continue
         near = index.search([one.search()], count, exclude=barred | ~index.gallery.space(one.space).present)
-        for step in np.flatnonzero(one.reads):
+        for step in np.flatnonzero(one.reads).tolist():
             found[step].append(near.rows[step])
     lists = [np.unique(np.concatenate(own)) for own in found]
     rows = np.unique(np.concatenate(lists)) if lists else np.zeros(0, dtype=np.int64)
@@ -231,7 +231,7 @@ def pool_of(
     return Pool(index.gallery, rows, groups, items, there, channels, available, met)
 
 
-def _compared(
+def _compared(  # noqa: PLR0917
     index: Index,
     asked: Asked,
     calibration: Calibration,
@@ -273,10 +273,10 @@ def _standard(values: Float64Array, mean: Float64Array, std: Float64Array) -> Fl
 class Resemblance:
     """How much candidates are like what the other steps are expected to show, in one space.
 
-    With shares p of the candidates i of each step, W_ti = Σ over steps t′ ≠ t of p_t′i, and Z_ij the mean of the
-    standard scores that the cosine of i and j has among all cosines of i and among all of j,
-    a_tj = Σ_i W_ti Z_ij / (Σ_i W_ti + ½), over those i that are no near-duplicates of j. Z is linear in the vector
-    of i, so that sums over i are sums of vectors.
+    With shares p of the candidates i of each step, W_ti = Σ over steps t′ ≠ t of p_t′i, and Z_ij the mean of
+    the standard scores that the cosine of i and j has among all cosines of i and among all of j,
+    a_tj = Σ_i W_ti Z_ij / (Σ_i W_ti + ½), over those i that are no near-duplicates of j. Z is linear in the
+    vector of i, so that sums over i are sums of vectors.
 
     Source: docs/methods/storyboard.md §3.
     """
@@ -317,7 +317,8 @@ class Resemblance:
             total, whole = weights @ offset, weights.sum()
             near = plain[own]
             agreed = (near @ y - total + (near @ x - self._mean[own] * whole) * inverse[own]) / 2
-            copied = np.bincount(self._other, weights=weights[self._one] * self._alike, minlength=len(known))[own]
+            same = weights[self._one] * self._alike
+            copied = np.bincount(self._other, weights=same, minlength=len(known))[own]
             found[step] = (agreed - copied) * usable[own] / (max(whole, 0.0) + SHY)
         return found * pool.there
 
@@ -328,7 +329,7 @@ def likeness(pool: Pool, space: str, shares: Float64Array) -> Float64Array:
 
 
 def _copies(groups: IntArray, vectors: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """All ordered pairs of candidates of one near-duplicate group, each with itself among them, and their cosines."""
+    """All ordered pairs of candidates of one near-duplicate group, also with themselves; their cosines."""
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
     several = np.flatnonzero(np.diff(bounds) > 1)

@@ -1,8 +1,7 @@
 """Who a text is about, in words: the protagonist, named in every step that only says "she" or "it".
 
-A picture's words say "a fox ties a kite" where the story says "he knotted the line to it", so that a step that
-names nobody is read with the being that the text is about. The rules are English; names are capitals and so are
-known in every language that has them.
+A picture's words say "a fox ties a kite" where the story says "he knotted the line to it", so that a step
+that names nobody is read with the being that the text is about. The rules are English.
 """
 
 from __future__ import annotations
@@ -16,61 +15,68 @@ from itertools import pairwise
 from limner.language import english_words
 from limner.text.segment import split_sentences
 
-BEINGS = frozenset(
+_BEINGS = """
+    actor ant antelope ape artist astronaut aunt baboon baby badger baker bat bear beaver bee beetle
+    bird bison boar boy bride brother buffalo builder bull bunny butcher butterfly calf camel carpenter
+    cat caterpillar chameleon cheetah chick chicken chief child chimpanzee clown cockerel cook cousin
+    cow crab crane cricket crocodile crow cub cyclist dancer daughter deer dinosaur doctor dog dolphin
+    donkey dove dragon dragonfly driver duck duckling eagle elder elephant engineer fairy farmer father
+    fish fisherman flamingo fly fox friend frog gazelle ghost giant giraffe girl goat goose gorilla
+    granddaughter grandfather grandma grandmother grandpa grandson grasshopper groom guard guest
+    guinea-fowl hamster hare hawk hedgehog hen herder heron hippo hippopotamus horse hunter husband
+    hyena impala infant insect jackal judge kangaroo kid king kitten knight koala lady ladybird lamb
+    leopard lion lioness lizard lobster man mayor mechanic merchant mermaid minister mole mongoose monk
+    monkey monster mosquito moth mother mouse mule musician neighbor neighbour nephew niece nun nurse
+    octopus officer ogre ostrich otter owl ox painter panda parrot peacock pelican penguin person pig
+    pigeon piglet pilot pirate player policeman policewoman politician pony potter president priest
+    prince princess pupil puppy queen rabbit ram rat raven rhino rhinoceros rider robin robot rooster
+    runner sailor salmon scientist seal servant shark sheep shepherd shopkeeper singer sister skater
+    skier snail snake snowman soldier son sparrow spider squid squirrel stork student surfer swan
+    tadpole tailor teacher thief tiger toad toddler tortoise tourist trader turkey turtle twin uncle
+    villager vulture waiter walrus warthog wasp weasel weaver whale wife witch wizard wolf woman worker
+    worm zebra
     """
-    ant antelope ape baboon badger bat bear beaver bee beetle bird bison boar buffalo bull bunny butterfly calf camel
-    cat caterpillar chameleon chick chicken chimpanzee cockerel cow crab crane cricket crocodile crow cub cheetah deer
-    dinosaur dog dolphin donkey dove dragon dragonfly duck duckling eagle elephant fish flamingo fly fox frog gazelle
-    giraffe goat goose gorilla grasshopper guinea-fowl hamster hare hawk hedgehog hen heron hippo hippopotamus
-    horse hyena impala insect jackal kangaroo kitten koala ladybird lamb leopard lion lioness lizard lobster mole
-    mongoose monkey moth mouse mosquito mule octopus ostrich otter owl ox panda parrot peacock pelican penguin pig
-    piglet pigeon pony puppy rabbit ram rat raven rhino rhinoceros robin rooster salmon seal shark sheep snail snake
-    sparrow spider squid squirrel stork swan tadpole tiger toad tortoise turkey turtle vulture walrus warthog wasp
-    weasel whale wolf worm zebra
-    actor artist aunt baby baker boy bride brother builder butcher carpenter chief child clown cook cousin cyclist
-    daughter dancer doctor driver elder farmer father fisherman friend fairy ghost giant girl granddaughter
-    grandfather grandma grandmother grandpa grandson groom guard herder hunter husband infant kid king knight lady
-    man mayor mechanic mermaid merchant monk monster mother musician neighbour neighbor niece nephew nun nurse ogre
-    painter person pilot pirate player policeman policewoman pony potter priest prince princess pupil queen robot
-    rider runner sailor servant shepherd shopkeeper singer sister skater skier snowman soldier son student surfer
-    tailor teacher thief toddler trader twin uncle villager waiter weaver wife witch wizard woman worker
-    """.split()
-)
+BEINGS = frozenset(_BEINGS.split())
 """Beings that a picture can show, in the singular."""
 PLURALS = {
     "men": "man", "women": "woman", "children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox",
-    "wolves": "wolf", "people": "person", "calves": "calf", "wives": "wife", "thieves": "thief", "fish": "fish",
-    "policemen": "policeman", "fishermen": "fisherman", "sheep": "sheep", "deer": "deer",
-    "lads": "boy", "guys": "man",
+    "wolves": "wolf", "people": "person", "calves": "calf", "wives": "wife", "thieves": "thief",
+    "policemen": "policeman", "fishermen": "fisherman", "lads": "boy", "guys": "man",
+    "fish": "fish", "sheep": "sheep", "deer": "deer",
 }  # fmt: skip
 """Plurals that follow no rule → the being."""
 EVERYDAY = {
-    "mum": "mother", "mom": "mother", "mummy": "mother", "dad": "father", "daddy": "father", "gran": "grandmother",
-    "granny": "grandmother", "kitty": "cat", "doggy": "dog", "guy": "man",
+    "mum": "mother", "mom": "mother", "mummy": "mother", "dad": "father", "daddy": "father",
+    "gran": "grandmother", "granny": "grandmother", "kitty": "cat", "doggy": "dog", "guy": "man",
 }  # fmt: skip
 """What people call a being → the being."""
 RELATIONS = frozenset(
-    "baby cousin friend kid neighbour neighbor person pupil runner student twin villager worker".split()
-)
+    (
+        "baby", "cousin", "friend", "kid", "neighbour", "neighbor", "person", "pupil", "runner", "student",
+        "twin", "villager", "worker",
+    )
+)  # fmt: skip
 """Beings that say who somebody is to others, not what a picture shows; nobody's kind."""
 NEAR = 64
 """Letters before a name in which its kind can stand."""
 _WORD = re.compile(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*")
 _AFTER = re.compile(r",? (?:the|a|an|(?:is|was) an?) (?P<words>(?:[\w-]+ ?){1,4})")
 _BEFORE = re.compile(r"(?P<word>[\w-]+)(?: called| named|, named|, called)? $")
+_PRONOUN = re.compile(r"\b(?:he|she|him|his|her|hers)\b", re.IGNORECASE)
+_ARTICLES = frozenset(("the", "little", "old", "big"))
 _TWICE = re.compile(r"\bthe (\w+),? the ((?:\w+ ){0,2})\1\b", re.IGNORECASE)
-_COMMON = frozenset(
+_COMMON_WORDS = """
+    a an the and but or so if when while then now once one two three at in on of to for from by with as
+    it he she they we i you his her their my your our its this that these those there here what who why
+    how where which all some many every each no not yes oh after before soon last back up down out off
+    over under again also only just very more most do does did is are was were be been has had have let
+    lets can could will would may might must never always suddenly finally later today tomorrow
+    yesterday first next even because until since during inside outside near meanwhile hello dear thank
+    thanks please come look see go good bye everyone everybody somebody nobody someone something nothing
+    everything mr mrs miss dr sir monday tuesday wednesday thursday friday saturday sunday january
+    february march april june july august september october november december god
     """
-    a an the and but or so if when while then now once one two three at in on of to for from by with as it he she they
-    we i you his her their my your our its this that these those there here what who why how where which all some many
-    every each no not yes oh after before soon at last back up down out off over under again also only just very more
-    most do does did is are was were be been has had have let lets can could will would may might must never always
-    suddenly finally later today tomorrow yesterday first next even because until since during inside outside near
-    meanwhile hello dear thank thanks please come look see go good bye please everyone everybody somebody nobody
-    someone something nothing everything mr mrs miss dr sir monday tuesday wednesday thursday friday saturday sunday
-    january february march april june july august september october november december god
-    """.split()
-)
+_COMMON = frozenset(_COMMON_WORDS.split())
 
 
 @dataclass(frozen=True)
@@ -88,7 +94,8 @@ class Cast:
     def spelled(self, text: str) -> str:
         """The text as a reader who knows the cast understands it.
 
-        Names become "the" and their kind; a step that does not name the protagonist begins with it.
+        Names become "the" and their kind. A step that does not name the protagonist begins with it, unless it
+        is about somebody else: it names a being out of the cast, and says neither "he" nor "she".
 
         >>> Cast("fox", {"finn": "fox"}).spelled("Finn slept.")
         'the fox slept.'
@@ -96,7 +103,9 @@ class Cast:
         'a fox: He ran home.'
         """
         plain = _TWICE.sub(r"the \2\1", _WORD.sub(self._in_place, text))
-        if not self.protagonist or self.protagonist in beings(plain):
+        named = beings(plain)
+        strangers = set(named).difference(self.kinds.values(), RELATIONS)
+        if not self.protagonist or self.protagonist in named or (strangers and not _PRONOUN.search(text)):
             return plain
         return f"{'an' if self.protagonist[:1] in 'aeiou' else 'a'} {self.protagonist}: {plain}"
 
@@ -137,7 +146,7 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
         return Cast(in_title[0], kinds)
     if count >= 2:
         return Cast(best, kinds)
-    # Else the being that recurs as "the X" while the others stay rare; once is enough for somebody with a name.
+    # Else the being that recurs as "the X" while the others stay rare; once is enough beside a name.
     definite: Counter[str] = Counter()
     every: Counter[str] = Counter()
     for text in texts:
@@ -146,9 +155,11 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
     if definite:
         best, count = max(definite.items(), key=lambda one: (one[1], every[one[0]]))
         rest = max((n for kind, n in every.items() if kind != best), default=0)
-        # A word that once begins a sentence, or often an order ("Cut"), is no sign of somebody.
+        # An English word that begins a sentence, often an order ("Cut"), is no sign of somebody; nor is a
+        # name that comes once, in a text that calls nobody "he" or "she".
         often = Counter(word for text in texts for word in set(_names(text)))
-        named = any(often[name] > 1 and name not in english_words() for name in names)
+        spoken_of = any(map(_PRONOUN.search, texts))
+        named = any(name not in english_words() and (spoken_of or often[name] > 1) for name in names)
         enough = 1 if named and len(definite) == 1 else max(2, len(texts) / 4)
         if count >= enough and (enough == 1 or every[best] > rest):
             return Cast(best, kinds)
@@ -232,12 +243,9 @@ def _kinds_said(names: Container[str], text: str) -> Iterator[tuple[str, str]]:
 
 
 def _definite(text: str) -> list[str]:
-    """Kinds of beings that a text calls "the X", each once, in its order."""
-    words = _words(text)
-    found = (
-        being(word) for before, word in pairwise(words) if before.lower() in ("the", "little", "old", "big")
-    )
-    return list(dict.fromkeys(kind for kind in found if kind is not None))
+    """Kinds of beings that a text calls "the X", of which there is one, each once, in its order."""
+    said = (word.lower() for before, word in pairwise(_words(text)) if before.lower() in _ARTICLES)
+    return list(dict.fromkeys(word for word in said if being(word) == word))
 
 
 def _names(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How likely a picture fits a step: evidence of its own words and pixels, agreement with the others, one chance.
+"""How likely a picture fits a step: evidence of its words and pixels, agreement with the others, one chance.
 
 Each is a linear form of a few features that are told here; the weights are in the calibration. What a picture
 is worth never depends on which channels other pictures have.
@@ -109,8 +109,9 @@ def agreement_features(
 ) -> Features:
     """What agreement is linear in: feature → (S, K).
 
-    The mean likeness a of a candidate to what the other steps are expected to show counts as A / (A + 1), A the
-    same mean over what all steps are expected to show: where the pictures of a text do not agree, it says nothing.
+    The mean likeness a of a candidate to what the other steps are expected to show counts A / (A + 1)
+    times, A the mean of a over what all steps are expected to show: where the pictures of a text do not
+    agree, it says nothing.
     """
     p = shares(odds, pool.available, sharpness=calibration.sharpness, none=calibration.none)
     weight = max(float(p.sum()), SHY)
@@ -136,9 +137,10 @@ def chances(pool: Pool, odds: Float64Array, calibration: Calibration) -> Float64
 def chance_features(pool: Pool, odds: Float64Array) -> Features:
     """What the log-odds of a chance are linear in: feature → (S, K).
 
-    ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself, ``mass`` how
-    well the library answers the step, ``text`` how well it answers the text, ``size`` that of the library, ``trust``
-    that of the pixels' channel; those with ``words`` count where the picture has words.
+    ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself,
+    ``mass`` how well the library answers the step, ``text`` how well it answers the text, ``size`` the log
+    of its pictures, ``trust`` that of the pixels' channel; those with ``words`` count where the picture has
+    words.
     """
     finite = np.where(np.isfinite(odds), odds, 0.0)
     size = np.log(max(pool.available, 1))

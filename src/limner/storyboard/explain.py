@@ -240,7 +240,7 @@ def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], lis
 
 
 def _why(board: Considered, s: int, column: int, chosen: Candidate, gap: float | None) -> str:
-    """A sentence such as: Caption words “kite”, “beach” match; it goes with the pictures of the other steps."""
+    """A sentence such as: Caption word “kite” matches; it goes with the pictures of the other steps."""
     found = _words_of(chosen.picture, chosen.channels)
     in_captions, in_labels = (matched(board.texts[s], words) for words in found)
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []

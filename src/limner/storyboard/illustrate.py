@@ -24,7 +24,7 @@ from limner.storyboard.board import BLANK, assign
 from limner.storyboard.calibration import Calibration, Pin, load
 from limner.storyboard.candidates import RELATION, Asked, Float64Array, IntArray, Pool, Readings, pool_of
 from limner.storyboard.cast import Cast, cast_of
-from limner.storyboard.chances import PIXELS, agreement, chances, evidence, first_of, shares
+from limner.storyboard.chances import PIXELS, agreement, chances, evidence, first_of
 from limner.storyboard.explain import Considered, explain
 
 if TYPE_CHECKING:
@@ -180,17 +180,16 @@ def choose_pictures(
     odds = agreement(pool, own, calibration, spaces) if beside else freely
     pinned = _pinned(pool, guides, spaces.get("looks"), calibration.pin)
     whole = odds + pinned
-    worth = shares(whole, pool.available)
-    worth = np.where(np.isfinite(whole), worth, -np.inf)
+    worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
     chance = np.maximum(alone, chances(pool, odds + np.maximum(pinned, 0.0), calibration)) if extra else alone
     limit = _limit(options, calibration, alone) if calibrated else 0.0
     fixed_columns = {step: columns.get(step, BLANK) for step in fixed}
     groups = pool.groups[pool.items]
     chosen = _assigned(worth, chance >= limit, groups, fixed_columns, allow_repeats=options.allow_repeats)
-    ruled_out = np.zeros(len(chosen), dtype=bool)
+    ruled_out: BoolArray = np.zeros(len(chosen), dtype=bool)
     if len(banned):
         would = chances(pool, agreement(pool, could, calibration, spaces), calibration)
-        ruled_out = (banned_cells & (would >= (limit or WEAK))).any(axis=1)
+        ruled_out = np.asarray((banned_cells & (would >= (limit or WEAK))).any(axis=1))
     considered = Considered(
         texts=step_texts(story),
         cast=cast,
@@ -281,8 +280,8 @@ def _alike(
 def _pinned(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> Float64Array:
     """(S, K) log-odds that pictures the user fixed add to each candidate.
 
-    weight · ln(floor + (1 − floor) e^q), q = looks · cosine + pixels · z less its log-mean-exp over the candidates of
-    the step; the mean over several fixed pictures.
+    weight · ln(floor + (1 − floor) e^q), q = looks · cosine + pixels · z less its log-mean-exp over the
+    candidates of the step; the mean over several fixed pictures.
     """
     found = np.zeros(pool.items.shape)
     if space is None or not guides:

@@ -21,7 +21,7 @@ from limner.errors import ConfigError, DataError, LimnerError
 from limner.language import direction, language_name
 from limner.library.browse import Catalogue
 from limner.library.channels import Channel, EncodedChannel, Evidence
-from limner.library.library import Library, LibrarySummary
+from limner.library.library import Library
 from limner.library.search import Index
 from limner.progress import Progress
 from limner.records import Candidate, Problem, Story, Storyboard
@@ -30,7 +30,7 @@ from limner.storyboard.candidates import Asked, Readings, pool_of
 from limner.storyboard.chances import agreement, chances, evidence
 from limner.storyboard.equipment import PAIR_SPACES, channels_of
 from limner.storyboard.explain import matched
-from limner.storyboard.illustrate import BoardOptions, choose_pictures, readings_of, step_texts
+from limner.storyboard.illustrate import BoardOptions, choose_pictures, readings_of
 from limner.storyboard.languages import language_of_query, languages_of_story, unread, unread_note
 from limner.storyboard.shown import Shown
 from limner.storyboard.trained import (
@@ -247,8 +247,8 @@ class Illustrator:
             held: 0-based step → picture id, or None for a blank, that stays as it is, see `choose_pictures`.
             relations: that the pictures should have, as `limner.storyboard.trained.asked` reads them: one for
                 all steps, or 0-based step → relation.
-            rewritten: per step what its picture would show, as a model puts it, see `limner.describe.steps`; "" for
-                nothing. It is read beside the step and never shown.
+            rewritten: per step what its picture would show, as a model puts it, see `limner.describe.steps`;
+                "" for nothing. It is read beside the step and never shown.
             progress: learns how many letters the encoders have read; an error that it raises ends the work.
         Raises:
             ConfigError: a relation without a trained run, or one that it does not know.
@@ -351,7 +351,8 @@ class Illustrator:
                 if one.name == RELATION:
                     odds = odds + one.evidence.slope * pool.channels[RELATION].cosine
             chance = chances(pool, odds, numbers)[0]
-        best = [column for column in np.argsort(-odds[0], kind="stable")[:limit] if np.isfinite(odds[0, column])]
+        order = np.argsort(-odds[0], kind="stable")[:limit]
+        best = [column for column in order if np.isfinite(odds[0, column])]
         ids = [index.gallery.ids[pool.rows[pool.items[0, column]]] for column in best]
         return [
             Candidate(
