@@ -65,7 +65,7 @@ def chain(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         the logarithm of the sum over all storyboards, and (S, M) that of the share of those in which a step
         shows a picture.
-    Source: the forward-backward algorithm of hidden Markov models; docs/methods/storyboard.md §8.
+    Source: the forward-backward algorithm of hidden Markov models; docs/methods/evaluation.md §12.
     """
     expect("chain", nats=(nats, "S M"), pair=(pair, "M M"))
     passed, steps = _raised(pair), len(nats)
