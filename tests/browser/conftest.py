@@ -157,11 +157,18 @@ def _near(url: str, at: str) -> bool:
 def storyboard(visit, studio: str) -> Callable:
     """Illustrate a text by the API and open its storyboard."""
 
-    def opened(text: str = STORY, *, at: str = studio, title: str = "A windy day", **look):
+    def opened(
+        text: str = STORY,
+        *,
+        at: str = studio,
+        title: str = "A windy day",
+        options: dict | None = None,
+        **look,
+    ):
         page = visit("/", at=at, **look)
         answer = page.request.post(
             f"{at}/api/projects",
-            data=json.dumps({"title": title, "text": text, "format": "plain"}),
+            data=json.dumps({"title": title, "text": text, "format": "plain", "options": options}),
             headers={"Content-Type": "application/json", "Origin": at},
         )
         assert answer.ok, answer.text()
