@@ -244,8 +244,8 @@ class Candidate(Record):
     Attributes:
         picture: the picture.
         score: log-odds that it is the one for the step, from its own words and pixels.
-        channels: channel → by how many standard deviations it is above the library's pictures for this step; a
-            channel that the picture lacks is not listed.
+        channels: channel → by how many standard deviations it is above the library's pictures for this step;
+            a channel that the picture lacks is not listed.
         agreement: log-odds that the pictures of the other steps, and those that are fixed, add.
         probability: chance that it fits the step, 0 to 1; None with a trained run, for which none was fitted.
         matched: words of the step met in the picture's captions or labels.
@@ -335,8 +335,8 @@ class BoardStep(Record):
         reason: one plain sentence.
         blank: of a step without a picture, why: the user wanted none, no picture fits, all that fit are
             shown at other steps, or the user ruled them out; None where a picture is shown.
-        probability: chance that the chosen picture fits the step, 0 to 1, and of a blank, that the best candidate
-            would; None where the step was fixed or a trained run chose.
+        probability: chance that the chosen picture fits the step, 0 to 1, and of a blank, that the best
+            candidate would; None where the step was fixed or a trained run chose.
         gap: strength of the choice minus that of the best runner-up; None without either.
         runners_up: other candidates, best first.
         relations: relation → probability that it holds between the text and the chosen picture, as a
