@@ -29,22 +29,25 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     """
     say("drawing the collection …")
     collection = demo_collection(folder, seed=seed)
-    sources = collection.pictures, collection.photographs
     library = Library(folder / "library")
-    emit(str(library.add(*sources, encoders=[DEFAULT])))
-    pages = [
-        _illustrated(text, library, collection.answers[text.name], folder / f"{text.stem}.html")
-        for text in collection.texts
-    ]
+    emit(str(library.add(collection.pictures, encoders=[DEFAULT])))
+
+    def page(text: Path) -> Path:
+        return _illustrated(text, library, collection.answers[text.name], folder / f"{text.stem}.html")
+
+    *stories, article = collection.texts
+    pages = [page(text) for text in stories]
+    emit("\nEight photographs are added, and an article about them is illustrated")
+    emit(str(library.add(collection.photographs, encoders=[DEFAULT])))
+    pages.append(page(article))
     emit("\nThe same article by pixels alone: here no picture has a caption")
     unworded = Library(folder / "library-without-words")
-    unworded.add(*sources, encoders=[DEFAULT], captions=False)
-    article = collection.texts[-1]
-    page = folder / f"{article.stem}-by-pixels.html"
-    pages.append(_illustrated(article, unworded, collection.answers[article.name], page))
+    unworded.add(collection.pictures, collection.photographs, encoders=[DEFAULT], captions=False)
+    alone = folder / f"{article.stem}-by-pixels.html"
+    pages.append(_illustrated(article, unworded, collection.answers[article.name], alone))
     emit("")
-    for page in pages:
-        emit(f"open {page.resolve().as_uri()}")
+    for one in pages:
+        emit(f"open {one.resolve().as_uri()}")
 
 
 def _illustrated(text: Path, library: Library, answers: Sequence[str | None], page: Path) -> Path:
