@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from limner.errors import NumericsError
 
@@ -59,6 +57,9 @@ def assign(
     if allow_repeats or len(np.unique(wanted)) == len(wanted):
         columns[free] = np.where(shown, best, BLANK)
         return columns
+    from scipy.sparse import coo_array  # only where two steps want one picture
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
     # Of one group only the best candidate of a step can matter, and only the S best groups of each step.
     rows, cells = np.nonzero(open_worth > -np.inf)
     values = open_worth[rows, cells]

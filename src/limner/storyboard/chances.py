@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from scipy.special import expit, logsumexp
 
 from limner.storyboard.calibration import Calibration
 from limner.storyboard.candidates import SHY, Compared, Float64Array, Pool, Resemblance
@@ -73,7 +72,7 @@ def shares(odds: Float64Array, available: int, *, sharpness: float = 1.0, none: 
     exp(s u_j) / (exp(s (ln M + none)) + Σ exp(s u)), s the sharpness and M the pictures available.
     """
     nothing = np.full((len(odds), 1), np.log(max(available, 1)) + none)
-    whole = logsumexp(sharpness * np.concatenate([odds, nothing], axis=1), axis=1, keepdims=True)
+    whole = log_sum_exp(sharpness * np.concatenate([odds, nothing], axis=1))
     return np.asarray(np.exp(sharpness * odds - whole))
 
 
@@ -130,7 +129,7 @@ def agreement_features(
 
 def chances(pool: Pool, odds: Float64Array, calibration: Calibration) -> Float64Array:
     """(S, K) chance that each candidate fits its step; 0 where there is none."""
-    found = expit(calibration.chance.of(chance_features(pool, odds)))
+    found = sigmoid(calibration.chance.of(chance_features(pool, odds)))
     return np.where(np.isfinite(odds), found, 0.0)
 
 
@@ -144,10 +143,10 @@ def chance_features(pool: Pool, odds: Float64Array) -> Features:
     """
     finite = np.where(np.isfinite(odds), odds, 0.0)
     size = np.log(max(pool.available, 1))
-    mass = logsumexp(odds, axis=1, keepdims=True) if odds.shape[1] else np.full((len(odds), 1), -np.inf)
+    mass = log_sum_exp(odds)
     mass = np.where(np.isfinite(mass), mass, 0.0)
     best = np.max(odds, axis=1, initial=-np.inf)
-    text = expit(np.where(np.isfinite(best), best - size, -np.inf)).mean() if len(odds) else 0.0
+    text = sigmoid(np.where(np.isfinite(best), best - size, -np.inf)).mean() if len(odds) else 0.0
     said = first_of(pool, WORDS).present.astype(np.float64)
     share = np.minimum(finite - mass, 0.0)
     whole = np.full(odds.shape, size)
@@ -163,3 +162,19 @@ def chance_features(pool: Pool, odds: Float64Array) -> Features:
         "words_share": said * share,
         "words_size": said * whole,
     }
+
+
+# What scipy.special has as well, which takes longer to load than a search takes.
+
+
+def sigmoid(odds: Float64Array) -> Float64Array:
+    """1 / (1 + e^−x), in the shape of the log-odds."""
+    return np.asarray(np.exp(-np.logaddexp(0.0, -odds)))
+
+
+def log_sum_exp(odds: Float64Array) -> Float64Array:
+    """(S, K) → (S, 1) log Σ exp over each row; −inf where there is nothing."""
+    top = np.max(odds, axis=1, initial=-np.inf, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    total = np.exp(odds - top).sum(axis=1, keepdims=True)
+    return np.asarray(top + np.log(total, out=np.full(total.shape, -np.inf), where=total > 0))

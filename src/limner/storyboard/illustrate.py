@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
-from scipy.special import logsumexp
 
 from limner.errors import DataError
 from limner.language import ENGLISH
@@ -24,7 +23,7 @@ from limner.storyboard.board import BLANK, assign
 from limner.storyboard.calibration import Calibration, Pin, load
 from limner.storyboard.candidates import RELATION, Asked, Float64Array, IntArray, Pool, Readings, pool_of
 from limner.storyboard.cast import Cast, cast_of
-from limner.storyboard.chances import PIXELS, agreement, chances, evidence, first_of
+from limner.storyboard.chances import PIXELS, agreement, chances, evidence, first_of, log_sum_exp
 from limner.storyboard.explain import Considered, explain
 
 if TYPE_CHECKING:
@@ -296,7 +295,7 @@ def _pinned(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> F
         q = pin.looks * cosine + pin.pixels * z
         usable = pool.there & present[pool.items]
         count = np.maximum(usable.sum(axis=1, keepdims=True), 1)
-        mean = logsumexp(np.where(usable, q, -np.inf), axis=1, keepdims=True) - np.log(count)
+        mean = log_sum_exp(np.where(usable, q, -np.inf)) - np.log(count)
         term = pin.weight * np.log(
             pin.floor + (1 - pin.floor) * np.exp(q - np.where(np.isfinite(mean), mean, 0.0))
         )
