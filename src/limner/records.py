@@ -331,7 +331,7 @@ class BoardStep(Record):
         chosen: the picture, or None for a blank.
         more: further pictures that the user added, shown after it.
         framing: id of a shown picture → how it is shown; those that are not named are shown whole.
-        origin: who decided: the decoder, a pin of the user, the text itself, or nobody (blank).
+        origin: who decided: limner (`decoded`), a pin of the user, the text itself, or nobody (blank).
         reason: one plain sentence.
         blank: of a step without a picture, why: the user wanted none, no picture fits, all that fit are
             shown at other steps, or the user ruled them out; None where a picture is shown.
@@ -394,15 +394,21 @@ class Storyboard(Record):
     @model_validator(mode="before")
     @classmethod
     def _older(cls, raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
-        """Storyboards of limner 0.1 tell of a decoder, which is left out."""
+        """Storyboards of limner 0.1 tell of a decoder and count in nats; both are left out."""
         if not isinstance(raw, dict) or "decoder" not in raw:
             return raw
-        steps = [
-            {name: value for name, value in step.items() if name != "silent"}
-            if isinstance(step, dict)
-            else step
-            for step in raw.get("steps", ())
-        ]
+
+        def without(found: Any, *names: str) -> Any:  # noqa: ANN401
+            left_out = isinstance(found, dict)
+            return {name: value for name, value in found.items() if name not in names} if left_out else found
+
+        steps = []
+        for step in raw.get("steps", ()):
+            told = without(step, "silent")
+            if isinstance(told, dict):
+                others = [without(one, "channels") for one in told.get("runners_up") or ()]
+                told |= {"chosen": without(told.get("chosen"), "channels"), "runners_up": others}
+            steps.append(told)
         kept = {name: value for name, value in raw.items() if name not in ("decoder", "anchor", "objective")}
         return kept | {"steps": steps}
 
