@@ -33,10 +33,9 @@ from limner.evaluation.ranking import Scores
 from limner.evaluation.refinement import pair_logits, refine
 from limner.evaluation.results import About, Protocol
 from limner.evaluation.retrieval import measure, measure_choices
-from limner.library.channels import Evidence
 from limner.records import Record
 from limner.runs.measure import Measured, SequenceMeter, generated
-from limner.runs.validation import read_pairwise, read_refinement, vectors
+from limner.runs.validation import read_refinement, vectors
 from limner.scenes.beside import beside
 from limner.storyboard.trained import DOCUMENT, MODEL
 from limner.systems import system
@@ -338,15 +337,6 @@ class Run:
     def attends(self) -> bool:
         """Whether its model weighs the words of a text."""
         return self.can.attention
-
-    @property
-    def pair_evidence(self) -> Evidence:
-        """How much two pictures say for one story, of a same-document metric.
-
-        Raises:
-            CheckpointError: none is stored there.
-        """
-        return read_pairwise(self.folder)
 
     def encoder(self, weights: dict[str, Path]) -> "RunEncoder":
         """Its picture side, for indexing.

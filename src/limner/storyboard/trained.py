@@ -87,10 +87,6 @@ class TrainedRun(Protocol):
     def attends(self) -> bool:
         """Whether the model weighs the words of a text."""
 
-    @property
-    def pair_evidence(self) -> Evidence:
-        """How much two pictures say for one story, of a metric."""
-
     def encoder(self, weights: dict[str, Path]) -> ImageEncoder:
         """Its picture side, for indexing."""
 
