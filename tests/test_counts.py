@@ -21,6 +21,8 @@ PLURAL = re.compile(
 )
 # What is never one: limits, several by the condition before, or no number at all.
 NEVER_ONE = (
+    "{UNUSABLE} answers in a row",  # a constant above 1
+    "{name} holds no words",
     "{one.pairs:,} captioned pictures",  # at least 50
     "{len(texts)} texts",  # several, or it would have been one page
     "{len(steps)} of {len(codes)} steps",  # of a text of several languages

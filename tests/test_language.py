@@ -127,4 +127,4 @@ def test_the_words_that_come_with_limner_are_those_of_textblob():
     books = {word for word, count in lines("en-spelling.txt") if int(count) >= 10}
     lexicon = {word for word, *tags in lines("en-lexicon.txt") if tags[0] not in ("FW", "NNP", "NNPS")}
     looked_up = {word for word in books | lexicon if word.isalpha() and word == word.casefold() and word[1:]}
-    assert language._english_words() == looked_up
+    assert language.english_words() == looked_up

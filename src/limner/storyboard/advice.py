@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from limner.counts import counted
+
 if TYPE_CHECKING:
     from limner.library.browse import Catalogue
     from limner.records import Storyboard
@@ -36,6 +38,6 @@ def advice(board: Storyboard, catalogue: Catalogue, spaces: Collection[str]) -> 
     helps.append("more pictures of what the text tells")
     listed = ", ".join(helps)
     return (
-        f"{poor} of {len(free)} steps have no picture that fits. What would help: {listed}, or a picture that"
+        f"No picture fits {poor} of {counted(len(free), 'step')}. What would help: {listed}, or a picture that"
         " you fix at a step (a pin), which the other steps follow."
     )
