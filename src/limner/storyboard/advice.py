@@ -36,8 +36,7 @@ def advice(board: Storyboard, catalogue: Catalogue, spaces: Collection[str]) -> 
             "CLIP in place of the encoder that comes with limner ('limner models get clip:ViT-B-32')"
         )
     helps.append("more pictures of what the text tells")
-    listed = ", ".join(helps)
     return (
-        f"No picture fits {poor} of {counted(len(free), 'step')}. What would help: {listed}, or a picture that"
-        " you fix at a step (a pin), which the other steps follow."
+        f"No picture fits {poor} of {counted(len(free), 'step')}. What would help: {', '.join(helps)}, or a"
+        " picture that you fix at a step (a pin), which the other steps follow."
     )
