@@ -10,7 +10,8 @@ expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.slow
 
 LONG = "\n\n".join(
-    f"On day {number} the fox walked over the hill with a kite. " * 40 for number in range(120)
+    " ".join(f"On day {number} at {hour} the fox walked over the hill with a kite." for hour in range(40))
+    for number in range(120)
 )
 
 
