@@ -323,11 +323,6 @@ class Resemblance:
         return found * pool.there
 
 
-def likeness(pool: Pool, space: str, shares: Float64Array) -> Float64Array:
-    """As `Resemblance.of`, for shares that are asked once."""
-    return Resemblance(pool, space).of(shares)
-
-
 def _copies(groups: IntArray, vectors: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """All ordered pairs of candidates of one near-duplicate group, also with themselves; their cosines."""
     order = np.argsort(groups, kind="stable")

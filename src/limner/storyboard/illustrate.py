@@ -140,8 +140,7 @@ def choose_pictures(
     cast, readings = readings_of(story, languages, rewritten)
     asked = [Asked.by(channel, readings) for channel in channels]
     asked = [one for one in asked if one.reads.any()] or asked
-    fixed_ids = {**given, **held, **options.pins}
-    index = _among(every, asked, options, fixed_ids, compared)
+    index = _among(every, asked, options, {**given, **held, **options.pins}, compared)
     fixed, banned = _fixed(story, index.gallery, options, {**given, **held})
     shown = {step: row for step, row in fixed.items() if row is not None}
     staying = {step for step, one in held.items() if one is None or given.get(step) != one}
@@ -156,9 +155,9 @@ def choose_pictures(
     beside = sorted(extra.union(banned.tolist()))
     pool = pool_of(index, asked, calibration, count=options.candidates, extra=beside, barred=barred)
     own = evidence(pool, calibration)
-    relations = [channel.evidence.slope for channel in channels if channel.name == RELATION]
-    for slope in relations:
-        own = own + slope * pool.channels[RELATION].cosine
+    for channel in channels:
+        if channel.name == RELATION:
+            own = own + channel.evidence.slope * pool.channels[RELATION].cosine
     banned_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
     could = np.where(pool.found | banned_cells, own, -np.inf)  # what there would be without the bans
     own = np.where(banned_cells, -np.inf, own)
@@ -167,15 +166,10 @@ def choose_pictures(
     found = np.where(pool.found, own, -np.inf)
     freely = agreement(pool, found, calibration, spaces)
     alone = chances(pool, freely, calibration)
-    known = np.isfinite(own)
-    if guides:  # what no channel knows may still be like a fixed picture
-        own = np.where(pool.there & ~banned_cells, np.where(known, own, 0.0), -np.inf)
-    else:
-        own[list(columns), list(columns.values())] = np.where(
-            np.isfinite(own[list(columns), list(columns.values())]),
-            own[list(columns), list(columns.values())],
-            0.0,
-        )
+    # What no channel knows counts where it is shown, and beside fixed pictures, which it may be like.
+    counts = pool.there & ~banned_cells if guides else np.zeros(own.shape, dtype=bool)
+    counts[list(columns), list(columns.values())] = True
+    own = np.where(counts & ~np.isfinite(own), 0.0, own)
     odds = agreement(pool, own, calibration, spaces) if beside else freely
     pinned = _pinned(pool, guides, spaces.get("looks"), calibration.pin)
     whole = odds + pinned
