@@ -2,16 +2,18 @@
 
 Weights are fitted on the part *fit*; the part *choose* is printed, and nothing is read of *report*. Evidence
 and agreement maximise the likelihood of each step's own picture among all candidates (conditional logit,
-McFadden 1974); the chance is a logistic regression on whether what is shown fits. Kinds of text count alike.
+McFadden 1974); a pin is to let most other steps show a picture that fits; the chance is a logistic regression
+on whether what is shown fits. Kinds of text count alike.
 
     python benchmarks/fit_choice.py --cache vectors --limit 20 --write
     python benchmarks/fit_choice.py --cache vectors --limit 20 --left-out  # kinds that were not fitted
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +28,9 @@ from scipy.special import expit
 import limner.storyboard
 from limner.errors import DataError
 from limner.files import write_text
+from limner.library.search import Index
 from limner.storyboard.board import BLANK, assign
-from limner.storyboard.calibration import FILE, Calibration, Weights, load
+from limner.storyboard.calibration import FILE, Calibration, Pin, Weights, load
 from limner.storyboard.candidates import Asked, Compared, Float64Array, Pool, Resemblance, pool_of
 from limner.storyboard.chances import (
     PIXELS,
@@ -43,7 +46,7 @@ from limner.storyboard.chances import (
 from limner.storyboard.chances import (
     WORDS as WORD_CHANNELS,
 )
-from limner.storyboard.illustrate import CANDIDATES, SPACES, readings_of
+from limner.storyboard.illustrate import CANDIDATES, SPACES, alike, pin_odds, readings_of
 
 FITTED_KINDS = tuple(kind for kind in KINDS if kind != "translated")
 SIZES = (30, 300, 1000)
@@ -51,6 +54,10 @@ RIVALS = 60
 """Best candidates of a step that its own picture is held against; the others hardly count."""
 OTHERS = 0.3
 """How much the best picture of a step counts in the fit of chances where another is shown, which counts 1."""
+RIDGE, CHANCE_RIDGE = 1e-4, 1e-2
+"""How weights are held down; those of chances more, which carries over to kinds that were not fitted."""
+PINS = (0.3, 0.5, 0.7, 1.0), (6.0, 9.0, 12.0, 15.0)
+"""Weights of a pin that are tried, and of looks in it."""
 
 
 @dataclass
@@ -59,6 +66,8 @@ class Case:
 
     Attributes:
         cell: kind, words and size.
+        index: the pictures.
+        asked: the steps as the channels read them.
         pool: the candidates.
         own, fits: (S, K) True for the picture of the step, and for those that fit.
         held: (S,) whether the library has a picture for the step.
@@ -66,6 +75,8 @@ class Case:
     """
 
     cell: tuple[str, str, int]
+    index: Index
+    asked: Sequence[Asked]
     pool: Pool
     own: np.ndarray
     fits: np.ndarray
@@ -103,18 +114,17 @@ def cases(desk: Desk, options: argparse.Namespace, part: Part) -> Iterator[Case]
                     asked = [Asked.by(channel, readings) for channel in illustrator.channels]
                     barred = np.zeros(len(job.gallery), dtype=bool)
                     pool = pool_of(illustrator.index, asked, numbers, count=CANDIDATES, barred=barred)
-                    ids = np.array([job.gallery.ids[row] for row in pool.rows])
-                    flags = [
-                        np.stack(
-                            [
-                                np.isin(ids, list(own))[pool.items[s]] & pool.there[s]
-                                for s, own in enumerate(sets)
-                            ]
-                        )
-                        for sets in (job.own, job.fits)
-                    ]
-                    held = np.array([bool(own) for own in job.own])
-                    yield Case((kind, words, size), pool, flags[0], flags[1], held, tuple(job.lacks))
+                    own, fits = (flags(pool, sets) for sets in (job.own, job.fits))
+                    held = np.array([bool(one) for one in job.own])
+                    cell = (kind, words, size)
+                    yield Case(cell, illustrator.index, asked, pool, own, fits, held, tuple(job.lacks))
+
+
+def flags(pool: Pool, wanted: Sequence[Collection[str]]) -> np.ndarray:
+    """(S, K) True where a candidate is one of the pictures wanted for its step."""
+    ids = np.array([pool.gallery.ids[row] for row in pool.rows])
+    each = [np.isin(ids, list(one))[pool.items[s]] & pool.there[s] for s, one in enumerate(wanted)]
+    return np.stack(each)
 
 
 @dataclass(frozen=True)
@@ -162,7 +172,7 @@ def rows_of(
     return Rows(np.concatenate(values), np.concatenate(right), np.concatenate(step), weights_of(cells))
 
 
-def own_picture(rows: Rows, ridge: float = 1e-4) -> Float64Array:
+def own_picture(rows: Rows, ridge: float = RIDGE) -> Float64Array:
     """Weights under which the own picture of each step is most likely among all candidates."""
     scale = np.maximum(rows.values.std(axis=0), 1e-6)
     table, count = rows.values / scale, len(rows.weight)
@@ -186,7 +196,7 @@ def own_picture(rows: Rows, ridge: float = 1e-4) -> Float64Array:
 
 
 def logistic(
-    values: Float64Array, right: np.ndarray, weight: Float64Array, ridge: float = 1e-4
+    values: Float64Array, right: np.ndarray, weight: Float64Array, ridge: float = CHANCE_RIDGE
 ) -> Float64Array:
     """Weights of a logistic regression; the first feature is the constant and is not held down."""
     scale = np.maximum(values.std(axis=0), 1e-6)
@@ -205,7 +215,7 @@ def logistic(
 
 
 def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
-    """Evidence, then agreement by rounds over it, then the chance."""
+    """Evidence, then agreement by rounds over it, then the pin and the chance."""
     for case in made:
         case.features["odds"] = evidence(case.pool, numbers)
     names = list(numbers.evidence.weights)
@@ -233,8 +243,10 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
             case.features["odds"] = np.where(
                 np.isfinite(own), numbers.agreement.of(heard(case, numbers)), -np.inf
             )
-    names = list(numbers.chance.weights)
-    learned = [table_of_chances(case, agreed(case, numbers), names) for case in made]
+    numbers = numbers.model_copy(update={"pin": fitted_pin(made, numbers)})
+    odds = made[0].features["odds"]
+    names = list(chance_features(made[0].pool, odds, odds, numbers))
+    learned = [table_of_chances(case, numbers, names) for case in made]
     weight = weights_of([case.cell for case, (_, right, _) in zip(made, learned, strict=True) for _ in right])
     found = logistic(
         np.concatenate([values for values, _, _ in learned]),
@@ -259,7 +271,40 @@ def _trusting(case: Case, times: float) -> Case:
         for name, one in case.pool.channels.items()
     }
     pool = type(case.pool)(**{**vars(case.pool), "channels": channels})
-    return Case(case.cell, pool, case.own, case.fits, case.held, case.lacks)
+    return replace(fresh(case), pool=pool)
+
+
+def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
+    """The pin under which most other steps show a picture that fits, where words are hidden."""
+    told = []
+    for case in made:
+        first = next((s for s, own in enumerate(case.own) if own.any()), None)
+        if case.cell[1] != "hidden" or first is None or len(case.own) < 2:
+            continue
+        row = int(case.pool.rows[case.pool.items[first][case.own[first]][0]])
+        barred = np.zeros(len(case.index.gallery), dtype=bool)
+        extra = sorted({row, *alike(case.index, [row], SPACES["looks"], CANDIDATES, barred)})
+        pool = pool_of(case.index, case.asked, numbers, count=CANDIDATES, extra=extra, barred=barred)
+        ids = [
+            {case.pool.gallery.ids[case.pool.rows[i]] for i in case.pool.items[s][case.fits[s]]}
+            for s in range(len(case.fits))
+        ]
+        one = Case(case.cell, case.index, case.asked, pool, case.own, flags(pool, ids), case.held, case.lacks)
+        own = np.where(pool.there & ~np.isfinite(evidence(pool, numbers)), 0.0, evidence(pool, numbers))
+        odds = agreement(pool, own, numbers, likes_of(one), {first: pool.column(first, row)})
+        told.append((one, row, odds, {first: pool.column(first, row)}))
+    weight = weights_of([one.cell for one, _, _, fixed in told for _ in range(len(one.own) - len(fixed))])
+
+    def fitting(pin: Pin) -> float:
+        found = []
+        for one, row, odds, fixed in told:
+            whole = odds + pin_odds(one.pool, [row], SPACES["looks"], pin)
+            chosen = chosen_of(one, whole, fixed)
+            found += [one.fits[s, column] for s, column in enumerate(chosen) if s not in fixed]
+        return float(weight @ found)
+
+    floor = numbers.pin.floor
+    return max((Pin(weight=w, floor=floor, looks=q) for w, q in product(*PINS)), key=fitting)
 
 
 def spaces_of(pool: Pool) -> dict[str, str]:
@@ -274,27 +319,34 @@ def heard(case: Case, numbers: Calibration) -> dict[str, Float64Array]:
         none = np.zeros(case.own.shape)
         own = np.where(np.isfinite(case.features["own"]), case.features["own"], 0.0)
         return dict.fromkeys(numbers.agreement.weights, none) | {"own": own}
+    own, odds = case.features["own"], case.features["odds"]
+    return agreement_features(case.pool, own, odds, numbers, likes_of(case))
+
+
+def likes_of(case: Case) -> dict[str, Resemblance]:
+    """How much its pictures are alike, computed once."""
     if not case.likes:
         case.likes = {name: Resemblance(case.pool, space) for name, space in spaces_of(case.pool).items()}
-    return agreement_features(case.pool, case.features["own"], case.features["odds"], numbers, case.likes)
+    return case.likes
 
 
 def agreed(case: Case, numbers: Calibration) -> Float64Array:
     """(S, K) log-odds as the product has them."""
-    return agreement(case.pool, evidence(case.pool, numbers), numbers, spaces_of(case.pool))
+    return agreement(case.pool, evidence(case.pool, numbers), numbers, likes_of(case))
 
 
-def chosen_of(case: Case, odds: Float64Array) -> np.ndarray:
+def chosen_of(case: Case, odds: Float64Array, fixed: Mapping[int, int] | None = None) -> np.ndarray:
     """(S,) columns of the board before any step is left blank."""
     worth = odds - odds.min(where=np.isfinite(odds), initial=0.0)
-    return assign(worth, case.pool.groups[case.pool.items])
+    return assign(worth, case.pool.groups[case.pool.items], fixed)
 
 
 def table_of_chances(
-    case: Case, odds: Float64Array, names: Sequence[str]
+    case: Case, numbers: Calibration, names: Sequence[str]
 ) -> tuple[Float64Array, np.ndarray, Float64Array]:
     """Features of what is shown and of the best candidates, whether they fit, and how much each counts."""
-    features = chance_features(case.pool, odds)
+    odds = agreed(case, numbers)
+    features = chance_features(case.pool, evidence(case.pool, numbers), odds, numbers)
     table = np.stack([features[name] for name in names], axis=-1)
     shown, best = chosen_of(case, odds), odds.argmax(axis=1)
     cells = [(s, k, 1.0) for s, k in enumerate(shown.tolist()) if k != BLANK]
@@ -310,7 +362,7 @@ def calibrated(made: Sequence[Case], numbers: Calibration) -> dict[str, float]:
     found: dict[str, list[tuple[float, bool]]] = {}
     for case in made:
         odds = agreed(case, numbers)
-        chance = chances(case.pool, odds, numbers)
+        chance = chances(case.pool, evidence(case.pool, numbers), odds, numbers)
         for s, column in enumerate(chosen_of(case, odds).tolist()):
             if column != BLANK:
                 found.setdefault(case.cell[0], []).append(
@@ -360,7 +412,7 @@ def main() -> None:
 
 def fresh(case: Case) -> Case:
     """A case that nothing was computed for."""
-    return Case(case.cell, case.pool, case.own, case.fits, case.held, case.lacks)
+    return replace(case, features={}, likes={})
 
 
 if __name__ == "__main__":

@@ -10,12 +10,26 @@ from limner.library.channels import COSINE, Channel
 from limner.library.gallery import Gallery
 from limner.library.search import Index
 from limner.storyboard.calibration import load
-from limner.storyboard.candidates import Asked, Readings, pool_of
-from limner.storyboard.chances import WORDS, agreement, chances, evidence, first_of, shares
+from limner.storyboard.candidates import Asked, Readings, Resemblance, pool_of
+from limner.storyboard.chances import (
+    WORDS,
+    agreement,
+    agreement_features,
+    chances,
+    evidence,
+    first_of,
+    shares,
+)
 from limner.storyboard.illustrate import SPACES
 
 SEEDS = st.integers(0, 2**32 - 1)
-SPACES_HERE = {"captions": "captions", "looks": "looks"}
+
+
+def likes_of(pool, *names):
+    """How much pictures are alike, in the spaces named or in all that they have."""
+    held = pool.gallery.spaces
+    chosen = names or [name for name in SPACES if name in held and held[name].present.any()]
+    return {name: Resemblance(pool, SPACES[name]) for name in chosen}
 
 
 def pool_for(board, calibration, count=200, extra=()):
@@ -52,9 +66,10 @@ def test_there_is_evidence_of_what_something_is_known_of(seed, captioned):
     held = [board[1].space(name).present for name in ("captions", "base")]
     known = np.any(held, axis=0)[pool.rows][pool.items]
     np.testing.assert_array_equal(np.isfinite(evidence(pool, calibration)), known & pool.there)
-    odds = agreement(pool, evidence(pool, calibration), calibration, SPACES_HERE)
+    own = evidence(pool, calibration)
+    odds = agreement(pool, own, calibration, likes_of(pool))
     np.testing.assert_array_equal(np.isfinite(odds), known & pool.there)
-    chance = chances(pool, odds, calibration)
+    chance = chances(pool, own, odds, calibration)
     np.testing.assert_array_equal(chance > 0, known & pool.there)
     assert (chance < 1).all()
 
@@ -82,7 +97,7 @@ def test_one_step_has_nobody_to_agree_with():
     calibration = numbers()
     pool = pool_for(random_board(np.random.default_rng(0), steps=1), calibration)
     own = evidence(pool, calibration)
-    odds = agreement(pool, own, calibration, SPACES_HERE)
+    odds = agreement(pool, own, calibration, likes_of(pool))
     np.testing.assert_array_equal(np.argsort(-odds[0]), np.argsort(-own[0]))
     np.testing.assert_allclose(odds, own * calibration.agreement.weights["own"])
 
@@ -100,23 +115,54 @@ def test_where_pictures_do_not_agree_the_order_of_each_step_stays(seed):
     spaces = {**gallery.spaces, "looks": type(looks)(matrix, np.ones(2, bool))}
     pool = pool_for((story, Gallery(gallery.ids, gallery.groups, spaces), channels, shelf), calibration)
     own = evidence(pool, calibration)
-    np.testing.assert_allclose(agreement(pool, own, calibration, {"looks": "looks"}), own)
+    np.testing.assert_allclose(agreement(pool, own, calibration, likes_of(pool, "looks")), own)
 
 
 def test_what_looks_as_the_other_steps_do_gains():
     """Beach and boat are there in both worlds and fit alike; the kite is there in one."""
-    calibration = numbers()
+    calibration = numbers(none=5.0, doubt=1e4)
     story, gallery, channels, shelf = two_worlds()
     words = np.tile(np.eye(3, 4), (2, 1))
     words[0] = [0, 0, 0, 1]
     spaces = {"captions": space(words), "looks": gallery.spaces["looks"]}
     pool = pool_for((story, Gallery(gallery.ids, gallery.groups, spaces), wide(channels), shelf), calibration)
     own = evidence(pool, calibration)
-    odds = agreement(pool, own, calibration, {"looks": "looks"})
+    odds = agreement(pool, own, calibration, likes_of(pool, "looks"))
     for step in (1, 2):
         first, second = (pool.column(step, step + 3 * hand) for hand in (0, 1))
         assert own[step, first] == pytest.approx(own[step, second])
         assert odds[step, second] > odds[step, first] + 0.005
+
+
+def test_a_picture_that_is_sure_speaks_for_those_like_it():
+    """Two worlds that fit alike, and one picture that a step is sure to show."""
+    calibration = numbers(none=5.0, doubt=1e4)
+    story, gallery, channels, shelf = two_worlds()
+    spaces = {"captions": space(np.tile(np.eye(3, 4), (2, 1))), "looks": gallery.spaces["looks"]}
+    pool = pool_for((story, Gallery(gallery.ids, gallery.groups, spaces), wide(channels), shelf), calibration)
+    own, likes = evidence(pool, calibration), likes_of(pool, "looks")
+    features = agreement_features(pool, own, own, calibration, likes, {0: pool.column(0, 3)})
+    for step in (1, 2):
+        first, second = (pool.column(step, step + 3 * hand) for hand in (0, 1))
+        assert own[step, first] == pytest.approx(own[step, second])
+        assert (
+            features["looks_beside_words"][step, second] > features["looks_beside_words"][step, first] + 0.1
+        )
+
+
+def test_steps_that_know_their_picture_do_not_hear_the_others():
+    """Expected pictures that are alike say something only as far as steps are in doubt."""
+    story, gallery, channels, shelf = two_worlds()
+    words = np.tile(np.eye(3, 4), (2, 1))
+    words[0] = [0, 0, 0, 1]
+    spaces = {"captions": space(words), "looks": gallery.spaces["looks"]}
+    pool = pool_for((story, Gallery(gallery.ids, gallery.groups, spaces), wide(channels), shelf), numbers())
+    own, heard = evidence(pool, numbers()), []
+    for none in (-8.0, 5.0):
+        calibration = numbers(none=none, doubt=1e4)
+        features = agreement_features(pool, own, own, calibration, likes_of(pool, "looks"))
+        heard.append(np.abs(features["looks_beside_words"]).max())
+    assert heard[0] < 0.1 * heard[1]
 
 
 def wide(channels):
@@ -143,8 +189,8 @@ def test_one_caption_among_hundreds_changes_no_other_picture(shipped):
     for held in (gallery, one):
         pool = pool_for((story, held, channels, shelf), calibration, count=400, extra=range(301))
         own = evidence(pool, calibration)
-        spaces = {name: space for name, space in SPACES.items() if held.space(space).held}
-        found.append((own, chances(pool, agreement(pool, own, calibration, spaces), calibration)))
+        odds = agreement(pool, own, calibration, likes_of(pool))
+        found.append((own, chances(pool, own, odds, calibration)))
     (own, chance), (own_with, chance_with) = found
     others = np.arange(301) != 7
     np.testing.assert_array_equal(own[:, others], own_with[:, others])
@@ -156,5 +202,5 @@ def test_a_chance_grows_with_the_odds():
     calibration = numbers()
     pool = pool_for(random_board(np.random.default_rng(1)), calibration)
     odds = evidence(pool, calibration)
-    for own, values in zip(chances(pool, odds, calibration), odds, strict=True):
+    for own, values in zip(chances(pool, odds, odds, calibration), odds, strict=True):
         assert (np.diff(own[np.argsort(values)]) >= -1e-12).all()

@@ -95,10 +95,11 @@ def numbers(**changes):
         },
         "sharpness": 1.0,
         "none": 0.0,
+        "doubt": 3.0,
         "agreement": {"own": 1.0, "captions": 0.5, "looks": 1.0, "looks_beside_words": 1.0},
         "chance": {"one": 1.0, "share": 1.0, "mass": 0.3},
         "thresholds": {"cautious": {"least": 0.5, "share": 2.0}, "usual": {"least": 0.15, "share": 0.4}},
-        "pin": {"weight": 1.0, "floor": 0.1, "looks": 4.0, "pixels": 0.5},
+        "pin": {"weight": 1.0, "floor": 0.1, "looks": 4.0},
         "provenance": {},
     } | changes
     for form in ("evidence", "agreement", "chance"):

@@ -63,13 +63,12 @@ class Threshold(Record):
 class Pin(Record):
     """What a picture that the user fixed says of another: `weight` · ln(floor + (1 − floor) e^q).
 
-    q = looks · cosine + pixels · z less its log-mean-exp over the candidates.
+    q = looks · cosine less its log-mean-exp over the candidates.
     """
 
     weight: float
     floor: float = Field(gt=0, lt=1)
     looks: float
-    pixels: float
 
 
 class Calibration(Record):
@@ -82,7 +81,8 @@ class Calibration(Record):
         spread: trust of such a channel for a spread of cosines of one temperature; it grows with the square.
         prior: trust of every other channel of pixels.
         evidence: weights of the features of `limner.storyboard.chances.evidence_features`.
-        sharpness, none: of the shares by which the steps of a text hear of each other.
+        sharpness, none, doubt: of the shares by which the steps of a text hear of each other, and of how much
+            they do.
         agreement: weights of the features of `limner.storyboard.chances.agreement_features`.
         chance: weights of the features of `limner.storyboard.chances.chance_features`.
         thresholds: position → when a step is left blank; ``always`` has none.
@@ -98,6 +98,7 @@ class Calibration(Record):
     evidence: Weights
     sharpness: float = Field(gt=0)
     none: float
+    doubt: float = Field(ge=0)
     agreement: Weights
     chance: Weights
     thresholds: dict[Show, Threshold]

@@ -289,14 +289,11 @@ class Resemblance:
             space: gallery space that compares pictures.
         """
         held = pool.gallery.space(space)
-        vectors = held.vectors(pool.rows)
-        self._pool = pool
-        self._mean, std = held.moments.of_cosines(vectors)
+        self._pool, self._vectors = pool, held.vectors(pool.rows)
+        self._mean, std = held.moments.of_cosines(self._vectors)
         self._usable = np.asarray(held.present)[pool.rows] & (std > 0)
         self._inverse = np.divide(1.0, std, out=np.zeros_like(std), where=self._usable)
-        self._plain = vectors * self._usable[:, None]
-        self._scaled = self._plain * self._inverse[:, None].astype(np.float32)
-        self._one, self._other, near = _copies(pool.groups, self._plain)
+        self._one, self._other, near = _copies(pool.groups, self._vectors)
         self._alike = (
             (near - self._mean[self._one]) * self._inverse[self._one]
             + (near - self._mean[self._other]) * self._inverse[self._other]
@@ -304,18 +301,17 @@ class Resemblance:
 
     def of(self, shares: Float64Array) -> Float64Array:
         """(S, K) p, 0 where there is none → (S, K) a; 0 where a picture has no vector."""
-        pool, usable, inverse, plain = self._pool, self._usable, self._inverse, self._plain
+        pool, usable, inverse, vectors = self._pool, self._usable, self._inverse, self._vectors
         totals = np.bincount(pool.items.ravel(), weights=shares.ravel(), minlength=len(pool.rows))
         known = totals * usable
-        of_plain, of_scaled = known @ plain, known @ self._scaled
+        of_plain, of_scaled = known @ vectors, (known * inverse) @ vectors
         offset = self._mean * inverse
         found = np.zeros(pool.items.shape)
         for step, own in enumerate(pool.items):
-            p = shares[step] * usable[own]
+            near, p = vectors[own], shares[step] * usable[own]
             weights = known - np.bincount(own, weights=p, minlength=len(known))
-            x, y = of_plain - p @ plain[own], of_scaled - p @ self._scaled[own]
+            x, y = of_plain - p @ near, of_scaled - (p * inverse[own]) @ near
             total, whole = weights @ offset, weights.sum()
-            near = plain[own]
             agreed = (near @ y - total + (near @ x - self._mean[own] * whole) * inverse[own]) / 2
             same = weights[self._one] * self._alike
             copied = np.bincount(self._other, weights=same, minlength=len(known))[own]

@@ -22,6 +22,8 @@ PIXELS = ("model", "clip", "base", "labels")
 Features = dict[str, Float64Array]
 ROUNDS = 2
 """How often the steps hear what the others are expected to show."""
+LEAST_SHARE = -8.0
+"""Log shares below it are all alike."""
 
 
 def first_of(pool: Pool, names: tuple[str, ...]) -> Compared:
@@ -77,7 +79,11 @@ def shares(odds: Float64Array, available: int, *, sharpness: float = 1.0, none: 
 
 
 def agreement(
-    pool: Pool, own: Float64Array, calibration: Calibration, spaces: Mapping[str, str]
+    pool: Pool,
+    own: Float64Array,
+    calibration: Calibration,
+    likes: Mapping[str, Resemblance],
+    fixed: Mapping[int, int] | None = None,
 ) -> Float64Array:
     """Log-odds that also hear what the other steps are expected to show.
 
@@ -85,38 +91,42 @@ def agreement(
         pool: the candidates.
         own: (S, K) of `evidence`.
         calibration: the weights.
-        spaces: ``captions`` and ``looks``, as far as two pictures can be compared by them → gallery space.
+        likes: ``captions`` and ``looks``, as far as two pictures can be compared by them.
+        fixed: step → column of the picture that it is sure to show; None for no such step.
     Returns:
         (S, K); −inf as in `own`.
     """
     odds = own
     if len(own) < 2:
         return calibration.agreement.weights["own"] * own
-    likes = {name: Resemblance(pool, space) for name, space in spaces.items()}
     for _ in range(ROUNDS):
-        features = agreement_features(pool, own, odds, calibration, likes)
+        features = agreement_features(pool, own, odds, calibration, likes, fixed)
         odds = np.where(np.isfinite(own), calibration.agreement.of(features), -np.inf)
     return odds
 
 
-def agreement_features(
+def agreement_features(  # noqa: PLR0917
     pool: Pool,
     own: Float64Array,
     odds: Float64Array,
     calibration: Calibration,
     likes: Mapping[str, Resemblance],
+    fixed: Mapping[int, int] | None = None,
 ) -> Features:
     """What agreement is linear in: feature → (S, K).
 
-    The mean likeness a of a candidate to what the other steps are expected to show counts A / (A + 1)
-    times, A the mean of a over what all steps are expected to show: where the pictures of a text do not
-    agree, it says nothing.
+    The mean likeness a of a candidate to what the other steps are expected to show counts g / (g + 1) times,
+    g = doubt · D · A²: A the mean of a over what all steps are expected to show, D the share of the steps
+    that expect none. Where the pictures of a text do not agree, or every step knows its own, it says little.
     """
     p = shares(odds, pool.available, sharpness=calibration.sharpness, none=calibration.none)
+    for step, column in (fixed or {}).items():
+        p[step] = np.arange(p.shape[1]) == column
     weight = max(float(p.sum()), SHY)
     like = {name: one.of(p) for name, one in likes.items()}
     agreed = sum((max(float((p * one).sum()) / weight, 0.0) for one in like.values()), 0.0)
-    gate = agreed / (agreed + 1.0)
+    heard = calibration.doubt * max(1.0 - float(p.sum()) / len(p), 0.0) * agreed**2
+    gate = heard / (heard + 1.0)
     said = first_of(pool, WORDS).present.astype(np.float64)
     none = np.zeros(own.shape)
     return {
@@ -127,40 +137,51 @@ def agreement_features(
     }
 
 
-def chances(pool: Pool, odds: Float64Array, calibration: Calibration) -> Float64Array:
-    """(S, K) chance that each candidate fits its step; 0 where there is none."""
-    found = sigmoid(calibration.chance.of(chance_features(pool, odds)))
+def chances(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Float64Array:
+    """Chance that each candidate fits its step.
+
+    Args:
+        pool: the candidates.
+        own: (S, K) of `evidence`.
+        odds: (S, K) of `agreement`, and what else speaks for a picture.
+        calibration: the weights.
+    Returns:
+        (S, K); 0 where there is no candidate.
+    """
+    found = sigmoid(calibration.chance.of(chance_features(pool, own, odds, calibration)))
     return np.where(np.isfinite(odds), found, 0.0)
 
 
-def chance_features(pool: Pool, odds: Float64Array) -> Features:
+def chance_features(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Features:
     """What the log-odds of a chance are linear in: feature → (S, K).
 
     ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself,
-    ``mass`` how well the library answers the step, ``text`` how well it answers the text, ``size`` the log
-    of its pictures, ``trust`` that of the pixels' channel; those with ``words`` count where the picture has
-    words.
+    ``mass`` how well the library answers the step, ``size`` the log of its pictures, ``trust`` that of the
+    pixels' channel, ``agreed`` what speaks for the picture beside its own evidence. Words count by their
+    cosine, and pixels do where there are none; ``wordless`` is the log share of all candidates without words,
+    since beside pictures with words those without look worse than they are.
     """
-    finite = np.where(np.isfinite(odds), odds, 0.0)
-    size = np.log(max(pool.available, 1))
-    mass = log_sum_exp(odds)
+    finite = np.isfinite(odds)
+    known, alone = np.where(finite, odds, 0.0), np.where(finite, own, 0.0)
+    mass, size = log_sum_exp(odds), np.log(max(pool.available, 1))
     mass = np.where(np.isfinite(mass), mass, 0.0)
-    best = np.max(odds, axis=1, initial=-np.inf)
-    text = sigmoid(np.where(np.isfinite(best), best - size, -np.inf)).mean() if len(odds) else 0.0
-    said = first_of(pool, WORDS).present.astype(np.float64)
-    share = np.minimum(finite - mass, 0.0)
-    whole = np.full(odds.shape, size)
+    words, pixels = first_of(pool, WORDS), first_of(pool, PIXELS)
+    said = words.present.astype(np.float64)
+    wordless = log_sum_exp(np.where(words.present, -np.inf, odds))
+    wordless = np.where(np.isfinite(wordless), np.maximum(wordless - mass, LEAST_SHARE), 0.0)
+    share = np.minimum(known - mass, 0.0)
     return {
         "one": np.ones(odds.shape),
         "share": share,
         "certain": np.exp(share),
         "mass": np.broadcast_to(mass - size, odds.shape),
-        "text": np.full(odds.shape, text),
-        "size": whole,
-        "trust": first_of(pool, PIXELS).trust,
-        "words": said,
+        "size": np.full(odds.shape, size),
+        "trust": pixels.trust,
         "words_share": said * share,
-        "words_size": said * whole,
+        "words_cosine": said * words.cosine,
+        "pixels_cosine": (1 - said) * pixels.cosine,
+        "wordless": (1 - said) * wordless,
+        "agreed": known - calibration.agreement.weights["own"] * np.where(np.isfinite(alone), alone, 0.0),
     }
 
 

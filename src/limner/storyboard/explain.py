@@ -6,7 +6,7 @@ It reads what was computed. It changes no choice.
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain, groupby
 from typing import Literal
 
@@ -139,14 +139,19 @@ class Considered:
     allow_repeats: bool
     runners_up: int
 
+    @cached_property
+    def _groups(self) -> list[int]:
+        """Near-duplicate group that each step shows; −1 for a blank."""
+        shown = [step for step, column in enumerate(self.columns) if column != BLANK]
+        found = np.full(len(self.columns), -1, dtype=np.int64)
+        found[shown] = self.pool.groups[self.pool.items[shown, self.columns[shown]]]
+        return list(found.tolist())
+
     def others(self, step: int) -> list[int]:
         """Columns the step could show instead, best first, one of each near-duplicate group."""
         groups, items = self.pool.groups, self.pool.items
-        taken = {
-            int(groups[items[s, column]])
-            for s, column in enumerate(self.columns)
-            if column != BLANK and (s == step or not self.allow_repeats)
-        }
+        own = self._groups[step]
+        taken = {own} if self.allow_repeats else set(self._groups)
         total = self.score[step] + self.agreement[step]
         found: list[int] = []
         for column in np.argsort(-total, kind="stable"):

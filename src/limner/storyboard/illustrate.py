@@ -21,9 +21,18 @@ from limner.library.search import Index, Likeness
 from limner.records import WEAK, Picture, Record, Show, Story, Storyboard, limner_version
 from limner.storyboard.board import BLANK, assign
 from limner.storyboard.calibration import Calibration, Pin, load
-from limner.storyboard.candidates import RELATION, Asked, Float64Array, IntArray, Pool, Readings, pool_of
+from limner.storyboard.candidates import (
+    RELATION,
+    Asked,
+    Float64Array,
+    IntArray,
+    Pool,
+    Readings,
+    Resemblance,
+    pool_of,
+)
 from limner.storyboard.cast import Cast, cast_of
-from limner.storyboard.chances import PIXELS, agreement, chances, evidence, first_of, log_sum_exp
+from limner.storyboard.chances import agreement, chances, evidence, log_sum_exp
 from limner.storyboard.explain import Considered, explain
 
 if TYPE_CHECKING:
@@ -105,8 +114,7 @@ def choose_pictures(
     compared: str = SPACES["looks"],
     given: Mapping[int, str] | None = None,
     held: Mapping[int, str | None] | None = None,
-    languages: Sequence[str] | None = None,
-    rewritten: Sequence[str] = (),
+    readings: tuple[Cast, Readings] | None = None,
     calibrated: bool = True,
     library: str = "",
 ) -> Storyboard:
@@ -125,9 +133,8 @@ def choose_pictures(
         held: 0-based step → picture id, or None for a blank, that stays as it is while the other steps are
             chosen for; unlike a pin it is no wish, guides nothing, and is explained as if chosen. A pin goes
             first.
-        languages: ISO 639 code of each step; a step in one that no channel reads is left blank, where no
-            picture is fixed elsewhere that others may be like. None takes all for readable.
-        rewritten: as of `readings_of`.
+        readings: who the text is about and what is compared, as of `readings_of`; None makes them. A step
+            that no channel reads is left blank, where no picture is fixed elsewhere that others may be like.
         calibrated: whether chances hold for the channels; where not, none is stated and no step left blank.
         library: name to note on the board.
     Raises:
@@ -137,8 +144,8 @@ def choose_pictures(
     options, calibration = options or BoardOptions(), calibration or load()
     every = Index(gallery) if isinstance(gallery, Gallery) else gallery
     given, held = given or {}, {step: one for step, one in (held or {}).items() if step not in options.pins}
-    cast, readings = readings_of(story, languages, rewritten)
-    asked = [Asked.by(channel, readings) for channel in channels]
+    cast, words = readings or readings_of(story)
+    asked = [Asked.by(channel, words) for channel in channels]
     asked = [one for one in asked if one.reads.any()] or asked
     index = _among(every, asked, options, {**given, **held, **options.pins}, compared)
     fixed, banned = _fixed(story, index.gallery, options, {**given, **held})
@@ -151,7 +158,7 @@ def choose_pictures(
     spaces = {
         name: space for name, space in spaces.items() if space in index.gallery.spaces and index.held(space)
     }
-    extra = {*shown.values(), *_alike(index, guides, spaces.get("looks"), options.candidates, barred)}
+    extra = {*shown.values(), *alike(index, guides, spaces.get("looks"), options.candidates, barred)}
     beside = sorted(extra.union(banned.tolist()))
     pool = pool_of(index, asked, calibration, count=options.candidates, extra=beside, barred=barred)
     own = evidence(pool, calibration)
@@ -161,27 +168,31 @@ def choose_pictures(
     banned_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
     could = np.where(pool.found | banned_cells, own, -np.inf)  # what there would be without the bans
     own = np.where(banned_cells, -np.inf, own)
+    likes = {name: Resemblance(pool, space) for name, space in spaces.items()} if len(own) > 1 else {}
     columns = {step: pool.column(step, row) for step, row in shown.items()}
     # Chances as without what is fixed, which adds candidates, and must make no other picture less likely.
     found = np.where(pool.found, own, -np.inf)
-    freely = agreement(pool, found, calibration, spaces)
-    alone = chances(pool, freely, calibration)
+    freely = agreement(pool, found, calibration, likes)
+    alone = chances(pool, found, freely, calibration)
     # What no channel knows counts where it is shown, and beside fixed pictures, which it may be like.
     counts = pool.there & ~banned_cells if guides else np.zeros(own.shape, dtype=bool)
     counts[list(columns), list(columns.values())] = True
     own = np.where(counts & ~np.isfinite(own), 0.0, own)
-    odds = agreement(pool, own, calibration, spaces) if beside else freely
-    pinned = _pinned(pool, guides, spaces.get("looks"), calibration.pin)
+    sure = {step: column for step, column in columns.items() if step not in staying}
+    odds = agreement(pool, own, calibration, likes, sure) if beside else freely
+    pinned = pin_odds(pool, guides, spaces.get("looks"), calibration.pin)
     whole = odds + pinned
     worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
-    chance = np.maximum(alone, chances(pool, odds + np.maximum(pinned, 0.0), calibration)) if extra else alone
+    chance = alone
+    if extra:
+        chance = np.maximum(alone, chances(pool, own, odds + np.maximum(pinned, 0.0), calibration))
     limit = _limit(options, calibration, alone) if calibrated else 0.0
     fixed_columns = {step: columns.get(step, BLANK) for step in fixed}
     groups = pool.groups[pool.items]
     chosen = _assigned(worth, chance >= limit, groups, fixed_columns, allow_repeats=options.allow_repeats)
     ruled_out: BoolArray = np.zeros(len(chosen), dtype=bool)
     if len(banned):
-        would = chances(pool, agreement(pool, could, calibration, spaces), calibration)
+        would = chances(pool, could, agreement(pool, could, calibration, likes), calibration)
         ruled_out = np.asarray((banned_cells & (would >= (limit or WEAK))).any(axis=1))
     considered = Considered(
         texts=step_texts(story),
@@ -254,9 +265,7 @@ def _among(
     return every.among(requests, [*fixed, *options.bans], like)
 
 
-def _alike(
-    index: Index, guides: Sequence[int], space: str | None, count: int, barred: BoolArray
-) -> list[int]:
+def alike(index: Index, guides: Sequence[int], space: str | None, count: int, barred: BoolArray) -> list[int]:
     """Gallery rows that look most like some."""
     if space is None or not guides:
         return []
@@ -270,11 +279,11 @@ def _alike(
     return [int(row) for row in np.unique(found.rows)]
 
 
-def _pinned(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> Float64Array:
+def pin_odds(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> Float64Array:
     """(S, K) log-odds that pictures the user fixed add to each candidate.
 
-    weight · ln(floor + (1 − floor) e^q), q = looks · cosine + pixels · z less its log-mean-exp over the
-    candidates of the step; the mean over several fixed pictures.
+    weight · ln(floor + (1 − floor) e^q), q = looks · cosine less its log-mean-exp over the candidates of the
+    step; the mean over several fixed pictures.
     """
     found = np.zeros(pool.items.shape)
     if space is None or not guides:
@@ -283,10 +292,8 @@ def _pinned(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> F
     present = np.asarray(held.present)[pool.rows]
     vectors = held.vectors(pool.rows)
     fixed = [int(np.searchsorted(pool.rows, row)) for row in guides if held.present[row]]
-    z = first_of(pool, PIXELS).z
     for number in fixed:
-        cosine = (vectors @ vectors[number])[pool.items]
-        q = pin.looks * cosine + pin.pixels * z
+        q = pin.looks * (vectors @ vectors[number])[pool.items]
         usable = pool.there & present[pool.items]
         count = np.maximum(usable.sum(axis=1, keepdims=True), 1)
         mean = log_sum_exp(np.where(usable, q, -np.inf)) - np.log(count)

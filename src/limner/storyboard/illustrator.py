@@ -269,7 +269,8 @@ class Illustrator:
             side = story.direction if story.direction == "rtl" else direction(languages.main)
             story = story.model_copy(update={"language": languages.main, "direction": side})
         progress = progress or Progress()
-        _encode(channels, readings_of(story, codes, rewritten)[1], progress)
+        readings = readings_of(story, codes, rewritten)
+        _encode(channels, readings[1], progress)
         progress.stage(CHOOSING, None)
         with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
             board = choose_pictures(
@@ -281,8 +282,7 @@ class Illustrator:
                 compared=self._compared,
                 given=shown.inside,
                 held=held,
-                languages=codes,
-                rewritten=rewritten,
+                readings=readings,
                 calibrated=self.calibrated,
                 library=self.name,
             )
@@ -346,11 +346,12 @@ class Illustrator:
             index = self.index.among([([one.search()], limit) for one in asked])
             barred = np.zeros(len(index.gallery), dtype=bool)
             pool = pool_of(index, asked, numbers, count=max(limit, CONSIDERED), barred=barred)
-            odds = agreement(pool, evidence(pool, numbers), numbers, {})
+            own = evidence(pool, numbers)
+            odds = agreement(pool, own, numbers, {})
             for one in channels:
                 if one.name == RELATION:
                     odds = odds + one.evidence.slope * pool.channels[RELATION].cosine
-            chance = chances(pool, odds, numbers)[0]
+            chance = chances(pool, own, odds, numbers)[0]
         order = np.argsort(-odds[0], kind="stable")[:limit]
         best = [column for column in order if np.isfinite(odds[0, column])]
         ids = [index.gallery.ids[pool.rows[pool.items[0, column]]] for column in best]
