@@ -283,7 +283,8 @@ def required(result: Result) -> list[str]:
     """What is asked of every kind, and whether it holds; Markdown."""
     lines = [
         f"| kind | gain in own ≥ {100 * LEAST_GAIN:g}, its low end ≥ {100 * LEAST_LOW:g}"
-        f" | calibration error ≤ {MOST_ERROR} | blank, something fits ≤ {100 * MOST_BLANK:g}"
+        f" | calibration error ≤ {MOST_ERROR} (of true chances)"
+        f" | blank, something fits ≤ {100 * MOST_BLANK:g}"
         f" | shown, nothing fits, of {BLANK_SIZE} ≤ {100 * MOST_WRONG:g} |\n|---|---|---|---|---|"
     ]
     for cell in result.kinds:
@@ -298,7 +299,10 @@ def required(result: Result) -> list[str]:
         wrong = Share(found=sum(share.found for share in lacking), of=sum(share.of for share in lacking))
         held = (
             (points(gain), gain is None or (gain.value >= LEAST_GAIN and gain.low >= LEAST_LOW)),
-            ("–" if error is None else f"{error:.3f}", error is None or error <= MOST_ERROR),
+            (
+                "–" if error is None else f"{error:.3f} ({one.calibrated.noise:.3f})",
+                error is None or error <= MOST_ERROR,
+            ),
             (percent(one.blank_fits), (one.blank_fits.share or 0) <= MOST_BLANK),
             (percent(wrong), (wrong.share or 0) <= MOST_WRONG),
         )

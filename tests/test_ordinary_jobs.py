@@ -362,6 +362,17 @@ def test_calibration_error_by_hand(suite, outcome):
     assert shown.error == pytest.approx((1 * 0.75 + 3 * high) / 4)
 
 
+def test_true_chances_show_an_error_too_where_steps_are_few(suite, outcome):
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(1000):
+        right = rng.random(40) < 0.3
+        outcomes = [outcome("a" if one else "c", "a", stated=0.3) for one in right]
+        found.append(suite["measures"].figures(outcomes).calibrated)
+    errors = [one.error for one in found]
+    assert found[0].noise == pytest.approx(np.mean(errors), rel=0.1)
+
+
 def test_a_story_without_banned_pages(suite):
     story = Story.model_validate(
         {

@@ -1,6 +1,7 @@
 """From what steps were given to the figures of a cell: shares, paired differences, calibration."""
 
 from collections.abc import Callable, Iterable, Sequence
+from math import pi, sqrt
 
 import numpy as np
 
@@ -48,6 +49,16 @@ class Calibrated(Record):
 
     error: float | None
     bins: tuple[Bin, ...]
+
+    @property
+    def noise(self) -> float:
+        """The error that true chances would show on as many steps, were each drawn by itself.
+
+        Mean of |k / n − p| for k of a binomial distribution, by its normal approximation.
+        """
+        steps = sum(one.steps for one in self.bins)
+        off = (one.steps * sqrt(2 * one.stated * (1 - one.stated) / (pi * one.steps)) for one in self.bins)
+        return sum(off) / max(steps, 1)
 
 
 class Figures(Record):
