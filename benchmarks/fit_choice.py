@@ -39,6 +39,7 @@ from limner.storyboard.chances import (
     agreement_features,
     chance_features,
     chances,
+    doubt,
     evidence,
     evidence_features,
     first_of,
@@ -56,7 +57,7 @@ OTHERS = 0.3
 """How much the best picture of a step counts in the fit of chances where another is shown, which counts 1."""
 RIDGE, CHANCE_RIDGE = 1e-4, 1e-2
 """How weights are held down; those of chances more, which carries over to kinds that were not fitted."""
-PINS = (0.3, 0.5, 0.7, 1.0), (6.0, 9.0, 12.0, 15.0)
+PINS = (0.5, 0.7, 1.0, 1.5), (6.0, 9.0, 12.0, 15.0)
 """Weights of a pin that are tried, and of looks in it."""
 
 
@@ -290,16 +291,17 @@ def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
             for s in range(len(case.fits))
         ]
         one = Case(case.cell, case.index, case.asked, pool, case.own, flags(pool, ids), case.held, case.lacks)
-        own = np.where(pool.there & ~np.isfinite(evidence(pool, numbers)), 0.0, evidence(pool, numbers))
-        odds = agreement(pool, own, numbers, likes_of(one), {first: pool.column(first, row)})
-        told.append((one, row, odds, {first: pool.column(first, row)}))
-    weight = weights_of([one.cell for one, _, _, fixed in told for _ in range(len(one.own) - len(fixed))])
+        seen, fixed = evidence(pool, numbers), {first: pool.column(first, row)}
+        own = np.where(pool.there & ~np.isfinite(seen), 0.0, seen)
+        odds = agreement(pool, own, numbers, likes_of(one), fixed)
+        like = partial(pin_odds, pool, [row], SPACES["looks"])
+        told.append((one, fixed, odds, doubt(pool, seen, numbers, fixed), like))
+    weight = weights_of([one.cell for one, fixed, *_ in told for _ in range(len(one.own) - len(fixed))])
 
     def fitting(pin: Pin) -> float:
         found = []
-        for one, row, odds, fixed in told:
-            whole = odds + pin_odds(one.pool, [row], SPACES["looks"], pin)
-            chosen = chosen_of(one, whole, fixed)
+        for one, fixed, odds, doubted, like in told:
+            chosen = chosen_of(one, odds + doubted * like(pin), fixed)
             found += [one.fits[s, column] for s, column in enumerate(chosen) if s not in fixed]
         return float(weight @ found)
 

@@ -96,7 +96,7 @@ def test_how_likely_it_fits_is_said_where_it_is_not_likely(one, told):
 
 
 def test_it_tells_a_fixed_picture_and_what_looks_like_it():
-    calibration = numbers(pin={"weight": 3.0, "floor": 0.1, "looks": 5.0})
+    calibration = numbers(pin={"weight": 3.0, "floor": 0.1, "looks": 5.0}, none=8.0)
     board = board_of(calibration, pins={0: picture_id("bus")})
     assert board.steps[0].reason == "You fixed this picture here."
     told = "it looks like the pictures that you fixed"

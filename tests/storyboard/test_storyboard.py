@@ -10,7 +10,7 @@ from limner.library.gallery import Gallery
 from limner.records import Candidate, Step, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions, choose_pictures
 
-PIN = {"pin": {"weight": 3.0, "floor": 0.05, "looks": 6.0}}
+PIN = {"pin": {"weight": 3.0, "floor": 0.05, "looks": 6.0}, "none": 8.0}
 PULLED = numbers(agreement={"own": 1.0, "captions": 0, "looks": 0, "looks_beside_words": 0}, **PIN)
 
 

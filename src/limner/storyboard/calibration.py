@@ -63,7 +63,7 @@ class Threshold(Record):
 class Pin(Record):
     """What a picture that the user fixed says of another: `weight` · ln(floor + (1 − floor) e^q).
 
-    q = looks · cosine less its log-mean-exp over the candidates.
+    q = looks · cosine less its log-mean-exp over the candidates. It counts as far as steps are in doubt.
     """
 
     weight: float

@@ -8,7 +8,7 @@ Source: docs/methods/storyboard.md §2–§4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -76,6 +76,20 @@ def shares(odds: Float64Array, available: int, *, sharpness: float = 1.0, none: 
     nothing = np.full((len(odds), 1), np.log(max(available, 1)) + none)
     whole = log_sum_exp(sharpness * np.concatenate([odds, nothing], axis=1))
     return np.asarray(np.exp(sharpness * odds - whole))
+
+
+def doubt(pool: Pool, own: Float64Array, calibration: Calibration, fixed: Iterable[int] = ()) -> float:
+    """Share of the steps that expect no picture by their own evidence, 0 to 1.
+
+    Args:
+        pool: the candidates.
+        own: (S, K) of `evidence`.
+        calibration: the weights.
+        fixed: steps that do not count.
+    """
+    p = shares(own, pool.available, sharpness=calibration.sharpness, none=calibration.none)
+    rest = np.delete(p.sum(axis=1), list(fixed))
+    return float(1.0 - rest.mean()) if len(rest) else 1.0
 
 
 def agreement(

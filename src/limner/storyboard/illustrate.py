@@ -32,7 +32,7 @@ from limner.storyboard.candidates import (
     pool_of,
 )
 from limner.storyboard.cast import Cast, cast_of
-from limner.storyboard.chances import agreement, chances, evidence, log_sum_exp
+from limner.storyboard.chances import agreement, chances, doubt, evidence, log_sum_exp
 from limner.storyboard.explain import Considered, explain
 
 if TYPE_CHECKING:
@@ -180,7 +180,9 @@ def choose_pictures(
     own = np.where(counts & ~np.isfinite(own), 0.0, own)
     sure = {step: column for step, column in columns.items() if step not in staying}
     odds = agreement(pool, own, calibration, likes, sure) if beside else freely
-    pinned = pin_odds(pool, guides, spaces.get("looks"), calibration.pin)
+    pinned = doubt(pool, found, calibration, fixed) * pin_odds(
+        pool, guides, spaces.get("looks"), calibration.pin
+    )
     whole = odds + pinned
     worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
     chance = alone
@@ -280,7 +282,7 @@ def alike(index: Index, guides: Sequence[int], space: str | None, count: int, ba
 
 
 def pin_odds(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> Float64Array:
-    """(S, K) log-odds that pictures the user fixed add to each candidate.
+    """(S, K) log-odds that pictures the user fixed add to each candidate, where all steps are in doubt.
 
     weight · ln(floor + (1 − floor) e^q), q = looks · cosine less its log-mean-exp over the candidates of the
     step; the mean over several fixed pictures.
