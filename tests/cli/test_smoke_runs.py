@@ -14,7 +14,8 @@ from test_configs import ROWS
 from test_documented_commands import ROOT, recorded
 
 MADE = {
-    "cite": released.cite_plus,
+    "cite": released.cite_with_pictures,
+    "cite++": released.cite_plus,
     "coco": released.coco,
     "vist": released.vist,
     "recipeqa": released.recipeqa,
@@ -22,7 +23,8 @@ MADE = {
 }
 # rows of one folder → data set
 RUNS = {
-    ("cmcm", "cite"): ["cmcm-shuffled"],
+    ("cmcm", "cite++"): ["cmcm-shuffled"],
+    ("cmcm", "cite"): ["cmcm"],
     ("complementary", "coco"): ["discrepancy-direct"],
     ("cnsi", "vist"): ["nsi", "nsi-sentences"],
     ("gsda", "vist"): ["gsda"],  # its keys and graphs made up

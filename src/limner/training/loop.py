@@ -194,7 +194,7 @@ class Loop:
         floors = [0.0, *(group["lr"] for group in own.param_groups[1:])]
         others = config.share_of_rate if config.schedule == "cosine" else _unchanged
         schedule: ReduceLROnPlateau | LambdaLR = (
-            # torch's relative threshold loosens where the best value is negative, and ties would count as better
+            # torch's relative threshold loosens where the best is negative, and ties would count as better
             ReduceLROnPlateau(
                 own,
                 "max",

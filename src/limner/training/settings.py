@@ -106,8 +106,9 @@ class RunConfig(Config):
         row: name of the row in the tables, such as ``CMCM_Story``.
         preset: see `Preset`; several joined by "+" are laid over each other, as "sound+laptop". One that is
             not `PUBLISHED` is laid over "release" unless one of those is named.
-        stated: what preset, data set and row's file say together, from which deviations are counted; empty
-            where settings were not read from files: then of the preset alone.
+        stated: what preset, data set and row's file say together, from which deviations are counted; its
+            `data.set` is the one whose overlay was laid, "" for none. Empty where settings were not read from
+            files: then of the preset alone.
         data: see `DataConfig`.
         loop: see `LoopConfig`.
         model: sizes and parts, of a class of the system's own.
@@ -168,14 +169,20 @@ class RunConfig(Config):
         return self
 
     def deviations(self) -> list[str]:
-        """``key=value`` of every setting that preset, data set and row would not give; see `stated`."""
-        given = {"set", "mixture"}  # what is trained on is no deviation
+        """``key=value`` of every setting that preset, data set and row would not give; see `stated`.
+
+        What is trained on is none, unless nothing that was laid over the row is of it.
+        """
+        given = {"set", "mixture"}
         due = {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
         plain = (
             type(self).model_validate(merged(self.stated, due)).model_dump(mode="json", exclude={"stated"})
         )
         mine, due = flat(self.model_dump(mode="json", exclude={"stated"})), flat(plain)
-        return [
+        overlay = self.stated.get("data", {}).get("set", self.data.set)
+        # a mixture states of each of its sets what it needs
+        alone = [f"data.set={self.data.set}"] if self.data.set not in (overlay, "mixture") else []
+        return alone + [
             f"{key}={value}"
             for key, value in mine.items()
             if key not in NO_DEVIATION and self._compared(key, value) != self._compared(key, due.get(key))
@@ -208,7 +215,7 @@ class RunConfig(Config):
             for layer in (cls.PRESETS.get(name, {}), {} if place else over.get("", {}), over.get(name, {})):
                 due = merged(due, layer)
         defining = kept(own, lambda key, value: key in cls.ROW)
-        stated = merged(due, defining) if over else defining
+        stated = merged(due, defining) if over else merged(defining, {"data": {"set": ""}})
         return merged(due, own) | {"preset": joined, "stated": stated}
 
     @classmethod
