@@ -33,8 +33,8 @@ def test_a_table_without_runs_shows_the_published_figures_and_counts_the_gaps(ca
     run(table, "cmcm-5")
     shown = capsys.readouterr()
     assert (
-        "| CMCM | – (release 19.1) | – | – | – | – (18.7, release 18.6) | – (13.8) | – (31.6) | – (40.6) |"
-        in shown.out
+        "| CMCM | – (release 19.05 ± 2.35) | – | – | – |"
+        " – (18.7 ± 1.6, release 18.65 ± 1.55) | – (13.8) | – (31.6) | – (40.6) |" in shown.out
     )
     assert shown.out.count("72 of 72 cells have no result") == 4
     assert shown.err == "cmcm-5: 288 cells have no result\n"

@@ -23,7 +23,7 @@ from limner.paper.comparison import (
     versus,
 )
 from limner.paper.conditions import seeds, settings_of, uneven
-from limner.paper.table import Cell, Row, Table, reference
+from limner.paper.table import Cell, Row, Table, reference, written
 
 CONTROL = "CMCA"
 MODELS = ("Base", "CMCA", "CMCM-NoAttn", "CMCM")
@@ -125,8 +125,13 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
         printed = _printed(published.get(name, {}), stage, refines=not single)
         applies = stage == "plain" or (not single and (bool(pools) or not rows[name]))
         found = [cohort.ranked(metric, pools, printed.get(metric), applies=applies) for metric in METRICS]
-        release = published.get(name, {}).get(stage)  # the medians behind Figure 5
-        return found if release is None else [replace(found[0], release=release[0]), *found[1:]]
+        entry = published.get(name, {})
+        if "MedR" in printed:
+            found[0] = replace(found[0], paper_deviation=entry.get("deviation"))
+        if stage in entry:  # what the release's files give of the same model
+            release, spread = entry[stage]
+            found[0] = replace(found[0], release=release, release_deviation=spread)
+        return found
 
     figures = {name: {stage: ranked(name, stage) for stage in stages} for name in rows}
     lines = []
@@ -150,7 +155,8 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
     if scene.published:
         intervals += (
             " Parentheses: the paper's figure, after refinement where the model has a coherence module, on"
-            " its own pools; 'release' is what the release's own files of these pools give."
+            " its own pools, ± over ten pools of one training; 'release' is what the release's own files of"
+            " these pools give, to two decimals."
         )
     paired = "Refined minus plain: paired, its marks against no difference, in the same correction."
     return compared(
@@ -160,9 +166,21 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
         cohort.size,
         scene.resamples,
         blocks=dict.fromkeys([*stages, *(["refined minus plain"] if refines else [])], METRICS),
-        notes=[intervals, *scene.legacy],
+        notes=[intervals, *_confidence(published, full=full), *scene.legacy],
         more=[paired] if refines else [],
     )
+
+
+def _confidence(published: Mapping[str, Any], *, full: bool) -> list[str]:
+    """What the release's files say of a ranking by the predicted relations alone, on its pools."""
+    known = {name: entry["confidence"] for name, entry in published.items() if "confidence" in entry}
+    if full or not known:
+        return []
+    words = ", ".join(f"{name} {written(value, 'rank')}" for name, value in known.items())
+    return [
+        f"Median rank by confidence alone, without the similarity, of the release's files, on its pools of"
+        f" 500: {words}; nothing of ours is ranked so."
+    ]
 
 
 def _printed(entry: Mapping[str, Any], stage: Stage, *, refines: bool) -> dict[str, float]:
