@@ -9,7 +9,7 @@ import pytest
 from limner.datasets.registry import data_sets
 from limner.datasets.sets import cite, clue
 from limner.errors import ConfigError
-from limner.systems import names, read_config
+from limner.systems import names, overlays, read_config
 from limner.training.settings import Preset, flat
 from limner.worlds.book import RELATIONS
 
@@ -17,7 +17,7 @@ CONFIGS = Path(__file__).parents[1] / "configs"
 OVERLAYS = {path.stem: path for path in (CONFIGS / "data").glob("*.toml")}
 # system → overlays its rows are run with: those of the paper, then our own
 PAPERS = {
-    "cmcm": ("cite", "clue"),
+    "cmcm": ("cite++", "clue"),
     "complementary": ("coco", "conceptual", "goodnews", "politics"),
     "vse": ("recipeqa", "stepwise", "vist"),
     "cnsi": ("recipeqa", "stepwise", "vist"),
@@ -26,15 +26,20 @@ PAPERS = {
     "vrss": ("recipeqa", "stepwise"),
 }
 OURS = {
-    "cmcm": ("captions", "picturebook", "stories"),
+    "cmcm": ("captions", "cite", "clue-tsv", "picturebook", "stories"),
     "complementary": ("captions", "headers", "stories"),
     "vse": ("captions", "headers", "picturebook", "stories"),
     "limner": ("captions", "stories"),
     **dict.fromkeys(("cnsi", "document", "dual", "gsda", "lda", "vrss"), ("picturebook", "stories")),
 }
+# what the preset `paper` of a system has in place of what its paper prints
+OBJECTIVES = {
+    "gsda": {"graph=soft", "caption=soft"},
+    "vrss": {"variant=default", "model.variance=fixed", "kl_epochs=10"},
+}
 USED = {name: (*PAPERS.get(name, ()), *own) for name, own in OURS.items()}
 ROWS = sorted(path for path in CONFIGS.glob("*/*.toml") if path.parent.name != "data")
-KNOWN = {"clue": clue.RELATIONS, "cite": cite.RELATIONS, "picturebook": RELATIONS}
+KNOWN = {"clue": clue.RELATIONS, "cite++": cite.RELATIONS, "picturebook": RELATIONS}
 RUNS = [(path, data) for path in ROWS for data in USED[tomllib.loads(path.read_text("utf-8"))["system"]]]
 
 
@@ -53,17 +58,18 @@ def test_every_row_runs_on_its_data_sets(path, data):
 
 @pytest.mark.parametrize(("path", "data"), RUNS, ids=lambda one: one if isinstance(one, str) else one.stem)
 def test_a_row_on_a_data_set_is_what_its_preset_says(path, data):
-    for preset in ("paper", "release", "sound", "laptop", "sound+laptop"):
-        assert read_config(path, [f"preset={preset}"], data).deviations() == []
-    own = read_config(path, ("loop.seed=3", "data.annotations=folder"), data)
-    assert own.deviations() == []
-    assert own.preset == tomllib.loads(path.read_text("utf-8")).get("preset", "release")
+    plain = read_config(path, ("loop.seed=3", "data.annotations=folder"), data)
+    presets = ("paper", "release", "sound", "laptop", "sound+laptop")
+    for own in (plain, *(read_config(path, [f"preset={preset}"], data) for preset in presets)):
+        ours = OBJECTIVES.get(path.parent.name, set()) if own.preset == "paper" else set()
+        assert set(own.deviations()) <= ours
+    assert plain.preset == tomllib.loads(path.read_text("utf-8")).get("preset", "release")
 
 
 def test_the_published_run_trains_the_backbone_and_a_laptop_does_not():
     cmcm = CONFIGS / "cmcm" / "cmcm.toml"
     release, paper, sound, laptop = (
-        read_config(cmcm, [f"preset={name}"], "cite") for name in ("release", "paper", "sound", "laptop")
+        read_config(cmcm, [f"preset={name}"], "cite++") for name in ("release", "paper", "sound", "laptop")
     )
     assert [one.backbone for one in (release, paper, sound, laptop)] == [*3 * ["finetune"], "frozen"]
     assert [one.data.split for one in (release, paper, sound, laptop)] == [
@@ -81,27 +87,82 @@ def test_the_published_run_trains_the_backbone_and_a_laptop_does_not():
 
 def test_what_departs_from_the_preset_named_is_a_deviation():
     cmcm, pvse = CONFIGS / "cmcm" / "cmcm.toml", CONFIGS / "complementary" / "pvse.toml"
-    assert read_config(cmcm, ["backbone=finetune"], "cite").deviations() == []
+    assert read_config(cmcm, ["backbone=finetune"], "cite++").deviations() == []
     # crops are of pictures that the backbone trains on, and go with it
-    frozen = read_config(cmcm, ["backbone=frozen"], "cite")
+    frozen = read_config(cmcm, ["backbone=frozen"], "cite++")
     assert set(frozen.deviations()) == {"backbone=frozen", "data.crop=none"}
-    assert read_config(cmcm, ["backbone=frozen", "data.crop=resized"], "cite").data.crop == "resized"
+    assert read_config(cmcm, ["backbone=frozen", "data.crop=resized"], "cite++").data.crop == "resized"
     ours = ["data.split=grouped", "data.tokeniser=default"]
-    assert read_config(cmcm, ours, "cite").deviations() == ours
-    assert read_config(cmcm, ["preset=laptop", "backbone=finetune"], "cite").deviations() == [
+    assert read_config(cmcm, ours, "cite++").deviations() == ours
+    assert read_config(cmcm, ["preset=laptop", "backbone=finetune"], "cite++").deviations() == [
         "backbone=finetune"
     ]
     assert read_config(pvse, ["model.heads=3"], "coco").deviations() == []
     assert read_config(pvse, ["model.heads=3"], "politics").deviations() == ["model.heads=3"]
     # what makes a row is none where its file says it, and one where the command does
-    base = read_config(CONFIGS / "cmcm" / "base.toml", ["model.pooling=scaled"], "cite")
+    base = read_config(CONFIGS / "cmcm" / "base.toml", ["model.pooling=scaled"], "cite++")
     assert base.deviations() == ["model.pooling=scaled"]
 
 
 def test_a_row_of_ones_own_says_what_it_changes(tmp_path):
     row = tmp_path / "mine.toml"
     row.write_text('system = "cmcm"\n[model]\nrelations = "none"\n[data]\nset = "clue"\n[loop]\nlr = 1e-3\n')
-    assert read_config(row).deviations() == ["loop.lr=0.001"]
+    assert read_config(row).deviations() == ["data.set=clue", "loop.lr=0.001"]
+    shipped = CONFIGS / "cmcm" / "mine.toml"  # beside the overlays it trains as `--data clue` says
+    assert overlays(tomllib.loads(row.read_text()), shipped, "clue", ["release"])["release"] == {
+        "loop": {"epochs": 53},
+        "refinement_strength": 0.12,
+        "refinement_threshold": 0.05,
+    }
+
+
+@pytest.mark.parametrize("folder", sorted(PAPERS))
+def test_a_data_set_comes_with_the_settings_published_for_it_however_it_is_named(folder):
+    row = next(
+        path for path in ROWS if path.parent.name == folder or (folder == "vse" and path.stem == "vse0")
+    )
+    for data in PAPERS[folder]:
+        named = read_config(row, [f"data.set={data}"])
+        assert named == read_config(row, data=data)
+        assert named.data.set == data
+        assert named.deviations() == []
+
+
+@pytest.mark.parametrize(("row", "data"), [("gsda/gsda", "vist"), ("vrss/vrss", "recipeqa")])
+def test_objectives_of_ours_are_deviations_from_the_paper(row, data):
+    path = CONFIGS / f"{row}.toml"
+    assert set(read_config(path, ["preset=paper"], data).deviations()) == OBJECTIVES[path.parent.name]
+    literal = {"gsda": ["graph=literal_gt"], "vrss": ["variant=literal", "model.variance=learned"]}
+    printed = read_config(path, ["preset=paper", *literal[path.parent.name]], data).deviations()
+    assert not {"graph=soft", "variant=default", "model.variance=fixed"} & set(printed)
+
+
+def test_a_data_set_without_settings_of_its_own_is_a_deviation():
+    """What is published of CITE++ is not said of a set that no paper trained on."""
+    cmcm = CONFIGS / "cmcm" / "cmcm.toml"
+    assert read_config(cmcm, data="folder").deviations() == ["data.set=folder"]
+    assert read_config(cmcm, ["data.set=folder"]).deviations() == ["data.set=folder"]
+    assert read_config(cmcm, ["data.set=clue"], "cite++").deviations() == ["data.set=clue"]
+
+
+@pytest.mark.parametrize(("name", "epochs"), [("cite", 195), ("clue-tsv", 52)])
+def test_a_public_file_without_a_split_trains_under_its_own_name(name, epochs):
+    found = read_config(CONFIGS / "cmcm" / "cmcm.toml", data=name)
+    assert (found.data.set, found.data.split, found.loop.epochs) == (name, "grouped", epochs)
+    assert (found.refinement_strength, found.refinement_threshold) == (None, None)
+
+
+def test_an_overlay_has_the_name_of_its_data_set(tmp_path):
+    registered = data_sets()
+    for name, path in OVERLAYS.items():
+        named = tomllib.loads(path.read_text("utf-8"))["data"]["set"]
+        assert name == named or name not in registered
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "cite.toml").write_text('[data]\nset = "cite++"\n')
+    row = tmp_path / "row.toml"
+    row.write_text('system = "cmcm"\n')
+    with pytest.raises(ConfigError, match=r"cite.toml: is of the data set 'cite\+\+', and 'cite' is another"):
+        read_config(row, data="cite")
 
 
 def test_files_that_a_run_needs_are_no_deviation():
@@ -116,12 +177,12 @@ def test_files_that_a_run_needs_are_no_deviation():
 
 def test_presets_are_joined_and_a_misspelt_one_is_refused():
     cmcm = CONFIGS / "cmcm" / "cmcm.toml"
-    both = read_config(cmcm, ["preset=sound+laptop"], "cite")
+    both = read_config(cmcm, ["preset=sound+laptop"], "cite++")
     assert (both.preset, both.backbone, both.model.relations) == ("sound+laptop", "frozen", "product")
-    paper = read_config(cmcm, ['preset="paper+laptop"'], "cite")
+    paper = read_config(cmcm, ['preset="paper+laptop"'], "cite++")
     assert (paper.loss.ranking, paper.backbone) == ("max_hinge", "frozen")
     with pytest.raises(ConfigError, match=r"preset.*unknown preset 'latop'; did you mean 'laptop'"):
-        read_config(cmcm, ["preset=sound+latop"], "cite")
+        read_config(cmcm, ["preset=sound+latop"], "cite++")
 
 
 # row, data set, preset → settings of the runs in docs/results, by hand; the rest is as published
@@ -224,13 +285,13 @@ def test_every_row_of_cmcm_says_what_it_is(path):
 
 def test_a_preset_of_the_command_line_rules_what_a_file_only_repeats():
     """The files of all relations pin what their preset gives; those of a baseline say what it is."""
-    plain = read_config(CONFIGS / "cmcm" / "cmcm.toml", data="cite")
-    sound = read_config(CONFIGS / "cmcm" / "cmcm.toml", ["preset=sound"], "cite")
+    plain = read_config(CONFIGS / "cmcm" / "cmcm.toml", data="cite++")
+    sound = read_config(CONFIGS / "cmcm" / "cmcm.toml", ["preset=sound"], "cite++")
     assert (plain.model.relations, sound.model.relations) == ("linear", "product")
     assert sound.deviations() == []
-    own = read_config(CONFIGS / "cmcm" / "cmcm.toml", ["preset=sound", "model.relations=mlp"], "cite")
+    own = read_config(CONFIGS / "cmcm" / "cmcm.toml", ["preset=sound", "model.relations=mlp"], "cite++")
     assert own.model.relations == "mlp"
-    assert read_config(CONFIGS / "cmcm" / "cmca.toml", ["preset=sound"], "cite").model.relations == "none"
+    assert read_config(CONFIGS / "cmcm" / "cmca.toml", ["preset=sound"], "cite++").model.relations == "none"
 
 
 def test_there_is_a_file_for_every_published_row():

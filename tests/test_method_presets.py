@@ -11,7 +11,7 @@ from limner.training.settings import flat
 ROOT = Path(__file__).parents[1]
 # page → row and data set of each of its tables of presets, in their order
 TABLES = {
-    "cmcm": [("cmcm/cmcm", "cite")],
+    "cmcm": [("cmcm/cmcm", "cite++")],
     "complementary": [("complementary/diversity", "politics")],
     "gsda": [("gsda/gsda", "vist"), ("complementary/vse0", "vist"), ("cnsi/cnsi", "vist")],
     "vrss": [("vrss/vrss", "recipeqa")],

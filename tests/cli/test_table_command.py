@@ -33,8 +33,8 @@ def test_a_table_without_runs_shows_the_published_figures_and_counts_the_gaps(ca
     run(table, "cmcm-5")
     shown = capsys.readouterr()
     assert (
-        "| CMCM | – (release 19.1) | – | – | – | – (18.7, release 18.6) | – (13.8) | – (31.6) | – (40.6) |"
-        in shown.out
+        "| CMCM | – (release 19.05 ± 2.35) | – | – | – |"
+        " – (18.7 ± 1.6, release 18.65 ± 1.55) | – (13.8) | – (31.6) | – (40.6) |" in shown.out
     )
     assert shown.out.count("72 of 72 cells have no result") == 4
     assert shown.err == "cmcm-5: 288 cells have no result\n"
@@ -62,7 +62,8 @@ def test_results_of_the_legacy_protocol_have_tables_of_their_own(runs, capsys):
             runs / name.lower()
         )
     run(table, "cmcm-5", *words)
-    assert capsys.readouterr().out == before
+    note = "Passed over: 2 results on clue (--protocol legacy shows them).  \n"
+    assert capsys.readouterr().out.replace(note, "", 1) == before
     run(table, "cmcm-5", *words, "--protocol", "legacy")
     shown = capsys.readouterr().out
     assert "grouped split, legacy protocol, the first 40 pairs" in shown
@@ -72,6 +73,53 @@ def test_results_of_the_legacy_protocol_have_tables_of_their_own(runs, capsys):
     assert "legacy protocol, draws with replacement" in capsys.readouterr().out
     with pytest.raises(ConfigError, match="complementary-2 has no legacy protocol"):
         run(table, "complementary-2", "--protocol", "legacy")
+
+
+def test_a_table_says_what_it_passes_over_and_how_to_show_it(tmp_path, capsys):
+    """Runs with --smoke or a limit are of a data set of their own."""
+    runs = tmp_path / "runs"
+    for name in ("CMCA", "CMCM"):
+        result(name, 1.0, data="cite++-first48", split="released").write(runs / name)
+    words = ("cmcm-4", "--runs", runs, "--resamples", 50)
+    run(table, *words)
+    shown = capsys.readouterr().out
+    assert shown.count("Passed over: ") == 1
+    assert "Passed over: 2 results on cite++-first48 (--data cite++-first48 shows them)." in shown
+    run(table, *words, "--data", "cite++-first48")
+    shown = capsys.readouterr().out
+    assert "Passed over" not in shown
+    assert "no result" not in shown
+    run(table, "cmcm-4")
+    assert "Passed over" not in capsys.readouterr().out
+
+
+def test_the_table_per_relation_shows_both_sets_of_the_paper(runs, capsys):
+    run(table, "cmcm-7", "--runs", runs, "--resamples", 50)
+    assert "(cite++" not in capsys.readouterr().out  # not measured
+    result("CMCA", 1.0, data="cite++", split="released").write(runs / "cite")
+    run(table, "cmcm-7", "--runs", runs, "--resamples", 50)
+    shown = capsys.readouterr().out
+    assert "(clue, grouped split" in shown
+    assert "(cite++, released split" in shown
+    run(table, "cmcm-7")
+    assert "| Irrelevant " in (shown := capsys.readouterr().out)
+    assert "| Elaboration\\_i-tool " in shown
+
+
+def test_a_figure_is_of_the_split_that_was_measured(tmp_path):
+    """Published runs are on the released split."""
+    runs, to = tmp_path / "runs", tmp_path / "5.svg"
+    words = ("cmcm-5", "--runs", runs, "--to", to, "--resamples", 50)
+    result("CMCM", 2.0, data="cite++", split="released", refined=1.0).write(runs / "released")
+    run(figure, *words)
+    assert "cite++, released split" in to.read_text()
+    result("CMCM", 2.0, data="cite++", refined=1.0).write(runs / "grouped")
+    run(figure, *words)
+    assert "cite++, released split" in to.read_text()
+    run(figure, *words, "--split", "grouped")
+    assert "cite++, grouped split" in to.read_text()
+    with pytest.raises(DataError, match=r"no result on clue .* found cite\+\+ \(grouped split\), cite"):
+        run(figure, *words, "--data", "clue")
 
 
 def test_wrong_words_are_refused(tmp_path):

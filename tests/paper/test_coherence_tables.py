@@ -71,6 +71,13 @@ def test_every_published_figure_has_its_cell():
             stages = [entry["plain"][0], *(entry["refined"][:1] if block else [])]
             assert [row.cells[k].release for k in (0, 4)[: len(stages)]] == stages
             assert [cell.applies for cell in row.cells[4:]] == ["refined" in entry] * 4
+            assert row.cells[block].paper_deviation == entry["deviation"]
+            spreads = [entry[stage][1] for stage in ("plain", "refined") if stage in entry]
+            assert [row.cells[k].release_deviation for k in (0, 4)[: len(spreads)]] == spreads
+            for stage in ("plain", "refined")[: len(spreads)]:
+                assert "release {:.2f} ± {:.2f}".format(*entry[stage]) in render([table])
+            if block:
+                assert f"{row.name} {entry['confidence']:.1f}" in render([table]).replace("\\", "")
     table = build("cmcm-8", [])[1]
     assert [cell.paper for cell in cells(table, "CMCM")] == [0.82, 0.28, 0.47, 0.50, 0.71, 0.36]
     table = build("cmcm-7", [])[0]

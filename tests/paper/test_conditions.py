@@ -156,9 +156,9 @@ def test_departures_from_the_published_run_stand_beside_the_figures():
     assert words(**whole) == []
     assert words(backbone="frozen", model={"dim": 256}) == [
         "backbone frozen (paper trained)",
-        "D 256 (paper 1024)",
+        "D 256 (published preset 1024)",
     ]
-    assert words(**whole, method="hal") == ["HAL's bank off (paper on)"]
+    assert words(**whole, method="hal") == ["HAL's bank off (published preset on)"]
     assert words(**whole, method="hal", baselines={"hal_bank": True}) == []
     factors = {**whole, "method": "combined-val"}
     assert words(**factors, weights={"beta": 1, "gamma_hat": 4}) == ["(β, γ) = (1, 4), the paper's for COCO"]

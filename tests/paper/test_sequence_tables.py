@@ -199,6 +199,8 @@ def test_gsda_cells_are_pooled_over_seeds_and_marked_against_it():
     rival = cells(tables[0], "VSE0")
     assert rival["retrieval MedR"].value > cells(tables[0], "GSDA")["retrieval MedR"].value
     assert rival["retrieval MedR"].mark == rival["retrieval R@1"].mark == "†"
+    assert rival["features coherence"].value != cells(tables[0], "GSDA")["features coherence"].value
+    assert rival["features coherence"].mark == ""  # more is not better, and less is not worse
     notes = "\n".join(tables[0].notes)
     assert f"Coherence of the right pictures: {made[0].gold_coherence:.2f}." in notes
     assert "worse than GSDA" in notes

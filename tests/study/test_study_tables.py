@@ -112,7 +112,7 @@ def test_failing_raters_are_counted_and_a_second_analysis_leaves_them_out():
     everybody, rest = report.views
     assert everybody.strata[0].outcomes == {"worse": 1, "better": 1}
     assert rest.strata[0].outcomes == {"better": 2}
-    assert "2 of 5 raters" in rest.raters
+    assert rest.raters == "without the 2 of 5 raters who failed an attention check"
     assert (everybody.votes, rest.votes) == (10, 6)
     assert len(build(report)) == 8
     text = render(build(report))

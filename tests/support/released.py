@@ -155,6 +155,13 @@ def cite(folder: Path, count: int = 20) -> Path:
     return folder
 
 
+def cite_with_pictures(folder: Path) -> Path:
+    """CITE, and the pictures that it names, which are RecipeQA's."""
+    for number in range(20):
+        picture(folder / "images" / f"soup-{number}_1_0.jpg", number)
+    return cite(folder)
+
+
 def clue(folder: Path, count: int = 20, pictures: bool = True) -> Path:
     """The release's two CSVs, the map of addresses, and pictures by number."""
     columns = ["", "index", "caption", "url", *CLUE, "Other", "When", "How", "Where", "Comment"]
@@ -206,7 +213,10 @@ def vist(folder: Path, stories: int = 20) -> Path:
 
 
 def recipeqa(folder: Path, recipes: int = 12, steps: int = 3) -> Path:
-    """A file of questions a split, and `images/SPLIT/images-qa`; each recipe stands under two questions."""
+    """A file of questions a split, and `images/SPLIT/images-qa`.
+
+    Each recipe stands under two questions, and each of these withholds what it asks for.
+    """
     asked: dict[str, list[object]] = {split: [] for split in SPLITS}
     for recipe in range(recipes):
         split = split_of(recipe, recipes)
@@ -218,10 +228,17 @@ def recipeqa(folder: Path, recipes: int = 12, steps: int = 3) -> Path:
             }
             for step in range(steps)
         ]
-        asked[split] += [
-            {"recipe_id": f"dish-{recipe}", "task": task, "context": context, "choice_list": [], "answer": 0}
-            for task in ("visual_cloze", "textual_cloze")
-        ]
+        for task, asked_for in (("visual_cloze", {"images": []}), ("textual_cloze", {"title": ""})):
+            shown = [step | asked_for for step in context]
+            asked[split].append(
+                {
+                    "recipe_id": f"dish-{recipe}",
+                    "task": task,
+                    "context": shown,
+                    "choice_list": [],
+                    "answer": 0,
+                }
+            )
         for step in range(steps):
             number = 2000 + steps * recipe + step
             picture(folder / "images" / split / "images-qa" / f"dish-{recipe}_{step}_0.jpg", number)

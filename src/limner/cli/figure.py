@@ -20,8 +20,8 @@ def figure(
     text: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     picture: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     weights: Path | None = None,
-    data: str = "clue",
-    split: str = "grouped",
+    data: str | None = None,
+    split: str | None = None,
     row: str = "CMCM",
     count: int = 4,
     resamples: int = 10_000,
@@ -61,9 +61,10 @@ def figure(
     weights
         Weights of the backbone, where features must still be computed (complementary-3, vrss-topic).
     data
-        Data set of the results.
+        Data set of the results; the one that was measured unless given, and of several clue, or cite++.
     split
-        Its split.
+        Its split; the one that was measured unless given, and of several the released one, which is that of
+        the published runs.
     row
         Row of the tables whose runs a curve is of (cmcm-8, cmcm-8-length).
     count

@@ -53,8 +53,9 @@ def table(
     runs
         Folder that holds measured runs; none shows the published figures alone.
     data
-        Data set of the results; that of the published table unless given, and for complementary-…, vrss-1,
-        gsda-1 and limner-1 all that were measured.
+        Data set of the results; unless given that of the published table, for cmcm-7 both that were measured,
+        and for complementary-…, vrss-1, gsda-1 and limner-1 all. Short runs (--smoke, data.limit) are of data
+        sets of their own, such as cite++-first48; a note below a table of CMCM names what it passes over.
     format
         md, latex or html.
     protocol

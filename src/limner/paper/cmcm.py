@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.counts import counted
+from limner.datasets.registry import data_set
 from limner.evaluation import relations as labels
 from limner.evaluation.results import PoolRanks, Result
 from limner.evaluation.uncertainty import RESAMPLES
@@ -23,7 +24,7 @@ from limner.paper.comparison import (
     versus,
 )
 from limner.paper.conditions import seeds, settings_of, uneven
-from limner.paper.table import Cell, Row, Table, reference
+from limner.paper.table import Cell, Row, Table, reference, written
 
 CONTROL = "CMCA"
 MODELS = ("Base", "CMCA", "CMCM-NoAttn", "CMCM")
@@ -39,7 +40,8 @@ class Scene:
 
     Attributes:
         name: of the table.
-        where: data set and split, in words.
+        data: data set.
+        split: of it.
         cohort: the results.
         resamples: of every bootstrap.
         published: whether the paper gives figures of this data set.
@@ -47,7 +49,8 @@ class Scene:
     """
 
     name: str
-    where: str
+    data: str
+    split: str
     cohort: Cohort[Result]
     resamples: int
     published: bool
@@ -71,14 +74,14 @@ class Scene:
         """Relations of the results, in their order; the published ones where there is no result."""
         for runs in self.cohort.systems.values():
             return tuple(runs[0].labels)
-        return tuple(reference()["cmcm-8"]["rows"]["CMCM"]["printed"])
+        return data_set(self.data).relations
 
     def title(self, tail: str = "") -> str:
         """What is shown and where its figures are from; the published table is named where it is redone."""
         title = str(reference()[self.name]["title"])
         if not self.published:
             title = title.partition(": ")[2].capitalize()
-        return f"{title} ({self.where}{tail})"
+        return f"{title} ({self.data}, {self.split} split{tail})"
 
 
 def pools_of(runs: Sequence[Result], stage: Stage, *, full: bool) -> list[Ranked]:
@@ -125,8 +128,13 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
         printed = _printed(published.get(name, {}), stage, refines=not single)
         applies = stage == "plain" or (not single and (bool(pools) or not rows[name]))
         found = [cohort.ranked(metric, pools, printed.get(metric), applies=applies) for metric in METRICS]
-        release = published.get(name, {}).get(stage)  # the medians behind Figure 5
-        return found if release is None else [replace(found[0], release=release[0]), *found[1:]]
+        entry = published.get(name, {})
+        if "MedR" in printed:
+            found[0] = replace(found[0], paper_deviation=entry.get("deviation"))
+        if stage in entry:  # what the release's files give of the same model
+            release, spread = entry[stage]
+            found[0] = replace(found[0], release=release, release_deviation=spread)
+        return found
 
     figures = {name: {stage: ranked(name, stage) for stage in stages} for name in rows}
     lines = []
@@ -150,7 +158,8 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
     if scene.published:
         intervals += (
             " Parentheses: the paper's figure, after refinement where the model has a coherence module, on"
-            " its own pools; 'release' is what the release's own files of these pools give."
+            " its own pools, ± over ten pools of one training; 'release' is what the release's own files of"
+            " these pools give, to two decimals."
         )
     paired = "Refined minus plain: paired, its marks against no difference, in the same correction."
     return compared(
@@ -160,9 +169,21 @@ def retrieval(scene: Scene, *, full: bool) -> Table:
         cohort.size,
         scene.resamples,
         blocks=dict.fromkeys([*stages, *(["refined minus plain"] if refines else [])], METRICS),
-        notes=[intervals, *scene.legacy],
+        notes=[intervals, *_confidence(published, full=full), *scene.legacy],
         more=[paired] if refines else [],
     )
+
+
+def _confidence(published: Mapping[str, Any], *, full: bool) -> list[str]:
+    """What the release's files say of a ranking by the predicted relations alone, on its pools."""
+    known = {name: entry["confidence"] for name, entry in published.items() if "confidence" in entry}
+    if full or not known:
+        return []
+    words = ", ".join(f"{name} {written(value, 'rank')}" for name, value in known.items())
+    return [
+        f"Median rank by confidence alone, without the similarity, of the release's files, on its pools of"
+        f" 500: {words}; nothing of ours is ranked so."
+    ]
 
 
 def _printed(entry: Mapping[str, Any], stage: Stage, *, refines: bool) -> dict[str, float]:
@@ -292,34 +313,47 @@ def build(
     Args:
         name: cmcm-4, cmcm-5, cmcm-7 or cmcm-8.
         results: as `ResultFile.read_all` gives them; other data sets and validation are left aside.
-        data: data set; None takes that of the published table (Clue for cmcm-7).
+        data: data set; None takes those of the published table, of cmcm-7's two those that were measured.
         resamples: of every interval and comparison.
     Raises:
         DataError: two systems were evaluated on different pairs.
     """
     tables: list[Table] = []
-    published = reference()[name].get("data", "clue")
-    known = ("clue", "cite++") if name == "cmcm-7" else (published,)
-    chosen = data or published
-    for split in SPLITS:
-        own = [
-            r for r in results if r.about.part == "test" and (r.about.data, r.about.split) == (chosen, split)
-        ]
-        if not own and chosen != published:
-            continue  # nothing published and nothing measured
-        where = f"{chosen}, {split} split"
-        cohort = Cohort.of(f"{name} ({where})", own, lambda result: result.groups, plain=("release",))
-        scene = Scene(name, where, cohort, resamples, chosen in known)
-        if name == "cmcm-7":
-            tables.append(per_relation(scene))
-        elif name == "cmcm-8":
-            tables.append(precisions(scene))
-        else:
-            # a small set has no pools to draw
-            wholes = [False, True] if not own or any(result.drawn for result in own) else [True]
-            wholes = [False] if scene.legacy else wholes
-            tables += [retrieval(scene, full=full) for full in wholes]
+    known = published_sets(name)
+    for one in shown_sets(name, results, data):
+        for split in SPLITS:
+            due = ("test", one, split)
+            own = [r for r in results if (r.about.part, r.about.data, r.about.split) == due]
+            if not own and one not in known:
+                continue  # nothing published and nothing measured
+            cohort = Cohort.of(
+                f"{name} ({one}, {split} split)", own, lambda result: result.groups, plain=("release",)
+            )
+            scene = Scene(name, one, split, cohort, resamples, one in known)
+            if name == "cmcm-7":
+                tables.append(per_relation(scene))
+            elif name == "cmcm-8":
+                tables.append(precisions(scene))
+            else:
+                # a small set has no pools to draw
+                wholes = [False, True] if not own or any(result.drawn for result in own) else [True]
+                wholes = [False] if scene.legacy else wholes
+                tables += [retrieval(scene, full=full) for full in wholes]
     return tables
+
+
+def published_sets(name: str) -> tuple[str, ...]:
+    """Data sets of which a table of the paper has figures."""
+    return ("clue", "cite++") if name == "cmcm-7" else (reference()[name]["data"],)
+
+
+def shown_sets(name: str, results: Sequence[Result], data: str | None) -> tuple[str, ...]:
+    """Data sets of a table: the one asked for, else those of the paper, as far as any was measured."""
+    if data is not None:
+        return (data,)
+    known = published_sets(name)
+    measured = {one.about.data for one in results if one.about.part == "test"}
+    return tuple(one for one in known if one in measured) or known
 
 
 def own_model(
@@ -339,9 +373,9 @@ def own_model(
     tables = []
     for place in places:
         if data in (None, place[0]):
-            where = f"{place[0]}, {place[1]} split"
             own = [one for one in shown if (one.about.data, one.about.split) == place]
-            cohort = Cohort.of(f"{LIMNER} ({where})", own, lambda result: result.groups, plain=("release",))
+            where = f"{LIMNER} ({place[0]}, {place[1]} split)"
+            cohort = Cohort.of(where, own, lambda result: result.groups, plain=("release",))
             control = str(reference()["tables"][LIMNER]["control"])
-            tables.append(retrieval(Scene(LIMNER, where, cohort, resamples, False, control), full=True))
+            tables.append(retrieval(Scene(LIMNER, *place, cohort, resamples, False, control), full=True))
     return tables

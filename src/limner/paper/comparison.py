@@ -41,7 +41,7 @@ class Figure:
         kind: how it is written.
         statistic: None where no result exists.
         paper: the published figure, as printed.
-        release: the same figure recomputed from the files of the release.
+        paper_deviation, release, release_deviation: as in `Cell`.
         higher_is_better: its direction.
         applies: False where the row has no such figure.
         minus: what is taken from the statistic, of a figure that is a difference.
@@ -60,6 +60,8 @@ class Figure:
     comparable: bool = True
     release: float | None = None
     uneven: bool = False
+    paper_deviation: float | None = None
+    release_deviation: float | None = None
 
 
 ZERO = Figure("percent", lambda weights: np.zeros(len(weights)))
@@ -132,7 +134,9 @@ def difference(
         statistic=first.statistic if there else None,
         minus=second.statistic,
         paper=paper,
+        paper_deviation=None,
         release=None,
+        release_deviation=None,
         applies=applies,
         against=ZERO if first.comparable else None,
         uneven=bool(apart),
@@ -215,7 +219,9 @@ def compare(
         return {
             "kind": figure.kind,
             "paper": figure.paper,
+            "paper_deviation": figure.paper_deviation,
             "release": figure.release,
+            "release_deviation": figure.release_deviation,
             "uneven": figure.uneven,
         }
 

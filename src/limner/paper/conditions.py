@@ -77,7 +77,8 @@ def seeds(*systems: Sequence[object]) -> str:
 
 
 def unpublished(about: About) -> list[str]:
-    """Where a run differs from the published one in what its figures depend on: ``D 256 (paper 1024)``.
+    """Where a run differs from the published one in what its figures depend on: ``D 256 (paper 1024)``,
+    or ``(published preset 1024)`` where the paper states none.
 
     Args:
         about: of its result.
@@ -86,7 +87,8 @@ def unpublished(about: About) -> list[str]:
     values = flat(about.config)
     entries = reference()["published"].get(values.get("system"), ())
     found = [
-        f"{entry['name']} {_word(values[entry['setting']])} (paper {_word(entry['value'])})"
+        f"{entry['name']} {_word(values[entry['setting']])}"
+        f" ({'paper' if entry.get('stated', True) else 'published preset'} {_word(entry['value'])})"
         for entry in entries
         if entry.get("method", values.get("method")) == values.get("method")
         and values.get(entry["setting"], entry["value"]) != entry["value"]

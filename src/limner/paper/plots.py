@@ -5,7 +5,7 @@ Each function draws what it is given and returns the figure; a point without a r
 
 import io
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 COLOURS = BLUE, ORANGE, GREEN, GREY = ("#0072B2", "#E69F00", "#009E73", "#777777")
 SUFFIXES = (".pdf", ".png", ".svg")
 _DPI = 200
+_RING: Mapping[str, Any] = {"facecolors": "none", "edgecolors": ORANGE, "s": 28}
+_CROSS: Mapping[str, Any] = {"color": GREEN, "marker": "x", "s": 22, "linewidths": 1}
 Values = NDArray[np.float64]
 
 
@@ -82,7 +84,9 @@ def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], thre
 
 
 def refinement_bars(table: Table) -> Figure:
-    """Median ranks plain and refined, with intervals, and the published ones as rings (Figure 5).
+    """Median ranks plain and refined, with intervals (Figure 5).
+
+    Rings are the figures that the paper prints, crosses those that the files of its release give.
 
     Systems of which there is neither a result nor a published figure are left out.
 
@@ -101,23 +105,25 @@ def refinement_bars(table: Table) -> Figure:
     shown = {
         name: cells
         for name, cells in shown.items()
-        if any(cell.value is not None or cell.published is not None for cell in cells)
+        if any((cell.value, cell.paper, cell.release) != (None, None, None) for cell in cells)
     }
     if not shown:
         raise DataError(f"figure: no system of {table.title} has a median rank; measure some runs first")
     figure, (axes,) = panels(width=max(5.0, 0.62 * len(shown) + 1.5))
-    label: str | None = "the paper's"
+    labels = {"paper": "printed in the paper", "release": "from the release's files"}
     for number, (stage, colour) in enumerate((("plain", GREY), ("refined", BLUE))):
         cells = [(at + 0.4 * number - 0.2, both[number]) for at, both in enumerate(shown.values())]
         there = [(x, c.value, c.low, c.high) for x, c in cells if c.value is not None]
         if there:
             x, value, spread = _spread(there)
             axes.bar(x, value, 0.38, yerr=spread, color=colour, label=stage, error_kw={"linewidth": 0.8})
-        printed = [(x, c.published) for x, c in cells if c.published is not None]
-        if printed:
-            ring = {"facecolors": "none", "edgecolors": ORANGE, "s": 28, "zorder": 3}
-            axes.scatter(*zip(*printed, strict=True), label=label, **ring)
-            label = None
+        known = {
+            "paper": ([(x, c.paper) for x, c in cells if c.paper is not None], _RING),
+            "release": ([(x, c.release) for x, c in cells if c.release is not None], _CROSS),
+        }
+        for source, (points, style) in known.items():
+            if points:
+                axes.scatter(*zip(*points, strict=True), label=labels.pop(source, None), zorder=3, **style)
     axes.set_xticks(np.arange(len(shown)), list(shown), rotation=40, ha="right")
     axes.set_xlim(-0.6, len(shown) - 0.4)
     axes.set(ylabel="median rank", title=table.title)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from limner.counts import counted
 from limner.errors import ConfigError, unknown
-from limner.evaluation.results import ChoiceResult, Protocol, Result, ResultFile, SequenceResult
+from limner.evaluation.results import About, ChoiceResult, Protocol, Result, ResultFile, SequenceResult
 from limner.evaluation.uncertainty import RESAMPLES
 from limner.paper import cmcm, complementary, dispersion, sequences
 from limner.paper.table import Format, Table, render
@@ -92,8 +94,9 @@ def build(
             gsda-1 (the same with the coherence of found pictures) or limner-1 (limner's own model, step by
             step, against the plain dual encoder).
         runs: folder that holds measured runs; None shows the published figures alone.
-        data: data set of the results; None takes that of the published table, and for complementary-…,
-            vrss-1, gsda-1 and limner-1 all that were measured.
+        data: data set of the results; None takes that of the published table, for cmcm-7 both that were
+            measured, and for complementary-…, vrss-1, gsda-1 and limner-1 all. A note says which results a
+            table of CMCM passes over, and how to show them.
         protocol: of the pools of the results that are shown, ``legacy`` for cmcm-4, cmcm-5 and cmcm-7 alone.
         resamples: of every interval and comparison.
         measured: runs in memory, in place of those in `runs`.
@@ -116,9 +119,14 @@ def build(
         return [] if place is None else kind.read_all(place)
 
     if name.startswith("cmcm"):
-        results = [r for r in found(Result, lambda one: (one.result,)) if r.about.protocol == protocol]
+        every_protocol = found(Result, lambda one: (one.result,))
+        results = [r for r in every_protocol if r.about.protocol == protocol]
         chosen = results[0].about.data if measured else data
         tables = cmcm.build(name, results, data=chosen, resamples=resamples)
+        sets = cmcm.shown_sets(name, results, chosen)
+        note = passed_over([r.about for r in every_protocol], sets, protocol, asked=data is not None)
+        if note:
+            tables[:1] = [one.model_copy(update={"notes": (*one.notes, note)}) for one in tables[:1]]
     elif name == "limner-1":
         tables = cmcm.own_model(found(Result, lambda one: (one.result,)), data=data, resamples=resamples)
     elif name == "complementary-1":
@@ -136,3 +144,26 @@ def build(
         stories = found(SequenceResult, lambda one: () if one.sequences is None else (one.sequences,))
         tables = sequences.build(name, stories, data=data, resamples=resamples)
     return Tables(name=name, tables=tuple(tables))
+
+
+def passed_over(every: Iterable[About], sets: Sequence[str], protocol: Protocol, *, asked: bool) -> str:
+    """A note on the test results that a table of CMCM does not show, and how to show them; "" for none.
+
+    Args:
+        every: what all results are of.
+        sets: data sets that are shown.
+        protocol: that is shown.
+        asked: whether the reader named the data set, and so knows what is left out.
+    """
+    others: Counter[tuple[str, ...]] = Counter()
+    for one in every:
+        options: tuple[str, ...] = () if one.data in sets else (f"--data {one.data}",)
+        if one.protocol != protocol:
+            options += (f"--protocol {one.protocol}",)
+        if one.part == "test" and options and not (asked and one.data not in sets):
+            others[(one.data, *options)] += 1
+    each = [
+        f"{counted(count, 'result')} on {data} ({' '.join(options)} shows {'it' if count == 1 else 'them'})"
+        for (data, *options), count in sorted(others.items())
+    ]
+    return f"Passed over: {'; '.join(each)}." if each else ""

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from limner.errors import ConfigError, DataError, unknown
-from limner.evaluation.results import Result
+from limner.evaluation.results import ChoiceResult, Result
 from limner.evaluation.uncertainty import group_numbers
 from limner.paper import plots
 from limner.paper.cmcm import build
@@ -26,6 +26,9 @@ from limner.paper.topic import write_topic_path
 from limner.runs.run import Run
 from limner.training.settings import NAMES_AND_PLACES, flat
 
+SPLITS = ("released", "grouped", "random")
+"""Those of the published runs first."""
+
 
 def draw_figure(
     name: str,
@@ -36,8 +39,8 @@ def draw_figure(
     texts: Sequence[str],
     pictures: Sequence[str],
     weights: Path | None,
-    data: str,
-    split: str,
+    data: str | None,
+    split: str | None,
     row: str,
     count: int,
     resamples: int,
@@ -52,8 +55,8 @@ def draw_figure(
         texts: to show; some that are chosen by a rule unless given.
         pictures: ids of test pairs whose pictures are queries.
         weights: of the backbone, where features must still be computed.
-        data: data set of the results.
-        split: its split.
+        data: data set of the results; None takes the one that was measured, of several Clue, or CITE++.
+        split: its split; None takes the one that was measured, of several the released one.
         row: of the tables, whose runs a curve is of.
         count: of texts, stories, pairs or steps, where none are named.
         resamples: of every interval.
@@ -75,18 +78,28 @@ def draw_figure(
     def results(*, variants: bool = False) -> list[Result]:
         """Measured test results of one data set and split."""
         read = Result.read_all(measured(), variants=variants)
-        due = ("test", data, split, "pools")
-        found = [r for r in read if (r.about.part, r.about.data, r.about.split, r.about.protocol) == due]
+        every = [r for r in read if (r.about.part, r.about.protocol) == ("test", "pools")]
+        own = data or _first_of([r.about.data for r in every], ("clue", "cite++"))
+        part = split or _first_of([r.about.split for r in every if r.about.data == own], SPLITS)
+        found = [r for r in every if (r.about.data, r.about.split) == (own, part)]
         if not found:
+            there = sorted({f"{r.about.data} ({r.about.split} split)" for r in every})
+            asked = f" on {own or 'any data set'} ({part or 'any'} split)"
             raise DataError(
-                f"figure: no result on {data} ({split} split) below {runs}; run 'limner measure' first"
+                f"figure: no result{asked} below {runs}, found {', '.join(there) or 'none at all'};"
+                " run 'limner measure' first, or name one of these with --data and --split"
             )
         return found
+
+    def answered_split() -> str:
+        """The split of the answers below `runs`."""
+        answers = ChoiceResult.read_all(measured())
+        return _first_of([r.about.split for r in answers if r.about.part == "test"], SPLITS) or "grouped"
 
     drawn: dict[str, Callable[[], None]] = {
         "cmcm-3a": lambda: plots.write(to, plots.confidence_curves),
         "cmcm-3b": lambda: _scatter(to, one()),
-        "cmcm-5": lambda: _bars(to, results(), data, split, resamples),
+        "cmcm-5": lambda: _bars(to, results(), resamples),
         "cmcm-6": lambda: _gallery(to, run, texts, count),
         "cmcm-7": lambda: _attention(to, one(), texts, count),
         "cmcm-8": lambda: _curve(to, results(variants=True), row, "loss.relation_weight", resamples),
@@ -95,7 +108,7 @@ def draw_figure(
         "complementary-scores": lambda: draw_scores(one(), to),
         "complementary-agreement": lambda: draw_agreement(one(), to),
         "complementary-weights": lambda: draw_training(one(), to),
-        "complementary-variance": lambda: draw_gains(measured(), split, to),
+        "complementary-variance": lambda: draw_gains(measured(), split or answered_split(), to),
         "complementary-3": lambda: write_found(
             run, to, texts=texts, pictures=pictures, count=count, weights=weights
         ),
@@ -119,7 +132,13 @@ def _scatter(to: Path, run: Path) -> None:
     plots.write(to, plots.rank_against_gap, np.array(full.plain), np.array(full.gaps), threshold)
 
 
-def _bars(to: Path, found: Sequence[Result], data: str, split: str, resamples: int) -> None:
+def _first_of(found: Sequence[str], preferred: Sequence[str]) -> str:
+    """The preferred ones first, then the others by name; "" where there is none."""
+    return min(found, key=lambda one: ([*preferred, one].index(one), one), default="")
+
+
+def _bars(to: Path, found: Sequence[Result], resamples: int) -> None:
+    data, split = found[0].about.data, found[0].about.split
     table = build("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
     own = [one for one in table if f"{split} split" in one.title]
     plots.write(to, plots.refinement_bars, own[0])

@@ -29,12 +29,14 @@ class Column:
         values: what was found → (N,) of every step, NaN of steps that do not count, or None where it was not
             measured.
         kind: how it is written; of a rank the median is taken, and less is better.
+        ordered: whether more is better, or less; where neither is, nothing is marked.
     """
 
     name: str
     published: str
     values: Callable[[Found], Values | None]
     kind: Kind = "percent"
+    ordered: bool = True
 
 
 def _within(
@@ -47,11 +49,13 @@ def _within(
     return Column(f"{name}@{k}", f"{name}@{k}" if printed else "", values)
 
 
-def _cosine(name: str, printed: str, cosines: Callable[[Found], Sequence[float | None]]) -> Column:
+def _cosine(
+    name: str, printed: str, cosines: Callable[[Found], Sequence[float | None]], *, ordered: bool = True
+) -> Column:
     def values(found: Found) -> Values | None:
         return np.array(cosines(found), dtype=np.float64) if cosines(found) else None
 
-    return Column(name, printed, values, "precision")
+    return Column(name, printed, values, "precision", ordered)
 
 
 _RECALL = tuple(_within("R", k, lambda found: found.own) for k in CUTS)
@@ -70,7 +74,7 @@ LAYOUTS: Mapping[str, Mapping[str, tuple[Column, ...]]] = {
     },
     "gsda-1": {
         "retrieval": (*_RECALL, _MEDIAN, _MED_R, _STORY),
-        "features": (_cosine("coherence", "", lambda found: found.coherence),),
+        "features": (_cosine("coherence", "", lambda found: found.coherence, ordered=False),),
     },
 }
 SPLITS = ("grouped", "released", "random")
@@ -137,7 +141,8 @@ def figure_of(column: Column, scene: Scene, system: str, decoding: Decoding, pri
         pools = [(np.arange(len(cohort.owner)), values) for values in there] if whole else []
         return cohort.ranked("MedR", pools, printed, applies=applies)
     statistic = average(np.mean(there, axis=0), cohort.owner, cohort.groups) if whole else None
-    return Figure(column.kind, statistic, printed if applies or column is _MED_R else None, applies=applies)
+    shown = printed if applies or column is _MED_R else None
+    return Figure(column.kind, statistic, shown, applies=applies, comparable=column.ordered)
 
 
 def _values(column: Column, run: SequenceResult, decoding: Decoding) -> Values | None:

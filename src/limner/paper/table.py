@@ -64,6 +64,7 @@ _LATEX = str.maketrans(
         "→": r"$\to$",
         "|": r"$|$",
         "×": r"$\times$",
+        "±": r"$\pm$",
     }
 )
 
@@ -85,7 +86,9 @@ class Cell(Record):
         value: a fraction, rank, precision, count, probability, setting or score; None where no result exists.
         low, high: interval, in the unit of the value.
         paper: the published figure, in the same unit, as printed.
+        paper_deviation: that is printed with it, over the pools of one training.
         release: the same figure recomputed from the files of the release.
+        release_deviation: of it, over the same pools.
         mark: ``*`` better, ``†`` worse than the control, significantly after correction.
         kind: how it is written.
         applies: False where the row has no such figure (a system that refines nothing), which is no gap;
@@ -99,16 +102,13 @@ class Cell(Record):
     low: float | None = None
     high: float | None = None
     paper: float | None = None
+    paper_deviation: float | None = None
     release: float | None = None
+    release_deviation: float | None = None
     mark: Mark = ""
     kind: Kind = "percent"
     applies: bool = True
     uneven: bool = False
-
-    @property
-    def published(self) -> float | None:
-        """The published figure with the most digits."""
-        return self.paper if self.release is None else self.release
 
     def parts(self) -> tuple[str, str, str]:
         """The figure with its mark, its interval, and the published figure, each possibly empty."""
@@ -119,9 +119,17 @@ class Cell(Record):
         span = ""
         if self.value is not None and self.low is not None and self.high is not None:
             span = f"[{written(self.low, self.kind)}, {written(self.high, self.kind)}]"
-        found = [] if self.paper is None else [written(self.paper, self.kind)]
+        found = []
+        if self.paper is not None:
+            found.append(written(self.paper, self.kind))
+            if self.paper_deviation is not None:
+                found[0] += f" ± {written(self.paper_deviation, self.kind)}"
         if self.release is not None:
-            found.append(f"release {written(self.release, self.kind)}")
+            # a rank with all its digits: rounded to those of the paper it would look like another figure
+            form = ".2f" if self.kind == "rank" else _FORMS[self.kind]
+            found.append(f"release {self.release:{form}}")
+            if self.release_deviation is not None:
+                found[-1] += f" ± {self.release_deviation:{form}}"
         return main, span, f"({', '.join(found)})" if found else ""
 
 

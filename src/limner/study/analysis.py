@@ -381,8 +381,8 @@ def analyse(
     checks = checked(files, cast)
     views = [_view("all raters", files, cast, resamples)]
     if checks.failed:
-        rest = f"without the {len(checks.failed)} of {counted(checks.raters, 'rater')} who failed"
-        " an attention check"
+        who = f"{len(checks.failed)} of {counted(checks.raters, 'rater')}"
+        rest = f"without the {who} who failed an attention check"
         sound = [vote for vote in cast if vote.rater not in checks.failed]
         views.append(_view(rest, files, sound, resamples))
     return StudyReport(

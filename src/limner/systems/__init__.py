@@ -55,7 +55,9 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "R
         path: TOML file of the row.
         overrides: see `limner.config.build`; another preset rules all that the file does not set otherwise
             than its own preset would.
-        data: what the row is trained on, see `overlays`; "" for what its file says.
+        data: what the row is trained on: a name or a file, see `overlays`, or a registered data set; "" for
+            what `overrides` or the row's file name. A set comes with the overlay of its name, whoever names
+            it; without one, or with that of another set, it is a deviation.
     Raises:
         ConfigError: no such file, no or an unknown system, no data set, or a wrong setting.
     """
@@ -65,18 +67,30 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "R
         raise ConfigError(f"{path}: names no system; write system = 'cmcm' (choices: {', '.join(_MODULES)})")
     settings: type[RunConfig] = system(name).settings
     where = f"{path} with {data}" if data else str(path)
-    if (
-        not data
-        and "set" not in values.get("data", {})
-        and not any(one.startswith("data.set=") for one in overrides)
-    ):
-        known = ", ".join(sorted({*_overlays(path), *data_sets()}))
+    files = _overlays(path)
+    name = data or _given("data.set", overrides) or values.get("data", {}).get("set", "")
+    if not name:
+        known = ", ".join(sorted({*files, *data_sets()}))
         raise ConfigError(f"{path}: names no data set; add --data NAME (choices: {known})")
-    own = [one for one in overrides if one.partition("=")[0].strip() == "preset"]
-    preset = own[-1].partition("=")[2].strip().strip("\"'") if own else ""
-    others = [one for one in overrides if one not in own]
-    overlay = overlays(values, path, data, settings.PRESETS) if data else None
+    overlay = None
+    if name in files or (data and data.endswith(".toml")):
+        overlay = overlays(values, path, name, settings.PRESETS)
+    elif data in data_sets():
+        values = merged(values, {"data": {"set": data}})
+    elif data:
+        raise ConfigError(unknown("data", data, {*files, *data_sets()}))
+    preset, others = _given("preset", overrides), [one for one in overrides if _key(one) != "preset"]
     return build(settings, settings.resolved(values, preset, overlay), where, others)
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].strip()
+
+
+def _given(key: str, overrides: Sequence[str]) -> str:
+    """What ``key=value`` says of a setting that is a name, the last time; "" where none does."""
+    found = [one.partition("=")[2].strip().strip("\"'") for one in overrides if _key(one) == key]
+    return found[-1] if found else ""
 
 
 def overlays(
@@ -91,20 +105,19 @@ def overlays(
     Args:
         values: of the row.
         row: its file; overlays lie in a folder ``data`` beside it or one level up.
-        data: name of an overlay, else of a registered data set, or the file of an overlay.
+        data: name of an overlay, or its file. That of a data set has the name of the set.
         presets: by name.
     Raises:
-        ConfigError: none of these, or the overlay's table of the system is not of that form.
+        ConfigError: the overlay's table of the system is not of that form, or it has the name of a registered
+            set and is of another.
     """
-    files = _overlays(row)
-    if data.endswith(".toml"):
-        over = read_toml(Path(data))
-    elif data in files:
-        over = read_toml(files[data])
-    elif data in data_sets():
-        over = {"data": {"set": data}}
-    else:
-        raise ConfigError(unknown("data", data, {*files, *data_sets()}))
+    file = _overlays(row).get(data, Path(data))
+    over = read_toml(file)
+    named = over.get("data", {}).get("set", data)
+    if data != named and data in data_sets():
+        raise ConfigError(
+            f"{file}: is of the data set {named!r}, and {data!r} is another; name it {named}.toml"
+        )
     tables = {name: over.pop(name) for name in presets if isinstance(over.get(name), dict)}
     return {
         name: _for_row(values["system"], row.stem, table, f"{data}: {name}".removesuffix(": "))

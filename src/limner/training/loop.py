@@ -109,7 +109,8 @@ class LoopConfig(Config):
         restarts: epochs, rising, at which a cosine begins anew; each falls to 0 at the next or at the end.
         steps: rising epochs, at each of which the rate is multiplied by `step_factor`; none keep it as it is.
         step_factor: above 0.
-        plateau_patience: validations without a better value before the rate is cut.
+        plateau_patience: validations without a better value that the rate survives: the next one cuts it. A
+            tie is no better value.
         plateau_factor: what the rate is multiplied with then.
         stop_after_stale: epochs in a row without a better value that end training; None for never.
         metric: the validation figure that selects; the caller says its direction.
@@ -193,8 +194,15 @@ class Loop:
         floors = [0.0, *(group["lr"] for group in own.param_groups[1:])]
         others = config.share_of_rate if config.schedule == "cosine" else _unchanged
         schedule: ReduceLROnPlateau | LambdaLR = (
+            # torch's relative threshold loosens where the best is negative, and ties would count as better
             ReduceLROnPlateau(
-                own, "max", factor=config.plateau_factor, patience=config.plateau_patience, min_lr=floors
+                own,
+                "max",
+                factor=config.plateau_factor,
+                patience=config.plateau_patience,
+                threshold=0,
+                threshold_mode="abs",
+                min_lr=floors,
             )
             if config.schedule == "plateau"
             else LambdaLR(own, [config.share_of_rate, *([others] * (len(own.param_groups) - 1))])

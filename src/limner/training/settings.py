@@ -106,8 +106,9 @@ class RunConfig(Config):
         row: name of the row in the tables, such as ``CMCM_Story``.
         preset: see `Preset`; several joined by "+" are laid over each other, as "sound+laptop". One that is
             not `PUBLISHED` is laid over "release" unless one of those is named.
-        stated: what preset, data set and row's file say together, from which deviations are counted; empty
-            where settings were not read from files: then of the preset alone.
+        stated: what preset, data set and row's file say together, from which deviations are counted; its
+            `data.set` is the one whose overlay was laid, "" for none. Empty where settings were not read from
+            files: then of the preset alone.
         data: see `DataConfig`.
         loop: see `LoopConfig`.
         model: sizes and parts, of a class of the system's own.
@@ -116,6 +117,7 @@ class RunConfig(Config):
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {name: {} for name in get_args(Preset)}
     ROW: ClassVar[frozenset[str]] = frozenset()  # settings by which the rows of the tables differ
+    OURS: ClassVar[Mapping[str, Any]] = {}  # objectives in which no preset is what the paper prints
     DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether the system's batches heed `MixtureEntry.weight`
     READS_BESIDE: ClassVar[bool] = False  # whether it reads `DataConfig.beside`
     SMOKE: ClassVar[Mapping[str, Any]] = {}  # what `smoke` puts in place of a system's own settings
@@ -168,14 +170,23 @@ class RunConfig(Config):
         return self
 
     def deviations(self) -> list[str]:
-        """``key=value`` of every setting that preset, data set and row would not give; see `stated`."""
-        given = {"set", "mixture"}  # what is trained on is no deviation
+        """``key=value`` of every setting that preset, data set and row would not give; see `stated`.
+
+        What is trained on is none, unless nothing that was laid over the row is of it. Objectives of ours,
+        which the preset "paper" takes where the printed ones cannot work, are deviations at that preset.
+        """
+        given = {"set", "mixture"}
         due = {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
         plain = (
             type(self).model_validate(merged(self.stated, due)).model_dump(mode="json", exclude={"stated"})
         )
         mine, due = flat(self.model_dump(mode="json", exclude={"stated"})), flat(plain)
-        return [
+        overlay = self.stated.get("data", {}).get("set", self.data.set)
+        # a mixture states of each of its sets what it needs
+        alone = [f"data.set={self.data.set}"] if self.data.set not in (overlay, "mixture") else []
+        if "paper" in self.preset.split("+"):
+            alone += [f"{key}={value}" for key, value in self.OURS.items() if mine[key] == due[key] == value]
+        return alone + [
             f"{key}={value}"
             for key, value in mine.items()
             if key not in NO_DEVIATION and self._compared(key, value) != self._compared(key, due.get(key))
@@ -208,7 +219,7 @@ class RunConfig(Config):
             for layer in (cls.PRESETS.get(name, {}), {} if place else over.get("", {}), over.get(name, {})):
                 due = merged(due, layer)
         defining = kept(own, lambda key, value: key in cls.ROW)
-        stated = merged(due, defining) if over else defining
+        stated = merged(due, defining) if over else merged(defining, {"data": {"set": ""}})
         return merged(due, own) | {"preset": joined, "stated": stated}
 
     @classmethod

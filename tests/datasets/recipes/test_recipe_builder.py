@@ -170,8 +170,11 @@ def test_recipeqa_joins_the_pages_under_the_same_rules(saved, tmp_path, capsys):
             steps.append(
                 {"title": "", "body": "Keep the rest in a cold place for later.", "images": ["gone.png"]}
             )
-        recipe = {"recipe_id": name, "context": steps}
-        (qa / f"{split}.json").write_text(json.dumps({"data": [recipe, recipe]}))
+        # each question withholds what it asks for
+        words = [{**step, "images": []} for step in steps]
+        pictures = [{**step, "title": ""} for step in steps]
+        asked = [{"recipe_id": name, "context": context} for context in (words, pictures)]
+        (qa / f"{split}.json").write_text(json.dumps({"data": asked}))
     to = tmp_path / "set"
     run(["data", "build-recipes", str(saved), "--recipeqa", str(qa), "--to", str(to), "--json"])
     report = json.loads(capsys.readouterr().out)

@@ -1,6 +1,7 @@
 """RecipeQA and VIST as published: each recipe once, stories whole, and any other form in one line."""
 
 import json
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from test_recipe_builder import WORDS, picture
 
 from limner.datasets import read_source
 from limner.datasets.registry import Source
-from limner.datasets.sets.recipeqa import read_recipeqa
+from limner.datasets.sets.recipeqa import read_recipeqa, read_recipes
 from limner.datasets.sets.vist import read_vist
 from limner.errors import DataError, LimnerError, MissingError
 from limner.training.corpus import open_corpus
@@ -49,6 +50,66 @@ def test_a_recipe_under_several_questions_is_read_once(tmp_path):
     assert data.pairs[0].text == f"leeks {WORDS[0].format('leeks')}"
     assert data.pairs[0].image == "leeks0.png"
     assert "recipeqa: questions about a recipe that is there already: 1" in data.notes
+
+
+def withholding(name, *keys, task="textual_cloze", **more):
+    """A question of a recipe without what it asks for."""
+    whole = recipe(name, **more)
+    empty = {"title": "", "body": "", "images": []}
+    steps = [{**step, **{key: empty[key] for key in keys}} for step in whole["context"]]
+    return {**whole, "task": task, "context": steps}
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_what_one_question_withholds_comes_from_the_others(tmp_path, stated):
+    """The pictures of a visual question are what it asks for, and so are the titles of a textual one."""
+    asked = [withholding("leeks", "images", task="visual_cloze"), withholding("leeks", "title")]
+    asked += [withholding("plums", "title"), withholding("plums", "images", task="visual_ordering")]
+    if not stated:
+        asked = [{key: value for key, value in one.items() if key != "recipe_id"} for one in asked]
+    found = read_recipeqa(Source(write(tmp_path / "r.json", {"data": asked}))).pairs
+    whole = [recipe("leeks"), recipe("plums")]
+    if not stated:
+        whole = [{key: value for key, value in one.items() if key != "recipe_id"} for one in whole]
+    due = read_recipeqa(Source(write(tmp_path / "whole.json", {"data": whole}))).pairs
+    assert len(found) == 6
+    assert found == due
+
+
+def test_steps_are_put_together_by_what_both_questions_show(tmp_path):
+    whole = recipe("leeks")["context"]
+    for number, step in enumerate(whole):
+        step["id"] = number
+    # no body to know them by: by their ids, though a step is missing and the others are out of order
+    pictures = [{"id": step["id"], "images": step["images"]} for step in (whole[2], whole[0])]
+    words = [{key: step[key] for key in ("id", "title", "body")} for step in whole]
+    odd = [{"body": "Words that no other question about these leeks has.", "images": ["odd.png"]}]
+    questions = [{"recipe_id": "leeks", "context": steps} for steps in (pictures, words, odd)]
+    # nothing in common, but as many: by their places
+    bare = [{key: step[key] for key in ("title", "body")} for step in whole]
+    apart = bare, [{"images": [f"plums{n}.png"]} for n in range(3)]
+    questions += [{"recipe_id": "plums", "context": steps} for steps in apart]
+    counted = Counter()
+    file = write(tmp_path / "r.json", {"data": questions})
+    (key, _, pieces), (_, _, placed) = read_recipes(Source(file), counted)
+    assert key == "leeks"
+    assert [[one.target for one in piece.pictures] for piece in placed] == [
+        [f"plums{n}.png"] for n in range(3)
+    ]
+    assert [piece.text for piece in pieces] == [f"{step['title']} {step['body']}" for step in whole]
+    pictures = [[one.target for one in piece.pictures] for piece in pieces]
+    assert pictures == [["leeks0.png"], [], ["leeks2.png"]]
+    assert counted["steps put together from several questions"] == 5
+    assert counted["steps that no other question of their recipe has"] == 1
+
+
+def test_a_placeholder_is_nothing_and_recipes_without_words_are_not_mixed(tmp_path):
+    asked = recipe("leeks")
+    asked["context"][0]["title"] = "@placeholder"
+    bare = [{"context": [{"images": [f"{name}{n}.png"]} for n in range(2)]} for name in "ab"]
+    found = list(read_recipes(Source(write(tmp_path / "r.json", {"data": [asked, *bare]})), Counter()))
+    assert [len(pieces) for _, _, pieces in found] == [3, 2, 2]
+    assert found[0][2][0].text == WORDS[0].format("leeks")
 
 
 def test_recipes_without_id_are_known_by_their_words_and_short_ones_left_out(tmp_path):
