@@ -140,8 +140,8 @@ def _same(entry: find.FoundFile, known: KnownFile) -> bool:
 
 
 def _resized(entry: find.FoundFile, known: KnownFile) -> bool:
-    """Whether its size or its time tells that a file is another; of some the size is not known."""
-    return known.mtime_ns != entry.mtime_ns or entry.size not in (-1, known.size)
+    """Whether its size or its time tells that a file is another."""
+    return (known.mtime_ns, known.size) != (entry.mtime_ns, entry.size)
 
 
 @contextmanager
@@ -445,7 +445,7 @@ class _Run:
     def _was_looked_for(self, row: write.FileRow) -> bool:
         """Whether this run would have met a file, were it still there."""
         path: bytes = row["path_bytes"]
-        if any(path.startswith((folder + _SEP, folder + b"#")) for folder in self.unlisted):
+        if any(path.startswith(folder + _SEP) for folder in self.unlisted):
             return False
         source: bytes = row["source"]
         if find.is_list(source):
