@@ -91,22 +91,20 @@ def index(
     Raises:
         MissingError: a source does not exist.
         ConfigError: two encoders for one space.
-        DataError: another process is writing to the library, or it is of an earlier format.
+        DataError: another process is writing to the library.
         NumericsError: an encoder made a vector that is not finite.
     """
     roots = tuple(dict.fromkeys(find.source_path(source) for source in sources))  # before anything is made
     if not isinstance(library, Library):
         library = Library(library)
-    if library.settings.format < FORMAT:
-        raise DataError(
-            f"{library.place}: library format {library.settings.format}, this limner writes {FORMAT}; run"
-            f" 'limner library migrate {library.place}' first"
-        )
     if not sources:
         roots = tuple(find.source_path(source) for source in library.settings.sources)
     sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
         library.reread()  # another process may have indexed since
+        if library.settings.format < FORMAT:  # limner 0.1.0 knew no stamps of files
+            library.store.add_texts(FILES, ("stamp",))
+            library.save(format=FORMAT)
         for name, schema in SCHEMAS.items():
             library.store.ensure(name, schema)
         if approximate_from is not None:
