@@ -55,15 +55,16 @@ _LATIN = {
     "cp1250": _CENTRAL | {"de": _WESTERN["de"]},
     "cp1254": _TURKISH | {"de": _WESTERN["de"]},
     "cp1257": _BALTIC,
-    "mac_roman": _WESTERN,
-    "cp850": _WESTERN,
-    "cp852": _CENTRAL,
 }
 """Encoding → language → the letters beyond a to z that it is written with."""
+_LOW = re.compile(rb"[\x80-\x9f]")
+"""Bytes that are mostly signs in these, and letters in those of DOS and of old Macintoshes."""
 _WORD = re.compile(r"[^\W\d_]+")
 _SIGNS = frozenset("‘’“”„«»–—…€¡¿\u00a0")
 # Signs where nobody writes them: what is left of a letter in another encoding.
-_MISPLACED = re.compile(r"[^\W\d_][«»–—…€¡¿“”„][^\W\d_]|(?<!\S)[’”»–—…](?=\w)")
+_MISPLACED = re.compile(
+    r"[^\W\d_][«»–—…€¡¿“”„\u00a0][^\W\d_]|(?<!\S)[’”»–—…](?=\w)|(?<!\S)…(?!\S)|\u00a0(?!\S)"
+)
 # A caption in Japanese has these between its Chinese characters, and other encodings do not read as them.
 _KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 _JAPANESE = re.compile("[\u3000-\u30ff\u4e00-\u9fff\uff01-\uff5e\\s\x21-\x7e]*")
@@ -77,7 +78,8 @@ def decode_caption(data: bytes) -> str:
     """Decode a short text if its encoding is certain.
 
     Certain are a byte-order mark, valid UTF-8, Japanese with kana in Shift-JIS, and a text in Latin letters
-    if all its possible readings are the same words, or if one alone is in a language of its encoding.
+    as Windows writes them, if all its possible readings are the same words, or if one alone is in a language
+    of its encoding.
 
     Args:
         data: the bytes of the file.
@@ -105,7 +107,7 @@ def decode_caption(data: bytes) -> str:
         text = _read(data, encoding)
         if text and (spoken := _languages(text, alphabets)):
             found.setdefault(text, set()).update(spoken)
-    if len(found) > 1:
+    if len(found) > 1 or western not in found or _LOW.search(data):
         found = {text: spoken for text, spoken in found.items() if _is_in(text, spoken)}
     if len(found) != 1:
         raise ValueError(UNCERTAIN)

@@ -28,8 +28,6 @@ COMMANDS = {
     "search": ("search barn --library lib", 0),
     "illustrate": ("illustrate text.md --library lib -o new.json", 1),
     "illustrate to stdout": ("illustrate text.md --library lib -o - --format html", 0),
-    "library backup": ("library backup lib lib.zip", 1),
-    "library migrate": ("library migrate lib", 0),
     "verify": ("verify lib", 0),
     "models list": ("models list", 0),
     "data sets": ("data sets", 0),

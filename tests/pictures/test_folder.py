@@ -118,6 +118,21 @@ def test_a_source_that_is_not_there():
         source_path("/nowhere/at/all")
 
 
+@pytest.mark.parametrize("source", ["photos.lance", "shards/000.TAR", "s3://bucket/photos.lance/"])
+def test_pictures_inside_a_table_are_refused(source):
+    with pytest.raises(DataError, match="pictures inside a table are not read; expected a folder"):
+        source_path(source)
+
+
+@pytest.mark.parametrize("held", [b"x", {"bytes": b"x", "path": None}])
+def test_pictures_inside_a_parquet_file_are_refused_once(tmp_path, held):
+    parquet.write_table(
+        pa.table({"image": [held] * 3, "caption": ["a goat"] * 3}), tmp_path / "photos.parquet"
+    )
+    with pytest.raises(DataError, match="line 1: image holds a picture; pictures inside a table"):
+        entries(tmp_path / "photos.parquet")
+
+
 def test_sidecars_and_what_changes_their_key(tmp_path):
     touch(tmp_path, "a.jpg", "a.txt", "a.jpg.json", "b.jpg", "b.docx")
     one = found(tmp_path)

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import tarfile
 
 import pyarrow as pa
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from limner.errors import DataError
-from limner.pictures import packed, tables
+from limner.pictures import tables
 from limner.pictures.find import UnusableFile, walk
 from limner.pictures.metadata import MAX_CAPTIONS, Words, captions, merge, read_sidecars, read_xmp
 from limner.pictures.tables import joined_rows, list_rows
@@ -204,15 +203,3 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path):
     assert "not a regular file" in read_sidecars([os.fsencode(tmp_path / "a.txt")]).warnings[0]
     with pytest.raises(DataError, match="not a regular file"):
         list(list_rows(os.fsencode(tmp_path / "metadata.csv")))
-
-
-def test_a_member_of_less_than_no_bytes_does_not_lead_back_for_ever(tmp_path):
-    headers = []
-    for name, size in ((b"b.png", b"%011o\0" % 0), (b"a.png", b"\xff" * 10 + b"\xfe\0")):  # the second: -512
-        header = bytearray(tarfile.TarInfo(name.decode()).tobuf(tarfile.GNU_FORMAT))
-        header[124:136], header[148:156] = size, b" " * 8
-        header[148:156] = b"%06o\0 " % sum(header)
-        headers.append(bytes(header))
-    shard = written(tmp_path, "a.tar", b"".join(headers) + b"\0" * 1024)
-    with pytest.raises(DataError, match=r"a\.png' begins before the one that it follows"):
-        list(packed.pictures(shard))

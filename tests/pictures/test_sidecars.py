@@ -118,7 +118,6 @@ def test_text_and_json(tmp_path):
         ("Smørrebrød på bordet", "cp1252"),
         ("A dog’s ball", "cp1252"),
         ("Tři děti si hrají u moře", "cp1250"),
-        ("Ein schöner Tag am See", "mac_roman"),
         ("庭で遊ぶ子供たち", "shift_jis"),
         ("カフェ", "shift_jis"),
     ],
@@ -144,6 +143,11 @@ def test_sidecars_in_other_encodings_are_read_where_that_is_certain(tmp_path, na
         ("정원에서 노는 아이들", "euc_kr"),
         ("Niños", "cp1252"),
         ("María", "mac_roman"),
+        ("Ein schöner Tag am See", "mac_roman"),
+        ("Gulrøtter i en bolle", "mac_roman"),
+        ("Menina à beira-mar", "cp850"),
+        ("Äiti ja lapsi", "cp850"),
+        ("Gyerekek játszanak a kertben", "cp852"),
         ("Vaikai žaidžia", "cp1257"),
     ],
 )
@@ -154,6 +158,12 @@ def test_a_sidecar_in_an_uncertain_encoding_is_named_and_never_garbled(tmp_path,
         assert words.warnings == (
             "a.txt: is not UTF-8, and in which encoding it is written is not certain; save it as UTF-8",
         )
+
+
+@pytest.mark.parametrize("encoding", ["mac_roman", "cp850"])
+def test_encodings_of_dos_and_of_old_macintoshes_are_refused(encoding):
+    with pytest.raises(ValueError, match="save it as UTF-8"):
+        decode_caption("Ein schöner Tag am See".encode(encoding))
 
 
 @given(st.binary())

@@ -1,12 +1,11 @@
 """Pictures on object storage: found, read, shown and marked as on a disk."""
 
+import io
 import json
 import os
 
 import pytest
-from fakes import FakeImages, FakeTexts, content
-from pyarrow import fs
-from test_packed import encoded, table
+from fakes import FakeImages, FakeTexts, content, noise_picture
 
 from limner.errors import MissingError
 from limner.library.ingest import index
@@ -15,6 +14,12 @@ from limner.locations import file_system, location
 from limner.pictures.decode import read_file
 from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import locate, shrink
+
+
+def encoded(number):
+    out = io.BytesIO()
+    noise_picture(number).save(out, "PNG")
+    return out.getvalue()
 
 
 def put(bucket, name, data):
@@ -129,25 +134,17 @@ def test_new_changed_and_gone_objects_are_told_apart(photos, tmp_path):
     assert "two geese" not in captions
 
 
-def test_a_list_and_a_table_in_a_bucket_are_sources_too(bucket, tmp_path):
+def test_a_list_in_a_bucket_is_a_source_too(bucket, tmp_path):
     put(bucket, "p/x.png", encoded(3))
     put(bucket, "list.csv", f"path,text\np/x.png,a goat\n{bucket}/p/gone.png,a cow\n".encode())
-    for path in (table(tmp_path, "tar"), table(tmp_path, "parquet")):
-        put(bucket, path.name, path.read_bytes())
-    lance = table(tmp_path, "lance")
-    fs.copy_files(
-        str(lance), f"{bucket[5:]}/photos.lance", destination_filesystem=file_system(location(bucket))
-    )
     library = Library(tmp_path / "lib")
-    for name in ("list.csv", "shard-000.tar", "photos.parquet", "photos.lance"):
-        report = fill(f"{bucket}/{name}", library)
-        assert report.new == (1 if name == "list.csv" else 4), report
+    report = fill(f"{bucket}/list.csv", library)
+    assert report.new == 1
     assert {one.reason.partition(" but ")[2] for one in report.skipped if "gone" in one.path} == {
         "no such object"
     }
     paths = [path for row in content(library)["pictures"] for path in row["paths"]]
-    assert f"{bucket}/shard-000.tar#below/0000.png" in paths
-    assert read_file(f"{bucket}/photos.lance#1".encode()).data == encoded(1)
+    assert paths == [f"{bucket}/p/x.png"]
 
 
 def test_what_is_not_there_is_told_before_anything_is_marked(photos, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from limner.export.storyboard_json import load
 from limner.storyboard.illustrate import BoardOptions
 from limner.studio.app import create_app
 from limner.studio.preferences import read_preferences
-from limner.studio.projects import Projects, digest, move_pictures
+from limner.studio.projects import Projects
 from limner.studio.routes import Studio
 
 ID = "0123456789abcdef"
@@ -146,14 +146,3 @@ def test_a_storyboard_of_the_first_version_is_loaded(tmp_path):
     board = load(tmp_path / "board.json")
     assert board.steps[0].chosen.agreement == 0.25
     assert board.steps[1].chosen is None
-
-
-def test_a_restored_project_names_its_pictures_in_the_new_place(folder):
-    move_pictures(folder, "/home/me/lib", '/mnt/my "new" disk/lib')
-    projects = Projects(folder)
-    project = projects.read(ID)
-    board = projects.board(project)
-    assert board.steps[0].picture.path == '/mnt/my "new" disk/lib/pictures/20250101-000000-abcdef/fox.png'
-    content = (folder / ID / "parts" / f"{project.state.board}.json").read_text()
-    assert digest(content) == project.state.board
-    assert {state.board for state in project.states} == {project.state.board}

@@ -1,6 +1,5 @@
 """``limner studio``: what it opens, refuses and prints, without a server."""
 
-import tempfile
 from pathlib import Path
 from urllib.request import url2pathname
 
@@ -69,25 +68,6 @@ def test_a_token_of_ones_own_by_option_or_environment(started, words, monkeypatc
     assert limner([*words, "--host", "0.0.0.0"]) == 0  # noqa: S104
     assert [call[2].token for call in started] == ["from-the-options", "from-the-environment"]
     assert "?token=from-the-environment\n" in capsys.readouterr().out
-
-
-def test_a_unix_socket_in_place_of_a_port(started, words, capsys):
-    with tempfile.TemporaryDirectory(prefix="s") as folder:
-        path = Path(folder) / "studio"
-        assert limner([*words[:-2], "--unix-socket", str(path)]) == 0
-        app, bound, guard, browse = started[0]
-        told = capsys.readouterr()
-        assert told.out == f"limner studio: http://localhost:8420/?token={bound.token}\n"
-        assert f"ssh -N -L 8420:{path} HOST" in told.err
-        assert (guard.token, browse) == (bound.token, None)
-        with TestClient(app) as client:
-            assert client.get("/api/library").json()["writable"] is True
-        assert not path.exists()
-        assert limner([*words[:-2], "--unix-socket", str(path), "--text", "no-such-text.md"]) != 0
-        assert not path.exists()
-        for further in (["--port", "0"], ["--host", "0.0.0.0"]):  # noqa: S104
-            assert limner([*words[:-2], "--unix-socket", str(path), *further]) != 0
-            assert "it takes the place of a port" in capsys.readouterr().err
 
 
 def test_beyond_this_machine_the_address_holds_a_token(started, drawn_library, tmp_path, capsys):
@@ -190,7 +170,6 @@ def test_a_text_that_is_not_there(workshop, tmp_path):
         (["--library", "{lib}", "--no-token", "--host", "0.0.0.0"], "anyone on the network"),  # noqa: S104
         (["--library", "{lib}", "--token", "guess-me"], "found 8 characters, expected at least 16"),
         (["--library", "{lib}", "--token", "sixteen-letters-x", "--no-token"], "give one or none"),
-        (["--library", "{lib}", "--unix-socket", "{lib}"], "expected a path at which there is none"),
         (["--library", "{lib}", "--model", "no-such-run"], "no-such-run"),
     ],
 )

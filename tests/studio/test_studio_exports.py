@@ -78,9 +78,9 @@ def test_books_for_word_processors_and_readers(guarded, project, kind):
 
 def test_the_choices_of_the_dialog_reach_the_file(guarded, project):
     url = f"/api/projects/{project['id']}/export"
-    told = guarded.get(url, params={"format": "html", "with_reasons": "true", "layout": "contact"}).text
+    told = guarded.get(url, params={"format": "html", "with_reasons": "true", "layout": "recipe"}).text
     assert "Chance that this picture fits" in told
-    assert 'class="layout-contact"' in told
+    assert 'class="layout-recipe"' in told
     assert "Chance that this picture fits" not in guarded.get(url, params={"format": "html"}).text
 
 
@@ -93,7 +93,7 @@ def test_a_copy_to_share_tells_nothing_of_this_machine_or_of_the_choosing(
     body = {"text": text, "format": "markdown", "title": "The earlier name"}
     before = guarded.post("/api/projects", json=body).json()
     project = edit(edit(before, kind="retitle", title="A day"), kind="lock", step=0)
-    for layout in (None, "contact"):
+    for layout in (None, "recipe"):
         params = {"format": "html"} | ({"layout": layout} if layout else {})
         told = guarded.get(f"/api/projects/{project['id']}/export", params=params).text
         page = BeautifulSoup(told, "html.parser")

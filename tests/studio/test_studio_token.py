@@ -1,18 +1,11 @@
 """Other users of a machine reach the studio's port, and nothing behind it."""
 
-import http.client
-import json
 import os
-import re
-import signal
 import socket
-import stat
 import subprocess
 import sys
-import tempfile
 from contextlib import contextmanager
 from http.cookiejar import CookieJar
-from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
@@ -91,38 +84,3 @@ def test_the_token_is_printed_once_and_never_again(drawn_library, tmp_path):
         assert process.wait(60) == 0
         assert process.stdout.read() == ""
         assert TOKEN not in log.read_text()
-
-
-class Unix(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost")
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.connect(str(self.path))
-
-    def ask(self, path, **headers):
-        self.request("GET", path, headers=headers)
-        answer = self.getresponse()
-        return answer.status, answer.read()
-
-
-@pytest.mark.slow
-def test_a_socket_serves_its_owner_and_goes_with_the_studio(drawn_library, tmp_path):
-    with tempfile.TemporaryDirectory(prefix="s") as short:
-        path = Path(short) / "studio"
-        for number, status, left in ((signal.SIGKILL, -9, True), (signal.SIGTERM, 0, False)):
-            with running(drawn_library, tmp_path, "--unix-socket", str(path)) as (process, address, log):
-                assert stat.S_IMODE(path.lstat().st_mode) == 0o600
-                assert re.fullmatch(rf"http://localhost:\d+/\?token={TOKEN}", address)
-                asking = Unix(path)
-                assert asking.ask("/api/library")[0] == 401
-                status_, body = asking.ask("/api/library", Authorization=f"Bearer {TOKEN}")
-                assert (status_, json.loads(body)["writable"]) == (200, True)
-                assert asking.ask("/", Host="evil.example")[0] == 421
-                asking.close()
-                process.send_signal(number)
-                assert process.wait(60) == status
-                assert path.is_socket() is left
-                assert "Traceback" not in log.read_text()

@@ -2,19 +2,16 @@
 
 import signal
 import socket
-import stat
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import urllib.request
-from pathlib import Path
 
 import pytest
 
 from limner.errors import ConfigError
-from limner.web.serving import bind, bind_file, serve
+from limner.web.serving import bind, serve
 
 
 @pytest.fixture
@@ -172,78 +169,3 @@ def test_requests_that_outlast_the_end_are_cut_off_in_one_line():
     assert [line for line in said.splitlines() if line] == [
         "ERROR:    Cancel 1 running task(s), timeout graceful shutdown exceeded"
     ]
-
-
-@pytest.fixture
-def short():
-    """A folder with a name short enough for sockets below it."""
-    with tempfile.TemporaryDirectory(prefix="s") as folder:
-        yield Path(folder)
-
-
-def test_a_socket_is_its_owners_alone_and_gone_at_the_end(short, monkeypatch):
-    modes, listen = [], socket.socket.listen
-
-    class Watched(socket.socket):
-        def listen(self, *backlog):
-            modes.append(stat.S_IMODE((short / "s").stat().st_mode))
-            listen(self, *backlog)
-
-    monkeypatch.setattr("limner.web.serving.socket.socket", Watched)
-    bound = bind_file(short / "s", token="t" * 16)
-    assert modes == [0o600]  # before anyone could connect
-    assert stat.S_IMODE((short / "s").stat().st_mode) == 0o600
-    assert bound.loopback
-    assert bound.url("/x") == f"http://localhost:8420/x?token={'t' * 16}"
-    guard = bound.guard("c")
-    assert (guard.port, guard.addresses, guard.token) == (None, False, "t" * 16)
-    other = bind_file(short / "other")
-    assert other.guard("c").cookie != guard.cookie
-    for one in (bound, other):
-        one.close()
-    assert list(short.iterdir()) == []
-
-
-def test_a_socket_of_a_killed_server_is_replaced_one_that_serves_is_not(short):
-    with socket.socket(socket.AF_UNIX) as dead:
-        dead.bind(str(short / "s"))
-    bound = bind_file(short / "s")
-    with pytest.raises(ConfigError, match="a server listens there"):
-        bind_file(short / "s")
-    with socket.socket(socket.AF_UNIX) as asking:
-        asking.connect(str(short / "s"))
-    bound.close()
-    assert not (short / "s").exists()
-
-
-@pytest.mark.parametrize("kind", ["file", "folder", "link", "broken link"])
-def test_what_is_no_socket_is_left_as_it_is(short, kind):
-    there = short / "s"
-    with socket.socket(socket.AF_UNIX) as dead:
-        dead.bind(str(short / "dead"))
-    {
-        "file": lambda: there.write_text("mine"),
-        "folder": there.mkdir,
-        "link": lambda: there.symlink_to(short / "dead"),
-        "broken link": lambda: there.symlink_to(short / "nowhere"),
-    }[kind]()
-    before = there.lstat()
-    with pytest.raises(ConfigError, match="expected a path at which there is none"):
-        bind_file(there)
-    assert there.lstat() == before
-
-
-def test_a_socket_that_took_the_place_of_ours_stays(short):
-    bound = bind_file(short / "s")
-    (short / "s").rename(short / "away")
-    other = bind_file(short / "s")
-    bound.close()
-    assert (short / "s").is_socket()
-    other.close()
-
-
-def test_a_path_where_no_socket_can_be(short):
-    with pytest.raises(ConfigError, match=r"cannot listen on .*/s: No such file or directory; give another"):
-        bind_file(short / "nowhere" / "s")
-    with pytest.raises(ConfigError, match=r"cannot listen on .*too long; give another"):
-        bind_file(short / ("s" * 120))

@@ -52,8 +52,8 @@ class Storyboard(records.Storyboard):
             overwrite: whether a file that is there may be replaced.
             include: the whole text, or its steps alone.
             with_reasons: whether it tells why each picture was chosen, and how the storyboard was made.
-            layout: book, recipe, article, slides or contact; None: as suits the text.
-            page_size: a4, a5, letter or square; None: A4, and for slides a wide screen.
+            layout: book, recipe, article or slides; None: as suits the text.
+            page_size: a4, a5 or letter; None: A4, and for slides a wide screen.
             originals: whether pictures keep all their pixels; in Markdown, their files as they are.
 
         Returns:

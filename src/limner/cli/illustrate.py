@@ -136,7 +136,7 @@ def illustrate(
     include
         everything that the author wrote, in its place, or its steps alone.
     layout
-        book, recipe, article, slides or contact (a contact sheet); as suits the text unless given.
+        book, recipe, article or slides; as suits the text unless given.
     page_size
         Of formats with pages; A4 unless given, and a wide screen for slides.
     with_reasons

@@ -48,9 +48,8 @@ def index(
     ----------
     sources
         Folders of pictures, single pictures, and CSV, JSON lines or Parquet files with a column of paths;
-        addresses on object storage (s3://…, gs://…, az://…) of the same; and Lance, Parquet or WebDataset
-        (.tar) tables that hold the pictures. A captions.jsonl or metadata.jsonl (or .csv) that lies in a
-        folder is read with it.
+        and addresses on object storage (s3://…, gs://…, az://…) of the same. A captions.jsonl or
+        metadata.jsonl (or .csv) that lies in a folder is read with it.
     library
         Folder of the library, or its address on object storage, such as s3://bucket/lib; made if absent.
     encoder

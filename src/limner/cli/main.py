@@ -21,7 +21,6 @@ _GROUPS = {
         "illustrate": "Choose a picture for every step of a text.",
         "search": "Find pictures by words.",
         "describe": "Let a vision model that you run describe your pictures.",
-        "library": "Back a library up, restore it, and bring it up to date.",
         "verify": "Look for damage in what limner has stored.",
         "models": "List and fetch pretrained weights.",
         "demo": "Draw a small collection, index it and illustrate four texts.",

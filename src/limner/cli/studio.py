@@ -17,7 +17,6 @@ def studio(
     projects: Path | None = None,
     host: str = "127.0.0.1",
     port: int | None = None,
-    unix_socket: Path | None = None,
     token: Annotated[str | None, Parameter(env_var="LIMNER_TOKEN")] = None,
     no_token: Flag = False,
     model: Path | None = None,
@@ -46,8 +45,6 @@ def studio(
         Address to listen on. Beyond this machine (0.0.0.0), nobody can add folders.
     port
         Port to listen on; 8420, or any free one where that is taken, unless given.
-    unix_socket
-        Listen on a Unix socket that you alone can open, in place of a port: a path at which there is nothing.
     token
         The token, at least 16 characters, in place of one of 32 random bytes. Other users of this machine see
         the options of a command, but not its environment.
@@ -74,10 +71,7 @@ def studio(
 
     def ready(address: str) -> None:
         emit(f"limner studio: {address}", flush=True)  # a log or a container shows it at once
-        if unix_socket is not None:
-            path = unix_socket.absolute()
-            say(f"It listens on {path}; `ssh -N -L 8420:{path} HOST` leads the address there.")
-        elif no_token:
+        if no_token:
             say("Without a token everyone who can log in on this machine can use it.")
         say("Ctrl-C ends it; projects are kept.")
 
@@ -86,7 +80,6 @@ def studio(
         projects=projects,
         host=host,
         port=port,
-        unix_socket=unix_socket,
         token=token,
         no_token=no_token,
         model=model,

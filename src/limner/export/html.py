@@ -187,7 +187,7 @@ def _strip(board: Storyboard) -> Iterator[tuple[int, Copy | None]]:
 def _pages(board: Storyboard, plan: Plan, layout: Layout, warnings: list[str]) -> Iterator[dict[str, object]]:
     """What the template shows, piece by piece: of each step, and of what stands between."""
     searched = step_texts(board.story)
-    usual = {"recipe": SMALL_AREA_PX, "contact": SMALL_AREA_PX}.get(layout, PLATE_AREA_PX)
+    usual = SMALL_AREA_PX if layout == "recipe" else PLATE_AREA_PX
     area = None if plan.originals else usual
     for piece in pieces_of(board, plan, layout):
         if not isinstance(piece, Leaf):

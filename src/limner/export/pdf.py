@@ -1,4 +1,4 @@
-"""The storyboard as PDF: a picture book, a recipe, an article, slides or a contact sheet.
+"""The storyboard as PDF: a picture book, a recipe, an article or slides.
 
 For printing and sending. Text is shaped and ordered for every script and stands in the file in the order in
 which it is read, fonts are embedded, pictures carry alternative texts; characters no font holds are shown as
@@ -6,9 +6,7 @@ U+FFFD and reported.
 """
 
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
-from typing import cast
 
 from limner.export.leaf import INK, SOFT, TINT, Leaf, divided
 from limner.export.pdf_steps import SIZES_PT, Steps
@@ -60,15 +58,13 @@ class _Book(Steps):
                     self.sheet_of(piece[:ends])
         else:
             self.front()
-            for is_steps, run in groupby(self.pieces, key=lambda piece: isinstance(piece, Leaf)):
-                if not is_steps:
-                    for piece in run:
-                        self.between(cast(tuple[Part, ...], piece))
-                elif self.layout == "contact":
-                    self.contact(cast(list[Leaf], list(run)))
+            for piece in self.pieces:
+                if not isinstance(piece, Leaf):
+                    self.between(piece)
+                elif self.layout == "recipe":
+                    self.row(piece)
                 else:
-                    for piece in run:
-                        (self.row if self.layout == "recipe" else self.column)(cast(Leaf, piece))
+                    self.column(piece)
         self.ending()
 
     def cover(self) -> None:

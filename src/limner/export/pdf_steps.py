@@ -1,13 +1,11 @@
 """A step of a story on the pages of a PDF, as each layout shows it.
 
-A sheet of its own in a picture book and on slides, a row in a recipe, a column in an article, and a cell of a
-contact sheet.
+A sheet of its own in a picture book and on slides, a row in a recipe, and a column in an article.
 """
 
 from collections.abc import Sequence
-from typing import cast
 
-from limner.export.leaf import INK, RUBRIC, SOFT, Leaf
+from limner.export.leaf import RUBRIC, SOFT, Leaf
 from limner.export.pdf_parts import Parts
 from limner.export.pdf_words import FOOT_MM, PT_MM, SANS, SERIF
 from limner.records import Part
@@ -130,36 +128,3 @@ class Steps(Parts):
         if pdf.page == page:
             pdf.set_y(max(pdf.get_y(), end))
         pdf.ln(4)
-
-    def contact(self, steps: Sequence[Leaf]) -> None:
-        """Small pictures in rows, each with the beginning of its words."""
-        pdf = self.pdf
-        columns = 3 if pdf.w > 180 else 2
-        gap = 6.0
-        wide = (pdf.epw - gap * (columns - 1)) / columns
-        tall, lines = wide * 0.75, 5
-        size = self.base * 0.75
-        high = size * PT_MM * 1.4
-        for start in range(0, len(steps), columns):
-            if pdf.will_page_break(tall + high * (lines + 1) + 8):
-                pdf.add_page()
-            top = pdf.get_y()
-            for place, leaf in enumerate(steps[start : start + columns]):
-                column = columns - 1 - place if self.rtl else place
-                left = pdf.l_margin + column * (wide + gap)
-                if leaf.pictures:
-                    self.pictures(leaf, (left, top, wide, tall), middle=True)
-                number = leaf.position if leaf.number is None else leaf.number
-                words = self.clean(f"{number}  {leaf.title} {leaf.text.text}")
-                pdf.set_font(SERIF, size=size)
-                pdf.set_text_color(*INK)
-                align = "R" if self.rtl else "L"
-                told = pdf.multi_cell(wide, high, words, align=align, dry_run=True, output="LINES")
-                cut = cast(list[str], told)
-                shown = (
-                    cut[:lines] if len(cut) <= lines else [*cut[: lines - 1], f"{cut[lines - 1].rstrip()} …"]
-                )
-                for n, line in enumerate(shown):
-                    pdf.set_xy(left, top + tall + 1.5 + n * high)
-                    pdf.cell(wide, high, line, align=align)
-            pdf.set_y(top + tall + high * lines + 8)

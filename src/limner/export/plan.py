@@ -12,14 +12,13 @@ from limner.records import Story
 from limner.text.plain import names_supplies
 
 Include = Literal["everything", "steps"]
-Layout = Literal["book", "recipe", "article", "slides", "contact"]
-PageSize = Literal["a4", "a5", "letter", "square"]
+Layout = Literal["book", "recipe", "article", "slides"]
+PageSize = Literal["a4", "a5", "letter"]
 
 SIZES_MM: dict[PageSize, tuple[float, float]] = {
     "a4": (210.0, 297.0),
     "a5": (148.0, 210.0),
     "letter": (215.9, 279.4),
-    "square": (210.0, 210.0),
 }
 """Page size → width and height in mm, upright."""
 
@@ -28,7 +27,7 @@ LAYOUTS: dict[str, tuple[Layout, ...]] = {
     ".pdf": get_args(Layout),
     ".docx": ("book", "recipe", "article"),
     ".epub": ("book", "recipe", "article"),
-    ".pptx": ("slides", "contact"),
+    ".pptx": ("slides",),
     ".md": (),
     ".json": (),
 }

@@ -1,4 +1,4 @@
-"""The storyboard as slides: title, a slide for every step and for what stands between, or a contact sheet.
+"""The storyboard as slides: title, a slide for every step and for what stands between.
 
 For teachers and meetings. Pictures keep their aspect and are scaled copies; a text too long for its
 box is set smaller, and beyond that continues in the notes with a warning. Reasons, where they are
@@ -37,7 +37,6 @@ WIDTH_IN, HEIGHT_IN = 13.333, 7.5
 MARGIN_IN = 0.55
 FOOT_IN = 0.5
 GAP_IN = 0.5
-COLUMNS = 4
 SHOWN_MM = (190.0, 150.0)
 SIZES_PT = (28, 26, 24, 22, 20, 18, 16, 14, 12, 11, 10)
 LINE = 1.32
@@ -89,11 +88,6 @@ class _Show:
         """Lay out everything."""
         self.cover()
         pieces = pieces_of(self.board, self.plan, self.layout)
-        if self.layout == "contact":
-            steps = [piece for piece in pieces if isinstance(piece, Leaf)]
-            for start in range(0, len(steps), COLUMNS * 2):
-                self.contact(steps[start : start + COLUMNS * 2])
-            return
         group = ""
         for piece in pieces:
             if isinstance(piece, Leaf):
@@ -255,30 +249,6 @@ class _Show:
                 self.set(
                     _text_box(slide, name, (left, top, half, FOOT_IN)), [Passage(text=words)], 9, SOFT, align
                 )
-
-    def contact(self, leaves: Sequence[Leaf]) -> None:
-        """Up to two rows of small pictures, each with the beginning of its words."""
-        slide, (wide, high) = self.slide(), self.inner()
-        _drop_title(slide)
-        gap = 0.25
-        each, tall = (wide - gap * (COLUMNS - 1)) / COLUMNS, (high + FOOT_IN - gap) / 2
-        for n, leaf in enumerate(leaves):
-            column = COLUMNS - 1 - n % COLUMNS if self.rtl else n % COLUMNS
-            left, top = MARGIN_IN + column * (each + gap), MARGIN_IN + n // COLUMNS * (tall + gap)
-            for shown in leaf.pictures[:1]:
-                copy = fit(shown, leaf.where, self.plan, (each * 25.4, tall * 0.74 * 25.4))
-                self.warnings += copy.warnings
-                _picture(slide, copy, shown.alt, (left, top, each, tall * 0.74))
-            said = f"{leaf.position if leaf.number is None else leaf.number}  {leaf.title} {leaf.text.text}"
-            short = _beginning([" ".join(said.split())], each, tall * 0.26)
-            frame = _text_box(slide, "Text", (left, top + tall * 0.76, each, tall * 0.24))
-            whole_words = letter_size(said, each, tall * 0.26) is not None
-            self.set(
-                frame,
-                [Passage(text=said)] if whole_words else [Passage(text=line) for line in short],
-                10,
-                INK,
-            )
 
     def set(
         self,

@@ -91,22 +91,20 @@ def index(
     Raises:
         MissingError: a source does not exist.
         ConfigError: two encoders for one space.
-        DataError: another process is writing to the library, or it is of an earlier format.
+        DataError: another process is writing to the library.
         NumericsError: an encoder made a vector that is not finite.
     """
     roots = tuple(dict.fromkeys(find.source_path(source) for source in sources))  # before anything is made
     if not isinstance(library, Library):
         library = Library(library)
-    if library.settings.format < FORMAT:
-        raise DataError(
-            f"{library.place}: library format {library.settings.format}, this limner writes {FORMAT}; run"
-            f" 'limner library migrate {library.place}' first"
-        )
     if not sources:
         roots = tuple(find.source_path(source) for source in library.settings.sources)
     sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
         library.reread()  # another process may have indexed since
+        if library.settings.format < FORMAT:  # limner 0.1.0 knew no stamps of files
+            library.store.add_texts(FILES, ("stamp",))
+            library.save(format=FORMAT)
         for name, schema in SCHEMAS.items():
             library.store.ensure(name, schema)
         if approximate_from is not None:
@@ -140,8 +138,8 @@ def _same(entry: find.FoundFile, known: KnownFile) -> bool:
 
 
 def _resized(entry: find.FoundFile, known: KnownFile) -> bool:
-    """Whether its size or its time tells that a file is another; of some the size is not known."""
-    return known.mtime_ns != entry.mtime_ns or entry.size not in (-1, known.size)
+    """Whether its size or its time tells that a file is another."""
+    return (known.mtime_ns, known.size) != (entry.mtime_ns, entry.size)
 
 
 @contextmanager
@@ -445,7 +443,7 @@ class _Run:
     def _was_looked_for(self, row: write.FileRow) -> bool:
         """Whether this run would have met a file, were it still there."""
         path: bytes = row["path_bytes"]
-        if any(path.startswith((folder + _SEP, folder + b"#")) for folder in self.unlisted):
+        if any(path.startswith(folder + _SEP) for folder in self.unlisted):
             return False
         source: bytes = row["source"]
         if find.is_list(source):

@@ -301,8 +301,7 @@ class Store:
         found = self._table(name).schema
         if (found.names, found.types) != (schema.names, schema.types):
             raise DataError(
-                f"{self._tables / name}: its columns are not those of this version; run 'limner library"
-                f" migrate'; if that finds nothing to do, {self._tables.mend}"
+                f"{self._tables / name}: its columns are not those of this version; {self._tables.mend}"
             )
 
     def add_texts(self, name: str, columns: Iterable[str]) -> None:

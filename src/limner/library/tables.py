@@ -23,7 +23,7 @@ from limner.library.integrity import Checksums, TableFiles, Unnoted
 from limner.locations import Location, file_system, reaching, storage_options, without_secrets
 
 MEND = (
-    "restore a backup with 'limner library restore', or move library.json and tables, and nothing else, out"
+    "put back a copy of the library's folder, or move library.json and tables, and nothing else, out"
     " of the library's folder and index again: projects and pictures brought in the studio stay"
 )
 """What to do with damaged tables or settings in a folder."""

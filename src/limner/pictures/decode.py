@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, BinaryIO
 from PIL.Image import DecompressionBombError
 
 from limner.errors import MissingError
-from limner.pictures import packed
 from limner.pictures.formats import (
     MAX_DECODED_PIXELS,
     MAX_HEADER_PIXELS,
@@ -75,17 +74,15 @@ def read_file(path: bytes) -> FileBytes:
     """Read a regular file once, without ever waiting on a pipe or changing anything.
 
     Args:
-        path: absolute path as the system has it; an address on object storage; or of a picture in a table
-            ``TABLE#KEY``, see `limner.pictures.packed`. Of the last two neither time nor stamp is stated.
+        path: absolute path as the system has it, or an address on object storage, of which neither time nor
+            stamp is stated.
     Raises:
         PictureError: not there, not permitted, not a regular file, empty, too large, or changing meanwhile.
         MissingError: an object store does not answer.
     """
-    row, place = packed.row_of(path), address(path)
-    if row is not None and (place is not None or not os.path.lexists(path)):
-        return _kept(packed.read(*row))
+    place = address(path)
     if place is not None:
-        return _kept(_object(place))
+        return _object(place)
     with opened(path) as (stream, status):
         if status.st_size > MAX_FILE_BYTES:
             raise PictureError(f"the file has {status.st_size} bytes; at most {MAX_FILE_BYTES} are read")
@@ -96,24 +93,20 @@ def read_file(path: bytes) -> FileBytes:
     return FileBytes(data, status.st_size, status.st_mtime_ns, digest, stamp_of(status))
 
 
-def _kept(data: bytes) -> FileBytes:
-    """What was read from elsewhere than a file."""
-    if not data:
-        raise PictureError("the file is empty")
-    if len(data) > MAX_FILE_BYTES:
-        raise PictureError(f"the file has more than {MAX_FILE_BYTES} bytes, which are read at most")
-    return FileBytes(data, len(data), -1, hashlib.sha256(data).hexdigest())
-
-
-def _object(place: Location) -> bytes:
+def _object(place: Location) -> FileBytes:
     try:
-        return beginning(os.fsencode(str(place)), MAX_FILE_BYTES + 1)
+        data = beginning(os.fsencode(str(place)), MAX_FILE_BYTES + 1)
     except FileNotFoundError as error:
         raise PictureError("cannot be opened: no such object", lasting=False) from error
     except MissingError as error:
         if not answers(place):
             raise
         raise PictureError(f"cannot be read: {error}", lasting=False) from error
+    if not data:
+        raise PictureError("the file is empty")
+    if len(data) > MAX_FILE_BYTES:
+        raise PictureError(f"the file has more than {MAX_FILE_BYTES} bytes, which are read at most")
+    return FileBytes(data, len(data), -1, hashlib.sha256(data).hexdigest())
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What pictures there are: folders, image folders with metadata tables, lists of paths, tables of pictures.
+"""What pictures there are: folders, image folders with metadata tables, lists of paths.
 
 Walks disks and object storage without opening anything but tables, in a fixed order, one file at a time, so
 that a million stream through. It decides by status alone; whether a file is a picture `decode` finds out.
@@ -16,10 +16,10 @@ from functools import lru_cache
 
 from limner.errors import DataError, MissingError
 from limner.locations import Location, location, objects
-from limner.pictures import packed, stored
+from limner.pictures import stored
 from limner.pictures.decode import display, kind_of, stamp_of
 from limner.pictures.formats import PICTURE_SUFFIXES, VIDEO_SUFFIXES
-from limner.pictures.metadata import SIDECAR_SUFFIXES, Words, merge, words_of_bytes, words_of_row
+from limner.pictures.metadata import SIDECAR_SUFFIXES, Words
 from limner.pictures.stored import Status, address
 from limner.pictures.tables import (
     CAPTIONS_NAMES,
@@ -35,6 +35,8 @@ from limner.pictures.tables import (
 # ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
 _SEP = os.fsencode(os.sep)
 _SUFFIXES = PICTURE_SUFFIXES | VIDEO_SUFFIXES
+_HOLDERS = (b".lance", b".tar")
+"""Suffixes of tables in which others keep the bytes of pictures."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class FoundFile:
     """A regular file with a picture's suffix.
 
     Attributes:
-        path: absolute, as the system has it; or an address; or of a picture in a table ``TABLE#KEY``.
-        size, mtime_ns: as its status states; a size of −1 is known by reading alone.
+        path: absolute, as the system has it; or an address.
+        size, mtime_ns: as its status states.
         source: the folder, list or table it was found by.
         sidecars: files beside it that describe it.
         words: from a metadata table.
@@ -121,8 +123,14 @@ def source_path(source: str | os.PathLike[str]) -> bytes:
 
     Raises:
         MissingError: it does not exist. Its pictures must not be taken for deleted: a drive may be away.
+        DataError: a table with pictures inside, by its name.
     """
     place = location(source)
+    if _suffix(os.fsencode(source).rstrip(b"/")) in _HOLDERS:
+        raise DataError(
+            f"{os.fspath(source)}: pictures inside a table are not read; expected a folder, a picture, or a"
+            " CSV, JSON lines or Parquet file with a column of paths; unpack them into a folder"
+        )
     if place is not None:
         _look_at(place)
         return os.fsencode(str(place))
@@ -151,16 +159,13 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
     """Every file of every source, in a fixed order; a file under two sources comes twice.
 
     Args:
-        sources: absolute paths or addresses of folders, lists (.csv, .jsonl, .parquet), tables of pictures
-            (.lance, .parquet, .tar) or single pictures.
+        sources: absolute paths or addresses of folders, lists (.csv, .jsonl, .parquet) or single pictures.
         follow_links: enter linked folders too, each real folder once. Linked files are always read.
     """
     for source in sources:
         place = address(source)
         folder = stat.S_ISDIR(os.stat(source).st_mode) if place is None else _look_at(place)
-        if is_packed(source):
-            yield from _walk_packed(source)
-        elif folder and place is not None:
+        if folder and place is not None:
             yield from _AddressWalk(source, follow_links).folder(source, ())
         elif folder:
             yield from _FolderWalk(source, follow_links).folder(source, ())
@@ -170,21 +175,9 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
             yield _look(source, source, _names(os.path.dirname(source)), None)
 
 
-def is_packed(source: bytes) -> bool:
-    """Whether a source is a table that holds pictures."""
-    suffix = _suffix(source)
-    folder = address(source) is None and os.path.isdir(source)
-    if suffix == packed.LANCE:
-        return folder or address(source) is not None
-    return not folder and suffix in (packed.TAR, packed.PARQUET) and packed.holds_pictures(source)
-
-
 def is_list(source: bytes) -> bool:
-    """Whether a source is a table of pictures or of paths, by its name; one that is gone counts as well."""
-    suffix = _suffix(source)
-    if suffix == packed.LANCE:
-        return True
-    return suffix in (*LIST_SUFFIXES, packed.TAR) and not os.path.isdir(source)
+    """Whether a source is a list of paths, by its name; one that is gone counts as well."""
+    return _suffix(source) in LIST_SUFFIXES and not os.path.isdir(source)
 
 
 def is_video(path: bytes) -> bool:
@@ -197,9 +190,7 @@ def count_files(sources: Sequence[bytes], *, follow_links: bool = False) -> int:
     total = 0
     for source in sources:
         place = address(source)
-        if is_packed(source):
-            total += packed.count(source)
-        elif place is not None and _look_at(place):
+        if place is not None and _look_at(place):
             total += sum(_suffix(os.fsencode(one.location.name)) in _SUFFIXES for one in objects(place))
         elif os.path.isdir(source):
             walked = os.walk(source, followlinks=follow_links)
@@ -334,21 +325,6 @@ def _walk_list(source: bytes) -> Iterator[Entry]:
         if folder != last:
             last, beside = folder, _names(folder)
         yield _look(row.path, source, beside, row)
-
-
-def _walk_packed(source: bytes) -> Iterator[Entry]:
-    """The pictures that a table holds."""
-    try:
-        now = packed.state(source)
-        stamp = hashlib.blake2b(repr(now).encode(), digest_size=8).hexdigest()
-        for one in packed.pictures(source):
-            path = source + b"#" + os.fsencode(one.key)
-            parts = [words_of_bytes(one.key + suffix, data) for suffix, data in one.beside.items()]
-            if one.values:
-                parts.append(words_of_row(one.values, "metadata"))
-            yield FoundFile(path, one.size, now.mtime_ns, source, (), merge(parts), one.words_key, stamp)
-    except DataError as error:
-        yield UnusableFile(source, source, str(error), folder=True)
 
 
 def _names(folder: bytes) -> dict[bytes, Status | None]:

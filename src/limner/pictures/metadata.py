@@ -28,7 +28,6 @@ from PIL.IptcImagePlugin import getiptcinfo
 from limner.counts import counted
 from limner.encodings import decode_caption
 from limner.pictures.decode import display
-from limner.pictures.packed import row_of
 from limner.pictures.places import Place, exif_place, exported_place, xmp_place
 from limner.pictures.stored import beginning
 from limner.records import Caption
@@ -478,8 +477,7 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
 
 def words_of_name(path: bytes) -> Words:
     """The file name as a caption, where a person chose it."""
-    row = row_of(path)  # the name of a table says nothing of one picture in it
-    stem = PurePath(os.fsdecode(path) if row is None else row[1]).stem.encode("utf-8", "ignore").decode()
+    stem = PurePath(os.fsdecode(path)).stem.encode("utf-8", "ignore").decode()
     return Words(captions=captions([readable_name(stem)], "filename"))
 
 

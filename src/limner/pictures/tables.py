@@ -129,6 +129,11 @@ def list_rows(table: bytes) -> Iterator[Row | str]:
         if known is None:
             raise DataError(f"{where}: no column of paths; expected one of {', '.join(PATH_KEYS)}")
         target = values[known]
+        if isinstance(target, bytes) or (isinstance(target, dict) and "bytes" in target):
+            raise DataError(
+                f"{where}: {known} holds a picture; pictures inside a table are not read; expected a path;"
+                " unpack them into a folder"
+            )
         if not isinstance(target, str) or not target.strip() or "\0" in target:
             yield f"{where}: {known} is {target!r:.80}; expected a path"
             continue

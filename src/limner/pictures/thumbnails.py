@@ -17,7 +17,7 @@ from PIL.Image import Image, Resampling
 from limner.errors import DataError
 from limner.pictures.decode import decode, display, read_file
 from limner.pictures.formats import Decoded, PictureError
-from limner.pictures.packed import is_there
+from limner.pictures.stored import is_there
 from limner.records import WHOLE, Area, Picture
 
 MAX_SIDE_PX = 3000

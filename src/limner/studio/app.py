@@ -19,7 +19,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from limner.devices import checked_device
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import DataError, MissingError
 from limner.library.home import data_folder
 from limner.records import limner_version
 from limner.storyboard.shown import elsewhere, shown_by
@@ -38,7 +38,7 @@ from limner.text.worker import READER
 from limner.web import problems
 from limner.web.admission import leading_to, token_of
 from limner.web.security import is_loopback
-from limner.web.serving import LOOPBACK, bind, bind_file, serve
+from limner.web.serving import bind, serve
 
 STATIC = Path(__file__).parent / "static"
 REFUSED = {
@@ -189,7 +189,6 @@ def serve_studio(
     projects: Path | None,
     host: str,
     port: int | None,
-    unix_socket: Path | None,
     token: str | None,
     no_token: bool,
     model: Path | None,
@@ -210,7 +209,6 @@ def serve_studio(
             object storage, unless given.
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
-        unix_socket: to listen on in place of a port, or None.
         token: that visitors must bring, in place of a random one.
         no_token: True lets all in who reach it.
         model: folder of a trained run, or None.
@@ -223,14 +221,11 @@ def serve_studio(
         note: receives what the person should know of the text, a line each.
         ready: receives the address once the server answers.
     Raises:
-        LimnerError: as `Engine`, `token_of`, `bind`, `bind_file` and `opened`.
+        LimnerError: as `Engine`, `token_of`, `bind` and `opened`.
     """
-    if unix_socket is not None and (host, port) != (LOOPBACK, None):
-        raise ConfigError("--unix-socket: it takes the place of a port; leave out --host and --port")
-    alone = unix_socket is not None or is_loopback(host)
-    token = token_of(token, wanted=not no_token, alone=alone)
+    token = token_of(token, wanted=not no_token, alone=is_loopback(host))
     engine = Engine(library, model=model, metric=metric, weights=weights, device=checked_device(device))
-    listening = bind(host, port, token=token) if unix_socket is None else bind_file(unix_socket, token=token)
+    listening = bind(host, port, token=token)
     thumbnails = cache_folder(engine.illustrator().library)
     warming = threading.Thread(target=_warm, args=(engine,), daemon=True)
     with closing(listening) as bound, ExitStack() as files:
@@ -248,7 +243,7 @@ def serve_studio(
         else:
             warming.start()
         address = bound.url(path)
-        browse = address if browser and unix_socket is None else None
+        browse = address if browser else None
         if browse is not None and bound.token is not None:
             browse = files.enter_context(leading_to(address, thumbnails))
         guard = bound.guard("limner-studio")

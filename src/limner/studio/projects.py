@@ -7,8 +7,6 @@ storyboards are kept once, under the hash of their content, however many points 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
 import re
 import secrets
 import shutil
@@ -319,26 +317,6 @@ def _read(file: Path) -> ProjectFile:
     if found.cursor >= len(found.states):
         raise DataError(f"{file}: cursor {found.cursor} of {len(found.states)} states; damaged")
     return found
-
-
-def move_pictures(folder: Path, old: str, new: str) -> None:
-    """Name pictures by another place in the storyboards of all projects, those in the trash included.
-
-    Args:
-        folder: of projects that nobody uses.
-        old: folder that the pictures were in.
-        new: folder that they are in now.
-    """
-    before, after = (json.dumps(f"{place}{os.sep}", ensure_ascii=False)[:-1] for place in (old, new))
-    for file in (*folder.glob(f"*/{FILE}"), *folder.glob(f"{TRASH}/*/{FILE}")):
-        named = file.read_text(encoding="utf-8")
-        for part in (file.parent / PARTS).glob("*.json"):
-            board = part.read_text(encoding="utf-8")
-            if before in board:
-                moved = board.replace(before, after)
-                write_text(part.with_stem(digest(moved)), moved)
-                named = named.replace(part.stem, digest(moved))
-        write_text(file, named)
 
 
 class UnknownProjectError(DataError):

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
-import os
 import secrets
 import signal
 import socket
-import sys
 import threading
 import time
 import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -47,14 +43,12 @@ class Bound:
         host: as asked for.
         port: as it is, also where any was asked for.
         token: that requests must bring, or None.
-        file: of a Unix socket, as it was made; None for a port.
     """
 
     listener: socket.socket
     host: str
     port: int
     token: str | None
-    file: tuple[Path, os.stat_result] | None = None
 
     @property
     def loopback(self) -> bool:
@@ -72,13 +66,8 @@ class Bound:
         return f"{self.origin}{path}" + (f"?{urlencode({'token': self.token})}" if self.token else "")
 
     def close(self) -> None:
-        """Listen no longer, and remove the file of a Unix socket, unless another has taken its place."""
+        """Listen no longer."""
         self.listener.close()
-        if self.file is not None:
-            path, made = self.file
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(path.lstat(), made):
-                    path.unlink()
 
     def guard(self, cookie: str, *, names: Sequence[str] = (), need_token: bool = True) -> Guard:
         """The rules for this address.
@@ -88,15 +77,12 @@ class Bound:
             names: further names of this server, such as that of a proxy before it; any port will do then.
             need_token: False for a server that knows its visitors by other means.
         """
-        own = str(self.port)
-        if self.file is not None:  # whichever port leads to it
-            own = hashlib.sha256(os.fsencode(self.file[0])).hexdigest()[:8]
         return Guard(
             hosts=hosts_of("" if self.host in ANY else self.host, names),
             addresses=not self.loopback,
-            port=None if names or self.file is not None else self.port,
+            port=None if names else self.port,
             token=self.token if need_token else None,
-            cookie=f"{cookie}-{own}",
+            cookie=f"{cookie}-{self.port}",
         )
 
 
@@ -136,58 +122,6 @@ def bind(host: str, port: int | None, default: int = PORT, *, token: str | None 
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
     return Bound(listener, host, listener.getsockname()[1], token)
-
-
-def bind_file(path: Path, *, token: str | None = None) -> Bound:
-    """Listen on a Unix socket that its owner alone may open; `Bound.close` removes it.
-
-    A socket that a killed server left is replaced.
-
-    Args:
-        path: of the socket; nothing else may be there.
-        token: that requests must bring.
-    Raises:
-        ConfigError: a file is there, a server listens there, or no socket can be made there.
-    """
-    if sys.platform == "win32":
-        raise ConfigError("--unix-socket: Windows has none for Python; leave it out to listen on a port")
-    path = path.absolute()  # links are not followed: whose they are is not known
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        if os.path.lexists(path):
-            _remove_stale(path)
-        listener.bind(os.fspath(path))
-        # Nobody can connect before it listens, and by then it is its owner's.
-        path.chmod(0o600)
-        made = path.lstat()
-        listener.listen(BACKLOG)
-    except (OSError, ConfigError) as error:
-        listener.close()
-        if isinstance(error, ConfigError):
-            raise
-        raise ConfigError(
-            f"cannot listen on {path}: {error.strerror or error}; give another --unix-socket"
-        ) from error
-    return Bound(listener, "localhost", PORT, token, (path, made))
-
-
-def _remove_stale(path: Path) -> None:
-    """Remove a socket on which nobody listens.
-
-    Raises:
-        ConfigError: it is no socket, or a server listens.
-    """
-    if not path.is_socket() or path.is_symlink():
-        raise ConfigError(
-            f"--unix-socket {path}: found a file, expected a path at which there is none; give another"
-        )
-    with socket.socket(socket.AF_UNIX) as asking:
-        try:
-            asking.connect(os.fspath(path))
-        except ConnectionRefusedError:
-            path.unlink()
-            return
-    raise ConfigError(f"--unix-socket {path}: a server listens there; end it, or give another path")
 
 
 def serve(

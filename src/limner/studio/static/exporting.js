@@ -13,8 +13,8 @@ const FORMATS = [
   ["md", "Markdown", "with copies of the pictures, zipped"],
   ["json", "JSON", "the storyboard as data, complete, without pictures"],
 ];
-const LAYOUTS = { "": "As suits the text", book: "Picture book", recipe: "Recipe", article: "Article", slides: "Slides", contact: "Contact sheet" };
-const PAGES = { "": "As usual (A4; slides: wide screen)", a4: "A4", a5: "A5", letter: "Letter", square: "Square" };
+const LAYOUTS = { "": "As suits the text", book: "Picture book", recipe: "Recipe", article: "Article", slides: "Slides" };
+const PAGES = { "": "As usual (A4; slides: wide screen)", a4: "A4", a5: "A5", letter: "Letter" };
 
 /** Open the dialog for a project. */
 export async function openExport(store) {
