@@ -1,22 +1,53 @@
-"""``limner library``: keep a library safe, bring it back, and bring it up to date with limner.
+"""``limner library``: where the library is and what it holds; backup, restoring and newer formats.
 
-It prints; `limner.library.backup` and `limner.library.migrate` do the work.
+It prints; `limner.library.library`, `backup` and `migrate` do the work.
 """
 
 from pathlib import Path
 
 from cyclopts import App
 
-from limner.cli.terminal import emit, say
+from limner.cli.terminal import Flag, emit, emit_json, say
 from limner.counts import counted
 from limner.errors import LimnerError
 from limner.locations import on_this_machine
 
 library = App(
     name="library",
-    help="Back a library up, restore it, and bring it up to date.\n\n"
-    "Example: limner library backup lib lib.zip",
+    help="Show where the library is and what it holds; back one up, restore it, bring it up to date.\n\n"
+    "A command that names no --library takes $LIMNER_LIBRARY, else the library that a command used last, else"
+    " the default library in your data folder; pictures are never read into the one used last.\n\n"
+    "Example: limner library\n\nExample: limner library backup lib lib.zip",
 )
+
+
+@library.default
+def show(*, library: Path | None = None, json: Flag = False) -> None:
+    """Show where the library is and what it holds.
+
+    Parameters
+    ----------
+    library
+        Folder of the library, or its address on object storage; the one that other commands would take
+        unless given.
+    json
+        Print it as JSON.
+    """
+    from limner.library.chosen import library_to_ask
+    from limner.library.library import Library
+
+    opened = Library.open(library_to_ask(library, say))
+    holds = opened.summary()
+    if json:
+        emit_json({"library": opened.place, **holds.model_dump()})
+        return
+    gone = f", {counted(holds.skipped, 'file')} skipped" if holds.skipped else ""
+    emit(f"library: {opened.place}")
+    emit(f"pictures: {holds.pictures:,}, of which {holds.captioned:,} with words{gone}")
+    for source in holds.sources:
+        emit(f"indexed: {source}")
+    for space, vectors in holds.vectors.items():
+        emit(f"{space}: {counted(vectors, 'vector')} by {holds.spaces[space].encoder}")
 
 
 @library.command

@@ -13,7 +13,7 @@ from limner.cli.terminal import Flag, Many, emit, say
 
 def studio(
     *,
-    library: Path,
+    library: Path | None = None,
     projects: Path | None = None,
     host: str = "127.0.0.1",
     port: int | None = None,
@@ -33,12 +33,13 @@ def studio(
     Everything stays on this machine. The address that is printed holds a token, without which nobody is let
     in: other users of this machine reach its ports as well. Ctrl-C ends it; projects are kept.
 
-    Example: limner studio --library lib --text recipe.md
+    Example: limner studio --text recipe.md
 
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage.
+        Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
+        used last, see 'limner library'.
     projects
         Folder of the projects; in the library's folder unless given, and in one of yours where the library is
         on object storage.
@@ -70,9 +71,13 @@ def studio(
     browser
         Open the browser.
     """
+    from limner.library.chosen import library_to_ask, remember
     from limner.studio.app import serve_studio
 
+    place = library_to_ask(library, say)
+
     def ready(address: str) -> None:
+        remember(place)
         emit(f"limner studio: {address}", flush=True)  # a log or a container shows it at once
         if unix_socket is not None:
             path = unix_socket.absolute()
@@ -82,7 +87,7 @@ def studio(
         say("Ctrl-C ends it; projects are kept.")
 
     serve_studio(
-        library,
+        place,
         projects=projects,
         host=host,
         port=port,
