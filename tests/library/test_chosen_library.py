@@ -56,6 +56,13 @@ def test_a_library_that_is_gone_is_said_and_the_default_one_taken(tmp_path):
     assert library_to_ask() == default_library()
 
 
+def test_an_empty_default_library_is_made_where_that_is_wanted(tmp_path):
+    remember(tmp_path / "gone")
+    assert library_to_ask(make=True) == default_library()
+    assert len(Library.open(default_library())) == 0
+    assert len(Library.open(library_to_ask(make=True))) == 0
+
+
 def test_what_cannot_be_remembered_is_forgotten(data, tmp_path):
     data.parent.mkdir()
     data.write_text("a file, where the folder should be")

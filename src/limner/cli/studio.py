@@ -39,7 +39,7 @@ def studio(
     ----------
     library
         Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
-        used last, see 'limner library'.
+        used last, see 'limner library'; the first time an empty one is made, to which you add folders.
     projects
         Folder of the projects; in the library's folder unless given, and in one of yours where the library is
         on object storage.
@@ -74,7 +74,7 @@ def studio(
     from limner.library.chosen import library_to_ask, remember
     from limner.studio.app import serve_studio
 
-    place = library_to_ask(library, say)
+    place = library_to_ask(library, say, make=True)
 
     def ready(address: str) -> None:
         remember(place)

@@ -10,6 +10,7 @@ from pathlib import Path
 from limner.errors import LimnerError, MissingError
 from limner.files import make_folder, write_bytes
 from limner.library.home import data_folder, home_of
+from limner.library.library import Library
 from limner.locations import location
 
 VARIABLE = "LIMNER_LIBRARY"
@@ -28,12 +29,15 @@ def library_to_fill(named: Path | None = None) -> Path:
     return Path(os.environ[VARIABLE]).expanduser() if os.environ.get(VARIABLE) else default_library()
 
 
-def library_to_ask(named: Path | None = None, note: Callable[[str], None] = lambda line: None) -> Path:
+def library_to_ask(
+    named: Path | None = None, note: Callable[[str], None] = lambda line: None, *, make: bool = False
+) -> Path:
     """The library that is asked: as `library_to_fill`, but the one used last goes before the default one.
 
     Args:
         named: on the command line; None where it is not.
         note: receives a line where the library is none that the person named, nor the default one.
+        make: make the default one, empty, where it is wanted and not there.
     Raises:
         MissingError: none is named, and there is none yet.
     """
@@ -46,7 +50,9 @@ def library_to_ask(named: Path | None = None, note: Callable[[str], None] = lamb
             note(f"library: {location(last) or last}, the one used last")
             return last
         note(f"library: {place}, as the one used last is not there any more: {last}")
-    if not home_of(place).exists():
+    if make:
+        Library(place)
+    elif not home_of(place).exists():
         raise MissingError(
             f"{place}: no picture library yet; make it with 'limner index PICTURES', or name another with"
             " --library"
