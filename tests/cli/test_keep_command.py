@@ -7,6 +7,7 @@ from fakes import noise_picture
 
 from limner.api import Library, Storyboard
 from limner.cli.main import run
+from limner.errors import LimnerError
 from limner.records import Area, Framing
 
 WORDS = ("A red boat.", "A blue lake.", "A green hill.", "A white house.")
@@ -182,3 +183,20 @@ def test_a_step_to_choose_anew_that_the_text_does_not_have_is_refused(home, lib,
     words = ["--keep", "a.json", "--again", "2,5", "--library", str(lib), "-o", "b.html"]
     assert run(["illustrate", "a.md", *words]) == 1
     assert "again: step 5; the text has 4 steps" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ({"again": [2]}, "again: .* needs an earlier storyboard; add keep"),
+        ({"keep": "no.json"}, "no.json is not there"),
+        ({"keep": 5}, "keep: 5 is of type int"),
+        ({"keep": "a.json", "again": "2"}, "again: '2' is of type str; expected a list of steps"),
+        ({"keep": "a.json", "again": [0]}, "again: step 0; the text has 4 steps"),
+    ],
+)
+def test_python_says_what_is_wrong_too(home, lib, arguments, part):
+    library = Library.open(lib)
+    library.illustrate("a.md").save("a.json")
+    with pytest.raises(LimnerError, match=part):
+        library.illustrate("a.md", **arguments)

@@ -237,7 +237,9 @@ class Library(library.Library):
             LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
         """
         if again and keep is None:
-            raise ConfigError(f"again {', '.join(map(str, again))}: it needs keep, an earlier storyboard")
+            raise ConfigError(f"again: {again!r:.60} needs an earlier storyboard; add keep")
+        if not isinstance(again, Sequence) or not all(isinstance(step, int) for step in again):
+            raise wrong_type("again", again, "a list of steps, from 1, such as [3, 5]")
         before = None if keep is None else _board(keep)
         allowed = elsewhere(self, allowed=allow_outside)
         from limner.text.read import reading_of
