@@ -35,6 +35,15 @@ def pytest_collection_finish() -> None:
     sys.path[:] = [place for place in sys.path if place != str(Path(__file__).parent)]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _the_user_is_left_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep tests, and the processes that they start, out of the data of the person who runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("user-data")))
+        patch.delenv("LIMNER_LIBRARY", raising=False)
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _memory_goes_back() -> Iterator[None]:
     """Give what tests have freed back to the system: glibc keeps it, and a worker would only grow."""

@@ -19,9 +19,17 @@ class Storyboard(records.Storyboard):
 
     Attributes:
         notes: what a person should know of how the text was read and its pictures chosen, a line each.
+        kept: steps that stayed as an earlier storyboard has them; None where there was none to start from.
     """
 
     notes: tuple[str, ...] = Field(default=(), exclude=True)
+    kept: int | None = Field(default=None, exclude=True)
+
+    def __str__(self) -> str:
+        """As that of a storyboard; then what was kept, and what was decided anew."""
+        if self.kept is None:
+            return super().__str__()
+        return f"{super().__str__()}; {self.kept} kept, {len(self.steps) - self.kept} anew"
 
     @classmethod
     def load(cls, path: AnyPath) -> Storyboard:
@@ -68,7 +76,7 @@ class Storyboard(records.Storyboard):
         return export(board, as_path(out, "save"), overwrite=overwrite, plan=plan)
 
     def _fields(self) -> dict[str, Any]:
-        return {name: value for name, value in self if name != "notes"}
+        return {name: value for name, value in self if name not in ("notes", "kept")}
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

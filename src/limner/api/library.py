@@ -10,6 +10,7 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 
+from limner import records
 from limner.api.answers import Hits, Storyboard
 from limner.api.arguments import AnyPath, as_path, several, wrong_type
 from limner.config import read_toml
@@ -17,13 +18,15 @@ from limner.counts import counted
 from limner.devices import Precision, checked_device
 from limner.encoders.openvino import Engine
 from limner.errors import ConfigError
+from limner.export import load
 from limner.library import library
 from limner.progress import RESUME, index_progress
 from limner.records import Picture, Segmentation, Show, Step, Story
 from limner.storyboard.advice import advice
 from limner.storyboard.equipment import AUTO, add_pictures
 from limner.storyboard.illustrator import Illustrator
-from limner.storyboard.shown import elsewhere, shown_by
+from limner.storyboard.kept import kept_of
+from limner.storyboard.shown import Shown, elsewhere, shown_by
 from limner.storyboard.trained import TrainedRun
 
 if TYPE_CHECKING:
@@ -189,6 +192,8 @@ class Library(library.Library):
         min_probability: float | None = None,
         allow_repeats: bool | None = None,
         keep_given: bool = True,
+        keep: AnyPath | records.Storyboard | None = None,
+        again: Sequence[int] = (),
         allow_outside: bool = False,
         rewrite: Callable[[Story], Sequence[str]] | None = None,
         relation: str | None = None,
@@ -211,6 +216,9 @@ class Library(library.Library):
             min_probability: chance below which a step stays blank, 0 to 1, in place of what `show` says.
             allow_repeats: let a picture, or one nearly the same, appear twice.
             keep_given: keep pictures that the text shows itself.
+            keep: an earlier storyboard, or the JSON file of one: steps with the same words stay as they are
+                there, unless they are pinned, their picture is banned or gone, or `again` names them.
+            again: steps, from 1, that are chosen anew all the same.
             allow_outside: let a text show files that are neither below its own folder nor in the library.
             rewrite: story → per step what its picture would show, see `limner.describe.steps.rewritten`; it
                 is read beside the step, and never shown.
@@ -221,12 +229,18 @@ class Library(library.Library):
             options: more options, see `limner.storyboard.illustrate.BoardOptions`, or a TOML file of them.
             overrides: ``key=value`` words, which go before all other options.
         Raises:
-            ConfigError: something that is no text, an unknown option, or a pin below step 1.
+            ConfigError: something that is no text, an unknown option, a pin below step 1, or `again` without
+                `keep`.
             MissingError: no such file.
             DataError: a text without words, a picture that the library does not hold or that several files
                 are called, or a step that the text does not have.
             LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
         """
+        if again and keep is None:
+            raise ConfigError(f"again: {again!r:.60} needs an earlier storyboard; add keep")
+        if not isinstance(again, Sequence) or not all(isinstance(step, int) for step in again):
+            raise wrong_type("again", again, "a list of steps, from 1, such as [3, 5]")
+        before = None if keep is None else _board(keep)
         allowed = elsewhere(self, allowed=allow_outside)
         from limner.text.read import reading_of
 
@@ -250,15 +264,25 @@ class Library(library.Library):
         )
         shown = shown_by(reading.story, self) if keep_given else None
         story = shown.story if shown and shown.story else reading.story
+        kept = None
+        if before is not None:
+            shown = shown or Shown()
+            steps = [number - 1 for number in again]
+            kept = kept_of(before, story, chosen, shown, opened.catalogue, again=steps)
+            chosen, shown = kept.pinned(chosen), kept.given(shown)
         rewritten = () if rewrite is None else rewrite(story)
-        board = opened.board(story, chosen, shown=shown, relations=relation, rewritten=rewritten)
-        notes = [*reading.summary(), *(shown.notes if shown else ())]
+        held = None if kept is None else kept.held
+        board = opened.board(story, chosen, shown=shown, held=held, relations=relation, rewritten=rewritten)
+        if kept is not None:
+            board = kept.dressed(board, opened.catalogue, chosen.bans)
+        notes = [*reading.summary(), *(shown.notes if shown else ()), *(kept.notes if kept else ())]
         about = [
             *opened.notes,
             opened.language_note(reading.story),
             advice(board, opened.catalogue, self.settings.spaces),
         ]
-        return Storyboard(**dict(board), notes=(*notes, *(line for line in about if line)))
+        found = (*notes, *(line for line in about if line))
+        return Storyboard(**dict(board), notes=found, kept=None if kept is None else len(kept.steps))
 
     def _illustrator(
         self, model: AnyRun | None, metric: AnyRun | None, channels: Sequence[str]
@@ -298,6 +322,11 @@ def opened_runs(
     from limner.runs.run import library_runs  # loads all systems, which few libraries of pictures need
 
     return library_runs(_run(model), _run(metric), device)
+
+
+def _board(keep: object) -> records.Storyboard:
+    """An earlier storyboard, as given or read from its file."""
+    return keep if isinstance(keep, records.Storyboard) else load(as_path(keep, "keep"))
 
 
 def _run(one: AnyRun | None) -> Path | Run | None:

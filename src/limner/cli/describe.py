@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import Flag, emit, emit_json, emit_report
+from limner.cli.terminal import Flag, emit, emit_json, emit_report, say
 from limner.counts import counted
 from limner.errors import ConfigError, DataError
 from limner.progress import IndexProgress
@@ -16,7 +16,7 @@ from limner.progress import IndexProgress
 
 def describe(
     *,
-    library: Path,
+    library: Path | None = None,
     endpoint: str | None = None,
     model: str | None = None,
     allow_remote: Flag = False,
@@ -34,14 +34,15 @@ def describe(
     a key, set the environment variable LIMNER_ENDPOINT_KEY. Interrupt it when you like: the same command
     continues.
 
-    Example: limner describe --library lib --endpoint http://127.0.0.1:11434/v1 --model qwen2.5vl:7b
+    Example: limner describe --endpoint http://127.0.0.1:11434/v1 --model qwen2.5vl:7b
 
-    Example: limner describe --library lib --remove
+    Example: limner describe --remove
 
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage.
+        Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
+        used last, see 'limner library'.
     endpoint
         Address of the chat interface, usually ending in /v1.
     model
@@ -61,13 +62,16 @@ def describe(
     json
         Print the report as JSON.
     """
+    from limner.library.chosen import library_to_ask, remember
     from limner.library.library import Library
     from limner.library.words import caption_encoders, remove_descriptions
 
     if remove:
         if endpoint is not None:
             raise ConfigError("--remove asks no endpoint; drop --endpoint")
-        opened = Library.open(library)
+        place = library_to_ask(library, say)
+        opened = Library.open(place)
+        remember(place)
         count = remove_descriptions(opened, caption_encoders(opened.settings.spaces), model)
         if json:
             emit_json({"removed": count})
@@ -85,7 +89,9 @@ def describe(
     from limner.describe.pictures import describe_pictures
 
     chat = Chat(endpoint, model, allow_remote=allow_remote, timeout_s=timeout_s)
-    opened = Library.open(library)
+    place = library_to_ask(library, say)
+    opened = Library.open(place)
+    remember(place)
     encoders = caption_encoders(opened.settings.spaces)
     with IndexProgress() as progress:
         report = describe_pictures(opened, chat, encoders, every=every, limit=limit, progress=progress)

@@ -32,6 +32,7 @@ from limner.evaluation.stories import (
 )
 from limner.evaluation.uncertainty import Interval
 from limner.language import ENGLISH
+from limner.library.chosen import library_to_ask
 from limner.library.gallery import Gallery
 from limner.library.library import Library
 from limner.library.search import Index
@@ -45,7 +46,7 @@ Coupling = Literal["off", "chain", "anchor"]
 def evaluate(
     data: Path | None = None,
     *,
-    library: Path,
+    library: Path | None = None,
     qrels: Path | None = None,
     topics: Path | None = None,
     split: Literal["train", "val", "test"] = "test",
@@ -67,7 +68,8 @@ def evaluate(
     data
         Folder with stories.jsonl and its pictures.
     library
-        Folder or address of the library in which those pictures are indexed.
+        Folder or address of the library in which those pictures are indexed. Unless given: $LIMNER_LIBRARY,
+        else the one used last, see 'limner library'.
     qrels
         Judgements in TREC format whose documents are ids of pictures, such as 'limner study preferences'
         writes from what was replaced in the studio; in place of a data set.
@@ -87,7 +89,7 @@ def evaluate(
     if qrels is not None or topics is not None:
         if data is not None or qrels is None or topics is None:
             raise ConfigError("evaluate: judgements take --qrels and --topics together, and no data set")
-        judged = judged_search(qrels, topics, library, channel, weights)
+        judged = judged_search(qrels, topics, library_to_ask(library, say), channel, weights)
         first = judged[0]
         if first.absent or first.silent:
             say(
@@ -103,7 +105,7 @@ def evaluate(
     if data is None:
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
-    opened = Library.open(library)
+    opened = Library.open(library_to_ask(library, say))
     # The data sets are English: a channel for other languages would only repeat what captions say.
     channels = linear_channels(opened, channel, weights=weights)
     channels = [one for one in channels if one.reads is None or ENGLISH in one.reads]

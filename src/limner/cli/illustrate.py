@@ -3,18 +3,21 @@
 It parses options and prints summaries; `limner.api.Library` does the work.
 """
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter, Token, validators
 
-from limner.cli.terminal import Flag, Many, emit, emit_json, say
-from limner.errors import ConfigError, DataError, LimnerError, unknown
-from limner.export import SUFFIXES, check
+from limner.cli.index import check_report
+from limner.cli.terminal import MORE, Flag, Many, emit, emit_json, say
+from limner.errors import ConfigError, DataError, LimnerError, MissingError, unknown
+from limner.export import SUFFIXES, check, load
 from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.export.targets import check_place
 from limner.progress import IndexProgress
@@ -33,72 +36,76 @@ def _as_written(_kind: object, tokens: Sequence[Token]) -> str:
 
 def illustrate(
     *texts: Path,
-    library: Path,
+    library: Path | None = None,
     out: Annotated[Path, Parameter(name=["--out", "-o"])],
     format: str | None = None,  # noqa: A002  (the option's name)
-    text_format: Format | None = None,
-    by: Segmentation | None = None,
+    text_format: Annotated[Format | None, MORE] = None,
+    by: Annotated[Segmentation | None, MORE] = None,
     show: Show | None = None,
     pin: Many = (),
     ban: Many = (),
-    channel: Many = (),
-    model: Path | None = None,
-    relation: str | None = None,
-    metric: Path | None = None,
-    weights: Many = (),
-    device: str = "auto",
-    min_score: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lt=1))] = None,
-    rewrite: str | None = None,
-    endpoint: str | None = None,
-    allow_remote: Flag = False,
-    allow_repeats: Flag = False,
-    ignore_given: Flag = False,
-    allow_outside: Flag = False,
-    settings: Path | None = None,
-    set: Many = (),  # noqa: A002  (the option's name)
-    include: Include = "everything",
+    keep: Path | None = None,
+    again: str | None = None,
+    channel: Annotated[Many, MORE] = (),
+    model: Annotated[Path | None, MORE] = None,
+    relation: Annotated[str | None, MORE] = None,
+    metric: Annotated[Path | None, MORE] = None,
+    weights: Annotated[Many, MORE] = (),
+    device: Annotated[str, MORE] = "auto",
+    min_score: Annotated[float | None, MORE, Parameter(validator=validators.Number(gte=0, lt=1))] = None,
+    rewrite: Annotated[str | None, MORE] = None,
+    endpoint: Annotated[str | None, MORE] = None,
+    allow_remote: Annotated[Flag, MORE] = False,
+    allow_repeats: Annotated[Flag, MORE] = False,
+    ignore_given: Annotated[Flag, MORE] = False,
+    allow_outside: Annotated[Flag, MORE] = False,
+    settings: Annotated[Path | None, MORE] = None,
+    set: Annotated[Many, MORE] = (),  # noqa: A002  (the option's name)
+    include: Annotated[Include, MORE] = "everything",
     layout: Layout | None = None,
-    page_size: Annotated[PageSize | None, Parameter(converter=_as_written)] = None,
+    page_size: Annotated[PageSize | None, MORE, Parameter(converter=_as_written)] = None,
     with_reasons: Flag = False,
-    originals: Flag = False,
+    originals: Annotated[Flag, MORE] = False,
     overwrite: Flag = False,
-    json: Flag = False,
+    json: Annotated[Flag, MORE] = False,
 ) -> None:
-    """Choose a picture for every step of a text and write the result.
+    """Choose a picture for every step of a text and write the result; --help-all shows all options.
 
-    The suffix of --out says what is written: .html (one page), .pdf, .docx, .epub, .pptx, .md (with copies
-    of the pictures) or .json. Of several texts, one that fails stops no other; the exit status is then 1.
+    Folders and pictures beside the texts are read into the library first, as by 'limner index': only what
+    is new. Of several texts, one that fails stops no other; the exit status is then 1.
 
-    Example: limner illustrate recipe.md --library lib -o recipe.html
+    Example: limner illustrate recipe.md ~/Pictures -o recipe.html
 
-    Example: limner illustrate a.md b.md --library lib -o pages --format pdf
-
-    Example: cat recipe.md | limner illustrate - --library lib -o - > recipe.html
+    Example: limner illustrate recipe.md -o recipe.pdf --keep recipe.json --again 3,5
 
     Parameters
     ----------
     texts
-        Markdown, HTML, plain text or JSON; - reads standard input.
+        Markdown, HTML, plain text or JSON; - reads standard input. And folders of pictures, pictures, or
+        lists of them (CSV, JSON lines, Parquet).
     library
-        Folder of the library, or its address on object storage.
+        Folder or address of the library. Unless given: $LIMNER_LIBRARY, else, with pictures, the default
+        library, and without the one used last; see 'limner library'.
     out
-        File to write; - writes to standard output. Of several texts, or where it is a folder, the folder of
-        the files, which are named after the texts.
+        File to write: .html, .pdf, .docx, .epub, .pptx, .md or .json; - for standard output; for several
+        texts a folder.
     format
-        What to write where --out has no suffix that says it: html (unless given), md, json, pptx, pdf, docx
-        or epub.
+        What to write where --out does not say it; html unless given.
     text_format
         How to read a text whose name does not say it: markdown (standard input unless given), html, plain
         or json.
     by
         What one step is; explicit steps, else paragraphs, unless given.
     show
-        How readily pictures are shown: cautious (only where one probably fits), usual, or always (at every
-        step). A step without a picture says why.
+        How readily pictures are shown. A step without a picture says why.
     pin
-        STEP=PICTURE fixes a picture, steps from 1; STEP=none keeps the step blank (repeatable).
+        STEP=PICTURE fixes a picture, steps from 1; STEP=none: no picture (repeatable).
     ban
         A picture not to use (repeatable).
+    keep
+        An earlier storyboard (.json): steps with the same words stay as they are there.
+    again
+        With --keep, steps to choose anew, such as 3,5.
     channel
         captions, base, labels or clip (repeatable); all the library has unless given.
     model
@@ -136,7 +143,7 @@ def illustrate(
     include
         everything that the author wrote, in its place, or its steps alone.
     layout
-        book, recipe, article or slides; as suits the text unless given.
+        As suits the text unless given.
     page_size
         Of formats with pages; A4 unless given, and a wide screen for slides.
     with_reasons
@@ -150,6 +157,13 @@ def illustrate(
     json
         Print the storyboard as JSON as well.
     """
+    from limner.pictures.find import names_pictures
+
+    sources = [one for one in texts if names_pictures(os.fsencode(one))]
+    texts = tuple(one for one in texts if one not in sources)
+    _check_texts(texts, sources)
+    steps = _again(again, keep, texts)
+    earlier = None if keep is None else load(keep)
     targets = _targets(texts, out, format, overwrite=overwrite)
     plan = Plan(include, with_reasons, layout, page_size, originals)
     for target in targets:
@@ -159,9 +173,16 @@ def illustrate(
     pins = dict(_pin(word) for word in pin)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
     from limner.api import Library
+    from limner.api.library import opened_runs
+    from limner.library.chosen import library_to_ask, library_to_fill, remember
     from limner.storyboard.shown import elsewhere
 
-    opened = Library.open(library, weights=weights, device=device)
+    place = library_to_fill(library) if sources else library_to_ask(library, say)
+    if sources:
+        runs = partial(opened_runs, model, metric)
+        _read_pictures(place, sources, weights=weights, runs=runs, device=device)
+    opened = Library.open(place, weights=weights, device=device)
+    remember(place)
     allowed = elsewhere(opened, allowed=allow_outside)
     boards: list[Storyboard] = []
 
@@ -177,6 +198,8 @@ def illustrate(
             min_probability=min_score,
             allow_repeats=allow_repeats or None,
             keep_given=not ignore_given,
+            keep=earlier,
+            again=steps,
             rewrite=rewriting,
             relation=relation,
             model=model,
@@ -197,8 +220,8 @@ def illustrate(
             emit(f"{board}\nwritten: {written.path}")
 
     if out == STANDARD:
-        with tempfile.TemporaryDirectory(prefix="limner-") as place:
-            one(texts[0], Path(place) / targets[0])
+        with tempfile.TemporaryDirectory(prefix="limner-") as folder:
+            one(texts[0], Path(folder) / targets[0])
     else:
         _each(texts, targets, one)
     if json:
@@ -207,6 +230,54 @@ def illustrate(
         raise DataError(
             f"{len(texts) - len(boards)} of {len(texts)} texts could not be illustrated, see above"
         )
+
+
+def _check_texts(texts: Sequence[Path], sources: Sequence[Path]) -> None:
+    """Look for the texts before anything else is read, which may take long.
+
+    Raises:
+        MissingError: a name without a suffix is not there, and may be a mistyped folder; or none is there.
+    """
+    gone = [text for text in texts if text != STANDARD and not text.exists()]
+    wrong = gone if sources and len(gone) == len(texts) else [text for text in gone if not text.suffix]
+    if wrong:
+        raise MissingError(f"{wrong[0]}: not there; expected a text, or a folder of pictures")
+
+
+def _read_pictures(library: Path, sources: Sequence[Path], **options: Any) -> None:  # noqa: ANN401
+    """Read what is new of some pictures into the library, and say on stderr what came of it.
+
+    Raises:
+        LimnerError: as `add_pictures` and `check_report`.
+    """
+    from limner.storyboard.equipment import add_pictures
+
+    with IndexProgress() as progress:
+        report = add_pictures(library, sources, progress=progress, **options)
+    news = report.new or report.changed or report.deleted or report.completed
+    for line in report.lines() if news else report.lines()[:1]:
+        say(line)
+    check_report(report, library)
+
+
+def _again(again: str | None, keep: Path | None, texts: Sequence[Path]) -> list[int]:
+    """The steps of ``--again 3,5``.
+
+    Raises:
+        ConfigError: something else, --again without --keep, or --keep with several texts.
+    """
+    if keep is not None and len(texts) > 1:
+        raise ConfigError(
+            f"--keep: holds one storyboard, found {len(texts)} texts; illustrate them one by one"
+        )
+    if again is None:
+        return []
+    if keep is None:
+        raise ConfigError("--again: names steps of an earlier storyboard; add --keep FILE.json")
+    words = [word.strip() for word in again.split(",")]
+    if not all(word.isdecimal() and int(word) for word in words):
+        raise ConfigError(f"--again {again!r}: expected steps from 1, such as 3,5")
+    return [int(word) for word in words]
 
 
 def _check(plan: Plan, suffix: str) -> None:
@@ -275,7 +346,7 @@ def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: 
     """
     if not texts:
         raise ConfigError(
-            "illustrate: no text given; example: limner illustrate recipe.md --library lib -o a.html"
+            "illustrate: no text given; example: limner illustrate recipe.md ~/Pictures -o recipe.html"
         )
     suffix = f".{(asked or 'html').lower().removeprefix('.')}"
     if suffix not in SUFFIXES:

@@ -15,12 +15,13 @@ from limner.locations import location
 from limner.progress import IndexProgress
 
 if TYPE_CHECKING:
+    from limner.library.known import IndexReport
     from limner.runs.run import Run
 
 
 def index(
     *sources: Path,
-    library: Path,
+    library: Path | None = None,
     encoder: Many = ("auto",),
     weights: Many = (),
     model: Path | None = None,
@@ -42,6 +43,8 @@ def index(
     Only new and changed files are read. A run that was interrupted or killed continues where it stopped.
     The pictures are never written to.
 
+    Example: limner index ~/Pictures
+
     Example: limner index ~/Pictures --library lib
 
     Parameters
@@ -52,6 +55,7 @@ def index(
         metadata.jsonl (or .csv) that lies in a folder is read with it.
     library
         Folder of the library, or its address on object storage, such as s3://bucket/lib; made if absent.
+        Unless given: $LIMNER_LIBRARY, else the default library, see 'limner library'.
     encoder
         What looks at the pixels (repeatable); 'auto' takes base, which comes with limner, or CLIP where
         it is installed with its weights. See 'limner models list'; the clip encoders (clip:ViT-B-32, …)
@@ -94,7 +98,8 @@ def index(
         Print the report as JSON.
     """
     if not sources:
-        raise ConfigError("index: no folder given; example: limner index ~/Pictures --library lib")
+        raise ConfigError("index: no folder given; example: limner index ~/Pictures")
+    from limner.library.chosen import library_to_fill, remember
     from limner.storyboard.equipment import add_pictures
 
     def runs(device: str) -> tuple["Run | None", ...]:
@@ -104,9 +109,10 @@ def index(
 
         return library_runs(model, metric, device)
 
+    place = library_to_fill(library)
     with IndexProgress() as progress:
         report = add_pictures(
-            library,
+            place,
             sources,
             encoders=encoder,
             weights=weights,
@@ -124,6 +130,17 @@ def index(
             progress=progress,
         )
     emit_report(report, report.lines(), as_json=json)
+    check_report(report, place)
+    remember(place)
+
+
+def check_report(report: "IndexReport", library: Path) -> None:
+    """Say how reading pictures into a library has failed.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted.
+        DataError: the library holds no picture.
+    """
     if report.interrupted:
         raise KeyboardInterrupt
     if not report.pictures:

@@ -8,6 +8,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from cyclopts import App, CycloptsError, Group
@@ -21,6 +22,7 @@ _GROUPS = {
         "illustrate": "Choose a picture for every step of a text.",
         "search": "Find pictures by words.",
         "describe": "Let a vision model that you run describe your pictures.",
+        "library": "Show where the library is and what it holds.",
         "verify": "Look for damage in what limner has stored.",
         "models": "List and fetch pretrained weights.",
         "demo": "Draw a small collection, index it and illustrate four texts.",
@@ -41,9 +43,10 @@ _GROUPS = {
 }
 _COMMANDS = {name for group in _GROUPS.values() for name in group}
 _EPILOGUE = """\
-Example: limner index ~/Pictures --library lib && limner illustrate recipe.md --library lib -o recipe.html
+Example: limner illustrate recipe.md ~/Pictures -o recipe.html
 
---debug anywhere on the line shows the full traceback of an error."""
+--help-all after a command shows the options, too, that few people need. --debug anywhere on the line shows
+the full traceback of an error."""
 
 
 def _version() -> str:
@@ -103,9 +106,10 @@ def run(words: list[str], *, debug: bool = False) -> int:
 
         share_memory()
     # cyclopts takes a lone hyphen for an option; as a path, "./-" is the same.
-    words = ["./-" if word == "-" else word for word in words]
+    everything = "--help-all" in words
+    words = [{"-": "./-", "--help-all": "--help"}.get(word, word) for word in words]
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _all_options() if everything else nullcontext():
             warnings.simplefilter("always", LimnerWarning)
             warnings.showwarning = _plain(warnings.showwarning)
             build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
@@ -127,6 +131,13 @@ def run(words: list[str], *, debug: bool = False) -> int:
         refused = storage_error(error, error.filename or STDOUT)
         return _refuse(1, str(refused or f"{place}{error.strerror or error}; --debug shows where"))
     return 0
+
+
+def _all_options() -> AbstractContextManager[None]:
+    """Help shows options, too, that few people need."""
+    from limner.cli.terminal import all_options
+
+    return all_options()
 
 
 def _plain(show: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""The command reference: every ``--help`` page as one Markdown text.
+"""The command reference: every ``--help-all`` page as one Markdown text.
 
     python -m limner.cli.reference > docs/commands.md
 
@@ -11,7 +11,7 @@ from cyclopts import App
 from rich.console import Console
 
 from limner.cli.main import build_app
-from limner.cli.terminal import emit
+from limner.cli.terminal import all_options, emit
 
 WIDTH = 100
 
@@ -21,7 +21,8 @@ def reference() -> str:
     parts = ["# Commands\n"]
     for words in _commands(build_app(), ()):
         console = Console(file=io.StringIO(), width=WIDTH, color_system=None, force_terminal=False)
-        build_app(words).help_print(list(words), console=console)
+        with all_options():
+            build_app(words).help_print(list(words), console=console)
         text = console.file.getvalue()  # type: ignore[attr-defined]
         lines = "\n".join(line.rstrip() for line in text.strip().splitlines())
         parts.append(f"## {' '.join(('limner', *words))}\n\n```text\n{lines}\n```\n")

@@ -38,7 +38,7 @@ class Found(Record):
 def search(
     words: str,
     *,
-    library: Path,
+    library: Path | None = None,
     k: Annotated[int, Parameter(name=["--k", "-k"])] = 10,
     channel: Many = (),
     model: Path | None = None,
@@ -50,14 +50,15 @@ def search(
 
     The chance says how likely it is that a picture fits the words.
 
-    Example: limner search "a boat on a stormy sea" --library lib
+    Example: limner search "a boat on a stormy sea"
 
     Parameters
     ----------
     words
         What to look for.
     library
-        Folder of the library, or its address on object storage.
+        Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
+        used last, see 'limner library'.
     k
         Pictures to print.
     channel
@@ -74,9 +75,12 @@ def search(
     from rich.table import Column, Table
 
     from limner.api import Library
+    from limner.library.chosen import library_to_ask, remember
 
-    opened = Library.open(library, weights=weights, device=device)
+    place = library_to_ask(library, say)
+    opened = Library.open(place, weights=weights, device=device)
     found = opened.search(words, k, model=model, channels=channel)
+    remember(place)
     for line in found.notes:
         say(line)
     if 0 < len(found) < min(k, len(opened)):

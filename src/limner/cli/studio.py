@@ -13,7 +13,7 @@ from limner.cli.terminal import Flag, Many, emit, say
 
 def studio(
     *,
-    library: Path,
+    library: Path | None = None,
     projects: Path | None = None,
     host: str = "127.0.0.1",
     port: int | None = None,
@@ -32,12 +32,13 @@ def studio(
     Everything stays on this machine. The address that is printed holds a token, without which nobody is let
     in: other users of this machine reach its ports as well. Ctrl-C ends it; projects are kept.
 
-    Example: limner studio --library lib --text recipe.md
+    Example: limner studio --text recipe.md
 
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage.
+        Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
+        used last, see 'limner library'; the first time an empty one is made, to which you add folders.
     projects
         Folder of the projects; in the library's folder unless given, and in one of yours where the library is
         on object storage.
@@ -67,16 +68,20 @@ def studio(
     browser
         Open the browser.
     """
+    from limner.library.chosen import library_to_ask, remember
     from limner.studio.app import serve_studio
 
+    place = library_to_ask(library, say, make=True)
+
     def ready(address: str) -> None:
+        remember(place)
         emit(f"limner studio: {address}", flush=True)  # a log or a container shows it at once
         if no_token:
             say("Without a token everyone who can log in on this machine can use it.")
         say("Ctrl-C ends it; projects are kept.")
 
     serve_studio(
-        library,
+        place,
         projects=projects,
         host=host,
         port=port,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def preferences(
     *,
-    library: Path,
+    library: Path | None = None,
     to: Path,
     projects: Path | None = None,
     consent: Flag = False,
@@ -41,12 +41,12 @@ def preferences(
     topics.tsv (query id and text) and qrels.txt (TREC format, which 'limner evaluate --qrels' reads). They
     hold words of your texts and ids of your pictures, no picture and no path. Nothing is sent anywhere.
 
-    Example: limner study preferences --library lib --consent --to my-preferences
+    Example: limner study preferences --consent --to my-preferences
 
     Parameters
     ----------
     library
-        Folder of the library.
+        Folder of the library. Unless given: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
     to
         Folder to write into; made if it is not there.
     projects
@@ -54,6 +54,7 @@ def preferences(
     consent
         You agree that these files hold words of your texts; without it nothing is written.
     """
+    from limner.library.chosen import library_to_ask
     from limner.studio.preferences import read_preferences, write_preferences
 
     if not consent:
@@ -61,7 +62,7 @@ def preferences(
             "study preferences: the files would hold words of your texts and what you chose for them;"
             " add --consent if you agree"
         )
-    found = read_preferences(projects or library / "projects")
+    found = read_preferences(projects or library_to_ask(library, say) / "projects")
     topics, judgements = write_preferences(found, to)
     told = (counted(len(found), "preference"), counted(topics, "topic"), counted(judgements, "judgement"))
     emit(f"{', '.join(told)}: {to}")

@@ -7,10 +7,12 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
+from typing_extensions import override
 
 from limner.files import storing, write_text
 
@@ -20,6 +22,29 @@ if TYPE_CHECKING:
 PLAIN = Parameter(negative="", show_default=False)
 Flag = Annotated[bool, PLAIN]
 Many = Annotated[tuple[str, ...], PLAIN]
+
+_everything: ContextVar[bool] = ContextVar("everything", default=False)
+
+
+@contextmanager
+def all_options() -> Iterator[None]:
+    """Help shows all options, as ``--help-all`` asks."""
+    before = _everything.set(True)
+    try:
+        yield
+    finally:
+        _everything.reset(before)
+
+
+class _MoreOptions(Group):
+    @property
+    @override
+    def show(self) -> bool:
+        return _everything.get()
+
+
+MORE = Parameter(group=_MoreOptions("More options", sort_key=1))
+"""An option that few people need: ``--help`` leaves it out, ``--help-all`` shows it."""
 
 
 def say(line: str) -> None:

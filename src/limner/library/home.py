@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+from platformdirs import user_data_path
 from pydantic import ValidationError
 from typing_extensions import override
 
@@ -130,7 +131,7 @@ def spaces_of(place: str | os.PathLike[str]) -> dict[str, SpaceInfo]:
 
 def data_folder() -> Path:
     """Where programs keep the user's data on this machine."""
-    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share") / "limner"
+    return user_data_path("limner", appauthor=False)
 
 
 class FolderHome(Home):

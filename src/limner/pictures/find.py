@@ -180,6 +180,12 @@ def is_list(source: bytes) -> bool:
     return _suffix(source) in LIST_SUFFIXES and not os.path.isdir(source)
 
 
+def names_pictures(source: bytes) -> bool:
+    """Whether a source is a folder, an address, a picture, a video or a list of them, by its name."""
+    named = _suffix(source) in _SUFFIXES or is_list(source)
+    return named or address(source) is not None or os.path.isdir(source)
+
+
 def is_video(path: bytes) -> bool:
     """Whether a file is a video, by its name; one that is gone counts as well."""
     return _suffix(path) in VIDEO_SUFFIXES and not os.path.isdir(path)

@@ -296,6 +296,7 @@ class Illustrator:
                     "chosen": Candidate(picture=picture, score=0.0),
                     "origin": "given",
                     "reason": OUTSIDE,
+                    "blank": None,
                 }
                 found[step] = found[step].model_copy(update=chosen)
             settings = board.settings | {"pins": options.settings()["pins"]}

@@ -1,0 +1,39 @@
+"""``limner library``: where the library is and what it holds."""
+
+from pathlib import Path
+
+from limner.cli.terminal import Flag, emit, emit_json, say
+from limner.counts import counted
+
+
+def library(*, library: Path | None = None, json: Flag = False) -> None:
+    """Show where the library is and what it holds.
+
+    A command that names no --library takes $LIMNER_LIBRARY, else the library that a command used last, else
+    the default library in your data folder; pictures are never read into the one used last.
+
+    Example: limner library
+
+    Parameters
+    ----------
+    library
+        Folder of the library, or its address on object storage; the one that other commands would take
+        unless given.
+    json
+        Print it as JSON.
+    """
+    from limner.library.chosen import library_to_ask
+    from limner.library.library import Library
+
+    opened = Library.open(library_to_ask(library, say))
+    holds = opened.summary()
+    if json:
+        emit_json({"library": opened.place, **holds.model_dump()})
+        return
+    gone = f", {counted(holds.skipped, 'file')} skipped" if holds.skipped else ""
+    emit(f"library: {opened.place}")
+    emit(f"pictures: {holds.pictures:,}, of which {holds.captioned:,} with words{gone}")
+    for source in holds.sources:
+        emit(f"indexed: {source}")
+    for space, vectors in holds.vectors.items():
+        emit(f"{space}: {counted(vectors, 'vector')} by {holds.spaces[space].encoder}")
