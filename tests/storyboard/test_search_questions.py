@@ -18,7 +18,7 @@ from limner.library.channels import COSINE, Channel
 from limner.library.library import Library
 from limner.progress import Progress
 from limner.records import Picture
-from limner.storyboard.equipment import vectors_of_file
+from limner.storyboard.equipment import eyes_of
 from limner.storyboard.illustrator import Illustrator
 from limner.storyboard.query import negation_note, unreadable
 from limner.worlds import PictureBook
@@ -164,10 +164,8 @@ def test_a_library_of_another_encoder_is_not_compared(opened, monkeypatch):
     other = {"colour": made["colour"].model_copy(update={"fingerprint": "0" * 64})}
     settings = opened.library.settings.model_copy(update={"spaces": {**made, **other}})
     monkeypatch.setattr(opened.library, "settings", settings)
-    bitmap = io.BytesIO()
-    Image.new("RGB", (64, 64), "red").save(bitmap, "BMP")
     with pytest.raises(CheckpointError, match="another version of colour; index again"):
-        vectors_of_file(opened.library, bitmap.getvalue(), "red.bmp")
+        eyes_of(opened.library)
 
 
 def test_a_cut_off_leaves_out_and_says_how_many(opened):

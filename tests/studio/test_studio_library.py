@@ -215,7 +215,7 @@ def test_a_search_takes_conditions_an_image_and_words_to_leave_out(guarded, proj
     assert {one["picture"]["id"] for one in found["items"]} <= ids
     less = ask(text="a rabbit", without=["a rabbit"], limit=1)["items"][0]
     assert less["score"] == pytest.approx(0, abs=1e-6)
-    assert ask(text="no rabbit")["note"].endswith('--without "rabbit"')
+    assert ask(text="no rabbit")["note"].endswith('the field "without": "rabbit"')
     cut = ask(text="a rabbit", min_probability=1, limit=4)
     assert (cut["items"], cut["below"]) == ([], 4)
     best = plain["items"][0]["picture"]["id"]

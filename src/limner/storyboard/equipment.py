@@ -160,43 +160,51 @@ def _automatic(places: dict[str, Path]) -> str:
     return found[0] if len(found) == 1 else DEFAULT
 
 
-def vectors_of_file(
+def eyes_of(
     library: Library,
-    data: bytes,
-    where: str,
     *,
-    suffix: str = "",
     weights: Sequence[str] = (),
     device: str = "cpu",
     runs: Sequence[TrainedRun] = (),
-) -> dict[str, FloatArray]:
-    """What a picture from outside a library looks like to the encoders that the library was indexed with.
+) -> list[ImageEncoder]:
+    """The encoders by which a library's pictures are compared by their looks, as it was indexed with them.
 
     Args:
-        library: nothing is added to it.
-        data: the whole file.
-        where: its name, for messages.
-        suffix: of its name, lower case.
+        library: the pictures.
         weights: as of `picture_encoders`.
         device: likewise.
         runs: trained runs that compare pictures.
-    Returns:
-        Space → (1, D) unit rows, of the spaces in which pictures are compared.
     Raises:
-        DataError: no picture, or one beyond the limits of the decoder.
         CheckpointError: the library was indexed by another version of an encoder.
         LimnerError: as `picture_encoders`.
     """
     made = library.settings.spaces
     compared = [made[space] for space in PAIR_SPACES if space in made and space not in WORDED]
     names = list(dict.fromkeys(info.encoder for info in compared))
-    found: dict[str, FloatArray] = {}
-    for encoder in picture_encoders(names, weights, made=made, device=device, runs=runs):
-        own = [space for space in encoder.spaces if space in made]
-        if any(made[space].fingerprint != encoder.fingerprint for space in own):
+    found = picture_encoders(names, weights, made=made, device=device, runs=runs)
+    for encoder in found:
+        if any(made[space].fingerprint != encoder.fingerprint for space in encoder.spaces if space in made):
             raise CheckpointError(
                 f"{library.place}: pictures were encoded by another version of {encoder.name}; index again"
             )
+    return found
+
+
+def vectors_of_file(
+    encoders: Iterable[ImageEncoder], data: bytes, where: str, suffix: str = ""
+) -> dict[str, FloatArray]:
+    """How a picture from outside a library looks: space → (1, D) unit rows.
+
+    Args:
+        encoders: see `eyes_of`.
+        data: the whole file.
+        where: its name, for messages.
+        suffix: of its name, lower case.
+    Raises:
+        DataError: no picture, or one beyond the limits of the decoder.
+    """
+    found: dict[str, FloatArray] = {}
+    for encoder in encoders:
         try:
             pixels = encoder.prepare(decode(data, encoder.side_px, suffix).rgb)
         except (PictureError, ValueError, ZeroDivisionError, MemoryError) as error:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from limner.arrays import FloatArray
+from limner.arrays import FloatArray, ImageEncoder
 from limner.config import build
 from limner.counts import counted
 from limner.encoders.text_cache import RecentTexts
@@ -32,7 +32,7 @@ from limner.records import Candidate, Problem, Story, Storyboard
 from limner.storyboard.calibration import load
 from limner.storyboard.candidates import Asked, Float64Array, IntArray, Pool, Readings, pool_of
 from limner.storyboard.chances import PIXELS, WORDS, agreement, chances, evidence, first_of
-from limner.storyboard.equipment import PAIR_SPACES, channels_of, vectors_of_file
+from limner.storyboard.equipment import PAIR_SPACES, channels_of, eyes_of, vectors_of_file
 from limner.storyboard.explain import matched
 from limner.storyboard.illustrate import BoardOptions, choose_pictures, readings_of
 from limner.storyboard.languages import language_of_query, languages_of_story, unread, unread_note
@@ -357,14 +357,17 @@ class Illustrator:
             codes = [one.code for one in languages_of_story(text).each]
         return unread_note(codes, self.channels)
 
-    def query_note(self, text: str) -> str | None:
+    def query_note(self, text: str, option: str = "--without") -> str | None:
         """One line on words to search for: that nothing here reads them, or that they negate; else None.
 
+        Args:
+            text: the words.
+            option: what takes the words for what is unwanted.
         Raises:
             LimnerError: as `channels`.
         """
         found = unreadable(text, self.channels) or self.language_note(text)
-        return found or negation_note(text, language_of_query(text, self.library.settings))
+        return found or negation_note(text, language_of_query(text, self.library.settings), option)
 
     def search(
         self,
@@ -452,22 +455,13 @@ class Illustrator:
             where: its name, for messages.
             suffix: of its name, lower case.
         Raises:
-            LimnerError: as `limner.storyboard.equipment.vectors_of_file`.
+            LimnerError: as `limner.storyboard.equipment.vectors_of_file` and `eyes_of`.
         """
         digest = hashlib.sha256(data).hexdigest()
         if digest in self.catalogue:
             return digest
-        runs = () if self.metric is None else (self.metric,)
         with self.lock:
-            return vectors_of_file(
-                self.library,
-                data,
-                where,
-                suffix=suffix,
-                weights=self._weights,
-                device=self._device,
-                runs=runs,
-            )
+            return vectors_of_file(self._eyes, data, where, suffix)
 
     def like(
         self,
@@ -600,6 +594,12 @@ class Illustrator:
     @property
     def _runs(self) -> tuple[TrainedRun, ...]:
         return tuple(run for run in (self.model, self.metric) if run is not None)
+
+    @kept
+    def _eyes(self) -> list[ImageEncoder]:
+        """What the library's pictures are compared by, for pictures from elsewhere."""
+        runs = () if self.metric is None else (self.metric,)
+        return eyes_of(self.library, weights=self._weights, device=self._device, runs=runs)
 
     @kept
     def _compared(self) -> str:

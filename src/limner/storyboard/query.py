@@ -34,12 +34,13 @@ def unreadable(text: str, channels: Iterable[Channel]) -> str | None:
     return None
 
 
-def negation_note(text: str, language: str) -> str | None:
+def negation_note(text: str, language: str, option: str = "--without") -> str | None:
     """One line where English words negate something, with what to ask instead; else None.
 
     Args:
         text: the words.
         language: their ISO 639 code.
+        option: what takes the words for what is unwanted.
     """
     found = _NEGATION.search(text)
     if found is None or language != ENGLISH:
@@ -51,8 +52,8 @@ def negation_note(text: str, language: str) -> str | None:
         rest = text[found.end() :]
         end = _END.search(rest)
         named = " ".join((rest if end is None else rest[: end.start()]).split())
-    example = f', such as --without "{named}"' if named and '"' not in named else ""
+    example = f' "{named}"' if named and '"' not in named else ""
     return (
         f'a search does not understand "{word}": it finds pictures of what is named;'
-        f" name what should be left out with --without{example}"
+        f" say what to leave out by {option}{example}"
     )

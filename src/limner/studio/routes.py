@@ -489,7 +489,7 @@ def search_router(studio: Studio) -> APIRouter:
             others = [Candidate(picture=one, score=0.0) for one in of_day if one.id != question.occasion]
             found = Answer(others[: question.limit], searched=len(others))
         elif question.text is not None and question.text.strip():
-            note = asked.query_note(question.text)
+            note = asked.query_note(question.text, 'the field "without":')
             found = asked.search(
                 question.text,
                 question.limit,
