@@ -6,6 +6,7 @@ import types
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import limner
 from limner.worlds import PictureBook
@@ -68,6 +69,22 @@ def test_search_by_words_and_by_picture(lib):
         assert len(like) == 2
         assert picture.id not in {hit.picture.id for hit in like}
     assert hits._repr_html_().count("<img") == 3
+
+
+def test_search_takes_conditions_and_files_from_elsewhere(lib, home, tmp_path):
+    best = lib.search("somebody sleeps in a bed", k=1)[0].picture
+    with Image.open(best.path) as image:
+        image.convert("RGB").save(tmp_path / "holiday.bmp")
+    count = len(lib)
+    found = lib.search(tmp_path / "holiday.bmp", k=2, added="a boat", without=["snow"])
+    assert (len(found), found.searched, len(limner.Library("lib"))) == (2, count, count)
+    assert lib.search(tmp_path / "holiday.bmp", k=1)[0].picture == best
+    assert lib.search(Path(best.path), k=count, folder=Path(best.path).parent)[0].picture != best
+    none = lib.search("a bed", folder=tmp_path, after="2024-01-01", orientation="portrait")
+    assert (none, none.searched) == ([], 0)
+    assert "no picture meets the conditions" in none.notes[-1]
+    assert lib.search("no bed", k=1).notes[-1].endswith('--without "bed"')
+    assert lib.search("a bed", k=count, folder="drawn").searched == count
 
 
 def test_a_path_a_text_steps_and_a_story_give_the_same_storyboard(lib, home):
@@ -181,6 +198,14 @@ WRONG = {
     "search: nothing": (lambda lib: lib.search(" "), "no words"),
     "search: k": (lambda lib: lib.search("x", k=0), "k is 0"),
     "search: no picture": (lambda lib: lib.search(Path("no.jpg")), r"no picture 'no\.jpg'"),
+    "search: no picture inside": (lambda lib: lib.search(Path("tale.txt")), r"tale\.txt: cannot be read as"),
+    "search: added": (lambda lib: lib.search("x", added="y"), "--with adds words to a picture"),
+    "search: a day": (lambda lib: lib.search("x", after="May"), "after is 'May'; expected a day"),
+    "search: a shape": (lambda lib: lib.search("x", orientation="wide"), "orientation 'wide'"),
+    "search: chance": (
+        lambda lib: lib.search(lib.search("x", k=1)[0].picture, min_probability=0.5),
+        "--min-score goes with words",
+    ),
     "add: a number": (lambda lib: lib.add(3), "add: 3 is of type int"),
     "add: no folder": (lambda lib: lib.add("nowhere"), "nowhere: no such folder"),
     "add: an encoder": (lambda lib: lib.add("drawn", encoders="resnt50"), "did you mean 'resnet50'"),
@@ -197,6 +222,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_one_clear_line(lib, case):
     act, words = WRONG[case]
+    (lib.folder.parent / "tale.txt").write_text("no picture")
     with pytest.raises(limner.LimnerError, match=words) as caught:
         act(lib)
     assert len(str(caught.value).splitlines()) == 1

@@ -59,6 +59,7 @@ HEBREW he, HIRAGANA ja, KANNADA kn, KATAKANA ja, KHMER km, LAO lo, MALAYALAM ml,
 SINHALA si, TAMIL ta, TELUGU te, THAI th, TIBETAN dz
 """
 )
+_READABLE = {"LATIN", "FULLWIDTH", "HALFWIDTH", *_SCRIPTS}
 _BOTH_WAYS = {"sr"}  # written in Latin letters as well
 _KANA = 0.05  # of a text's letters: with so many kana, Chinese characters are Japanese
 # Before any text is seen: English, the other common ones together, all others together.
@@ -121,6 +122,24 @@ class Languages:
     def main(self) -> str:
         """Code of the language with the largest share; ``und`` for no texts."""
         return next(iter(self.shares), UNKNOWN)
+
+
+def has_words(text: str) -> bool:
+    """Whether a text has a letter or a digit at all, and not only signs and emoji."""
+    return any(unicodedata.category(sign)[0] in "LN" for sign in text)
+
+
+def in_known_letters(text: str) -> bool:
+    """Whether a text has a digit, or a letter of a script in which a known language is written.
+
+    Letters that stand for a style (``𝔡``, ``ⓓ``) or are nobody's (private use) are in none.
+    """
+    for sign in text:
+        kind = unicodedata.category(sign)
+        script = unicodedata.name(sign, "").partition(" ")[0]
+        if kind == "Nd" or (kind[0] == "L" and script in _READABLE):
+            return True
+    return False
 
 
 def language_of(text: str, shares: Mapping[str, float] | None = None) -> Language:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import limner
 from limner.cli.main import main, run
@@ -134,6 +135,26 @@ def test_search_prints_chances_and_keeps_the_numbers_by_name(world, capsys):
         assert set(row["channels"]) == {"captions"}
         assert row["fit"] == fit_of(row["probability"])
         assert line[1:] == [chance_in_words(row["probability"]), row["path"], row["caption"]]
+
+
+def test_search_takes_a_file_words_to_leave_out_and_a_cut_off(world, tmp_path, capsys):
+    picture = next((world / "book").rglob("*.png"))
+    with Image.open(picture) as image:
+        image.save(tmp_path / "mine.bmp")
+    library = ["--library", str(world / "lib"), "-k", "3"]
+    assert run(["search", "--like", str(tmp_path / "mine.bmp"), *library]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split("\t")[:3] == ["1", "–", str(picture)]
+    more = ["--with", "a boat", "--without", "snow", "--orientation", "square"]
+    assert run(["search", "--like", str(picture), *more, *library]) == 0
+    assert str(picture) not in capsys.readouterr().out
+    assert run(["search", "no snow", "--min-score", "1", *library]) == 0
+    note, cut = capsys.readouterr().err.splitlines()
+    assert note.endswith('--without "snow"')
+    assert cut.startswith("nothing like that here: left out 3 pictures")
+    assert run(["search", "no snow", "--json", *library]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["notes"] == [note]
+    assert run(["search", *library]) == 2
+    assert "one of the two" in capsys.readouterr().err
 
 
 def test_search_finds_a_caption_by_its_own_words(world, capsys):

@@ -16,6 +16,7 @@ from limner.errors import DataError, MissingError
 from limner.library.ingest import index
 from limner.library.known import IndexReport
 from limner.library.library import Library
+from limner.pictures.hashes import phash
 
 
 @pytest.fixture
@@ -176,6 +177,24 @@ def test_near_duplicates_are_linked_and_unlinked(pictures, library):
     report = run(pictures, library)
     assert report.near_groups == 0
     assert library.find("small.png").group == other.id
+
+
+def test_pictures_of_a_burst_are_linked_by_their_times(pictures, library):
+    picture = noise_picture(40).resize((6, 5)).resize((120, 100))
+    one, other = picture.crop((0, 0, 100, 80)), picture.crop((3, 2, 103, 82))
+    for name, image, second in (("one", one, "07"), ("two", other, "08")):
+        exif = Image.Exif()
+        exif.get_ifd(0x8769)[0x9003] = f"2024:05:04 10:11:{second}"
+        image.save(pictures / f"{name}.jpg", exif=exif)
+    other.save(pictures / "undated.png")
+    assert 4 < _bits(one, other) <= 16
+    run(pictures, library)
+    first, second, undated = (library.find(name) for name in ("one.jpg", "two.jpg", "undated.png"))
+    assert first.group == second.group == undated.group  # the last as a copy of the second
+
+
+def _bits(one, other):
+    return (phash(one) ^ phash(other)).bit_count()
 
 
 def test_a_sidecar_is_noticed_though_the_picture_is_the_same(pictures, library):

@@ -111,7 +111,7 @@ def test_pairs_equal_all_pairs(hashes, bits):
 
 
 def test_many_equal_hashes_are_one_group_without_pairs():
-    hashes = np.zeros(200_000, dtype=np.uint64)
+    hashes = np.full(200_000, 0x5555, dtype=np.uint64)
     hashes[-1] = np.uint64(2**64 - 1)
     found = near_groups(hashes)
     assert found[:-1].max() == 0
@@ -120,3 +120,41 @@ def test_many_equal_hashes_are_one_group_without_pairs():
 
 def test_nothing():
     assert near_groups(np.zeros(0, dtype=np.uint64)).tolist() == []
+
+
+def test_pictures_of_one_colour_are_no_copies_of_each_other():
+    levels = [phash(Image.new("RGB", (50, 40), colour)) for colour in ("red", "white", "black", "black")]
+    photograph = phash(smooth(1))
+    hashes = np.array([photograph, *levels, 0b111, photograph], dtype=np.uint64)
+    times = np.zeros(len(hashes))
+    assert near_groups(hashes, taken=times).tolist() == [0, 1, 2, 3, 4, 5, 0]
+    assert near_groups(hashes[1:5]).tolist() == [0, 1, 2, 3]
+
+
+def changed(value, bits):
+    """A hash that differs in so many bits."""
+    return value ^ sum(1 << 3 * place for place in range(bits))
+
+
+@pytest.mark.parametrize(
+    ("bits", "apart_s", "same"),
+    [
+        (16, 1, True),
+        (17, 1, False),
+        (16, 2, False),
+        (16, math.nan, False),
+        (4, 9999, True),
+        (4, math.nan, True),
+    ],
+)
+def test_a_burst_is_one_group_and_copies_are_whenever_taken(bits, apart_s, same):
+    one = phash(smooth(3))
+    hashes = np.array([phash(smooth(9)), one, changed(one, bits)], dtype=np.uint64)
+    found = near_groups(hashes, taken=np.array([math.nan, 100, 100 + apart_s]))
+    assert found.tolist() == [0, 1, 1 if same else 2]
+
+
+def test_a_long_burst_within_one_second_is_one_group_in_any_order():
+    one = phash(smooth(3))
+    hashes = np.array([changed(one, 8), *[phash(smooth(20 + n)) for n in range(6)], one], dtype=np.uint64)
+    assert near_groups(hashes, taken=np.full(8, 5.0)).tolist() == [0, 1, 2, 3, 4, 5, 6, 0]

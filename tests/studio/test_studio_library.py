@@ -1,5 +1,7 @@
 """The library over HTTP: what is in it, long lists, search, folders added and watched."""
 
+import base64
+import io
 import json
 import shutil
 import threading
@@ -177,6 +179,15 @@ def test_words_find_pictures_and_a_picture_finds_others(guarded):
         ({"text": "a" * 20_001}, 422),
         ({"text": "a", "relation": "action"}, 400),
         ({"text": "a", "more": 1}, 422),
+        ({"text": "a", "added": ["b"]}, 422),
+        ({"text": "a", "without": [" "]}, 422),
+        ({"text": "a", "without": ["🐶"]}, 422),
+        ({"text": "a", "min_probability": 2}, 422),
+        ({"picture": "0" * 64, "min_probability": 0.5}, 422),
+        ({"occasion": "0" * 64, "without": ["b"]}, 422),
+        ({"text": "a", "only": {"foldr": "/p"}}, 422),
+        ({"image": "bm8gcGljdHVyZQ=="}, 422),
+        ({"image": "%"}, 422),
     ],
     ids=str,
 )
@@ -184,6 +195,39 @@ def test_questions_that_cannot_be_answered(guarded, asked, status):
     answer = guarded.post("/api/search", json=asked)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_search_takes_conditions_an_image_and_words_to_leave_out(guarded, project):
+    def ask(**asked):
+        return guarded.post("/api/search", json=asked).json()
+
+    pictures = guarded.get("/api/library").json()["pictures"]
+    plain = ask(text="a rabbit", limit=500)
+    assert (plain["searched"], plain["below"], plain["note"]) == (pictures, 0, "")
+    days = {"after": "1990-01-01"}
+    assert ask(text="a rabbit", only=days)["searched"] == 0
+
+    assert project["board"]["steps"][1]["chosen"] is not None
+    found = ask(text="a rabbit", limit=500, only={"used": True, "shape": "square"})
+    listed = guarded.get("/api/library/pictures", params={"used": True, "shape": "square"}).json()
+    assert 0 < found["searched"] == listed["total"] < pictures
+    ids = {one["id"] for one in listed["items"]}
+    assert {one["picture"]["id"] for one in found["items"]} <= ids
+    less = ask(text="a rabbit", without=["a rabbit"], limit=1)["items"][0]
+    assert less["score"] == pytest.approx(0, abs=1e-6)
+    assert ask(text="no rabbit")["note"].endswith('the field "without": "rabbit"')
+    cut = ask(text="a rabbit", min_probability=1, limit=4)
+    assert (cut["items"], cut["below"]) == ([], 4)
+    best = plain["items"][0]["picture"]["id"]
+    with Image.open(io.BytesIO(guarded.get(f"/api/pictures/{best}/file").content)) as image:
+        copy = io.BytesIO()
+        image.save(copy, "BMP")
+    like = ask(image=base64.b64encode(copy.getvalue()).decode(), limit=1)
+    assert like["items"][0]["picture"]["id"] == best
+    assert guarded.get("/api/library").json()["pictures"] == pictures
+    more = ask(picture=best, added=["a boat"], without=["snow"], only={"used": False}, limit=500)
+    assert len(more["items"]) == more["searched"]
+    assert not {one["picture"]["id"] for one in more["items"]} & ids
 
 
 def test_texts_are_bounded(guarded):

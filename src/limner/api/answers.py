@@ -12,6 +12,7 @@ from limner.api.arguments import AnyPath, as_path
 from limner.export import Exported, export, load
 from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.records import Candidate
+from limner.storyboard.illustrator import Answer
 
 
 class Storyboard(records.Storyboard):
@@ -91,12 +92,15 @@ class Hits(list[Candidate]):
     Attributes:
         channels: ways in which they were compared.
         notes: what a person should know of them, a line each.
+        searched: number of pictures among which they were sought: those that meet the conditions.
+        below: number of the best that are left out since their chance is below the cut-off.
     """
 
-    def __init__(self, found: Sequence[Candidate], channels: Sequence[str], notes: Sequence[str]) -> None:
+    def __init__(self, found: Answer, channels: Sequence[str], notes: Sequence[str]) -> None:
         """Take what was found."""
         super().__init__(found)
         self.channels, self.notes = tuple(channels), tuple(notes)
+        self.searched, self.below = found.searched, found.below
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -5,10 +5,13 @@ The commands call the same methods, so that a command line and a few lines of Py
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 from limner import records
 from limner.api.answers import Hits, Storyboard
@@ -17,9 +20,12 @@ from limner.config import read_toml
 from limner.counts import counted
 from limner.devices import Precision, checked_device
 from limner.encoders.openvino import Engine
-from limner.errors import ConfigError
+from limner.errors import ConfigError, DataError, unknown
 from limner.export import load
 from limner.library import library
+from limner.library.browse import Only, Shape
+from limner.pictures.decode import display, read_file
+from limner.pictures.formats import PictureError
 from limner.progress import RESUME, index_progress
 from limner.records import Picture, Segmentation, Show, Step, Story
 from limner.storyboard.advice import advice
@@ -30,8 +36,7 @@ from limner.storyboard.shown import Shown, elsewhere, shown_by
 from limner.storyboard.trained import TrainedRun
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from limner.arrays import FloatArray
     from limner.library.known import IndexReport
     from limner.runs.run import Run
     from limner.text.read import Format
@@ -146,6 +151,13 @@ class Library(library.Library):
         query: str | Picture | PathLike[str],
         k: int = 10,
         *,
+        added: Sequence[str] = (),
+        without: Sequence[str] = (),
+        folder: AnyPath | None = None,
+        after: date | str | None = None,
+        before: date | str | None = None,
+        orientation: Shape | None = None,
+        min_probability: float | None = None,
         relation: str | None = None,
         model: AnyRun | None = None,
         metric: AnyRun | None = None,
@@ -154,16 +166,26 @@ class Library(library.Library):
         """Find pictures by words, or by a picture.
 
         Args:
-            query: words; or a picture of the library, as a `Picture` or a path.
+            query: words; or a picture, as a `Picture` or a path: of the library, or a file elsewhere, which
+                is read and not added.
             k: pictures at most.
+            added: with a picture, words for what the pictures should show as well.
+            without: words for what the pictures should not show.
+            folder: only pictures of which a file lies in it, or in a folder below.
+            after: only pictures taken on this day or later, such as ``2024-07-01``.
+            before: only pictures taken on this day or sooner.
+            orientation: only pictures that are landscape, portrait or square.
+            min_probability: with words, the chance below which pictures are left out, 0 to 1.
             relation: with words and a trained run, a relation that the pictures should have.
             model: as of `illustrate`.
             metric: as of `illustrate`.
             channels: as of `illustrate`.
         Returns:
-            Pictures with the chance that they fit, best first; none where nothing reads the language of the
-            words, which `notes` says.
+            Pictures with the chance that they fit, best first: the best of those that meet the conditions.
+            None where nothing reads the words, which `notes` says.
         Raises:
+            ConfigError: an option that does not go with the query, a day that is none.
+            DataError: no such picture, or a file that is none.
             LimnerError: as `limner.storyboard.illustrator.Illustrator.search` and `like`.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
@@ -172,13 +194,40 @@ class Library(library.Library):
             raise wrong_type("search", query, "words, a Picture of the library or the Path of one")
         if isinstance(query, str) and not query.strip():
             raise ConfigError("search: no words; expected some, such as 'a boat on the sea'")
+        only = _conditions(folder, after, before, orientation)
         opened = self._illustrator(model, metric, channels)
         if isinstance(query, str):
-            found, note = opened.search(query, k, relation), opened.language_note(query)
+            if added:
+                raise ConfigError("search: --with adds words to a picture; write them into the words instead")
+            note = opened.query_note(query)
+            found = opened.search(
+                query, k, relation, without=several(without), only=only, min_probability=min_probability
+            )
         else:
-            picture = query if isinstance(query, Picture) else self.find(query)
-            found, note = opened.like(picture.id, k), None
-        return Hits(found, opened.channel_names, (*opened.notes, *([note] if note else [])))
+            if min_probability is not None:
+                raise ConfigError("search: --min-score goes with words; a picture as the query has no chance")
+            shown = query.id if isinstance(query, Picture) else self._shown(opened, Path(query))
+            found = opened.like(shown, k, added=several(added), without=several(without), only=only)
+            note = None
+        return Hits(
+            found,
+            opened.channel_names,
+            (*opened.notes, *([note] if note else []), *found.notes()),
+        )
+
+    def _shown(self, opened: Illustrator, path: Path) -> str | dict[str, FloatArray]:
+        """A picture by its path, for `limner.storyboard.illustrator.Illustrator.like`.
+
+        A file that is there is known by its content, wherever it lies; all else is a name of the library's.
+        """
+        path = path.expanduser()
+        if not path.is_file():
+            return self.find(path).id
+        try:
+            data = read_file(os.fsencode(path.absolute())).data
+        except PictureError as error:
+            raise DataError(f"{path}: {error}") from error
+        return opened.look_at(data, str(path), path.suffix.lower())
 
     def illustrate(
         self,
@@ -307,6 +356,26 @@ class Library(library.Library):
                 device=device,
             )
         return self._opened[key]
+
+
+def _conditions(
+    folder: AnyPath | None, after: date | str | None, before: date | str | None, orientation: Shape | None
+) -> Only:
+    """Conditions on pictures as people give them.
+
+    Raises:
+        ConfigError: a day or an orientation that is none.
+    """
+    days: list[date | None] = []
+    for name, day in (("after", after), ("before", before)):
+        try:
+            days.append(date.fromisoformat(day) if isinstance(day, str) else day)
+        except ValueError as error:
+            raise ConfigError(f"search: {name} is {day!r}; expected a day such as 2024-07-31") from error
+    if orientation not in (None, *get_args(Shape)):
+        raise ConfigError("search: " + unknown("orientation", str(orientation), get_args(Shape)))
+    inside = "" if folder is None else display(os.fsencode(as_path(folder, "folder").absolute()))
+    return Only(folder=inside, after=days[0], before=days[1], shape=orientation)
 
 
 def opened_runs(

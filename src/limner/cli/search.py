@@ -6,11 +6,13 @@ It prints; `limner.api.Library` searches.
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, validators
 
 from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
 from limner.counts import counted
+from limner.errors import ConfigError
 from limner.export.wording import chance_in_words
+from limner.library.browse import Shape
 from limner.records import Fit, Record
 
 
@@ -23,6 +25,7 @@ class Found(Record):
         fit: that in a word.
         score: log-odds that it is the one meant.
         channels: channel → standard deviations above the library's pictures.
+        notes: what a person should know of the whole answer, a line each; the same in every line.
     """
 
     rank: int
@@ -33,20 +36,29 @@ class Found(Record):
     path: str
     id: str
     caption: str
+    notes: tuple[str, ...]
 
 
 def search(
-    words: str,
+    words: str | None = None,
     *,
     library: Path | None = None,
     k: Annotated[int, Parameter(name=["--k", "-k"])] = 10,
+    like: Path | None = None,
+    with_: Annotated[tuple[str, ...], Parameter(name="--with", negative="", show_default=False)] = (),
+    without: Many = (),
+    folder: Path | None = None,
+    after: str | None = None,
+    before: str | None = None,
+    orientation: Shape | None = None,
+    min_score: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=1))] = None,
     channel: Many = (),
     model: Path | None = None,
     weights: Many = (),
     device: str = "auto",
     json: Flag = False,
 ) -> None:
-    """Find pictures by words.
+    """Find pictures by words, or by a picture.
 
     The chance says how likely it is that a picture fits the words.
 
@@ -61,6 +73,22 @@ def search(
         used last, see 'limner library'.
     k
         Pictures to print.
+    like
+        A picture in place of words: a file, which is read and not added, or a picture of the library.
+    with_
+        With --like, words for what the pictures should show as well (repeatable).
+    without
+        Words for what the pictures should not show (repeatable).
+    folder
+        Only pictures in this folder, or in a folder below.
+    after
+        Only pictures taken on this day or later, such as 2024-07-01.
+    before
+        Only pictures taken on this day or sooner.
+    orientation
+        Only landscape, portrait or square pictures.
+    min_score
+        Leave out pictures with a chance below this, 0 to 1.
     channel
         captions, base, labels or clip (repeatable); all the library has unless given.
     model
@@ -77,15 +105,30 @@ def search(
     from limner.api import Library
     from limner.library.chosen import library_to_ask, remember
 
+    if (words is None) == (like is None):
+        raise ConfigError("search: give words, or a picture with --like, one of the two")
+    query = like if words is None else words
     place = library_to_ask(library, say)
     opened = Library.open(place, weights=weights, device=device)
-    found = opened.search(words, k, model=model, channels=channel)
+    found = opened.search(
+        "" if query is None else query,
+        k,
+        added=with_,
+        without=without,
+        folder=folder,
+        after=after,
+        before=before,
+        orientation=orientation,
+        min_probability=min_score,
+        model=model,
+        channels=channel,
+    )
     remember(place)
     for line in found.notes:
         say(line)
-    if 0 < len(found) < min(k, len(opened)):
-        wordless = counted(len(opened) - len(found), "picture")
-        say(f"nothing to compare with words in {wordless} of {len(opened)}: left out")
+    if words is not None and 0 < len(found) + found.below < min(k, found.searched):
+        wordless = counted(found.searched - len(found) - found.below, "picture")
+        say(f"nothing to compare with words in {wordless} of {found.searched}: left out")
     rows = [
         Found(
             rank=rank,
@@ -96,6 +139,7 @@ def search(
             path=one.picture.path,
             id=one.picture.id,
             caption=one.picture.alt,
+            notes=found.notes,
         )
         for rank, one in enumerate(found, start=1)
     ]
@@ -103,7 +147,7 @@ def search(
         emit_json(rows)
         return
     # A path cut short names no picture: it wraps instead.
-    table = Table("rank", "chance", Column("picture", overflow="fold"), "caption", title=words)
+    table = Table("rank", "chance", Column("picture", overflow="fold"), "caption", title=str(query))
     chances = ["–" if row.probability is None else chance_in_words(row.probability) for row in rows]
     emit_table(
         table,

@@ -25,7 +25,7 @@ from limner.errors import DataError
 from limner.library.columns import Columns, first_of, parts_of, raw_column, split
 from limner.library.library import picture_of
 from limner.library.occasions import NONE, occasions
-from limner.library.roster import RawIds, group_numbers, raw_ids, raw_of
+from limner.library.roster import ID_BYTES, RawIds, group_numbers, raw_ids, raw_of, text_of
 from limner.library.scan import BoolArray, IntArray
 from limner.library.store import PICTURES, PICTURES_SCHEMA, PLACES, PLACES_SCHEMA, Store
 from limner.records import Picture, Record
@@ -166,6 +166,11 @@ class Catalogue:
         if words or only != Only():
             found = found[self._fits(words, only, used)[found]]
         return len(found), self._take(found[offset : offset + limit])
+
+    def passing(self, only: Only, used: Collection[str] = frozenset()) -> list[str]:
+        """Ids of the pictures that meet conditions; `used` and errors as of `page`."""
+        raw = [raw_column(part, "id") for part in self._parts]
+        return text_of(np.concatenate([np.zeros(0, f"S{ID_BYTES}"), *raw])[self._fits("", only, used)])
 
     def _fits(self, words: str, only: Only, used: Collection[str]) -> BoolArray:
         """(M,) rows that fit."""

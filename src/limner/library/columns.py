@@ -139,7 +139,7 @@ def _part(held: list[pa.RecordBatch]) -> pa.RecordBatch:
         "by_id": np.argsort(ids),
         "said": _said(batch),
         "at": np.array(
-            [np.nan if text is None else _clock(text) for text in batch["taken"].to_pylist()], np.float64
+            [np.nan if text is None else clock(text) for text in batch["taken"].to_pylist()], np.float64
         ),
     }
     return pa.RecordBatch.from_pydict(dict(zip(batch.schema.names, batch.columns, strict=True)) | made)
@@ -177,7 +177,7 @@ def _said(batch: pa.RecordBatch) -> pa.Array:
     return pa.array([one.lower() for one in said.to_pylist()], pa.large_string())
 
 
-def _clock(text: str) -> float:
+def clock(text: str) -> float:
     """The local clock, whatever its zone: an occasion is a stretch of somebody's day."""
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 

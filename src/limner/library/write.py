@@ -17,6 +17,7 @@ import pyarrow as pa
 from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows, usable_rows
 from limner.errors import DataError, NumericsError
 from limner.language import ENGLISH, language_of, languages_of
+from limner.library.columns import clock
 from limner.library.known import DIGEST, among, place, sorted_ids, sorted_rows
 from limner.library.reader import Pixels
 from limner.library.store import (
@@ -405,11 +406,15 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
 def link_near(library: Library) -> None:
     """Set the near-duplicate group of every present picture: the smallest id in it."""
     store = library.store
-    kinds = [("id", DIGEST), ("phash", "S16"), ("group", DIGEST)]
+    kinds = [("id", DIGEST), ("phash", "S16"), ("group", DIGEST), ("taken", "S40")]
     rows = sorted_rows(store, PICTURES, kinds, PRESENT)
     # Not by the bytes of the digits: a hash may be written with fewer of them.
     hashes = np.fromiter((int(phash, 16) for phash in rows["phash"]), np.uint64, len(rows))
-    smallest = rows["id"][near_groups(hashes)]
+    # The local clock, whatever its zone: a burst is one camera's.
+    taken = np.array(
+        [clock(text.decode()) if text else np.nan for text in rows["taken"].tolist()], np.float64
+    )
+    smallest = rows["id"][near_groups(hashes, taken=taken)]
     changed = np.flatnonzero(smallest != rows["group"])
     for some in chunks(changed.tolist(), _GROUP_ROWS):
         columns = {"id": rows["id"][some], "group": smallest[some]}

@@ -39,9 +39,11 @@ from limner.library.channels import COSINE, Channel
 from limner.library.home import spaces_of
 from limner.library.library import Library
 from limner.library.store import SpaceInfo
+from limner.pictures.decode import decode
+from limner.pictures.formats import PictureError
 
 if TYPE_CHECKING:
-    from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
+    from limner.arrays import FloatArray, ImageEncoder, SentenceEncoder, TextEncoder
     from limner.library.known import IndexReport
     from limner.progress import Progress
     from limner.storyboard.trained import TrainedRun
@@ -55,6 +57,8 @@ CHANNELS = ("captions", "multilingual", "clip", "base", "labels")
 # Spaces that can compare two pictures, the most telling first. What pictures are said to show tells
 # more about their story than how they look, where most of them have words.
 PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
+WORDED = ("captions",)
+"""Those of them that hold words, not pixels."""
 
 
 def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
@@ -154,6 +158,59 @@ def _automatic(places: dict[str, Path]) -> str:
         several = f"several CLIP models are there ({', '.join(found)}): {DEFAULT} is taken; name one of them"
         warnings.warn(several, LimnerWarning, stacklevel=2)
     return found[0] if len(found) == 1 else DEFAULT
+
+
+def eyes_of(
+    library: Library,
+    *,
+    weights: Sequence[str] = (),
+    device: str = "cpu",
+    runs: Sequence[TrainedRun] = (),
+) -> list[ImageEncoder]:
+    """The encoders by which a library's pictures are compared by their looks, as it was indexed with them.
+
+    Args:
+        library: the pictures.
+        weights: as of `picture_encoders`.
+        device: likewise.
+        runs: trained runs that compare pictures.
+    Raises:
+        CheckpointError: the library was indexed by another version of an encoder.
+        LimnerError: as `picture_encoders`.
+    """
+    made = library.settings.spaces
+    compared = [made[space] for space in PAIR_SPACES if space in made and space not in WORDED]
+    names = list(dict.fromkeys(info.encoder for info in compared))
+    found = picture_encoders(names, weights, made=made, device=device, runs=runs)
+    for encoder in found:
+        if any(made[space].fingerprint != encoder.fingerprint for space in encoder.spaces if space in made):
+            raise CheckpointError(
+                f"{library.place}: pictures were encoded by another version of {encoder.name}; index again"
+            )
+    return found
+
+
+def vectors_of_file(
+    encoders: Iterable[ImageEncoder], data: bytes, where: str, suffix: str = ""
+) -> dict[str, FloatArray]:
+    """How a picture from outside a library looks: space → (1, D) unit rows.
+
+    Args:
+        encoders: see `eyes_of`.
+        data: the whole file.
+        where: its name, for messages.
+        suffix: of its name, lower case.
+    Raises:
+        DataError: no picture, or one beyond the limits of the decoder.
+    """
+    found: dict[str, FloatArray] = {}
+    for encoder in encoders:
+        try:
+            pixels = encoder.prepare(decode(data, encoder.side_px, suffix).rgb)
+        except (PictureError, ValueError, ZeroDivisionError, MemoryError) as error:
+            raise DataError(f"{where}: cannot be read as a picture: {error}") from error
+        found |= encoder.encode_pixels(pixels[None]).spaces
+    return found
 
 
 def multilingual_encoder(place: str | os.PathLike[str], model: str | None = None) -> SentenceEncoder:

@@ -6,8 +6,9 @@ the calibration, a trained run. `limner.storyboard.illustrate` decides.
 
 from __future__ import annotations
 
+import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
@@ -15,23 +16,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from limner.arrays import FloatArray, ImageEncoder
 from limner.config import build
+from limner.counts import counted
 from limner.encoders.text_cache import RecentTexts
 from limner.errors import ConfigError, DataError, LimnerError
 from limner.language import direction, language_name
-from limner.library.browse import Catalogue
+from limner.library.browse import Catalogue, Only
 from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.library import Library
-from limner.library.search import Index
+from limner.library.scan import BoolArray
+from limner.library.search import Index, Request
 from limner.progress import Progress
 from limner.records import Candidate, Problem, Story, Storyboard
 from limner.storyboard.calibration import load
-from limner.storyboard.candidates import Asked, Readings, pool_of
-from limner.storyboard.chances import agreement, chances, evidence
-from limner.storyboard.equipment import PAIR_SPACES, channels_of
+from limner.storyboard.candidates import Asked, Float64Array, IntArray, Pool, Readings, pool_of
+from limner.storyboard.chances import PIXELS, WORDS, agreement, chances, evidence, first_of
+from limner.storyboard.equipment import PAIR_SPACES, channels_of, eyes_of, vectors_of_file
 from limner.storyboard.explain import matched
 from limner.storyboard.illustrate import BoardOptions, choose_pictures, readings_of
 from limner.storyboard.languages import language_of_query, languages_of_story, unread, unread_note
+from limner.storyboard.query import negation_note, unreadable
 from limner.storyboard.shown import Shown
 from limner.storyboard.trained import (
     DOCUMENT,
@@ -54,6 +59,10 @@ LIKENESS = Evidence(slope=0.0, z_slope=1.0, offset=0.0)
 READING, CHOOSING = "text", "choosing"
 CONSIDERED = 50
 """Pictures that a search weighs by each channel, at least."""
+WEIGHED = 1000
+"""Likewise, where words are added or taken away."""
+READ_WHOLE = 200_000
+"""Pictures that meet conditions of which all are compared, however large the library is."""
 OUTSIDE = "The text shows this picture itself; it is not in the library and guides no other."
 Value = TypeVar("Value")
 
@@ -66,6 +75,31 @@ class kept(cached_property[Value]):  # noqa: N801  (used as a decorator)
             return self
         with instance.lock:
             return super().__get__(instance, owner)
+
+
+class Answer(list[Candidate]):
+    """Pictures that were found, best first.
+
+    Attributes:
+        searched: pictures among which they were sought: those that meet the conditions.
+        below: of the best, those that are left out since their chance is below the cut-off.
+    """
+
+    def __init__(self, found: Sequence[Candidate] = (), *, searched: int, below: int = 0) -> None:
+        """Take what was found."""
+        super().__init__(found)
+        self.searched, self.below = searched, below
+
+    def notes(self) -> list[str]:
+        """What a person should know of it, a line each."""
+        lines = []
+        if not self.searched:
+            lines.append("no picture meets the conditions; search with fewer or wider ones")
+        if self.below:
+            left_out = counted(self.below, "picture")
+            nothing = "" if self else "nothing like that here: "
+            lines.append(f"{nothing}left out {left_out} with a chance below --min-score")
+        return lines
 
 
 class Illustrator:
@@ -324,30 +358,71 @@ class Illustrator:
             codes = [one.code for one in languages_of_story(text).each]
         return unread_note(codes, self.channels)
 
-    def search(self, text: str, limit: int, relation: str | None = None) -> list[Candidate]:
+    def query_note(self, text: str, option: str = "--without") -> str | None:
+        """One line on words to search for: that nothing here reads them, or that they negate; else None.
+
+        Args:
+            text: the words.
+            option: what takes the words for what is unwanted.
+        Raises:
+            LimnerError: as `channels`.
+        """
+        found = unreadable(text, self.channels) or self.language_note(text)
+        return found or negation_note(text, language_of_query(text, self.library.settings), option)
+
+    def search(
+        self,
+        text: str,
+        limit: int,
+        relation: str | None = None,
+        *,
+        without: Sequence[str] = (),
+        only: Only = Only(),  # noqa: B008  (it cannot be changed)
+        used: Collection[str] = frozenset(),
+        min_probability: float | None = None,
+    ) -> Answer:
         """Pictures for words, best first.
+
+        What is unwanted counts against a picture as much as what is wanted counts for it: a score is the
+        log-odds of the words less those of what is unwanted, each against another picture of the library. Of
+        these, the pictures are weighed that fit the words best, `WEIGHED` of them.
 
         Args:
             text: what to look for, one line or a whole text.
             limit: pictures at most.
             relation: that they should have, where a trained run knows some.
+            without: words for what they should not show.
+            only: conditions that they must meet; the best are sought among those that do.
+            used: ids of the pictures that count as used in these.
+            min_probability: chance below which they are left out, 0 to 1; None for none.
         Raises:
+            ConfigError: a cut-off with a trained run, which states no chances.
+            DataError: nothing here reads the words of `without`.
             LimnerError: as `index` and `channels`, or an unknown relation.
         Returns:
-            None of them where nothing here reads the language of the words; see `language_note`.
+            None of them where nothing here reads the words; see `query_note`.
         """
+        if min_probability is not None and not self.calibrated:
+            raise ConfigError("--min-score: a trained run states no chances; drop one of the two")
         channels = [*self.channels, *self._relation([relation])]
         code = language_of_query(text, self.library.settings)
         asked = [Asked.by(one, Readings([[text]], (), [code])) for one in channels]
         asked = [one for one in asked if one.reads.any()]
-        if not asked:
-            return []
+        if not asked or unreadable(text, channels):
+            return Answer(searched=len(self.catalogue))
+        unwanted = self._asked(without, "--without")
         numbers = load()
         with self.lock:
-            index = self.index.among([([one.search()], limit) for one in asked])
-            barred = np.zeros(len(index.gallery), dtype=bool)
-            pool = pool_of(index, asked, numbers, count=max(limit, CONSIDERED), barred=barred)
+            count = max(limit, WEIGHED if without else CONSIDERED)
+            requests = [([one.search()], count if without else limit) for one in asked]
+            index, barred, searched = self._among(requests, only, used)
+            if not searched:
+                return Answer(searched=0)
+            pool = replace(pool_of(index, asked, numbers, count=count, barred=barred), available=searched)
             own = evidence(pool, numbers)
+            for one in unwanted:
+                against = _scored(index, one, pool.rows, barred, lambda pool: evidence(pool, numbers))
+                own -= against[pool.items]
             odds = agreement(pool, own, numbers, {})
             for one in channels:
                 if one.name == RELATION:
@@ -355,8 +430,9 @@ class Illustrator:
             chance = chances(pool, own, odds, numbers)[0]
         order = np.argsort(-odds[0], kind="stable")[:limit]
         best = [column for column in order if np.isfinite(odds[0, column])]
-        ids = [index.gallery.ids[pool.rows[pool.items[0, column]]] for column in best]
-        return [
+        kept = best if min_probability is None else [one for one in best if chance[one] >= min_probability]
+        ids = [index.gallery.ids[pool.rows[pool.items[0, column]]] for column in kept]
+        found = [
             Candidate(
                 picture=picture,
                 score=float(odds[0, column]),
@@ -368,35 +444,163 @@ class Illustrator:
                 probability=float(chance[column]) if self.calibrated else None,
                 matched=matched(text, [one.text for one in picture.captions]),
             )
-            for column, picture in zip(best, self.catalogue.pictures(ids), strict=True)
+            for column, picture in zip(kept, self.catalogue.pictures(ids), strict=True)
         ]
+        return Answer(found, searched=searched, below=len(best) - len(kept))
 
-    def like(self, picture: str, limit: int) -> list[Candidate]:
-        """Pictures like another one, best first: by all ways in which two pictures are compared.
+    def look_at(self, data: bytes, where: str, suffix: str = "") -> str | dict[str, FloatArray]:
+        """The picture of a file as a question: its id where the library holds it, else how it looks.
 
         Args:
-            picture: id; it is not among the pictures found.
-            limit: pictures at most.
+            data: the whole file.
+            where: its name, for messages.
+            suffix: of its name, lower case.
         Raises:
+            LimnerError: as `limner.storyboard.equipment.vectors_of_file` and `eyes_of`.
+        """
+        digest = hashlib.sha256(data).hexdigest()
+        if digest in self.catalogue:
+            return digest
+        with self.lock:
+            return vectors_of_file(self._eyes, data, where, suffix)
+
+    def like(
+        self,
+        picture: str | Mapping[str, FloatArray],
+        limit: int,
+        *,
+        added: Sequence[str] = (),
+        without: Sequence[str] = (),
+        only: Only = Only(),  # noqa: B008  (it cannot be changed)
+        used: Collection[str] = frozenset(),
+    ) -> Answer:
+        """Pictures like another one, best first: by all ways in which two pictures are compared.
+
+        A picture's score is the sum of the deviations of its likeness. Words count as much as the picture
+        does: n Σ d is added for what is wanted and subtracted for what is unwanted, n the ways in which
+        pictures are compared, and d by how many deviations a picture fits some words. The best are sought
+        among the `WEIGHED` pictures most like the one given, and as many for each of the words added.
+
+        Args:
+            picture: id, which is not among the pictures found; or what `look_at` found.
+            limit: pictures at most.
+            added: words for what they should show as well.
+            without: words for what they should not show.
+            only: conditions that they must meet; the best are sought among those that do.
+            used: ids of the pictures that count as used in these.
+        Raises:
+            DataError: nothing here reads the words.
             LimnerError: as `index`; there is no such picture, or no vector of it.
         """
-        self.catalogue.pictures([picture])
-        gallery = self.index.among((), [picture]).gallery
-        row = int(gallery.rows([picture])[0])
-        looks = []
-        for name in PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT):
-            space = gallery.spaces.get(name)
-            if space is not None and space.present[row]:
-                looks.append(EncodedChannel(name, name, LIKENESS, space.vectors([row])))
-        if not looks:
-            raise DataError(
-                f"picture {picture[:12]}: nothing is known to compare it by; index with an encoder"
+        own = [picture] if isinstance(picture, str) else []
+        self.catalogue.pictures(own)
+        wanted, unwanted = self._asked(added, "--with"), self._asked(without, "--without")
+        with self.lock:
+            looks = self._looks(picture)
+            count = max(limit, WEIGHED) if added or without else limit
+            requests = [(looks, count), *(([one.search()], count) for some in wanted for one in some)]
+            index, barred, searched = self._among(requests, only, used, own)
+            inside = index.gallery.rows(own)
+            searched -= int(np.count_nonzero(~barred[inside]))
+            barred[inside] = True
+            if not searched:
+                return Answer(searched=0)
+            near = [index.search(looks, count, exclude=barred).rows[0]]
+            for one in (one for some in wanted for one in some):
+                missing = ~np.asarray(index.gallery.space(one.space).present)
+                near.append(index.search([one.search()], count, exclude=barred | missing).rows[0])
+            rows = np.unique(np.concatenate(near))
+            scored = index.score(looks, rows)
+            total = scored.scores[0].astype(np.float64)
+            for sign, texts in ((1, wanted), (-1, unwanted)):
+                for asked in texts:
+                    total += sign * len(looks) * _scored(index, asked, rows, barred, _deviations)
+            best = np.argsort(-total, kind="stable")[:limit]
+        pictures = self.catalogue.pictures([index.gallery.ids[rows[place]] for place in best])
+        found = [
+            Candidate(
+                picture=one,
+                score=float(total[place]),
+                channels={
+                    name: float(share[0, place])
+                    for name, share in scored.shares.items()
+                    if scored.present[name][place]
+                },
             )
-        return self._found(looks, limit, without=picture)
+            for place, one in zip(best, pictures, strict=True)
+        ]
+        return Answer(found, searched=searched)
+
+    def _looks(self, picture: str | Mapping[str, FloatArray]) -> list[EncodedChannel]:
+        """The ways in which a picture is compared with others.
+
+        Raises:
+            DataError: there are none.
+        """
+        names = PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT)
+        if isinstance(picture, str):
+            gallery = self.index.among((), [picture]).gallery
+            row = int(gallery.rows([picture])[0])
+            held = {name: gallery.spaces[name] for name in names if name in gallery.spaces}
+            vectors = {name: one.vectors([row]) for name, one in held.items() if one.present[row]}
+            where = f"picture {picture[:12]}"
+        else:
+            vectors, where = {name: picture[name] for name in names if name in picture}, "that picture"
+        if not vectors:
+            raise DataError(f"{where}: nothing is known to compare it by; index with an encoder")
+        return [EncodedChannel(name, name, LIKENESS, rows) for name, rows in vectors.items()]
+
+    def _among(
+        self,
+        requests: Sequence[Request],
+        only: Only,
+        used: Collection[str],
+        ids: Sequence[str] = (),
+    ) -> tuple[Index, BoolArray, int]:
+        """An index that holds what some searches find among the pictures that meet conditions.
+
+        Returns:
+            it, (M,) which of its pictures do not meet them, and how many of the library do.
+        """
+        if only == Only():
+            index = self.index.among(requests, ids)
+            return index, np.zeros(len(index.gallery), dtype=bool), index.pictures
+        passing = self.catalogue.passing(only, used)
+        if len(passing) <= READ_WHOLE:
+            index = self.index.among((), [*ids, *passing])
+        else:
+            spare = 4 * self.index.pictures / len(passing)
+            index = self.index.among([(asked, int(k * spare)) for asked, k in requests], ids)
+        rows = index.gallery.rows(passing)
+        barred = np.ones(len(index.gallery), dtype=bool)
+        barred[rows[rows >= 0]] = False
+        return index, barred, len(passing)
+
+    def _asked(self, texts: Sequence[str], option: str) -> list[list[Asked]]:
+        """Some words as each channel reads them.
+
+        Raises:
+            DataError: no channel reads one of them.
+        """
+        found = []
+        for text in texts:
+            code = language_of_query(text, self.library.settings)
+            note = unreadable(text, self.channels) or unread_note([code], self.channels)
+            if note is not None:
+                raise DataError(f"{option} {text[:40]!r}: {note}")
+            asked = [Asked.by(one, Readings([[text]], (), [code])) for one in self.channels]
+            found.append([one for one in asked if one.reads.any()])
+        return found
 
     @property
     def _runs(self) -> tuple[TrainedRun, ...]:
         return tuple(run for run in (self.model, self.metric) if run is not None)
+
+    @kept
+    def _eyes(self) -> list[ImageEncoder]:
+        """What the library's pictures are compared by, for pictures from elsewhere."""
+        runs = () if self.metric is None else (self.metric,)
+        return eyes_of(self.library, weights=self._weights, device=self._device, runs=runs)
 
     @kept
     def _compared(self) -> str:
@@ -407,27 +611,6 @@ class Illustrator:
         held = self.library.summary().vectors
         return next((space for space in LOOKS if held.get(space, 0)), LOOKS[0])
 
-    def _found(self, encoded: Sequence[EncodedChannel], limit: int, *, without: str) -> list[Candidate]:
-        """The pictures most like another one."""
-        with self.lock:
-            index = self.index.among([(encoded, limit)], [without])
-            exclude = np.zeros(len(index.gallery), dtype=bool)
-            exclude[index.gallery.ids.index(without)] = True
-            hits = index.search(encoded, limit, exclude=exclude)
-        pictures = self.catalogue.pictures([index.gallery.ids[row] for row in hits.rows[0]])
-        return [
-            Candidate(
-                picture=picture,
-                score=float(hits.scores[0, place]),
-                channels={
-                    name: float(share[0, place])
-                    for name, share in hits.shares.items()
-                    if hits.present[name][0, place]
-                },
-            )
-            for place, picture in enumerate(pictures)
-        ]
-
     def _relation(self, relations: Sequence[str | None]) -> list[Channel]:
         """The channel of the relations that steps ask for, where some do."""
         if all(one is None for one in relations):
@@ -435,6 +618,36 @@ class Illustrator:
         if self.model is None:
             raise ConfigError("--relation: only a trained run knows relations; give one with --model")
         return [relation_channel(self.model, relations)]
+
+
+def _scored(
+    index: Index,
+    asked: Sequence[Asked],
+    rows: IntArray,
+    barred: BoolArray,
+    form: Callable[[Pool], Float64Array],
+) -> Float64Array:
+    """(R,) what a form of its channels says of some pictures for one text; 0 where nothing is known.
+
+    Args:
+        index: that holds them.
+        asked: the text, as each channel reads it.
+        rows: (R,) of the gallery, ascending.
+        barred: pictures that are not shown.
+        form: candidates → (1, K).
+    """
+    pool = pool_of(index, asked, load(), count=1, extra=rows.tolist(), barred=barred)
+    values = np.zeros(len(pool.rows))
+    values[pool.items[0]] = form(pool)[0]
+    found = values[np.searchsorted(pool.rows, rows)]
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def _deviations(pool: Pool) -> Float64Array:
+    """(S, K) by how many deviations a picture fits: the mean of its words' and its pixels', where known."""
+    parts = [first_of(pool, WORDS), first_of(pool, PIXELS)]
+    known = np.sum([one.present for one in parts], axis=0)
+    return np.asarray(np.sum([one.z for one in parts], axis=0) / np.maximum(known, 1))
 
 
 def _encode(channels: Sequence[Channel], readings: Readings, progress: Progress) -> None:

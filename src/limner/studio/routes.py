@@ -24,7 +24,7 @@ from limner.library.browse import Only
 from limner.progress import Progress
 from limner.records import Candidate, Picture, Problem, Storyboard
 from limner.storyboard.illustrate import BoardOptions
-from limner.storyboard.illustrator import Illustrator
+from limner.storyboard.illustrator import Answer, Illustrator
 from limner.studio import schemas
 from limner.studio.bringing import Arrivals
 from limner.studio.edits import read_text
@@ -482,15 +482,28 @@ def search_router(studio: Studio) -> APIRouter:
         """Find pictures by words, or more like a picture."""
         asked = studio.engine.illustrator()
         note = None
+        only, without = question.only or Only(), question.without
+        used = studio.shelf.used() if only.used is not None else frozenset()
         if question.occasion is not None:
             of_day = asked.catalogue.same_occasion(question.occasion)
-            found = [Candidate(picture=one, score=0.0) for one in of_day if one.id != question.occasion]
-            found = found[: question.limit]
-        elif question.picture is not None:
-            found = asked.like(question.picture, question.limit)
+            others = [Candidate(picture=one, score=0.0) for one in of_day if one.id != question.occasion]
+            found = Answer(others[: question.limit], searched=len(others))
+        elif question.text is not None and question.text.strip():
+            note = asked.query_note(question.text, 'the field "without":')
+            found = asked.search(
+                question.text,
+                question.limit,
+                question.relation,
+                without=without,
+                only=only,
+                used=used,
+                min_probability=question.min_probability,
+            )
         else:
-            found = asked.search(question.text or "", question.limit, question.relation)
-            note = asked.language_note(question.text or "")
+            shown = question.picture or asked.look_at(question.image or b"", "image")
+            found = asked.like(
+                shown, question.limit, added=question.added, without=without, only=only, used=used
+            )
         return schemas.SearchAnswer(
             items=tuple(
                 schemas.Found(
@@ -503,6 +516,8 @@ def search_router(studio: Studio) -> APIRouter:
                 for one in found
             ),
             note=note or "",
+            searched=found.searched,
+            below=found.below,
         )
 
     @routes.post("/illustrate")

@@ -9,15 +9,18 @@ import os
 from datetime import UTC, datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Base64Bytes, Field, StringConstraints, model_validator
 
 from limner.export.plan import Layout
+from limner.library.browse import Only
 from limner.records import BoardStep, Candidate, Picture, Problem, Record, Segmentation, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 from limner.studio.edits import Edit, Options, RelationName, Text, TextFormat
 from limner.studio.pictures import is_there
 from limner.studio.projects import ProjectFile
 from limner.studio.step_edits import PictureId, Title
+
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
 
 
 class PictureItem(Record):
@@ -219,25 +222,41 @@ class SearchRequest(Record):
 
     Attributes:
         text: words.
-        picture: id of a picture.
+        picture: id of a picture of the library.
+        image: a picture from elsewhere, the whole file in Base64; it is not added to the library.
         occasion: id of a picture; what was taken on the same occasion is found, in the order of time.
+        added: with a picture or an image, words for what the pictures should show as well.
+        without: words for what the pictures should not show.
+        only: conditions that the pictures must meet; the best of those that do are found.
+        min_probability: with words, the chance below which pictures are left out, 0 to 1.
         limit: pictures at most.
         relation: that the pictures should have, with words only.
     """
 
     text: Annotated[str, StringConstraints(min_length=1, max_length=20_000)] | None = None
     picture: PictureId | None = None
+    image: Base64Bytes | None = None
     occasion: PictureId | None = None
+    added: tuple[Words, ...] = Field(default=(), max_length=20)
+    without: tuple[Words, ...] = Field(default=(), max_length=20)
+    only: Only | None = None
+    min_probability: float | None = Field(default=None, ge=0, le=1)
     limit: int = Field(default=48, ge=1, le=500)
     relation: RelationName | None = None
 
     @model_validator(mode="after")
     def _one(self) -> SearchRequest:
         told = self.text is not None and bool(self.text.strip())
-        if (self.picture is not None) + (self.occasion is not None) + told != 1:
-            raise ValueError("give one of words in text, a picture, and a picture as occasion")
-        if not told and self.relation is not None:
-            raise ValueError("relation goes with text, not with a picture")
+        shown = self.picture is not None or self.image is not None
+        given = (self.picture, self.image, self.occasion)
+        if sum(one is not None for one in given) + told != 1:
+            raise ValueError("give one of words in text, a picture, an image, and a picture as occasion")
+        if not told and (self.relation is not None or self.min_probability is not None):
+            raise ValueError("relation and min_probability go with text, not with a picture")
+        if self.added and not shown:
+            raise ValueError("added goes with a picture or an image; write the words into text instead")
+        if self.occasion is not None and (self.without or self.only is not None):
+            raise ValueError("without and only go with text, a picture or an image, not with an occasion")
         return self
 
 
@@ -265,11 +284,16 @@ class SearchAnswer(Record):
 
     Attributes:
         items: pictures.
-        note: a line where nothing reads the language of the words, or "".
+        note: a line where nothing reads the words, or where they negate, which a search does not understand;
+            or "".
+        searched: number of pictures that meet the conditions.
+        below: number of the best that are left out, their chance being below `min_probability`.
     """
 
     items: tuple[Found, ...]
     note: str = ""
+    searched: int
+    below: int = 0
 
 
 class IllustrateRequest(Record):
