@@ -10,6 +10,7 @@ import pytest
 import released
 
 from limner.cli.train import train
+from limner.runs.run import Run
 from test_configs import ROWS
 from test_documented_commands import ROOT, recorded
 
@@ -62,6 +63,16 @@ def test_a_row_shrinks_to_seconds_without_downloads(run, miniature, tmp_path, mo
     assert (tmp_path / "run" / "model.safetensors").is_file()
     # the blocks that limner's own model reads come with it, and need no stand-in
     assert ("data.backbone=tiny" in capsys.readouterr().err) != row.startswith("limner/")
+
+
+@pytest.mark.slow
+def test_a_result_names_the_weights_that_its_pictures_went_through(miniature, tmp_path):
+    annotations, features = miniature("stories")
+    settings = (f"data.annotations={annotations}", f"data.features={features}", "preset=laptop")
+    train(ROOT / "configs/dual/none.toml", to=tmp_path, data="stories", set_=settings, smoke=True)
+    run = Run.open(tmp_path)
+    words = run.evaluate(part="val").result.about.backbone
+    assert words == f"tiny frozen, weights {run.backbone.weights_sha256[:12]}"
 
 
 def test_every_row_is_trained_here_or_by_a_page(tmp_path):

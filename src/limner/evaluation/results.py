@@ -71,7 +71,8 @@ class About(Record):
         preset: of the settings, one name or several joined by "+"; "" where none applies.
         deviations: ``key=value`` of every setting that the preset would give otherwise; None where an older
             file does not say.
-        backbone: architecture and whether it was frozen or trained, such as ``resnet50 frozen``; "" where an
+        backbone: architecture and whether it was frozen or trained, and of a frozen one the beginning of its
+            weights' SHA-256, such as ``resnet50 frozen, weights 0123456789ab``; "" where an
             older file does not say, or no pictures are looked at.
         commit: of the code, "" where unknown.
         missing: pairs left out because of their picture.

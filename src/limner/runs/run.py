@@ -258,7 +258,11 @@ class Run:
             def refined(scores: Scores, queries: NDArray[np.int64], pool: NDArray[np.int64]) -> Scores:
                 return refine(scores, logits.take(queries, pool), chosen)
 
-        about = about_of(config, can, data.name).model_copy(
+        about = about_of(config, can, data.name)
+        if self.backbone is not None:  # two files of one architecture see differently
+            words = f"{about.backbone}, weights {self.backbone.weights_sha256[:12]}"
+            about = about.model_copy(update={"backbone": words})
+        about = about.model_copy(
             update={
                 "part": part,
                 "commit": commit,
