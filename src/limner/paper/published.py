@@ -157,7 +157,7 @@ def passed_over(every: Iterable[About], sets: Sequence[str], protocol: Protocol,
     """
     others: Counter[tuple[str, ...]] = Counter()
     for one in every:
-        options = () if one.data in sets else (f"--data {one.data}",)
+        options: tuple[str, ...] = () if one.data in sets else (f"--data {one.data}",)
         if one.protocol != protocol:
             options += (f"--protocol {one.protocol}",)
         if one.part == "test" and options and not (asked and one.data not in sets):

@@ -105,6 +105,8 @@ class VrssConfig(RunConfig):
         "laptop": {"data": {"backbone": "resnet50"}},
     }
     ROW: ClassVar[frozenset[str]] = frozenset({"model.latents", "model.context"})
+    # squared distances, a scaled KL and a mean hinge; a fixed variance; a KL that warms up
+    OURS: ClassVar[Mapping[str, Any]] = {"variant": "default", "model.variance": "fixed", "kl_epochs": 10}
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"word_width": 12, "hidden": 8, "latent": 6, "mlp": 16}}
 
     system: Literal["vrss"] = "vrss"

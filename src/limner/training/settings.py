@@ -117,6 +117,7 @@ class RunConfig(Config):
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {name: {} for name in get_args(Preset)}
     ROW: ClassVar[frozenset[str]] = frozenset()  # settings by which the rows of the tables differ
+    OURS: ClassVar[Mapping[str, Any]] = {}  # objectives in which no preset is what the paper prints
     DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether the system's batches heed `MixtureEntry.weight`
     READS_BESIDE: ClassVar[bool] = False  # whether it reads `DataConfig.beside`
     SMOKE: ClassVar[Mapping[str, Any]] = {}  # what `smoke` puts in place of a system's own settings
@@ -171,7 +172,8 @@ class RunConfig(Config):
     def deviations(self) -> list[str]:
         """``key=value`` of every setting that preset, data set and row would not give; see `stated`.
 
-        What is trained on is none, unless nothing that was laid over the row is of it.
+        What is trained on is none, unless nothing that was laid over the row is of it. Objectives of ours,
+        which the preset "paper" takes where the printed ones cannot work, are deviations at that preset.
         """
         given = {"set", "mixture"}
         due = {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
@@ -182,6 +184,8 @@ class RunConfig(Config):
         overlay = self.stated.get("data", {}).get("set", self.data.set)
         # a mixture states of each of its sets what it needs
         alone = [f"data.set={self.data.set}"] if self.data.set not in (overlay, "mixture") else []
+        if "paper" in self.preset.split("+"):
+            alone += [f"{key}={value}" for key, value in self.OURS.items() if mine[key] == due[key] == value]
         return alone + [
             f"{key}={value}"
             for key, value in mine.items()
