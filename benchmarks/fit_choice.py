@@ -55,7 +55,7 @@ RIVALS = 60
 """Best candidates of a step that its own picture is held against; the others hardly count."""
 OTHERS = 0.3
 """How much the best picture of a step counts in the fit of chances where another is shown, which counts 1."""
-RIDGE, CHANCE_RIDGE = 1e-4, 1e-2
+RIDGE, CHANCE_RIDGE = 1e-4, 1e-3
 """How weights are held down; those of chances more, which carries over to kinds that were not fitted."""
 PINS = (0.5, 0.7, 1.0, 1.5), (6.0, 9.0, 12.0, 15.0)
 """Weights of a pin that are tried, and of looks in it."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from limner.library.scan import BoolArray
 from limner.storyboard.calibration import Calibration
 from limner.storyboard.candidates import SHY, Compared, Float64Array, Pool, Resemblance
 
@@ -171,19 +172,23 @@ def chance_features(pool: Pool, own: Float64Array, odds: Float64Array, calibrati
 
     ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself,
     ``mass`` how well the library answers the step, ``size`` the log of its pictures, ``trust`` that of the
-    pixels' channel, ``agreed`` what speaks for the picture beside its own evidence. Words count by their
-    cosine, and pixels do where there are none; ``wordless`` is the log share of all candidates without words,
-    since beside pictures with words those without look worse than they are.
+    pixels' channel. All else is the step's: the best cosine by words for pictures with words, and by pixels
+    for the others, for which ``wordless`` is the log share of all of them, since beside pictures with words
+    they look worse than they are; ``agreed`` is what speaks for the likeliest beside its own evidence. So a
+    chance grows with the odds among pictures of one kind.
     """
     finite = np.isfinite(odds)
-    known, alone = np.where(finite, odds, 0.0), np.where(finite, own, 0.0)
+    known, alone = np.where(finite, odds, 0.0), np.where(np.isfinite(own), own, 0.0)
     mass, size = log_sum_exp(odds), np.log(max(pool.available, 1))
     mass = np.where(np.isfinite(mass), mass, 0.0)
     words, pixels = first_of(pool, WORDS), first_of(pool, PIXELS)
-    said = words.present.astype(np.float64)
-    wordless = log_sum_exp(np.where(words.present, -np.inf, odds))
+    said, seen = words.present, pixels.present & ~words.present
+    wordless = log_sum_exp(np.where(said, -np.inf, odds))
     wordless = np.where(np.isfinite(wordless), np.maximum(wordless - mass, LEAST_SHARE), 0.0)
     share = np.minimum(known - mass, 0.0)
+    agreed = np.where(finite, odds - calibration.agreement.weights["own"] * alone, 0.0)
+    if odds.shape[1]:
+        agreed = np.take_along_axis(agreed, odds.argmax(axis=1)[:, None], axis=1)
     return {
         "one": np.ones(odds.shape),
         "share": share,
@@ -192,11 +197,16 @@ def chance_features(pool: Pool, own: Float64Array, odds: Float64Array, calibrati
         "size": np.full(odds.shape, size),
         "trust": pixels.trust,
         "words_share": said * share,
-        "words_cosine": said * words.cosine,
-        "pixels_cosine": (1 - said) * pixels.cosine,
-        "wordless": (1 - said) * wordless,
-        "agreed": known - calibration.agreement.weights["own"] * np.where(np.isfinite(alone), alone, 0.0),
+        "words_cosine": said * _most(words.cosine, said),
+        "pixels_cosine": seen * _most(pixels.cosine, seen),
+        "wordless": ~said * wordless,
+        "agreed": np.broadcast_to(agreed, odds.shape),
     }
+
+
+def _most(values: Float64Array, usable: BoolArray) -> Float64Array:
+    """(S, K) → (S, 1) the largest of each row that is usable; −1 where none is."""
+    return np.asarray(np.max(np.where(usable, values, -1.0), axis=1, initial=-1.0, keepdims=True))
 
 
 # What scipy.special has as well, which takes longer to load than a search takes.
