@@ -26,8 +26,6 @@ from limner.library.store import (
     FILES_SCHEMA,
     PICTURES,
     PICTURES_SCHEMA,
-    PLACES,
-    PLACES_SCHEMA,
     PRESENT,
     WORDS,
     Store,
@@ -38,7 +36,6 @@ from limner.library.tables import MEND
 from limner.pictures.decode import display
 from limner.pictures.hashes import near_groups
 from limner.pictures.metadata import Words, unique_captions
-from limner.pictures.places import Place
 from limner.records import Caption
 
 if TYPE_CHECKING:
@@ -131,7 +128,6 @@ def write_batch(
     labels: Mapping[str, Labels],
     vectors: Mapping[str, pa.Table],
     *,
-    places: Mapping[str, Place],
     encoded: Mapping[str, Container[str]],
 ) -> None:
     """Write a batch.
@@ -142,7 +138,6 @@ def write_batch(
         pixels: content hash → what it shows, at least for contents new to the library.
         labels: content hash → classes, for pictures classified in this batch.
         vectors: space → rows of its table.
-        places: content hash → where it was taken, as far as that is stated.
         encoded: space → the pictures of which its table may hold a row.
     """
     rows = {row["key"]: row for row in files}
@@ -158,8 +153,6 @@ def write_batch(
     store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA), known)
     for space, table in vectors.items():
         store.upsert(vectors_name(space), table, encoded[space])
-    located = [{"id": sha, "latitude": north, "longitude": east} for sha, (north, east) in places.items()]
-    store.upsert(PLACES, pa.Table.from_pylist(located, schema=PLACES_SCHEMA), known)
     already = {row["key"] for row in before}
     store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA), already)
 

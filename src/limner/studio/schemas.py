@@ -215,12 +215,12 @@ class JobStatus(Record):
 
 
 class SearchRequest(Record):
-    """Words to find pictures by, a picture to find more like it, or one to find more of its occasion.
+    """Words to find pictures by, a picture to find more like it, or one to find more of its day.
 
     Attributes:
         text: words.
         picture: id of a picture.
-        occasion: id of a picture; what was taken on the same occasion is found, in the order of time.
+        occasion: id of a picture; what was taken on the same day is found, in the order of time.
         limit: pictures at most.
         relation: that the pictures should have, with words only.
     """
