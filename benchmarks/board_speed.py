@@ -124,7 +124,7 @@ def make(home: Path, pictures: int) -> Path:
             name: vector_table(ids, ["made-up"] * len(ids), walks(rng, own, len(ids)))
             for name, own in centres.items()
         }
-        write_batch(library.store, rows, shown, {}, vectors, places={}, encoded=dict.fromkeys(vectors, ()))
+        write_batch(library.store, rows, shown, {}, vectors, encoded=dict.fromkeys(vectors, ()))
     library.save(
         spaces={
             name: SpaceInfo(encoder=made_by[name][0], fingerprint=made_by[name][1], dim=own.shape[1])

@@ -38,7 +38,6 @@ def batch(number: int, dim: int) -> dict[str, object]:
         "pixels": {sha: Pixels(400, 300, "JPEG", sha[:16], {}) for sha in ids},
         "labels": {},
         "vectors": {"made": vector_table(ids, ["made-up"] * len(ids), matrix)},
-        "places": {},
     }
 
 

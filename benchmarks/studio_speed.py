@@ -279,7 +279,7 @@ def main() -> None:
             ("40 pictures by id", lambda number: catalogue.pictures(ids)),
             ("list narrowed by words", lambda number: catalogue.page(0, 200, words_of(number))),
             ("list narrowed to a folder", lambda number: catalogue.page(0, 200, only=FOLDER)),
-            ("pictures of one occasion", lambda number: catalogue.same_occasion(ids[number % 40])),
+            ("pictures of one day", lambda number: catalogue.same_occasion(ids[number % 40])),
         ]
         for name, question in questions:
             print(f"{name:34s}  {' '.join(f'{one:8.1f}' for one in timed(question, asked.runs))}", flush=True)

@@ -163,7 +163,7 @@ def test_pictures_chosen_by_folder_time_shape_words_and_day(visit, dated_studio:
     page.get_by_role("button", name="More from that day").click()
     page.locator("#shown", has_text="8 of 12 pictures").wait_for()
     assert sorted(names(page)) == [f"shot_{number:02}.jpg" for number in range(8)]
-    expect(page.locator("#filters")).to_contain_text("On the same occasion as shot_0")
+    expect(page.locator("#filters")).to_contain_text("Taken on the same day as shot_0")
 
 
 def test_words_are_written_in_the_viewer_and_taken_back(visit, dated_studio: str) -> None:
@@ -265,7 +265,7 @@ def test_pictures_dropped_on_a_storyboard_can_be_searched_at_once(
     day = page.locator("#offers li").nth(1)
     day.hover()
     day.get_by_role("button", name="More from the day").click()
-    page.locator("#offers-state", has_text="Taken on the same occasion").wait_for()
+    page.locator("#offers-state", has_text="Taken on the same day").wait_for()
 
 
 def test_a_folder_is_found_by_going_from_one_to_the_next(visit, dated_studio: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A list of pictures by folder, day, shape, use, words and occasion."""
+"""A list of pictures by folder, day, shape, use, words and day."""
 
 import hashlib
 import os
@@ -130,7 +130,7 @@ def test_folders_of_a_source_are_not_those_whose_names_begin_with_its_own(tmp_pa
     assert catalogue.page(0, 0, only=Only(folder="/home/pics"))[0] == 2
 
 
-def test_pictures_of_one_occasion_in_the_order_of_time(tmp_path):
+def test_pictures_of_one_day_in_the_order_of_time(tmp_path):
     rows = [
         {**row, "taken": taken, "paths": [f"/p/{number}.jpg"]}
         for number, (row, taken) in enumerate(
@@ -150,8 +150,6 @@ def test_pictures_of_one_occasion_in_the_order_of_time(tmp_path):
     catalogue = catalogue_of(tmp_path, rows)
     assert [one.id for one in catalogue.same_occasion(ids[0])] == [ids[1], ids[0], ids[3]]
     assert catalogue.page(0, 9, only=Only(occasion=ids[2]))[0] == 1
-    parted = catalogue_of(tmp_path / "parted", rows, {ids[1]: (38.7, -9.1), ids[3]: (52.5, 13.4)})
-    assert [one.id for one in parted.same_occasion(ids[0])] == [ids[1], ids[0]]
     with pytest.raises(DataError, match="no picture"):
         catalogue.same_occasion("f" * 64)
     bare = [{**row, "taken": None} for row in rows[:1]]
@@ -159,13 +157,12 @@ def test_pictures_of_one_occasion_in_the_order_of_time(tmp_path):
     assert [one.id for one in alone.same_occasion(ids[0])] == [ids[0]]
 
 
-def test_day_and_place_come_from_the_files(tmp_path):
+def test_the_day_comes_from_the_files(tmp_path):
     folder = tmp_path / "pictures"
     folder.mkdir()
-    for number, north in enumerate((38.0, 38.0, 52.0)):
+    for number, day in enumerate((14, 14, 15)):
         exif = Image.Exif()
-        exif.get_ifd(0x8769)[0x9003] = f"2023:07:14 1{number}:00:00"
-        exif.get_ifd(0x8825).update({1: "N", 2: (north, 30.0, 0.0), 3: "E", 4: (13.0, 0.0, 0.0)})
+        exif.get_ifd(0x8769)[0x9003] = f"2023:07:{day} 1{number}:00:00"
         Image.effect_noise((64, 48), 40 + 30 * number).save(folder / f"{number}.jpg", exif=exif)
     index([folder], tmp_path / "lib")
     library = Library.open(tmp_path / "lib")
@@ -173,6 +170,3 @@ def test_day_and_place_come_from_the_files(tmp_path):
     assert catalogue.facets(set()).months == {"2023-07": 3}
     first = library.find("0.jpg").id
     assert [os.path.basename(one.path) for one in catalogue.same_occasion(first)] == ["0.jpg", "1.jpg"]  # noqa: PTH119
-    # A library of before, without the table of places, is told by time alone.
-    library.store.drop("places")
-    assert len(Catalogue.read(library.store, library.home.cache).same_occasion(first)) == 3

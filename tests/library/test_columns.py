@@ -8,10 +8,8 @@ import random
 import string
 import tracemalloc
 import warnings
-from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -22,7 +20,6 @@ from limner.errors import LimnerWarning
 from limner.library import columns
 from limner.library.browse import Catalogue, Only
 from limner.library.library import picture_of
-from limner.library.occasions import occasions
 from limner.library.store import PICTURES, PICTURES_SCHEMA
 
 LETTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0/")
@@ -102,16 +99,6 @@ class PlainList:
             groups.setdefault(row["group"], []).append(row)
         return [rows for rows in groups.values() if len(rows) > 1 or len(rows[0]["paths"]) > 1]
 
-    def occasions(self):
-        """The occasion of each, in order of paths."""
-        stated = [
-            row["taken"] and datetime.fromisoformat(row["taken"]).replace(tzinfo=UTC) for row in self.rows
-        ]
-        taken = np.array([np.nan if one is None else one.timestamp() for one in stated], np.float64)
-        folders = [row["paths"][0].rpartition("/")[0] for row in self.rows]
-        numbers = np.array([folders.index(one) for one in folders], np.int64)
-        return occasions(taken, np.full((len(self.rows), 2), np.nan), numbers).tolist()
-
 
 SHAPES = {40: "landscape", 30: "portrait", 31: "square"}
 CONDITIONS = st.builds(
@@ -155,10 +142,10 @@ def test_the_list_by_key_is_a_plain_list(tmp_path_factory, rows, only, data):
     assert catalogue.duplicates(0, 9) == [(rows[0]["group"], plain.pictures(rows)) for rows in plain.alike()]
     assert catalogue.duplicates(1, 1) == catalogue.duplicates(0, 9)[1:2]
     assert catalogue.files == sum(len(row["paths"]) for row in plain.rows)
-    numbers = plain.occasions()
-    for row, own in zip(plain.rows, numbers, strict=True):
-        day = [other for other, number in zip(plain.rows, numbers, strict=True) if number == own]
-        day = sorted(day if own >= 0 else [row], key=lambda other: other["taken"] or "")
+    for row in plain.rows:
+        taken = row["taken"] or ""
+        same = [other for other in plain.rows if taken and (other["taken"] or "")[:10] == taken[:10]] or [row]
+        day = sorted(same, key=lambda other: other["taken"] or "")
         assert catalogue.same_occasion(row["id"]) == plain.pictures(day)
     told = catalogue.facets(used)
     assert told.undated + sum(told.months.values()) == sum(told.shapes.values()) == len(ids)
@@ -257,7 +244,7 @@ def test_a_flipped_bit_changes_no_answer_and_is_mended(tmp_path):
     store, cache = stored(tmp_path, rows_of(20), pieces=2), tmp_path / "cache"
     due, draw = everything(Catalogue.read(store, cache)), random.Random(0)
     names = sorted(path.name for path in (cache / PICTURES).glob("*.arrow"))
-    assert len(names) == 4
+    assert len(names) == 3
     for name in names:
         path = cache / PICTURES / name
         for number in draw.sample(range(path.stat().st_size), 5):

@@ -21,7 +21,7 @@ from limner.errors import DataError
 from limner.library.home import SETTINGS
 from limner.library.ingest import index
 from limner.library.library import Library
-from limner.library.store import PLACES, PLACES_SCHEMA, Store
+from limner.library.store import STATISTICS, STATISTICS_SCHEMA, Store
 from limner.locations import location
 from limner.studio.app import create_app, projects_folder
 from limner.studio.engine import Engine
@@ -132,13 +132,13 @@ def test_a_key_that_several_writers_insert_at_once_is_one_row(bucket):
     def insert(store):
         for batch in range(3):
             start.wait()
-            store.ensure(PLACES, PLACES_SCHEMA)
-            rows = [{"id": f"{batch:04x}{row:04x}", "latitude": 1.0, "longitude": 2.0} for row in range(8)]
-            store.upsert(PLACES, pa.Table.from_pylist(rows, schema=PLACES_SCHEMA))
+            store.ensure(STATISTICS, STATISTICS_SCHEMA)
+            rows = [{"id": f"{batch:04x}{row:04x}", "data": b"x"} for row in range(8)]
+            store.upsert(STATISTICS, pa.Table.from_pylist(rows, schema=STATISTICS_SCHEMA))
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(insert, stores))
-    ids = [one for (one,) in stores[0].rows(PLACES, ["id"])]
+    ids = [one for (one,) in stores[0].rows(STATISTICS, ["id"])]
     assert sorted(ids) == [f"{batch:04x}{row:04x}" for batch in range(3) for row in range(8)]
 
 

@@ -6,28 +6,22 @@ from limner.library.browse import Catalogue
 from limner.library.store import (
     PICTURES,
     PICTURES_SCHEMA,
-    PLACES,
-    PLACES_SCHEMA,
     Store,
     chunks,
 )
 
 
-def stored(folder, rows, places=None, pieces=1):
-    """A store of such rows, in so many pieces; `places` are (north, east) by id."""
+def stored(folder, rows, pieces=1):
+    """A store of such rows, in so many pieces."""
     store = Store(folder / "tables")
     store.ensure(PICTURES, PICTURES_SCHEMA)
     for some in chunks(rows, max(1, -(-len(rows) // pieces))):
         store.upsert(PICTURES, pa.Table.from_pylist(some, PICTURES_SCHEMA), ())
-    found = [
-        {"id": one, "latitude": north, "longitude": east} for one, (north, east) in (places or {}).items()
-    ]
-    store.upsert(PLACES, pa.Table.from_pylist(found, PLACES_SCHEMA))
     return store
 
 
-def catalogue_of(folder, rows, places=None, pieces=1):
-    return Catalogue.read(stored(folder, rows, places, pieces), folder / "cache")
+def catalogue_of(folder, rows, pieces=1):
+    return Catalogue.read(stored(folder, rows, pieces), folder / "cache")
 
 
 def ids_of(catalogue):

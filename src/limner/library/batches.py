@@ -28,7 +28,6 @@ from limner.library.store import FILES, vectors_name
 from limner.pictures.decode import display
 from limner.pictures.find import FoundFile
 from limner.pictures.metadata import CAPTION_SOURCES
-from limner.pictures.places import Place
 from limner.progress import Progress
 from limner.records import Problem
 from limner.threads import ahead
@@ -50,7 +49,6 @@ class Encoded:
         rows: of `files`.
         stamps: key → stamp, of the files that were compared and hold what they held.
         pixels: content hash → what it shows.
-        places: content hash → where it was taken, as far as that is stated.
         labels: content hash → classes, of pictures that were classified.
         vectors: space → rows of its table.
         warnings: usable pictures with damaged metadata.
@@ -60,7 +58,6 @@ class Encoded:
     rows: list[write.FileRow] = field(default_factory=list)
     stamps: dict[str, str] = field(default_factory=dict)
     pixels: dict[str, Pixels] = field(default_factory=dict)
-    places: dict[str, Place] = field(default_factory=dict)
     labels: dict[str, write.Labels] = field(default_factory=dict)
     vectors: dict[str, pa.Table] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)
@@ -167,8 +164,6 @@ def encode(chunk: Sequence[ReadFile], encoders: Sequence[ImageEncoder], *, capti
         made.rows.append(_row(one, captions=captions))
         if one.pixels is not None:
             made.pixels[one.sha256] = one.pixels
-            if one.words.place:
-                made.places[one.sha256] = one.words.place
             if one.words.warnings:
                 reason = "; ".join(one.words.warnings)
                 made.warnings.append(Problem(path=display(one.found.path), reason=reason))
@@ -318,7 +313,6 @@ class Batches:
             {sha256: found for one in taken for sha256, found in one.pixels.items()},
             {sha256: found for one in taken for sha256, found in one.labels.items()},
             vectors,
-            places={sha256: found for one in taken for sha256, found in one.places.items()},
             encoded=self._vectors,
         )
         for space, table in vectors.items():

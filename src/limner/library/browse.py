@@ -20,14 +20,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from limner.checksums import checksum
 from limner.errors import DataError
 from limner.library.columns import Columns, first_of, parts_of, raw_column, split
 from limner.library.library import picture_of
-from limner.library.occasions import NONE, occasions
-from limner.library.roster import ID_BYTES, RawIds, group_numbers, raw_ids, raw_of, text_of
+from limner.library.roster import ID_BYTES, RawIds, group_numbers, raw_of, text_of
 from limner.library.scan import BoolArray, IntArray
-from limner.library.store import PICTURES, PICTURES_SCHEMA, PLACES, PLACES_SCHEMA, Store
+from limner.library.store import PICTURES, PICTURES_SCHEMA, Store
 from limner.records import Picture, Record
 
 Shape = Literal["landscape", "portrait", "square"]
@@ -46,7 +44,7 @@ class Only(Record):
         shape: of the upright picture.
         used: whether it is used.
         captioned: whether it has words of its own.
-        occasion: id of a picture of the same occasion, or "".
+        occasion: id of a picture taken on the same day, or "".
     """
 
     folder: str = ""
@@ -187,7 +185,7 @@ class Catalogue:
         return fits
 
     def same_occasion(self, picture: str) -> list[Picture]:
-        """Pictures of the occasion of one, itself included, in the order in which they were taken.
+        """Pictures taken on the day of one, itself included, in the order in which they were taken.
 
         Raises:
             DataError: there is no such picture.
@@ -198,8 +196,10 @@ class Catalogue:
 
     def _same_occasion(self, picture: str) -> IntArray:
         row = self._rows([picture])
-        own = self._occasions[row]
-        return row if own == NONE else np.flatnonzero(self._occasions == own)
+        day = (self._records(row)[0]["taken"] or "")[:10]
+        if not day:
+            return row
+        return np.flatnonzero(self._each(lambda part: _flags(pc.equal(_days(part), day)), np.bool_))
 
     def facets(self, used: Collection[str], sources: Sequence[str] = ("",)) -> Facets:
         """What there is to choose from, with the number of pictures of each.
@@ -263,22 +263,6 @@ class Catalogue:
             yield pa.record_batch({"row": order.cast(pa.int64())})
 
         return self._kept("order", made)
-
-    @cached_property
-    def _occasions(self) -> IntArray:
-        """(M,) number of the occasion of each."""
-
-        def made() -> Iterator[pa.RecordBatch]:
-            spots, numbers = np.full((len(self), 2), np.nan), dict[str, int]()
-            for batch in self._store.scan(PLACES, PLACES_SCHEMA.names) if places.each else ():
-                rows = self._find(raw_ids(batch["id"]))
-                spots[rows[rows >= 0]] = np.stack([batch[1], batch[2]], 1)[rows >= 0]
-            taken = self._each(lambda part: part["at"].to_numpy(), np.float64)
-            folders = self._each(lambda part: _numbered(split(first_of(part))[0], numbers), np.int64)
-            yield pa.record_batch({"row": occasions(taken, spots, folders)})
-
-        places = self._store.pieces(PLACES)
-        return self._kept(checksum(repr(places.each).encode()), made)
 
     def _kept(self, name: str, made: Callable[[], Iterator[pa.RecordBatch]]) -> IntArray:
         """(M,) numbers that are computed from all pictures."""
@@ -382,11 +366,3 @@ def _shapes(part: pa.RecordBatch) -> NDArray[np.str_]:
 
 def _counts(values: pa.Array) -> dict[str, int]:
     return {one["values"]: one["counts"] for one in pc.value_counts(values).to_pylist()}
-
-
-def _numbered(names: pa.Array, numbers: dict[str, int]) -> IntArray:
-    """(R,) numbers of names; new ones get the next."""
-    coded = pc.dictionary_encode(names)
-    own = [numbers.setdefault(one, len(numbers)) for one in coded.dictionary.to_pylist()]
-    rows: IntArray = coded.indices.to_numpy()
-    return np.array(own, dtype=np.int64)[rows]

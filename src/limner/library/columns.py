@@ -12,7 +12,6 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -29,7 +28,7 @@ from limner.library.store import PICTURES, PICTURES_SCHEMA, PRESENT, Pieces, Sto
 
 PART_ROWS = 131_072
 """Pictures that are put in order and written at a time: those of a piece of a large table."""
-_FORMAT = 1
+_FORMAT = 2
 _ID = pa.binary(ID_BYTES)
 _ENDING = ".arrow"
 Batches = Iterable[pa.RecordBatch]
@@ -99,7 +98,7 @@ def parts_of(store: Store, columns: Columns) -> tuple[list[pa.RecordBatch], str]
     """The pictures that some file still holds, in parts, each in order of first paths.
 
     Columns are those of `pictures`, with ids and groups as bytes, and `by_id`, the rows of the part in order
-    of ids; `said`, file names and captions in lower case; `at`, seconds of the local clock, or NaN.
+    of ids; and `said`, file names and captions in lower case.
 
     Returns:
         The parts, and a key of all of them.
@@ -138,9 +137,6 @@ def _part(held: list[pa.RecordBatch]) -> pa.RecordBatch:
         "group": _bytes(raw_ids(batch["group"])),
         "by_id": np.argsort(ids),
         "said": _said(batch),
-        "at": np.array(
-            [np.nan if text is None else clock(text) for text in batch["taken"].to_pylist()], np.float64
-        ),
     }
     return pa.RecordBatch.from_pydict(dict(zip(batch.schema.names, batch.columns, strict=True)) | made)
 
@@ -175,11 +171,6 @@ def _said(batch: pa.RecordBatch) -> pa.Array:
     said = pc.binary_join_element_wise(pc.binary_join(names, "\n"), pc.binary_join(texts, "\n"), "\n")
     # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
     return pa.array([one.lower() for one in said.to_pylist()], pa.large_string())
-
-
-def clock(text: str) -> float:
-    """The local clock, whatever its zone: an occasion is a stretch of somebody's day."""
-    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
 def _write(sink: object, batches: Batches) -> None:

@@ -136,7 +136,7 @@ def read_settings(folder: Path) -> Settings:
 
 
 FILES, PICTURES = "files", "pictures"
-WORDS, PLACES, STATISTICS = "words", "places", "statistics"
+WORDS, STATISTICS = "words", "statistics"
 DESCRIPTIONS = "descriptions"
 SCAN_ROWS = 8192
 _INDEX_FROM_ROWS = 20_000
@@ -200,9 +200,6 @@ DESCRIPTIONS_SCHEMA = pa.schema(
 )
 """Columns of `descriptions`: what a model says that a picture shows, beside what its files say."""
 
-PLACES_SCHEMA = pa.schema([("id", pa.string()), ("latitude", pa.float64()), ("longitude", pa.float64())])
-"""Columns of `places`: where a picture was taken."""
-
 STATISTICS_SCHEMA = pa.schema([("id", pa.string()), ("data", pa.large_binary())])
 """Columns of `statistics`: vector space, and what of all its vectors a search needs."""
 
@@ -210,7 +207,6 @@ SCHEMAS = {PICTURES: PICTURES_SCHEMA, FILES: FILES_SCHEMA}
 LATER_SCHEMAS = {
     WORDS: WORDS_SCHEMA,
     DESCRIPTIONS: DESCRIPTIONS_SCHEMA,
-    PLACES: PLACES_SCHEMA,
     STATISTICS: STATISTICS_SCHEMA,
 }
 """Tables that are made with their first row; libraries of older versions gain them then."""

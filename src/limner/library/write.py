@@ -17,7 +17,6 @@ import pyarrow as pa
 from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows, usable_rows
 from limner.errors import DataError, NumericsError
 from limner.language import ENGLISH, language_of, languages_of
-from limner.library.columns import clock
 from limner.library.known import DIGEST, among, place, sorted_ids, sorted_rows
 from limner.library.reader import Pixels
 from limner.library.store import (
@@ -27,8 +26,6 @@ from limner.library.store import (
     FILES_SCHEMA,
     PICTURES,
     PICTURES_SCHEMA,
-    PLACES,
-    PLACES_SCHEMA,
     PRESENT,
     WORDS,
     Store,
@@ -39,7 +36,6 @@ from limner.library.tables import MEND
 from limner.pictures.decode import display
 from limner.pictures.hashes import near_groups
 from limner.pictures.metadata import Words, unique_captions
-from limner.pictures.places import Place
 from limner.records import Caption
 
 if TYPE_CHECKING:
@@ -132,7 +128,6 @@ def write_batch(
     labels: Mapping[str, Labels],
     vectors: Mapping[str, pa.Table],
     *,
-    places: Mapping[str, Place],
     encoded: Mapping[str, Container[str]],
 ) -> None:
     """Write a batch.
@@ -143,7 +138,6 @@ def write_batch(
         pixels: content hash → what it shows, at least for contents new to the library.
         labels: content hash → classes, for pictures classified in this batch.
         vectors: space → rows of its table.
-        places: content hash → where it was taken, as far as that is stated.
         encoded: space → the pictures of which its table may hold a row.
     """
     rows = {row["key"]: row for row in files}
@@ -159,8 +153,6 @@ def write_batch(
     store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA), known)
     for space, table in vectors.items():
         store.upsert(vectors_name(space), table, encoded[space])
-    located = [{"id": sha, "latitude": north, "longitude": east} for sha, (north, east) in places.items()]
-    store.upsert(PLACES, pa.Table.from_pylist(located, schema=PLACES_SCHEMA), known)
     already = {row["key"] for row in before}
     store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA), already)
 
@@ -403,6 +395,11 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
     return unit_rows("captions", sums)
 
 
+def _clock(text: str) -> float:
+    """Seconds of the local clock, whatever its zone."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
 def link_near(library: Library) -> None:
     """Set the near-duplicate group of every present picture: the smallest id in it."""
     store = library.store
@@ -412,7 +409,7 @@ def link_near(library: Library) -> None:
     hashes = np.fromiter((int(phash, 16) for phash in rows["phash"]), np.uint64, len(rows))
     # The local clock, whatever its zone: a burst is one camera's.
     taken = np.array(
-        [clock(text.decode()) if text else np.nan for text in rows["taken"].tolist()], np.float64
+        [_clock(text.decode()) if text else np.nan for text in rows["taken"].tolist()], np.float64
     )
     smallest = rows["id"][near_groups(hashes, taken=taken)]
     changed = np.flatnonzero(smallest != rows["group"])

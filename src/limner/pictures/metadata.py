@@ -28,7 +28,6 @@ from PIL.IptcImagePlugin import getiptcinfo
 from limner.counts import counted
 from limner.encodings import decode_caption
 from limner.pictures.decode import display
-from limner.pictures.places import Place, exif_place, exported_place, xmp_place
 from limner.pictures.stored import beginning
 from limner.records import Caption
 
@@ -81,7 +80,6 @@ class Words:
         credit: creator or credit line, or "".
         license: copyright or licence, or "".
         taken: capture time, without zone where none is stated.
-        place: where it was taken.
         warnings: one line per damaged piece of metadata.
     """
 
@@ -89,7 +87,6 @@ class Words:
     credit: str = ""
     license: str = ""
     taken: datetime | None = None
-    place: Place | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -124,7 +121,7 @@ def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
 def merge(parts: Iterable[Words]) -> Words:
     """One `Words` from several, most trusted first.
 
-    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence, time and place win.
+    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence and time win.
     """
     every = list(parts)
     found = unique_captions(caption for part in every for caption in part.captions)
@@ -135,7 +132,6 @@ def merge(parts: Iterable[Words]) -> Words:
         credit=next((part.credit for part in every if part.credit), ""),
         license=next((part.license for part in every if part.license), ""),
         taken=next((part.taken for part in every if part.taken), None),
-        place=next((part.place for part in every if part.place), None),
         warnings=(*(warning for part in every for warning in part.warnings), *more),
     )
 
@@ -220,7 +216,6 @@ def read_xmp(packet: bytes) -> Words:
         credit=_listed(texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")),
         license=clean(" ".join(rights[:1])),
         taken=_xmp_time(texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated", f"{_XMP}CreateDate")),
-        place=xmp_place(" ".join(texts(f"{_EXIF}GPSLatitude")), " ".join(texts(f"{_EXIF}GPSLongitude"))),
     )
 
 
@@ -285,7 +280,6 @@ def _exif(image: Image) -> Words:
         credit=clean(_text(exif.get(Exif.Artist))),
         license=clean(_text(exif.get(Exif.Copyright)).replace("\0", " ")),
         taken=exif_time(moment, _text(inner.get(Exif.OffsetTimeOriginal))),
-        place=exif_place(exif.get_ifd(ExifTags.IFD.GPSInfo)),
     )
 
 
@@ -471,7 +465,6 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
         credit=_first_line(values, CREDIT_KEYS),
         license=_first_line(values, LICENSE_KEYS),
         taken=_time(values),
-        place=exported_place(values.get("geodata")),
     )
 
 

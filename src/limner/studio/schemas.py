@@ -218,13 +218,13 @@ class JobStatus(Record):
 
 
 class SearchRequest(Record):
-    """Words to find pictures by, a picture to find more like it, or one to find more of its occasion.
+    """Words to find pictures by, a picture to find more like it, or one to find more of its day.
 
     Attributes:
         text: words.
         picture: id of a picture of the library.
         image: a picture from elsewhere, the whole file in Base64; it is not added to the library.
-        occasion: id of a picture; what was taken on the same occasion is found, in the order of time.
+        occasion: id of a picture; what was taken on the same day is found, in the order of time.
         added: with a picture or an image, words for what the pictures should show as well.
         without: words for what the pictures should not show.
         only: conditions that the pictures must meet; the best of those that do are found.

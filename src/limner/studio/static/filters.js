@@ -1,4 +1,4 @@
-// What the wall of the library shows: by folder, time, shape, use, words and occasion. The address of the page keeps it.
+// What the wall of the library shows: by folder, time, shape, use, words and day. The address of the page keeps it.
 
 import { api } from "./api.js";
 import { button, h, put } from "./dom.js";
@@ -41,7 +41,7 @@ export class Filters extends EventTarget {
     return Boolean(this.day) || this.selects.some((one) => one.value);
   }
 
-  /** Only what was taken on the occasion of a picture; all else is let go. */
+  /** Only what was taken on the day of a picture; all else is let go. */
   occasion(picture) {
     for (const one of this.selects) one.value = "";
     this.day = picture;
@@ -85,7 +85,7 @@ export class Filters extends EventTarget {
     for (const one of this.selects) one.classList.toggle("set", Boolean(one.value));
     this.none.hidden = !this.any;
     this.chip.hidden = !this.day;
-    if (this.day) put(this.chip, "On the same occasion as ", h("bdi", {}, this.day.name ? name(this.day) : "a picture"));
+    if (this.day) put(this.chip, "Taken on the same day as ", h("bdi", {}, this.day.name ? name(this.day) : "a picture"));
   }
 }
 

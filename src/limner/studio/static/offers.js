@@ -68,7 +68,7 @@ export class Offers extends EventTarget {
     return this.load();
   }
 
-  /** Ask for something else: words, a picture to be like, one of whose occasion they are, or none of these. */
+  /** Ask for something else: words, a picture to be like, one of whose day they are, or none of these. */
   ask({ query = "", like = null, day = null }) {
     this.query = query;
     this.like = like;
@@ -146,7 +146,7 @@ export class Offers extends EventTarget {
     put(this.list, this.found.map((candidate, rank) => this.#offer(candidate, rank, shown)));
     if (focused) (this.list.querySelector(`[data-picture="${CSS.escape(focused)}"] .offer`) ?? this.list.querySelector(".offer"))?.focus();
     const number = this.found.length;
-    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : this.day ? "Taken on the same occasion, in the order of time" : "Best first; a click takes one.";
+    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : this.day ? "Taken on the same day, in the order of time" : "Best first; a click takes one.";
     put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "There is no other picture.");
     this.more.hidden = number < this.limit || this.limit >= MOST;
   }

@@ -12,7 +12,7 @@ import { pictureWords } from "./words.js";
  * @param {object} picture
  * @param {object} [more]
  * @param {(by: number) => Promise<object|null>} [more.step] the picture after (1) or before (-1); null at an end
- * @param {(picture: object) => void} [more.day] shows what was taken on the same occasion
+ * @param {(picture: object) => void} [more.day] shows what was taken on the same day
  * @param {boolean} [more.writable] whether its words may be written
  * @param {(picture: object) => void} [more.written] told of a picture whose words have changed
  * @returns {HTMLDialogElement}
@@ -34,7 +34,7 @@ export function openPicture(picture, { step, day, writable = false, written = ()
         { class: "known" },
         pictureWords(one, { writable, written }),
         h("dl", {}, facts(one).map(([term, told]) => [h("dt", {}, term), h("dd", {}, told)])),
-        h("div", { class: "actions" }, day && button(one.taken ? "More from that day" : "More from that occasion", { look: "day", on: { click: () => { box.close(); day(one); } } }), !one.missing && h("a", { class: "button plain", href: links.file(one.id), target: "_blank", rel: "noopener" }, "Open the file")),
+        h("div", { class: "actions" }, day && one.taken && button("More from that day", { look: "day", on: { click: () => { box.close(); day(one); } } }), !one.missing && h("a", { class: "button plain", href: links.file(one.id), target: "_blank", rel: "noopener" }, "Open the file")),
       ),
     );
   };
