@@ -118,7 +118,12 @@ def test_both_archives_hold_everything_that_is_no_module(archives):
         about = next(name for name in names if name.endswith("/METADATA"))
         metadata = one.read(about).decode("utf-8")
         assert {name for name in names if name.startswith("limner/")} == due
-        for name in ("LICENSE", "NOTICE", "src/limner/export/fonts/LICENSE"):
+        for name in (
+            "LICENSE",
+            "NOTICE",
+            "src/limner/encoders/LICENSE",
+            "src/limner/export/fonts/LICENSE",
+        ):
             inside = about.replace("METADATA", f"licenses/{name}")
             assert one.read(inside) == (ROOT / name).read_bytes()
             assert f"License-File: {name}" in metadata

@@ -40,10 +40,10 @@ from limner.encoders.base_file import (
     read_header,
     read_tensors,
 )
-from limner.encoders.openvino import Engine, Quickest
+from limner.encoders.openvino import NETWORK, Engine, Quickest, save_network
 from limner.encoders.pixels import in_parts, to_device
 from limner.encoders.vocabulary import Vocabulary
-from limner.encoders.weight_files import load_strictly, read_state
+from limner.encoders.weight_files import WeightFile, load_strictly, read_state
 from limner.errors import CheckpointError, ConfigError, NumericsError, installed
 from limner.files import write_bytes
 
@@ -350,6 +350,22 @@ class PictureSide(nn.Module):
             with autocast(pictures.device.type, self.precision):
                 features = self.net.features(pictures)
         return torch.cat([self.net.joint(features), self.net.looks(features)], dim=1)
+
+
+def export_network(file: Path) -> Path:
+    """Write the picture side of a file as a network that runs without torch, beside it.
+
+    Args:
+        file: as `save_base` writes it.
+    Returns:
+        The layers' file; see `limner.encoders.openvino.save_network`.
+    Raises:
+        LimnerError: as `load_base`.
+    """
+    network = file.with_suffix(NETWORK)
+    side = PictureSide(fused(load_base(file))).eval()
+    save_network(network, side, SIDE_PX, WeightFile(file).sha256)
+    return network
 
 
 def picture_rows(
