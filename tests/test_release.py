@@ -41,7 +41,9 @@ def test_whatever_the_notice_names_is_there():
     assert [one for one in named if not (PACKAGE / one).is_file()] == []
 
 
-LICENCES = re.compile(r"\bMIT\b|CC BY|\bCC0\b|(?i:public domain)|Bitstream Vera|RESEARCH AND EDUCATION ONLY")
+LICENCES = re.compile(
+    r"\bMIT\b|Apache-2\.0|CC BY|\bCC0\b|(?i:public domain)|Bitstream Vera|RESEARCH AND EDUCATION ONLY"
+)
 
 
 def entry_of(name):

@@ -33,7 +33,7 @@ def cosines(file, found, due):
 def test_a_shipped_network_makes_what_torch_makes(name):
     file = shipped_file(name)
     found = read_network(file.path.with_suffix(NETWORK), file.sha256, "float32")(SQUARES)
-    due = picture_rows(file.path, "float32", "cpu", engine="torch")(SQUARES)
+    due = picture_rows(file.path, "float32", "cpu")(SQUARES)
     assert min(cosines(file, found, due)) > 0.9999
 
 
@@ -47,8 +47,8 @@ def test_photographs_have_torch_s_vectors(shared_data, name):
     photographs = np.stack(
         [prepare(Image.open(path).convert("RGB")) for path in sorted(folder.iterdir())[:64]]
     )
-    due = picture_rows(file.path, "float32", "cpu", engine="torch")(photographs)
-    half = picture_rows(file.path, "bfloat16", "cpu", engine="torch")(photographs)
+    due = picture_rows(file.path, "float32", "cpu")(photographs)
+    half = picture_rows(file.path, "bfloat16", "cpu")(photographs)
     found = [
         cosines(file, read_network(file.path.with_suffix(NETWORK), file.sha256, precision)(photographs), due)
         for precision in ("float32", "bfloat16")

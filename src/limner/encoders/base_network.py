@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from limner.arrays import ByteArray, FloatArray
-from limner.devices import Precision, autocast, device_of
+from limner.devices import Precision, autocast
 from limner.encoders.base_file import (
     BACKBONE,
     BACKBONE_SHA256,
@@ -40,7 +40,7 @@ from limner.encoders.base_file import (
     read_header,
     read_tensors,
 )
-from limner.encoders.openvino import NETWORK, Engine, Quickest, save_network
+from limner.encoders.openvino import NETWORK, save_network
 from limner.encoders.pixels import in_parts, to_device
 from limner.encoders.vocabulary import Vocabulary
 from limner.encoders.weight_files import WeightFile, load_strictly, read_state
@@ -368,46 +368,28 @@ def export_network(file: Path) -> Path:
     return network
 
 
-def picture_rows(
-    path: Path, precision: Precision, device: str, *, engine: Engine = "torch", name: str = "base"
-) -> Callable[[ByteArray], FloatArray]:
-    """The picture side of a file at work.
+def picture_rows(path: Path, precision: Precision, device: str) -> Callable[[ByteArray], FloatArray]:
+    """The picture side of a file at work by torch.
 
     Args:
         path: of the file.
         precision: of products, or a better one; sums are float32.
-        device: what computes, see `limner.devices.device_of`.
-        engine: what runs the network on a CPU.
-        name: of the encoder, for messages.
+        device: torch device that computes.
     Returns:
         (B, 260, 260, 3) bytes → (B, D + L): joint rows and looks side by side.
     Raises:
-        LimnerError: as `load_base` and `device_of`.
+        LimnerError: as `load_base`.
     """
-    chosen = device_of(device)
     plain: nn.Module = fused(load_base(path))
-    net: Any = plain.to(chosen, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    net: Any = plain.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    side = PictureSide(net, precision)
 
-    def by_torch(batch: ByteArray, precision: Precision) -> FloatArray:
-        side = PictureSide(net, precision)
+    def compute(part: ByteArray) -> FloatArray:
+        with torch.inference_mode():
+            made: FloatArray = side(to_device(part, device)).cpu().numpy()
+        return made
 
-        def compute(part: ByteArray) -> FloatArray:
-            with torch.inference_mode():
-                made: FloatArray = side(to_device(part, chosen)).cpu().numpy()
-            return made
-
-        return in_parts(compute, batch, chosen)
-
-    if chosen != "cpu":
-        return lambda batch: by_torch(batch, precision)
-    return Quickest(
-        name,
-        SIDE_PX,
-        precision,
-        engine=engine,
-        network=lambda: PictureSide(net).eval(),
-        by_torch=by_torch,
-    )
+    return lambda batch: in_parts(compute, batch, device)
 
 
 def _changed(key: str, changed_from: int) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 Engine = Literal["auto", "torch", "openvino"]
-"""What runs a network on a CPU; auto takes OpenVINO where it is installed and many pictures come."""
+"""What runs a network on a CPU; of a torch network auto takes OpenVINO once many pictures have come."""
 
 PATIENCE = 256
 """Pictures that torch looks at first: to compile a network takes as long as a few hundred of them."""
