@@ -8,6 +8,7 @@ torch itself does it take torch's place. Both have one fingerprint. Nothing here
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -107,7 +108,11 @@ def read_network(path: Path, source: str, precision: Precision) -> Callable[[Byt
 
 def _ready(graph: Any, core: Any, precision: Precision) -> Callable[[ByteArray], FloatArray]:  # noqa: ANN401
     """A graph of OpenVINO's compiled for the CPU; takes seconds."""
+    hints: dict[str, str | int]
     hints = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
+    # As torch does: where several processes share a machine, Ray's among them, this says what each may use.
+    if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal() and int(threads):
+        hints["INFERENCE_NUM_THREADS"] = int(threads)
     run: Any = core.compile_model(graph, "CPU", hints)
     alone = threading.Lock()
 
