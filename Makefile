@@ -18,24 +18,29 @@ help:
 	@echo "make docs    write docs/commands.md from --help, and build the documentation into build/docs"
 	@echo "make lock    pin the dependencies of a release with their hashes, in requirements.lock"
 
-# Installed again only when the list of dependencies changes.
-.venv/installed: pyproject.toml constraints.txt
+# The product alone, and all that tests and tools need beside it, in one environment. Each is installed again only
+# when the list of dependencies changes.
+.venv/product: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+.venv/installed: .venv/product
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
 # The collection is drawn once, and again when its tables change: what was made in the studio since then stays.
 # TEXT is the text to open, a file of demo/texts; STUDIO holds further options, such as STUDIO=--no-browser.
 TEXT ?= photographs.md
-studio: .venv/installed demo/.drawn
+studio: .venv/product demo/.drawn
 	$(BIN)/limner studio --library demo/library --text demo/texts/$(TEXT) $(STUDIO)
 
-demo/.drawn: src/limner/worlds/demo.toml src/limner/worlds/photographs.toml | .venv/installed
+demo/.drawn: src/limner/worlds/demo.toml src/limner/worlds/photographs.toml | .venv/product
 	$(BIN)/limner demo demo
 	@touch $@
 
-demo: .venv/installed
+demo: .venv/product
 	$(BIN)/limner demo demo
 
 # Three workers on two cores: one works while others wait for a browser or another process. Each begins with

@@ -66,7 +66,6 @@ def opened(folder):
     begun = time.perf_counter()
     space = Library.open(folder).gallery([SPACE]).space(SPACE)
     taken = time.perf_counter() - begun
-    space.coarse()
     assert space.moments is not None
     return taken, time.perf_counter() - begun
 
@@ -105,7 +104,7 @@ def measure(count, width, changes):
         anew = opened(folder)
         one = min(steps)
         print(
-            f"{count:>10,} x {width}: made in {at_once[0]:.2f} s ({at_once[1]:.2f} s with moments and coarse"
+            f"{count:>10,} x {width}: made in {at_once[0]:.2f} s ({at_once[1]:.2f} s with moments"
             f" copy), anew in {anew[0]:.2f} ({anew[1]:.2f}); after one change {one[0]:.2f} s ({one[1]:.2f}),"
             f" {anew[1] / one[1]:.0f} times as quick; after compaction {joined[0]:.2f} ({joined[1]:.2f});"
             f" up to date {again[0]:.2f} ({again[1]:.2f});"

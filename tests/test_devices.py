@@ -1,5 +1,6 @@
 """Devices by name, on machines with and without cards, and what autocast does with products."""
 
+import sys
 from types import MappingProxyType
 
 import numpy as np
@@ -12,12 +13,13 @@ from limner import devices
 from limner.arrays import ImageVectors
 from limner.cli.main import run
 from limner.devices import autocast, device_of, usual_precision
-from limner.errors import CheckpointError, ConfigError
+from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.library.ingest import index
 from limner.studio.engine import Engine
 
 
 def cards(monkeypatch, count):
+    monkeypatch.setattr(devices, "has_nvidia_driver", lambda: count > 0)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
 
@@ -32,6 +34,16 @@ def test_auto_is_the_first_card_or_the_cpu(monkeypatch):
         "cuda:1",
         "cpu",
     ]
+
+
+def test_without_a_card_s_driver_or_without_torch_auto_is_the_cpu(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for driver in (False, True):
+        monkeypatch.setattr(devices, "has_nvidia_driver", lambda driver=driver: driver)
+        monkeypatch.setattr(devices, "find_spec", lambda name: None)
+        assert device_of("auto") == device_of("cpu") == "cpu"
+    with pytest.raises(MissingError, match=r"^torch is not installed; run: pip install 'limner\[torch\]'$"):
+        device_of("cuda")
 
 
 @pytest.mark.parametrize(

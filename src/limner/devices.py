@@ -1,9 +1,14 @@
-"""What computes, and in which precision: read in one place, so that all commands take and refuse the same."""
+"""What computes, and in which precision: read in one place, so that all commands take and refuse the same.
+
+On a CPU that is OpenVINO; torch, which nobody needs for it, is of the extras ``torch`` and ``research``.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import re
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
 from limner.errors import ConfigError, installed
@@ -12,6 +17,8 @@ if TYPE_CHECKING:
     import torch
 
 Precision = Literal["float32", "bfloat16", "float16"]
+TORCH = "'limner[torch]'"
+"""What a machine with a CUDA card or an Apple GPU needs for it, as pip takes it."""
 _NAMED = re.compile(r"cpu|mps|cuda(:\d{1,3})?", re.ASCII)
 
 
@@ -23,10 +30,19 @@ def openvino() -> Any:  # noqa: ANN401  (a package that may be absent)
     """
     # It reports by this package, which asks nobody.
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
-    with installed("OpenVINO", "'limner[fast]'"):
+    with installed("OpenVINO", "openvino"):
         import openvino
         import openvino.preprocess
     return openvino
+
+
+def has_nvidia_driver() -> bool:
+    """Whether there may be a CUDA card; without a driver nobody imports torch to find none."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def device_of(name: str) -> str:
@@ -37,14 +53,17 @@ def device_of(name: str) -> str:
             what they say.
     Raises:
         ConfigError: none of these, or this machine has no such device.
+        MissingError: torch, which every device but the CPU needs, is not installed.
     """
-    import torch
-
+    if name == "cpu" or (name == "auto" and not (has_nvidia_driver() and find_spec("torch"))):
+        return "cpu"
+    if name != "auto" and not _NAMED.fullmatch(name):
+        raise ConfigError(f"device {name!r}: expected auto, cpu, cuda, cuda:N or mps")
+    with installed("torch", TORCH):
+        import torch
     cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if name == "auto":
         return "cuda" if cards else "cpu"
-    if not _NAMED.fullmatch(name):
-        raise ConfigError(f"device {name!r}: expected auto, cpu, cuda, cuda:N or mps")
     kind, _, number = name.partition(":")
     if kind == "cuda" and int(number or 0) >= cards:
         found = "no CUDA card" if not cards else f"{cards} CUDA card(s), cuda:0 to cuda:{cards - 1}"
@@ -67,15 +86,8 @@ def checked_device(name: str) -> str:
     return name if name in ("auto", "cpu") else device_of(name)
 
 
-def multiplies_bytes() -> bool:
-    """Whether the processor adds up products of bytes (VNNI); elsewhere that is slow or not exact."""
-    import torch
-
-    return bool(torch.cpu._is_vnni_supported())
-
-
 def usual_precision(device: str) -> Precision:
-    """What backbones multiply in unless somebody says otherwise: bfloat16 where the machine is quick in it.
+    """What torch multiplies in unless somebody says otherwise: bfloat16 where the machine is quick in it.
 
     Elsewhere a picture takes twice as long as in float32 (AVX-512 alone), or thirteen times (AVX2).
 

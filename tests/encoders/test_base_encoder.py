@@ -1,5 +1,7 @@
 """The encoder ``base``: a picture alone and among others, and when its fingerprint changes."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -124,10 +126,14 @@ def test_unknown_and_absent_files_are_one_line(tmp_path):
         BaseImageEncoder("base", WeightFile(tmp_path / "gone.safetensors"))
 
 
-def test_a_missing_package_is_told_before_a_picture_is_encoded(monkeypatch):
-    monkeypatch.setattr("limner.encoders.base_encoder.find_spec", lambda name: None)
-    with pytest.raises(MissingError, match="pip install efficientnet_lite_pytorch"):
-        BaseImageEncoder("base", shipped_file("base"))
+def test_torch_is_asked_for_where_it_is_wanted_alone(monkeypatch, pictures):
+    monkeypatch.setitem(sys.modules, "limner.encoders.base_network", None)
+    assert BaseImageEncoder("base", shipped_file("base")).encode_pixels(pictures[:1]).spaces["base"].any()
+    wanted = BaseImageEncoder("base", shipped_file("base"), engine="torch")
+    with pytest.raises(
+        MissingError, match=r"base: torch is not installed; run: pip install 'limner\[torch\]'"
+    ):
+        wanted.encode_pixels(pictures[:1])
 
 
 @pytest.mark.shared

@@ -3,6 +3,7 @@
 import hashlib
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +11,8 @@ import torch
 from torchvision import models
 
 from limner import transfer
-from limner.encoders import catalogue
-from limner.encoders.weight_files import of_clip
+from limner.encoders import catalogue, weight_files
+from limner.encoders.weight_files import SHIPPED_SENTENCES, of_clip
 from limner.errors import CheckpointError, ConfigError, MissingError
 
 
@@ -160,14 +161,14 @@ def test_a_model_belongs_to_the_longest_architecture_in_its_name(name, architect
 
 def test_an_encoder_of_sentences_is_loaded_once_while_its_files_stay(tmp_path, monkeypatch):
     first = catalogue.sentence_encoder()
-    monkeypatch.setattr(catalogue, "read_sentence_files", None)  # to read again is an error from here on
+    monkeypatch.setattr(catalogue, "shipped_sentences", None)  # to read again is an error from here on
     assert catalogue.sentence_encoder() is first
     assert catalogue.text_encoder() is first
     monkeypatch.undo()
-    folder = tmp_path / "model"
-    shutil.copytree(catalogue.sentence_folder(), folder)
-    monkeypatch.setattr(catalogue, "sentence_folder", lambda: folder)
+    copies = tuple(Path(shutil.copy(path, tmp_path)) for path in SHIPPED_SENTENCES)
+    for module in (catalogue, weight_files):
+        monkeypatch.setattr(module, "SHIPPED_SENTENCES", copies)
     assert catalogue.sentence_encoder() is not first
-    (folder / "tokenizer.json").unlink()
+    copies[1].unlink()
     with pytest.raises(MissingError, match=r"tokenizer\.json: cannot be read"):
         catalogue.sentence_encoder()

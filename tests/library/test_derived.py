@@ -1,7 +1,6 @@
 """Files kept beside a library's vectors: equal to what is computed, and never older than the vectors."""
 
 import os
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from boards import space, unit
 
 from limner.errors import LimnerWarning
 from limner.files import DRAFT_SUFFIX
-from limner.library import coarse
 from limner.library import gallery as module
 from limner.library.blocks import extend
 from limner.library.channels import EncodedChannel, Evidence
@@ -34,7 +32,6 @@ def same(one, other):
     plain = Space(np.array(other.matrix), other.present)
     assert np.array_equal(one.moments.mean, plain.moments.mean)
     assert np.array_equal(one.moments.covariance, plain.moments.covariance)
-    assert np.array_equal(one.coarse(), plain.coarse())
 
 
 def derived(folder):
@@ -51,36 +48,10 @@ def test_second_reader_computes_nothing(tmp_path, monkeypatch):
     same(made, made)
     with monkeypatch.context() as patch:
         patch.setattr(module, "sums", refuse)
-        patch.setattr("limner.library.coarse.round_into", refuse)
         again = mapped(tmp_path / "v.rows", made.present)
         assert again.moments is not None
-        assert again.coarse() is not None
     same(again, made)
     assert list(tmp_path.glob(f"*{DRAFT_SUFFIX}")) == []
-
-
-def test_what_is_derived_grows_with_the_vectors(tmp_path, monkeypatch):
-    path, rows = tmp_path / "v.rows", space(np.random.default_rng(0).normal(size=(500, 8))).matrix
-    extend(path, range(300), (8,), np.float16, lambda array: np.copyto(array, rows[:300]))
-    before = mapped(path, np.ones(300, bool))
-    same(before, before)
-    seen = before.coarse().copy()
-    extend(path, range(300, 500), (8,), np.float16, lambda array: np.copyto(array, rows[300:]))
-    told = []
-    monkeypatch.setattr(coarse, "round_into", counting(coarse.round_into, told))
-    after = replace(mapped(path, np.ones(500, bool)), stamp="1" * 16)
-    after.coarse()
-    assert told == [200]
-    same(after, after)
-    assert np.array_equal(before.coarse(), seen)
-
-
-def counting(function, told):
-    def counted(copy, matrix):
-        told.append(len(copy))
-        return function(copy, matrix)
-
-    return counted
 
 
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY half", b"no array"])

@@ -72,13 +72,6 @@ def same(found, due):
         assert np.array_equal(space.vectors(every), other.vectors(every))
         assert np.array_equal(space.moments.mean, other.moments.mean)
         assert np.array_equal(space.moments.covariance, other.moments.covariance)
-        assert np.array_equal(coarse_of(space), coarse_of(other))
-
-
-def coarse_of(space):
-    """The copies in bytes of the vectors that are there, in order of the pictures."""
-    rows = space.coarse()
-    return (rows if space.places is None else rows[space.places])[space.present]
 
 
 def hits(gallery, block_rows):

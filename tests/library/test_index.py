@@ -18,13 +18,6 @@ from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
 
 
-@pytest.fixture(scope="module", autouse=True, params=[True, False], ids=["bytes", "single"])
-def processor(request):
-    """One that multiplies bytes, and one that does not."""
-    with patch("limner.devices.multiplies_bytes", lambda: request.param):
-        yield
-
-
 def search(gallery, channels, k, *, exclude=None, block_rows=searching.BLOCK_ROWS):
     with patch.object(searching, "BLOCK_ROWS", block_rows):
         return Index(gallery).search(channels, k, exclude=exclude)
@@ -111,7 +104,7 @@ def test_nothing_is_lost_whatever_the_blocks(seed, count, k, block):
 
 
 def test_rounding_that_hides_the_best_is_found_out():
-    """Rows that differ by less than bytes can tell: the bound must keep them all."""
+    """Rows that differ by less than a thousandth."""
     rng = np.random.default_rng(0)
     base = rng.normal(size=64)
     vectors = unit(base + 0.004 * rng.normal(size=(4000, 64)))
@@ -124,12 +117,8 @@ def test_rounding_that_hides_the_best_is_found_out():
 
 @pytest.mark.parametrize("block", [searching.BLOCK_ROWS, 3])
 @pytest.mark.parametrize("beside", [False, True])
-def test_the_best_is_found_where_bytes_err_both_ways(beside, block):
-    """By hand: the better row is rounded down wherever it can be, the other one up.
-
-    The largest number of a row is its last, and a step is a 127th of that: a little less than half a step
-    becomes nothing, and a little more a whole one.
-    """
+def test_the_best_is_found_where_rows_nearly_tie(beside, block):
+    """By hand: bytes would round the better row down wherever they can, and the other one up."""
     text, rows = np.zeros((1, 65), np.float32), np.zeros((2, 65), np.float16)
     text[0, :64] = 1 / 8
     rows[:, 64] = 0.999
@@ -197,7 +186,7 @@ def test_scores_that_only_the_last_digit_tells_apart_are_those_of_a_full_scan(sl
 
 @pytest.mark.parametrize("block", [searching.BLOCK_ROWS, 100])
 def test_evidence_counts_what_is_returned_exactly(block):
-    """One picture outweighs all others, and its cosine is one that bytes round by some thousandths."""
+    """One picture outweighs all others, by a cosine that bytes would round."""
     rng = np.random.default_rng(8)
     base = unit(rng.normal(size=(6, 48)))
     gallery = gallery_of(visual=space(np.concatenate([base, rng.normal(size=(200, 48))])))

@@ -156,10 +156,17 @@ def usual(monkeypatch):
     return say
 
 
-@pytest.mark.parametrize("due", ["bfloat16", "float32"])
-def test_a_new_library_is_made_in_what_the_machine_is_quick_in(usual, due):
-    usual(due)
-    (eyes,) = picture_encoders(["base"], [])
+@pytest.mark.parametrize(
+    ("engine", "quick", "due"),
+    [
+        ("torch", "bfloat16", "bfloat16"),
+        ("torch", "float32", "float32"),
+        ("auto", "float32", "bfloat16"),  # OpenVINO sees to it itself
+    ],
+)
+def test_a_new_library_is_made_in_what_the_machine_is_quick_in(usual, engine, quick, due):
+    usual(quick)
+    (eyes,) = picture_encoders(["base"], [], engine=engine)
     assert eyes.fingerprint == image_fingerprints(shipped_file("base"))[due]
 
 

@@ -105,9 +105,9 @@ class Library(library.Library):
             weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
             precision: of the backbone; unless given that of the library's vectors, else bfloat16, or
                 float32 on CPUs that are slow in that.
-            engine: what runs the backbone on a CPU; auto takes openvino where that is installed (extra
-                ``fast``), many pictures come and its vectors agree with torch's, else torch. ray reads and
-                encodes by torch in many processes and needs the extra ``scale``.
+            engine: what runs the backbone on a CPU; auto takes openvino, of a network that is no file of
+                limner's once many pictures come and its vectors agree with torch's. ray reads and encodes in
+                many processes and needs the extra ``scale``.
             address: of a Ray cluster; None for one on this machine.
             captions: whether to use words that come with pictures.
             sentences: folder or name of a sentence-transformers model, in place of the multilingual encoder.

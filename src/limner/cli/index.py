@@ -69,12 +69,12 @@ def index(
         Folder of a trained same-document metric, for 'limner illustrate --metric'.
     precision
         Of the backbone; a trained run keeps to that of its training. Unless given that of the library's
-        vectors, else bfloat16, or float32 on CPUs that are slow in that (no AVX-512 BF16 or AMX).
+        vectors, else bfloat16 (by torch: float32 on CPUs that are slow in that, without AVX-512 BF16 or AMX).
     engine
-        What runs the backbone on a CPU: auto takes openvino (extra 'fast'; half of torch's time or less)
-        where it is installed, more than 256 pictures come and its vectors agree with torch's, else torch.
-        ray reads and encodes by torch in many processes, here or on the machines of a cluster, and needs
-        the extra 'scale'.
+        What runs the backbone on a CPU: auto takes openvino (half of torch's time or less); of a network
+        that is no file of limner's only once more than 256 pictures come and its vectors agree with torch's.
+        ray reads and encodes in many processes, here or on the machines of a cluster, and needs the extra
+        'scale'.
     address
         Ray cluster for '--engine ray', such as ray://head:10001; without it one process per core here.
     device

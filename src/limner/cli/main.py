@@ -13,7 +13,7 @@ from typing import Any
 
 from cyclopts import App, CycloptsError, Group
 
-from limner.errors import ConfigError, LimnerError, LimnerWarning, unknown
+from limner.errors import RESEARCH, ConfigError, LimnerError, LimnerWarning, MissingError, unknown
 
 _GROUPS = {
     "Illustrate": {
@@ -53,6 +53,10 @@ def _version() -> str:
     from limner.records import limner_version  # and with it all records
 
     return limner_version()
+
+
+_RESEARCH = ("torch", "torchvision", "sklearn")
+"""Packages of which nearly all commands of research are made, and none of the others."""
 
 
 def build_app(words: Sequence[str] = ()) -> App:
@@ -118,9 +122,13 @@ def run(words: list[str], *, debug: bool = False) -> int:
         return _refuse(2, " ".join(str(error).split()))
     except KeyboardInterrupt:
         return _refuse(130, "interrupted")
-    except (LimnerError, OSError) as error:
+    except (LimnerError, ModuleNotFoundError, OSError) as error:
         if debug:
             raise
+        if isinstance(error, ModuleNotFoundError):
+            if error.name not in _RESEARCH:
+                raise
+            error = MissingError(f"{error.name} is not installed; run: pip install {RESEARCH}")
         if isinstance(error, LimnerError):
             return _refuse(2 if isinstance(error, ConfigError) else 1, str(error))
         from limner.cli.terminal import STDOUT

@@ -11,7 +11,11 @@ from rich.table import Table
 
 from limner.cli.terminal import Flag, emit_json, emit_table, say
 from limner.encoders.catalogue import SHIPPED, available, fetch_weights, offered
+from limner.encoders.openvino import TENSORS
+from limner.errors import ConfigError
 from limner.progress import BytesProgress
+
+WEIGHTS = ".safetensors"
 
 models = App(name="models", help="List and fetch pretrained weights.\n\nExample: limner models list")
 
@@ -45,22 +49,40 @@ def list_weights(*, json: Flag = False) -> None:
 
 
 @models.command
-def export(run: Path, *, output: Annotated[Path, Parameter(name=("--output", "-o"))]) -> None:
-    """Write a trained run of the encoder base as the small file that limner ships.
+def export(run: Path, *, output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None) -> None:
+    """Write a trained run of the encoder base as the files that limner ships.
+
+    The weights are one small file. Beside it the picture side is written again as a network that limner runs
+    without torch: its layers (.xml) and their tensors in half precision (.bin).
 
     Example: limner models export runs/base -o base.safetensors
+
+    Example: limner models export base.safetensors
 
     Parameters
     ----------
     run
-        Folder of the run, see 'limner train'.
+        Folder of the run, see 'limner train'; or a file of such weights, beside which the network alone is
+        written.
     output
-        The file; replaced if there.
+        The file of a run's weights, which ends in .safetensors; files that are there are replaced.
     """
-    from limner.systems.base_encoder import export_base
+    from limner.encoders.base_network import export_network
 
-    card = export_base(run, output)
-    say(f"{output}: {card.name}, {output.stat().st_size:,} bytes")
+    weights = run
+    if run.suffix != WEIGHTS:
+        from limner.systems.base_encoder import export_base
+
+        if output is None or output.suffix != WEIGHTS:
+            raise ConfigError(f"export: name the file to write by -o NAME{WEIGHTS}")
+        card = export_base(run, output)
+        weights = output
+        say(f"{output}: {card.name}, {output.stat().st_size:,} bytes")
+    elif output is not None:
+        raise ConfigError(f"export: the network of {run} is written beside it; leave --output out")
+    network = export_network(weights)
+    tensors = network.with_suffix(TENSORS)
+    say(f"{network}, {tensors.name}: the picture side, {tensors.stat().st_size:,} bytes")
 
 
 @models.command

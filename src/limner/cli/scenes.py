@@ -61,7 +61,7 @@ def scenes(
     source
         Folder of pictures, or a library.
     detector
-        What looks at the pictures: the path of a YOLOX or PicoDet file (.onnx; needs the extra 'fast'), or
+        What looks at the pictures: the path of a YOLOX or PicoDet file (.onnx), or
         fasterrcnn_resnet50_fpn, fasterrcnn_resnet50_fpn_v2, fasterrcnn_mobilenet_v3_large_fpn or
         fasterrcnn_mobilenet_v3_large_320_fpn with their weights.
     weights
@@ -91,7 +91,7 @@ def scenes(
         Look at all pictures anew.
     device
         What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. An .onnx file is run
-        on the CPU by the extra 'fast', on a CUDA card by onnxruntime-gpu.
+        on the CPU by OpenVINO, on a CUDA card by onnxruntime-gpu.
     batch
         Pictures that go through the detector together.
     workers

@@ -1,6 +1,7 @@
 """The encoder ``base``: pictures and texts through a file of `limner.encoders.base_network`.
 
-It needs nothing but what pip installs. The files that come with limner lie beside this module.
+It needs nothing but what pip installs, and on a CPU no torch: OpenVINO runs the picture side. The files that
+come with limner lie beside this module.
 """
 
 from __future__ import annotations
@@ -8,19 +9,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
-from limner.devices import Precision
-from limner.encoders.base_file import SIDE_PX, TextSide, WordSide, backbone_file, read_header
+from limner.devices import TORCH, Precision, device_of
+from limner.encoders.base_file import SIDE_PX, TextSide, WordSide, read_header
 from limner.encoders.framing import checked, frame
-from limner.encoders.openvino import Engine
+from limner.encoders.openvino import NETWORK, Engine, read_network
 from limner.encoders.weight_files import WeightFile
-from limner.errors import ConfigError, MissingError, unknown
+from limner.errors import ConfigError, installed, unknown
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 BASE, LOOKS = "base", "looks"
 """Spaces: the one that texts are compared with, and the one that compares pictures."""
 _METHOD = "base/1"
-ARCHITECTURE = "efficientnet_lite_pytorch"
-"""Package of the backbone's layers."""
 _FOLDER = Path(__file__).parent
 
 
@@ -78,7 +76,7 @@ class BaseImageEncoder:
         *,
         precision: Precision = "bfloat16",
         device: str = "cpu",
-        engine: Engine = "torch",
+        engine: Engine = "auto",
     ) -> None:
         """Look at a file; its network is loaded when a picture is encoded.
 
@@ -86,28 +84,26 @@ class BaseImageEncoder:
             name: of the encoder.
             file: see `limner.encoders.base_network.save_base`.
             precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
-            device: what computes, as `limner.devices.device_of` takes it.
-            engine: what runs the network on a CPU.
+            device: what computes, as `limner.devices.device_of` takes it; all but the CPU by torch.
+            engine: what runs the network on a CPU; auto is OpenVINO.
         Raises:
-            MissingError: the file or one of the backbone's packages is not there.
+            MissingError: the file is not there.
             CheckpointError: the file is damaged, of another kind or of another backbone.
         """
         self.name = name
         self._file, self._precision, self._device, self._engine = file, precision, device, engine
         shape = read_header(file.path).shape
-        backbone_file()
-        if find_spec(ARCHITECTURE) is None:
-            raise MissingError(f"base: the architecture is not installed; run: pip install {ARCHITECTURE}")
         self.fingerprint = image_fingerprints(file)[precision]
         self.spaces = {BASE: shape.width, LOOKS: shape.looks}
 
     @cached_property
     def _rows(self) -> Callable[[ByteArray], FloatArray]:
-        from limner.encoders.base_network import picture_rows
-
-        return picture_rows(
-            self._file.path, self._precision, self._device, engine=self._engine, name=self.name
-        )
+        device = device_of(self._device)
+        if device == "cpu" and self._engine != "torch":
+            return read_network(self._file.path.with_suffix(NETWORK), self._file.sha256, self._precision)
+        with installed("base: torch", TORCH):
+            from limner.encoders.base_network import picture_rows
+        return picture_rows(self._file.path, self._precision, device)
 
     def prepare(self, image: Image) -> ByteArray:
         """One upright RGB picture → (260, 260, 3) bytes."""

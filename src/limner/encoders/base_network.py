@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from limner.arrays import ByteArray, FloatArray
-from limner.devices import Precision, autocast, device_of
+from limner.devices import Precision, autocast
 from limner.encoders.base_file import (
     BACKBONE,
     BACKBONE_SHA256,
@@ -40,10 +40,10 @@ from limner.encoders.base_file import (
     read_header,
     read_tensors,
 )
-from limner.encoders.openvino import Engine, Quickest
+from limner.encoders.openvino import NETWORK, save_network
 from limner.encoders.pixels import in_parts, to_device
 from limner.encoders.vocabulary import Vocabulary
-from limner.encoders.weight_files import load_strictly, read_state
+from limner.encoders.weight_files import WeightFile, load_strictly, read_state
 from limner.errors import CheckpointError, ConfigError, NumericsError, installed
 from limner.files import write_bytes
 
@@ -352,46 +352,44 @@ class PictureSide(nn.Module):
         return torch.cat([self.net.joint(features), self.net.looks(features)], dim=1)
 
 
-def picture_rows(
-    path: Path, precision: Precision, device: str, *, engine: Engine = "torch", name: str = "base"
-) -> Callable[[ByteArray], FloatArray]:
-    """The picture side of a file at work.
+def export_network(file: Path) -> Path:
+    """Write the picture side of a file as a network that runs without torch, beside it.
+
+    Args:
+        file: as `save_base` writes it.
+    Returns:
+        The layers' file; see `limner.encoders.openvino.save_network`.
+    Raises:
+        LimnerError: as `load_base`.
+    """
+    network = file.with_suffix(NETWORK)
+    side = PictureSide(fused(load_base(file))).eval()
+    save_network(network, side, SIDE_PX, WeightFile(file).sha256)
+    return network
+
+
+def picture_rows(path: Path, precision: Precision, device: str) -> Callable[[ByteArray], FloatArray]:
+    """The picture side of a file at work by torch.
 
     Args:
         path: of the file.
         precision: of products, or a better one; sums are float32.
-        device: what computes, see `limner.devices.device_of`.
-        engine: what runs the network on a CPU.
-        name: of the encoder, for messages.
+        device: torch device that computes.
     Returns:
         (B, 260, 260, 3) bytes → (B, D + L): joint rows and looks side by side.
     Raises:
-        LimnerError: as `load_base` and `device_of`.
+        LimnerError: as `load_base`.
     """
-    chosen = device_of(device)
     plain: nn.Module = fused(load_base(path))
-    net: Any = plain.to(chosen, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    net: Any = plain.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+    side = PictureSide(net, precision)
 
-    def by_torch(batch: ByteArray, precision: Precision) -> FloatArray:
-        side = PictureSide(net, precision)
+    def compute(part: ByteArray) -> FloatArray:
+        with torch.inference_mode():
+            made: FloatArray = side(to_device(part, device)).cpu().numpy()
+        return made
 
-        def compute(part: ByteArray) -> FloatArray:
-            with torch.inference_mode():
-                made: FloatArray = side(to_device(part, chosen)).cpu().numpy()
-            return made
-
-        return in_parts(compute, batch, chosen)
-
-    if chosen != "cpu":
-        return lambda batch: by_torch(batch, precision)
-    return Quickest(
-        name,
-        SIDE_PX,
-        precision,
-        engine=engine,
-        network=lambda: PictureSide(net).eval(),
-        by_torch=by_torch,
-    )
+    return lambda batch: in_parts(compute, batch, device)
 
 
 def _changed(key: str, changed_from: int) -> bool:

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
-from limner.devices import Precision, device_of
+from limner.devices import TORCH, Precision, device_of
 from limner.encoders.openvino import Engine
 from limner.encoders.weight_files import (
     FOOD,
     PREFIX,
+    SHIPPED_SENTENCES,
     WeightFile,
     clip_names,
     find,
@@ -26,12 +27,11 @@ from limner.encoders.weight_files import (
     hf_folder,
     hub_folder,
     of_clip,
-    read_sentence_files,
     read_state,
-    sentence_folder,
+    shipped_sentences,
     stamp,
 )
-from limner.errors import CheckpointError, ConfigError, MissingError, unknown
+from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
 
 if TYPE_CHECKING:
     from limner.encoders.clip import ClipEncoder
@@ -119,9 +119,7 @@ def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
         return _sentences(name, stamp(use_files()))
     if name != SENTENCES:
         raise ConfigError(unknown("text encoder", name, text_encoders()))
-    folder = sentence_folder()
-    files = (folder / one for one in ("model.safetensors", "tokenizer.json", "config.json"))
-    return _sentences(name, stamp(files))
+    return _sentences(name, stamp(SHIPPED_SENTENCES))
 
 
 @lru_cache(maxsize=4)
@@ -130,7 +128,7 @@ def _sentences(name: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceE
     from limner.encoders.minilm import MiniLM
     from limner.encoders.sentences import MultilingualUSE
 
-    return MultilingualUSE() if name == MULTILINGUAL else MiniLM(read_sentence_files())
+    return MultilingualUSE() if name == MULTILINGUAL else MiniLM(shipped_sentences())
 
 
 def image_encoder(
@@ -139,7 +137,7 @@ def image_encoder(
     weights: Path | None = None,
     sentences: TextEncoder | None = None,
     precision: Precision = "bfloat16",
-    engine: Engine = "torch",
+    engine: Engine = "auto",
     device: str = "cpu",
 ) -> ImageEncoder:
     """A ready image encoder.
@@ -149,7 +147,8 @@ def image_encoder(
         weights: a file, or a folder to look in; None looks in the usual places.
         sentences: embeds class names for the space ``labels``; None loads MiniLM.
         precision: of the backbone; ``colour`` has none.
-        engine: what runs a shipped or torchvision network on a CPU, see `limner.encoders.openvino`.
+        engine: what runs a shipped or torchvision network on a CPU, see `limner.encoders.openvino`; auto is
+            OpenVINO for a shipped one, the quicker for others.
         device: what computes, as `limner.devices.device_of` takes it; openvino takes the CPU for auto.
     Raises:
         ConfigError: unknown name or precision, or an engine that does not run it there.
@@ -177,7 +176,8 @@ def image_encoder(
         return clip_encoder(name, weights=weights, precision=precision, device=device_of(device))
     if name not in TORCHVISION:
         raise ConfigError(unknown("image encoder", name, image_encoders()))
-    from limner.encoders.pixels import ConSE, PixelEncoder, build
+    with installed(f"{name}: torch", TORCH):
+        from limner.encoders.pixels import ConSE, PixelEncoder, build
 
     file = weight_file(name, weights)
     backbone = build(name, read_state(file), str(file.path))
@@ -205,7 +205,8 @@ def clip_encoder(
         MissingError: the extra or the weights are not there.
         CheckpointError: the file is not of this architecture.
     """
-    from limner.encoders.clip import ClipEncoder, architectures
+    with installed("open_clip", "'limner[clip]'"):
+        from limner.encoders.clip import ClipEncoder, architectures
 
     architecture = name.removeprefix(CLIP)
     file = find_clip(architecture, weights, architectures(architecture))
@@ -258,7 +259,8 @@ def class_names(name: str) -> list[str]:
 
 def _published(name: str) -> Any:  # noqa: ANN401  (an untyped enumeration of torchvision)
     """What torchvision knows of the published weights of an architecture."""
-    from torchvision.models import get_model_weights
+    with installed(f"{name}: torchvision", TORCH):
+        from torchvision.models import get_model_weights
 
     return get_model_weights(name)[_RECIPE]
 

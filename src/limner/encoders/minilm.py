@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from limner.arrays import FloatArray, unit_rows
@@ -43,7 +45,7 @@ class MiniLM:
         """Take the tensors of a BERT encoder.
 
         Args:
-            files: tokenizer and tensors, see `limner.encoders.weight_files.read_sentence_files`.
+            files: tokenizer and tensors, see `limner.encoders.weight_files.shipped_sentences`.
         Raises:
             CheckpointError: a tensor of the architecture is missing.
         """
@@ -68,10 +70,10 @@ class MiniLM:
         return found
 
     @cached_property
-    def _parts(self) -> tuple[FloatArray, FloatArray, _Pair, list[dict[str, _Pair]]]:
+    def _parts(self) -> tuple[NDArray[Any], FloatArray, _Pair, list[dict[str, _Pair]]]:
         """Vectors of words and places, the first norm, and the layers, read on first use.
 
-        Query, key and value become one product.
+        Query, key and value become one product. Words stay as they are stored: few of them are in a text.
         """
         state = self._files.state
 
@@ -85,10 +87,11 @@ class MiniLM:
             both = zip(*(layer.pop(part) for part in ("query", "key", "value")), strict=True)
             weight, bias = (np.concatenate(some) for some in both)
             layers.append(layer | {"qkv": (weight, bias)})
-        words, places, kinds = (
-            state[f"embeddings.{kind}_embeddings.weight"].astype(np.float32, copy=False)
-            for kind in ("word", "position", "token_type")
+        places, kinds = (
+            state[f"embeddings.{kind}_embeddings.weight"].astype(np.float32)
+            for kind in ("position", "token_type")
         )
+        words = state["embeddings.word_embeddings.weight"]
         # A text is always the first of BERT's two segments, so that vector is a constant.
         return words, places + kinds[0], pair("embeddings.LayerNorm"), layers
 
@@ -126,7 +129,9 @@ class MiniLM:
             real[row, : len(window) + 2] = True
         barred = None if real.all() else np.where(real, np.float32(0), np.float32(-np.inf))[:, None, None, :]
         width, heads = self.dim, self._heads
-        hidden = _norm((words[tokens] + places[:longest]).reshape(-1, width), start_norm)  # (B · T, D)
+        hidden = _norm(
+            (words[tokens].astype(np.float32) + places[:longest]).reshape(-1, width), start_norm
+        )  # (B · T, D)
         for layer in layers:
             qkv = _linear(hidden, layer["qkv"]).reshape(count, longest, 3, heads, width // heads)
             query, key, value = qkv.transpose(2, 0, 3, 1, 4)  # each (B, heads, T, D / heads)

@@ -1,27 +1,34 @@
-"""Networks of pictures run by OpenVINO (extra ``fast``), which takes half of torch's time on a CPU, or less.
+"""Networks of pictures run by OpenVINO, which takes half of torch's time on a CPU, or less.
 
-What it makes is compared with what torch makes of the same pictures; only where it is as near to float32 as
-torch itself does it take torch's place, under the same fingerprint. Nothing here loads torch at import.
+A network that comes with limner is a file in OpenVINO's own form and needs no torch. Of a torch network, what
+OpenVINO makes is compared with what torch makes of the same pictures; only where it is as near to float32 as
+torch itself does it take torch's place. Both have one fingerprint. Nothing here loads torch at import.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import threading
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from limner.arrays import ByteArray, FloatArray
 from limner.devices import Precision, openvino
-from limner.errors import LimnerWarning, MissingError, NumericsError
+from limner.errors import CheckpointError, LimnerWarning, MissingError, NumericsError
+from limner.files import write_bytes
 
 if TYPE_CHECKING:
     from torch import nn
 
 Engine = Literal["auto", "torch", "openvino"]
-"""What runs a network on a CPU; auto takes OpenVINO where it is installed and many pictures come."""
+"""What runs a network on a CPU; of a torch network auto takes OpenVINO once many pictures have come."""
 
 PATIENCE = 256
 """Pictures that torch looks at first: to compile a network takes as long as a few hundred of them."""
@@ -31,6 +38,103 @@ LEAST_ERROR = 0.01
 """Distance from torch's float32 row, as a share of its length, that always passes: a cosine of .99995."""
 
 _HINTS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
+NETWORK, TENSORS = ".xml", ".bin"
+"""Endings of the two files of a network in OpenVINO's own form: its layers, and their tensors."""
+_SOURCE, _HASH = ["limner", "source"], ["limner", "tensors"]
+"""Where the layers' file says what weights it was made of, and the SHA-256 of the tensors."""
+
+
+def save_network(path: Path, network: nn.Module, side_px: int, source: str) -> None:
+    """Write a network in OpenVINO's own form, its tensors in half precision.
+
+    Args:
+        path: of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
+        network: (B, S, S, 3) bytes → (B, F), on the CPU, in evaluation mode.
+        side_px: S.
+        source: SHA-256 of the weights that it was made of.
+    Raises:
+        MissingError: OpenVINO is not installed.
+    """
+    engine = openvino()
+    graph = _converted(network, side_px)
+    with TemporaryDirectory() as folder:
+        draft = Path(folder) / f"network{NETWORK}"
+        engine.save_model(graph, draft, compress_to_fp16=True)
+        tensors = draft.with_suffix(TENSORS).read_bytes()
+        graph.set_rt_info(source, _SOURCE)
+        graph.set_rt_info(hashlib.sha256(tensors).hexdigest(), _HASH)
+        engine.save_model(graph, draft, compress_to_fp16=True)
+        write_bytes(path.with_suffix(TENSORS), tensors)
+        write_bytes(path, draft.read_bytes())
+
+
+def read_network(path: Path, source: str, precision: Precision) -> Callable[[ByteArray], FloatArray]:
+    """A network that `save_network` wrote, made ready.
+
+    Args:
+        path: of the layers.
+        source: SHA-256 of the weights that it is to be made of.
+        precision: at least that of products, where the processor has it.
+    Returns:
+        (B, S, S, 3) bytes → (B, F).
+    Raises:
+        MissingError: OpenVINO or a file is not there.
+        CheckpointError: a file is damaged, or made of other weights.
+    """
+    engine = openvino()
+    core = engine.Core()
+    try:
+        layers, tensors = path.read_bytes(), path.with_suffix(TENSORS).read_bytes()
+    except OSError as error:
+        raise MissingError(
+            f"{error.filename}: cannot be read ({error.strerror}); reinstall limner"
+        ) from error
+    try:
+        # The reader keeps hold of the bytes that it is given.
+        values = engine.Tensor(np.frombuffer(tensors, dtype=np.uint8).copy())
+        graph = core.read_model(layers, values)
+        made_of, held = (str(graph.get_rt_info(name).value) for name in (_SOURCE, _HASH))
+    except (RuntimeError, ValueError) as error:
+        raise CheckpointError(f"{path}: damaged or no network of limner's; get it again") from error
+    if held != hashlib.sha256(tensors).hexdigest():
+        raise CheckpointError(f"{path.with_suffix(TENSORS)}: damaged, its SHA-256 is another; get it again")
+    if made_of != source:
+        raise CheckpointError(
+            f"{path}: made of the weights {made_of[:12]}…, here are {source[:12]}…; write it again with"
+            " 'limner models export'"
+        )
+    return _ready(graph, core, precision)
+
+
+def _ready(graph: Any, core: Any, precision: Precision) -> Callable[[ByteArray], FloatArray]:  # noqa: ANN401
+    """A graph of OpenVINO's compiled for the CPU; takes seconds."""
+    hints: dict[str, str | int]
+    hints = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
+    # As torch does: where several processes share a machine, Ray's among them, this says what each may use.
+    if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal() and int(threads):
+        hints["INFERENCE_NUM_THREADS"] = int(threads)
+    run: Any = core.compile_model(graph, "CPU", hints)
+    alone = threading.Lock()
+
+    def compute(batch: ByteArray) -> FloatArray:
+        with alone:  # it has one place for what it makes
+            return np.array(run([np.ascontiguousarray(batch)])[0], dtype=np.float32)
+
+    return compute
+
+
+def _converted(network: nn.Module, side_px: int) -> Any:  # noqa: ANN401  (a class of OpenVINO's)
+    """A torch network as OpenVINO's graph."""
+    engine = openvino()
+    import torch
+
+    shape = (side_px, side_px, 3)
+    with warnings.catch_warnings():
+        # Tracing warns about Python branches of the network's own checks; shapes are fixed here.
+        warnings.simplefilter("ignore")
+        # An example of two keeps the batch axis from being taken for a constant 1.
+        example = torch.zeros(2, *shape, dtype=torch.uint8)
+        return engine.convert_model(network, example_input=example, input=[-1, *shape])
 
 
 def compiled(network: nn.Module, side_px: int, precision: Precision) -> Callable[[ByteArray], FloatArray]:
@@ -41,23 +145,11 @@ def compiled(network: nn.Module, side_px: int, precision: Precision) -> Callable
         side_px: S.
         precision: at least that of products, where the processor has it.
     Returns:
-        The same, from arrays to arrays; not to be called by two threads at once.
+        The same, from arrays to arrays.
     Raises:
         MissingError: OpenVINO is not installed.
     """
-    engine = openvino()
-    import torch
-
-    shape = (side_px, side_px, 3)
-    with warnings.catch_warnings():
-        # Tracing warns about Python branches of the network's own checks; shapes are fixed here.
-        warnings.simplefilter("ignore")
-        # An example of two keeps the batch axis from being taken for a constant 1.
-        example = torch.zeros(2, *shape, dtype=torch.uint8)
-        graph = engine.convert_model(network, example_input=example, input=[-1, *shape])
-    hints = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
-    run: Any = engine.Core().compile_model(graph, "CPU", hints)
-    return lambda batch: np.array(run([np.ascontiguousarray(batch)])[0], dtype=np.float32)
+    return _ready(_converted(network, side_px), openvino().Core(), precision)
 
 
 class Quickest:

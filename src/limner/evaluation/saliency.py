@@ -69,7 +69,8 @@ def head_nouns(text: str) -> list[str]:
         MissingError: textblob is not installed.
     Source: docs/methods/evaluation.md §6.5.
     """
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+    with installed("scikit-learn", RESEARCH):
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
     heads = [
         head
@@ -173,7 +174,8 @@ def _scored(
     known: NDArray[np.float64], truth: NDArray[np.bool_], asked: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Learn all labels from some rows and score others."""
-    from sklearn.linear_model import LogisticRegression
+    with installed("scikit-learn", RESEARCH):
+        from sklearn.linear_model import LogisticRegression
 
     mean = known.mean(axis=0)
     known, asked = known - mean, asked - mean

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from limner.arrays import FloatArray
 from limner.errors import CheckpointError, DataError, LimnerWarning, unknown
 from limner.files import locked, remove_drafts
-from limner.library.blocks import LOCK, Blocks, extend, rows_held
+from limner.library.blocks import LOCK, Blocks
 from limner.library.follow import (
     MOMENTS,
     ROWS,
@@ -142,94 +142,6 @@ class Space:
     def held(self) -> int:
         """Pictures that have a vector."""
         return int(np.count_nonzero(self.present))
-
-    @cached_property
-    def _bytes(self) -> tuple[Blocks, NDArray[np.int8]]:
-        from limner.library.coarse import MARGIN, round_into
-
-        def rounded(rows: NDArray[Any], start: int) -> None:
-            round_into(rows, self.matrix[start : start + len(rows)])
-
-        found = self._derived("bytes", (self.matrix.shape[1] + MARGIN,), np.int8, rounded)
-        return found, np.asarray(found.array)[: len(self.matrix)]
-
-    def coarse(self, start: int = 0, stop: int | None = None) -> NDArray[np.int8]:
-        """Some rows of the matrix in bytes, all of them by default; see `limner.library.coarse.round_into`.
-
-        Raises:
-            NumericsError: a vector is not finite.
-            CheckpointError: as `check`.
-        """
-        blocks, rounded = self._bytes
-        last = len(rounded) if stop is None else stop
-        blocks.check(range(start, last))
-        return rounded[start:last]
-
-    def _derived(
-        self,
-        ending: str,
-        row: tuple[int, ...],
-        kind: type[np.generic],
-        make: Callable[[NDArray[Any], int], None],
-    ) -> Blocks:
-        """What is computed from each row: from its file, where there is or can be one.
-
-        Args:
-            ending: of its name.
-            row: shape of what is computed from one row.
-            kind: of its numbers.
-            make: (array of R rows to fill, first row of the matrix) → nothing.
-        """
-        count = len(self.matrix)
-
-        def remake(start: int, stop: int, _there: NDArray[Any]) -> NDArray[Any]:
-            self.check(range(start, stop))
-            rows = np.empty((stop - start, *row), kind)
-            make(rows, start)
-            return rows
-
-        if self.file is not None and self.file.exists():
-            path = self.file.with_suffix(f".{ending}{ROWS}")
-            # Copy-on-write, since torch takes no read-only memory; nothing but repairs is ever written.
-            opened = partial(Blocks.opened, path, count, row, kind, "c", remake)
-            begun = _rows_held(path, row, kind)
-            kept = opened() if begun is None or begun >= count else None
-            if kept is None and os.access(path.parent, os.W_OK):
-                self.check(range(0 if begun is None or begun >= count else begun, count))
-                with building(path.parent):
-                    _extend(path, count, row, kind, make, begun is not None and begun < count)
-                kept = opened()
-            if kept is not None:
-                return kept
-        self.check(range(count))
-        made = np.empty((count, *row), dtype=kind)
-        make(made, 0)
-        return Blocks(made)
-
-
-def _rows_held(path: Path, row: tuple[int, ...], kind: type[np.generic]) -> int | None:
-    """As `rows_held`; None of a damaged file."""
-    try:
-        return rows_held(path, row, kind)
-    except ValueError:
-        return None
-
-
-def _extend(  # noqa: PLR0917
-    path: Path,
-    count: int,
-    row: tuple[int, ...],
-    kind: type[np.generic],
-    make: Callable[[NDArray[Any], int], None],
-    going_on: bool,
-) -> None:
-    """Bring a file of what is computed from rows to so many of them."""
-    begun = (_rows_held(path, row, kind) or 0) if going_on else 0
-    try:
-        if begun < count:  # else another process was quicker
-            extend(path, range(begun, count), row, kind, lambda array: make(array, begun))
-    except CheckpointError:
-        extend(path, range(count), row, kind, lambda array: make(array, 0))
 
 
 @dataclass(frozen=True)

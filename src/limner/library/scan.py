@@ -1,7 +1,7 @@
 """Vectors of a space in float32: all at once where there are few, their moments, and the pool of the best.
 
 A space may be a memory map larger than memory, so that a pass over it lets go of the pages it has read.
-Nothing here needs torch; `limner.library.coarse` searches what is larger.
+`limner.library.coarse` searches what is larger.
 """
 
 from __future__ import annotations

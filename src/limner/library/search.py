@@ -1,8 +1,7 @@
 """Exact search: all steps of a text against all pictures, in one product per channel.
 
-A pass over everything, of many pictures in bytes where the processor multiplies those, else in float32, keeps
-all rows that may be among the best, by bounds on the rounding; float32 scores of those decide, so that the
-answer equals that of a full float32 scan. It neither encodes nor decodes.
+A pass over everything keeps all rows that may be among the best, by bounds on the rounding; float32 scores of
+those decide, so that the answer equals that of a full float32 scan. It neither encodes nor decodes.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 from limner.arrays import FloatArray, expect
 from limner.errors import ConfigError, NumericsError
 from limner.library.channels import EncodedChannel, Evidence
+from limner.library.coarse import FullRows, over_blocks
 from limner.library.gallery import Gallery, Space
 from limner.library.scan import (
     BoolArray,
@@ -27,9 +26,6 @@ from limner.library.scan import (
     Pools,
     Whole,
 )
-
-if TYPE_CHECKING:
-    from limner.library.coarse import FullRows
 
 Request = tuple[Sequence[EncodedChannel], int]
 """Channels with the texts of one search, and how many pictures each of these wants."""
@@ -53,7 +49,7 @@ class Likeness:
 
 
 BLOCK_ROWS = 16_384
-"""Pictures scored at a time; their scores should fit a core's cache. So many are searched without torch."""
+"""Pictures scored at a time; their scores should fit a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -286,9 +282,7 @@ class Index:
     def _cosines(self, texts: FloatArray, space: Space) -> Whole | FullRows:
         if len(self.gallery) <= BLOCK_ROWS:
             return Whole(texts, space.single)
-        from limner.library.coarse import cosines_of
-
-        return cosines_of(texts, space)
+        return FullRows(texts, space)
 
     def _blocks(
         self, plans: list[_Plan], usable: BoolArray, pools: Pools
@@ -307,8 +301,6 @@ class Index:
 
         if len(self.gallery) <= BLOCK_ROWS:
             return iter([(0, score(0, len(self.gallery)))] if len(self.gallery) else [])
-        from limner.library.coarse import over_blocks
-
         return over_blocks(self._stored, BLOCK_ROWS, score)
 
     def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[Near, Float64Array]:

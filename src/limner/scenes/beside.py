@@ -175,7 +175,7 @@ def _seer(name: str, weights: Path | None, device: str) -> _Objects | _Vectors |
         return _Traits()
     if Path(name).suffix.lower() in SUFFIXES or name in ARCHITECTURES:
         return _Objects(detector(name, weights=weights, device=device), coco_classes())
-    return _Vectors(image_encoder(name, weights=weights, device=device))
+    return _Vectors(image_encoder(name, weights=weights, device=device, engine="torch"))
 
 
 def _stored(seer: _Objects | _Vectors | _Traits, data: PairSet, root: Path, report: Report) -> Features:

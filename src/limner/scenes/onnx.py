@@ -1,4 +1,4 @@
-"""Detectors from an ONNX (or OpenVINO) file: by OpenVINO (extra ``fast``), on a CUDA card by ONNX Runtime.
+"""Detectors from an ONNX (or OpenVINO) file: by OpenVINO, on a CUDA card by ONNX Runtime.
 
 Small detectors come as such files, and a file needs no code of its authors. Read are YOLOX and PicoDet
 without post-processing of their own; it downloads nothing.

@@ -87,7 +87,7 @@ def picture_encoders(
     *,
     made: Mapping[str, SpaceInfo] = MappingProxyType({}),
     precision: Precision | None = None,
-    engine: Engine = "torch",
+    engine: Engine = "auto",
     device: str = "cpu",
     sentences: TextEncoder | None = None,
     runs: Sequence[TrainedRun] = (),
@@ -122,16 +122,18 @@ def picture_encoders(
     for name in chosen:
         given = places.get(name, places.get(""))
         load = partial(image_encoder, name, weights=given, engine=engine, device=device, sentences=sentences)
-        # Colours have no precision, and so do not ask torch for it.
+        # Colours have no precision.
         opened.append(
             load(precision=precision or "bfloat16")
             if precision or name == COLOUR
-            else _as_made(load, made, device)
+            else _as_made(load, made, device, by_torch=name not in SHIPPED or engine == "torch")
         )
     return opened + trained
 
 
-def _as_made(load: Callable[..., ImageEncoder], made: Mapping[str, SpaceInfo], device: str) -> ImageEncoder:
+def _as_made(
+    load: Callable[..., ImageEncoder], made: Mapping[str, SpaceInfo], device: str, *, by_torch: bool
+) -> ImageEncoder:
     """An encoder in the precision that a library's vectors are of, if they are its own; else as usual."""
     usual = load(precision="bfloat16")
     held = [made[space] for space in usual.spaces if space in made] if made else []
@@ -142,7 +144,9 @@ def _as_made(load: Callable[..., ImageEncoder], made: Mapping[str, SpaceInfo], d
         if found is not None:
             return found
     # Another precision is loaded only where it is wanted: CLIP is hundreds of megabytes.
-    return usual if usual_precision(device) == "bfloat16" else load(precision="float32")
+    # OpenVINO multiplies in float32 itself where a processor is slow in less.
+    quick = not by_torch or usual_precision(device) == "bfloat16"
+    return usual if quick else load(precision="float32")
 
 
 def _automatic(places: dict[str, Path]) -> str:
@@ -257,7 +261,7 @@ def add_pictures(
         weights: of them.
         runs: device → trained runs that look at the pictures as well, opened there; None is no run.
         precision: of backbones; see `picture_encoders`.
-        engine: what runs backbones on a CPU; ray reads and encodes by torch in many processes, see
+        engine: what runs backbones on a CPU; ray reads and encodes in many processes, see
             `limner.library.cluster`.
         address: of a Ray cluster; None for one on this machine.
         device: what computes, see `limner.devices.device_of`; openvino takes the CPU for auto.
@@ -285,7 +289,7 @@ def add_pictures(
             weights,
             made=made,
             precision=precision,
-            engine="torch" if engine == "ray" else engine,
+            engine="auto" if engine == "ray" else engine,
             device=computes,
             sentences=sentence_encoder(SENTENCES),
             runs=[run for run in runs(computes) if run is not None],

