@@ -228,7 +228,7 @@ def test_states_of_the_library(visit, looked, tmp_path, *, width: int, scheme: s
         answer = route.fetch()
         told = answer.json()
         for one in told["items"][1::3]:
-            one["missing"] = True
+            one |= {"missing": True, "taken": "2026-01-02T03:04:05"}
         route.fulfill(response=answer, json=told)
 
     page.route("**/api/library/pictures?*", listed)
