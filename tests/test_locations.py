@@ -8,7 +8,7 @@ import pytest
 from object_store import SECRET, s3_server
 
 from limner.errors import ConfigError, MissingError
-from limner.locations import Location, file_system, location, objects, read_bytes, without_secrets
+from limner.locations import Location, file_system, location, objects, read_bytes, refusal, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,19 @@ def test_what_cannot_be_reached_is_one_line_within_seconds(bucket, monkeypatch, 
 def test_a_message_shows_no_secret(monkeypatch):
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", SECRET)
     assert without_secrets(f"GET https://x/y?sig=abc\nkey {SECRET}") == "GET https://x/y?… key …"
+
+
+@pytest.mark.parametrize(
+    ("said", "due"),
+    [
+        (
+            "error sending request for url (http://127.0.0.1:1/b), after 2 retries in 401.2ms",
+            "does not answer",
+        ),
+        ("Client error with status 403 Forbidden: AccessDenied", "refuses the credentials"),
+        ("Server returned HTTP status code 401", "refuses the credentials"),
+    ],
+)
+def test_a_number_in_a_message_is_no_status(said, due):
+    told = refusal(location("s3://bucket/lib"), said)
+    assert due in told

@@ -84,7 +84,7 @@ def test_a_pin_leads_the_rest_by_the_metric_in_place_of_looks(  # noqa: PLR0917
     told, text, tmp_path, story_run, metric_run, monkeypatch, space
 ):
     """Where a pin outweighs all else, the other pictures are those nearest to the pinned one."""
-    pin = load().pin.model_copy(update={"weight": 1000.0, "pixels": 0.0})
+    pin = load().pin.model_copy(update={"weight": 1000.0})
     strong = load().model_copy(update={"pin": pin})
     monkeypatch.setattr("limner.storyboard.illustrate.load", lambda: strong)
     gallery = Library.open(told).gallery([space])

@@ -14,6 +14,7 @@ def torchrun(monkeypatch):
     asked = []
 
     def start(cards, number=1):
+        monkeypatch.setattr("limner.devices.has_nvidia_driver", lambda: cards > 0)
         monkeypatch.setattr(torch.cuda, "is_available", lambda: cards > 0)
         monkeypatch.setattr(torch.cuda, "device_count", lambda: cards)
         monkeypatch.setattr(torch.cuda, "set_device", lambda device: asked.append(str(device)))

@@ -180,7 +180,8 @@ def choose_pictures(
     own = np.where(counts & ~np.isfinite(own), 0.0, own)
     sure = {step: column for step, column in columns.items() if step not in staying}
     odds = agreement(pool, own, calibration, likes, sure) if beside else freely
-    pinned = doubt(pool, found, calibration, fixed) * pin_odds(
+    # How sure a trained run is, nobody has measured: it is taken to be in doubt.
+    pinned = (doubt(pool, found, calibration, fixed) if calibrated else 1.0) * pin_odds(
         pool, guides, spaces.get("looks"), calibration.pin
     )
     whole = odds + pinned
