@@ -247,7 +247,8 @@ _REFUSALS = (
         "check the name, or make it",
     ),
     (
-        r"access.?denied|forbidden|status(?: code)?:? 40[13]\b|InvalidAccessKeyId|SignatureDoesNotMatch|InvalidToken|AuthenticationFailed"
+        r"access.?denied|forbidden|status(?: code)?:? 40[13]\b|InvalidAccessKeyId|SignatureDoesNotMatch"
+        r"|InvalidToken|AuthenticationFailed"
         r"|ACCESS_DENIED|INVALID_CLIENT_TOKEN|INVALID_ACCESS_KEY|INVALID_SIGNATURE|no credentials"
         r"|CredentialsNotLoaded|credential provider|unauthorized|HTTP response code 40[13]",
         "the object store{at} refuses the credentials",
