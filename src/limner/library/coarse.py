@@ -119,12 +119,9 @@ class FullRows:
         self._texts, self._space = np.array(texts), space
         self.errors = sum_errors(texts)
 
-    def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray | None]:
-        """Cosines with a stretch of rows, nearly those of `exact`.
+    def rough(self, start: int, stop: int) -> FloatArray:
+        """(N, R) cosines with a stretch of rows, within `errors` of those of `exact`.
 
-        Returns:
-            (N, R) cosines, and (R,) what rounding took from each row, None for nothing. A cosine is off by at
-            most the text's `errors` and the text's length times what its row lost.
         Raises:
             NumericsError: a row is not finite.
             CheckpointError: as `Space.check`.
@@ -140,7 +137,7 @@ class FullRows:
             raise NumericsError(
                 f"space: a row from {start} to {stop - 1} is not finite; index its pictures again"
             )
-        return table, None
+        return table
 
     def exact(self, rows: IntArray) -> FloatArray:
         """(N, R) cosines with some rows, in float32.

@@ -48,56 +48,46 @@ class Near:
 
     Attributes:
         texts, rows: (R,) numbers of both.
-        values: (R,) coarse scores.
-        errors: (R,) how far off these may be by their rows.
+        values: (R,) rough scores.
     """
 
     texts: IntArray
     rows: IntArray
     values: FloatArray
-    errors: FloatArray
 
     def where(self, kept: BoolArray | IntArray) -> Near:
         """Some of them, by flags or by numbers."""
-        return Near(self.texts[kept], self.rows[kept], self.values[kept], self.errors[kept])
+        return Near(self.texts[kept], self.rows[kept], self.values[kept])
 
 
 class Pools:
     """Of N texts, the rows whose exact score may be among the best."""
 
-    def __init__(self, kept: int, slack: Float64Array, factors: Float64Array) -> None:
+    def __init__(self, kept: int, slack: Float64Array) -> None:
         """Start empty.
 
         Args:
             kept: how many are wanted of each.
-            slack: (N,) how far below the last of these a row may be and yet belong to them, above 0, beside
-                what rows are off.
-            factors: (N, C) what a score is off for each unit of the C errors of its row.
+            slack: (N,) how far below the last of these a row may be and yet belong to them, above 0.
         """
         self._kept, self._slack = kept, slack.astype(np.float32)
-        self._factors = factors.astype(np.float32)
         self._floor: FloatArray = np.full(len(slack), -np.inf, dtype=np.float32)
         self._found: list[Near] = []
         self._waiting, self._room = 0, 2 * kept * len(slack)
 
-    def near(self, values: FloatArray, errors: FloatArray, start: int) -> Near:
+    def near(self, values: FloatArray, start: int) -> Near:
         """What may matter of a block; may be called by threads.
 
         Args:
-            values: (N, R) coarse scores.
-            errors: (C, R) of their rows.
+            values: (N, R) rough scores.
             start: row of the first.
         """
         floor = self._floor
         if self._kept < values.shape[1] and np.isneginf(floor).any():
-            sure = values - np.einsum("nc,cr->nr", self._factors, errors)
-            floor = np.partition(sure, -self._kept, axis=1)[:, -self._kept] - self._slack
+            floor = np.partition(values, -self._kept, axis=1)[:, -self._kept] - self._slack
             self._floor = np.maximum(self._floor, floor)  # one that another thread overwrites is found again
-        most = np.einsum("nc,c->n", self._factors, errors.max(axis=1, initial=0))
-        texts, places = np.divmod(np.flatnonzero(values > (floor - most)[:, None]), values.shape[1])
-        own = np.einsum("rc,cr->r", self._factors[texts], errors[:, places])
-        found = Near(texts, places + start, values[texts, places], own)
-        return found.where(found.values + own > floor[texts])
+        texts, places = np.divmod(np.flatnonzero(values > floor[:, None]), values.shape[1])
+        return Near(texts, places + start, values[texts, places])
 
     def add(self, found: Near) -> None:
         """Take in what `near` found in a block."""
@@ -108,23 +98,22 @@ class Pools:
 
     def cut(self) -> Near:
         """Drop what cannot be among the best; what is left, text by text and in order of row."""
-        none, nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-        pieces = [Near(none, none, nothing, nothing), *self._found]
+        none = np.zeros(0, dtype=np.int64)
+        pieces = [Near(none, none, np.zeros(0, dtype=np.float32)), *self._found]
         every = Near(
             np.concatenate([one.texts for one in pieces]),
             np.concatenate([one.rows for one in pieces]),
             np.concatenate([one.values for one in pieces]),
-            np.concatenate([one.errors for one in pieces]),
         )
         every = every.where(np.argsort(every.texts, kind="stable"))
         bounds = np.searchsorted(every.texts, np.arange(len(self._floor) + 1))
         floor = self._floor.copy()
         for text, (first, last) in enumerate(pairwise(bounds)):
             if self._kept < last - first:
-                sure = every.values[first:last] - every.errors[first:last]
-                floor[text] = np.partition(sure, -self._kept)[-self._kept] - self._slack[text]
+                values = every.values[first:last]
+                floor[text] = np.partition(values, -self._kept)[-self._kept] - self._slack[text]
         self._floor = np.maximum(self._floor, floor)
-        left = every.where(every.values + every.errors > floor[every.texts])
+        left = every.where(every.values > floor[every.texts])
         self._found, self._waiting = [left], len(left.rows)
         return left
 
@@ -161,9 +150,9 @@ class Whole:
         self._texts, self._rows = texts, rows
         self.errors = sum_errors(texts)
 
-    def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray | None]:
-        """(N, R) cosines with a stretch of rows, within `errors` of those of `exact`, and no more."""
-        return self._texts @ self._rows[start:stop].T, None
+    def rough(self, start: int, stop: int) -> FloatArray:
+        """(N, R) cosines with a stretch of rows, within `errors` of those of `exact`."""
+        return self._texts @ self._rows[start:stop].T
 
     def exact(self, rows: IntArray) -> FloatArray:
         """(N, R) cosines with some rows.

@@ -111,24 +111,18 @@ class _Plan:
     weight: FloatArray
     kind: IntArray
 
-    def rough(self, start: int, stop: int) -> tuple[FloatArray, FloatArray]:
-        """Evidence of the pictures of a block by rough cosines, (N, R), and errors of their rows, (R,)."""
-        share, errors = self.cosines.rough(start, stop)
+    def rough(self, start: int, stop: int) -> FloatArray:
+        """(N, R) evidence of the pictures of a block by rough cosines."""
+        share = self.cosines.rough(start, stop)
         share *= self.scale.astype(np.float32)[:, None]
         share += self.shift.astype(np.float32)[:, None]
         weight = self.weight[:, start:stop]
         if (weight != 1).any():
             share *= weight if len(weight) == 1 else weight[self.kind]
-        return share, np.zeros(stop - start, np.float32) if errors is None else errors
-
-    @property
-    def factors(self) -> Float64Array:
-        """(N,) what evidence is off for each unit of the errors of a row."""
-        found: Float64Array = np.abs(self.scale) * np.linalg.norm(self.channel.texts, axis=1)
-        return found
+        return share
 
     def error(self) -> Float64Array:
-        """(N,) bounds of the errors of `rough` beside those of the rows."""
+        """(N,) bounds of the errors of `rough`."""
         return np.abs(self.scale) * self.cosines.errors + 1e-5 * (1 + np.abs(self.shift))
 
     def exact(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
@@ -287,16 +281,15 @@ class Index:
     def _blocks(
         self, plans: list[_Plan], usable: BoolArray, pools: Pools
     ) -> Iterator[tuple[int, tuple[Float64Array, Near]]]:
-        """Of each block its first row, log Σ exp of coarse scores, (N,), and what may be among the best."""
+        """Of each block its first row, log Σ exp of rough scores, (N,), and what may be among the best."""
         barred = ~usable
 
         def score(start: int, stop: int) -> tuple[Float64Array, Near]:
-            shares, errors = zip(*(plan.rough(start, stop) for plan in plans), strict=True)
-            total = shares[0]
-            for share in shares[1:]:
-                total += share
+            total = plans[0].rough(start, stop)
+            for plan in plans[1:]:
+                total += plan.rough(start, stop)
             total[:, barred[start:stop]] = -np.inf
-            near = pools.near(total, np.stack(errors), start)
+            near = pools.near(total, start)
             return _log_sum_exp(total), near
 
         if len(self.gallery) <= BLOCK_ROWS:
@@ -304,10 +297,10 @@ class Index:
         return over_blocks(self._stored, BLOCK_ROWS, score)
 
     def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[Near, Float64Array]:
-        """The rows that may be among the best `width` of a text, and log Σ exp of all coarse scores."""
+        """The rows that may be among the best `width` of a text, and log Σ exp of all rough scores."""
         errors = np.sum([plan.error() for plan in plans], axis=0)
         # Two scores that differ by more than both errors cannot change places.
-        pools = Pools(width, 2 * errors, np.stack([plan.factors for plan in plans], axis=1))
+        pools = Pools(width, 2 * errors)
         mass: Float64Array = np.full(len(errors), -np.inf)
         for _, (part, near) in self._blocks(plans, self._as_stored(usable), pools):
             mass = np.logaddexp(mass, part)
