@@ -103,7 +103,7 @@ class Library(library.Library):
             encoders: what looks at the pixels; ``auto`` takes base, which comes with limner, or CLIP where it
                 is installed with its weights.
             weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
-            precision: of the backbone; unless given that of the library's vectors, else bfloat16, or
+            precision: of the backbone; unless given that of the library's vectors, else bfloat16, by torch
                 float32 on CPUs that are slow in that.
             engine: what runs the backbone on a CPU; auto takes openvino, of a network that is no file of
                 limner's once many pictures come and its vectors agree with torch's. ray reads and encodes in
