@@ -3,9 +3,9 @@
     python benchmarks/search_without.py --to search-without
 
 Indexes 2,000 photographs of Flickr8k's validation and test parts by the encoder that comes with limner,
-without their captions, whose words say what a photograph shows. Prints shares of the best twenty: of 19 pairs of
-words, and of 25 photographs of its training part, from outside the library, for each of three questions; see
-docs/search.md.
+without their captions, whose words say what a photograph shows. Prints shares of the best twenty: of 19
+pairs of words, and of 25 photographs of its training part, from outside the library, for each of three
+questions; see docs/search.md.
 """
 
 import argparse
