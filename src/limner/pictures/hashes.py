@@ -20,7 +20,7 @@ IndexArray = NDArray[np.int64]
 TimeArray = NDArray[np.float64]
 NEAR_BITS = 4
 BURST_BITS = 16
-"""By which hashes of a scene differ at most, as a rule, where the camera moved a little; others by some 32."""
+"""By which hashes of a scene differ at most, as a rule, where the camera moved little; others by some 32."""
 BURST_S = 2.0
 """Frames of a video are at least as far apart."""
 BURST_NEXT = 16
