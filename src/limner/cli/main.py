@@ -7,46 +7,57 @@ quick. Data goes to stdout, everything else to stderr. Exit status: 0 done, 1 fa
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 from cyclopts import App, CycloptsError, Group
 
 from limner.errors import RESEARCH, ConfigError, LimnerError, LimnerWarning, MissingError, unknown
 
-_GROUPS = {
-    "Illustrate": {
-        "studio": "Make and change storyboards in a browser.",
-        "index": "Read folders of pictures into a library.",
-        "illustrate": "Choose a picture for every step of a text.",
-        "search": "Find pictures by words.",
-        "describe": "Let a vision model that you run describe your pictures.",
-        "library": "Show where the library is and what it holds.",
-        "verify": "Look for damage in what limner has stored.",
-        "models": "List and fetch pretrained weights.",
-        "demo": "Draw a small collection, index it and illustrate four texts.",
-    },
-    "Research": {
-        "data": "Audit data sets and fetch their pictures.",
-        "train": "Train a system as a settings file says.",
-        "sweep": "Choose settings on validation by training a grid of them.",
-        "measure": "Measure a trained system on its test split.",
-        "evaluate": "Measure retrieval on a data set of illustrated stories.",
-        "table": "Make a published table from finished runs.",
-        "figure": "Draw a published figure from finished runs.",
-        "scenes": "Detect the objects in pictures and how they relate (scene graphs).",
-    },
-    "Studies": {
-        "study": "Ask people which pictures fit, and analyse their votes.",
-    },
+_ILLUSTRATE = {
+    "studio": "Make and change storyboards in a browser.",
+    "index": "Read folders of pictures into a library.",
+    "illustrate": "Choose a picture for every step of a text.",
+    "search": "Find pictures by words.",
+    "describe": "Let a vision model that you run describe your pictures.",
+    "library": "Show where the library is and what it holds.",
+    "verify": "Look for damage in what limner has stored.",
+    "models": "List and fetch pretrained weights.",
 }
-_COMMANDS = {name for group in _GROUPS.values() for name in group}
 _EPILOGUE = """\
 Example: limner illustrate recipe.md ~/Pictures -o recipe.html
 
 --help-all after a command shows the options, too, that few people need. --debug anywhere on the line shows
 the full traceback of an error."""
+
+
+class Command(NamedTuple):
+    """A command that is imported when it runs: where it lives, and what it is for in a line."""
+
+    home: str
+    summary: str
+
+
+Groups = Mapping[str, Mapping[str, Command]]
+"""Title of a group → name → command, as the help shows them."""
+
+
+def _groups(words: Sequence[str] = ()) -> Groups:
+    """The commands of limner, then those that packages register as entry points of ``limner.commands``.
+
+    Args:
+        words: the command line; where it names a command of limner, nothing else is looked up.
+    """
+    own = {name: Command(f"limner.cli.{name}:{name}", summary) for name, summary in _ILLUSTRATE.items()}
+    groups = {"Illustrate": own}
+    if not words[:1] or words[0] not in own:
+        from importlib.metadata import entry_points
+
+        for one in sorted(entry_points(group="limner.commands")):
+            for title, commands in one.load().items():
+                groups[title] = groups.get(title, {}) | commands
+    return groups
 
 
 def _version() -> str:
@@ -65,23 +76,25 @@ def build_app(words: Sequence[str] = ()) -> App:
     Args:
         words: the command line; the command it names shows its own full help, the others a line.
     """
+    groups = _groups(words)
+    named = {name for group in groups.values() for name in group} & set(words)
     app = App(
         name="limner",
         help="Illustrate a text with pictures from your own collection.",
-        help_epilogue="" if set(words) & _COMMANDS else _EPILOGUE,
-        help_format="markdown" if set(words) & _COMMANDS else "plaintext",
+        help_epilogue="" if named else _EPILOGUE,
+        help_format="markdown" if named else "plaintext",
         version=_version,
         # Else Ctrl-C ends the process inside cyclopts, without a word.
         suppress_keyboard_interrupt=False,
     )
-    options = Group("Options", sort_key=len(_GROUPS))
+    options = Group("Options", sort_key=len(groups))
     for flag in ("--help", "--version"):
         app[flag].group = options
-    for place, (title, commands) in enumerate(_GROUPS.items()):
+    for place, (title, commands) in enumerate(groups.items()):
         group = Group(title, sort_key=place)
-        for number, (name, summary) in enumerate(commands.items()):
-            own = None if name in words[:1] else summary
-            app.command(f"limner.cli.{name}:{name}", name=name, help=own, group=group, sort_key=number)
+        for number, (name, command) in enumerate(commands.items()):
+            own = None if name in words[:1] else command.summary
+            app.command(command.home, name=name, help=own, group=group, sort_key=number)
     return app
 
 
@@ -103,9 +116,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(words: list[str], *, debug: bool = False) -> int:
     """Run one command; returns the exit status instead of leaving."""
-    if words and not words[0].startswith("-") and words[0] not in _COMMANDS:
-        return _refuse(2, unknown("command", words[0], _COMMANDS))
-    if words[:1] and words[0] in _COMMANDS:
+    if words and not words[0].startswith("-"):
+        commands = [name for group in _groups(words).values() for name in group]
+        if words[0] not in commands:
+            return _refuse(2, unknown("command", words[0], commands))
         from limner.threads import share_memory
 
         share_memory()

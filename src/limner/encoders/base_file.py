@@ -219,7 +219,8 @@ class TextSide:
 class WordSide:
     """The learned words of a file: texts → what their words add to the row of the English side.
 
-    Source: docs/methods/limner.md §1; `limner.systems.limner.Limner` in NumPy, which a test holds it to.
+    Source: docs/methods/limner.md §1; in NumPy what `limner.research.systems.limner.Limner` computes, to
+    which a test holds it.
     """
 
     def __init__(self, path: Path) -> None:
