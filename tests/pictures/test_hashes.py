@@ -83,7 +83,7 @@ def groups_of_all_pairs(hashes, bits):
     return first
 
 
-@settings(deadline=None)  # the first call loads scipy
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(0, 8))
 def test_groups_equal_those_of_all_pairs(seed, count, bits):
     hashes = clusters(seed, count)
@@ -91,7 +91,7 @@ def test_groups_equal_those_of_all_pairs(seed, count, bits):
     assert found.tolist() == groups_of_all_pairs(hashes, bits)
 
 
-@settings(deadline=None)  # the first call loads scipy
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 2**64 - 1), unique=True, min_size=2, max_size=30), st.integers(0, 16))
 def test_pairs_equal_all_pairs(hashes, bits):
     # Few distinct bits make many pairs near.

@@ -66,7 +66,7 @@ def _version() -> str:
     return limner_version()
 
 
-_RESEARCH = ("torch", "torchvision", "sklearn")
+_RESEARCH = ("torch", "torchvision", "scipy", "sklearn")
 """Packages of which nearly all commands of research are made, and none of the others."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 
 import numpy as np
@@ -14,6 +15,8 @@ Float64Array = NDArray[np.float64]
 
 BLANK = -1
 """Column of a step that shows no picture."""
+_BIDS = 5
+"""Bids that a step makes on average before the rest is settled by paths; more cost more than they save."""
 
 
 def assign(
@@ -57,26 +60,72 @@ def assign(
     if allow_repeats or len(np.unique(wanted)) == len(wanted):
         columns[free] = np.where(shown, best, BLANK)
         return columns
-    from scipy.sparse import coo_array  # only where two steps want one picture
-    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-
-    # Of one group only the best candidate of a step can matter, and only the S best groups of each step.
-    rows, cells = np.nonzero(open_worth > -np.inf)
-    values = open_worth[rows, cells]
-    order = np.lexsort((cells, -values, groups[free][rows, cells], rows))
-    rows, cells, values = rows[order], cells[order], values[order]
-    names = groups[free][rows, cells]
-    first = np.r_[True, (np.diff(rows) != 0) | (np.diff(names) != 0)]
-    rows, cells, values, names = rows[first], cells[first], values[first], names[first]
-    kinds, node = np.unique(names, return_inverse=True)
-    count, steps = len(kinds), np.arange(len(free))
     # Every step may also stay blank, which is worth less than any picture.
-    weights = np.concatenate([values + 2.0, np.full(len(free), 1.0)])
-    graph = coo_array(
-        (weights, (np.r_[rows, steps], np.r_[node, count + steps])), shape=(len(free), count + len(free))
-    ).tocsr()
-    matched_rows, matched = min_weight_full_bipartite_matching(graph, maximize=True)
-    place = dict(zip(zip(rows.tolist(), node.tolist(), strict=True), cells.tolist(), strict=True))
-    for row, one in zip(matched_rows.tolist(), matched.tolist(), strict=True):
-        columns[free[row]] = place.get((row, one), BLANK)
+    values = np.concatenate([open_worth + 2.0, np.ones((len(free), 1))], axis=1)
+    names = np.concatenate([groups[free], groups.max() + 1 + np.arange(len(free))[:, None]], axis=1)
+    matched = _matching(-values, np.unique(names, return_inverse=True)[1].reshape(names.shape))
+    columns[free] = np.where(matched < worth.shape[1], matched, BLANK)
     return columns
+
+
+def _matching(costs: Float64Array, names: IntArray) -> IntArray:
+    """Give every row one of its cells so that no name comes twice and the costs are lowest in all.
+
+    Rows first bid for their cheapest names, each as much as it may without preferring its second. Then
+    shortest augmenting paths: a row whose names are taken makes others give way, along the path that costs
+    least. The values of rows and names are the dual variables, under which no cell costs less than 0.
+
+    Args:
+        costs: (S, K), inf where a row may not have a cell; a full assignment exists.
+        names: (S, K) of the cells, from 0.
+    Returns:
+        (S,) columns.
+    Source: Jonker and Volgenant, A Shortest Augmenting Path Algorithm for Dense and Sparse Linear Assignment
+        Problems, 1987, augmenting row reduction and augmentation.
+    Departs: a bounded number of bids; rows that list their own cells, in place of a full matrix.
+    """
+    rows = range(len(costs))
+    chosen: IntArray = np.zeros(len(costs), dtype=np.int64)
+    row_value, name_value = np.zeros(len(costs)), np.zeros(names.max() + 1)
+    owner = np.full(len(name_value), -1)
+    free = deque(rows)
+    for _ in range(_BIDS * len(costs)):
+        if not free:
+            break
+        row = free.popleft()
+        left = costs[row] - name_value[names[row]]
+        best = int(left.argmin())
+        name = int(names[row, best])
+        row_value[row] = second = left[names[row] != name].min()
+        name_value[name] -= second - left[best]
+        if owner[name] >= 0:
+            free.append(int(owner[name]))
+        owner[name], chosen[row] = row, best
+    for start in free:
+        waiting, reached = np.full((2, len(name_value)), np.inf)
+        row_before, cell_before = np.zeros((2, len(name_value)), dtype=np.int64)
+        settled: dict[int, float] = {}
+        row, length = start, 0.0
+        while True:
+            lengths = length + costs[row] - row_value[row] - name_value[names[row]]
+            better = np.flatnonzero(lengths < reached[names[row]])
+            better = better[np.argsort(-lengths[better])]  # the cheapest of one name comes last, and stays
+            found = names[row, better]
+            waiting[found] = reached[found] = lengths[better]
+            row_before[found], cell_before[found] = row, better
+            name = int(waiting.argmin())
+            length, waiting[name], reached[name] = float(waiting[name]), np.inf, -np.inf
+            if owner[name] < 0:
+                break
+            settled[name] = length
+            row = int(owner[name])
+        row_value[start] += length
+        for one, reached_at in settled.items():
+            row_value[owner[one]] += length - reached_at
+            name_value[one] -= length - reached_at
+        row = -1
+        while row != start:  # the end of the path goes to the row that reached it, which leaves its own
+            row, cell = int(row_before[name]), int(cell_before[name])
+            left = int(names[row, chosen[row]])
+            owner[name], chosen[row], name = row, cell, left
+    return chosen
