@@ -42,40 +42,46 @@ def reader(monkeypatch):
     reader.close()
 
 
+@pytest.fixture
+def started(reader, monkeypatch):
+    """All processes that the reader starts."""
+    found, start = [], Reader._started
+    monkeypatch.setattr(Reader, "_started", lambda self: found.append(start(self)) or found[-1])
+    return found
+
+
 @pytest.mark.parametrize("path", ["/api/projects", "/api/illustrate"])
-def test_a_text_that_is_not_read_in_time_is_one_line_and_others_are_read(guarded, reader, path):
+def test_a_text_that_is_not_read_in_time_is_one_line_and_others_are_read(guarded, reader, started, path):
     reader.deadline_s = 0.3
     answer = guarded.post(path, json=ASKED)
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith("text: not read within 0.3 seconds; expected ")
-    assert not reader._all
+    assert [one.returncode for one in started] == [-signal.SIGKILL]
     reader.deadline_s = 30
     assert guarded.post(path, json=ASKED | {"text": "A fox."}).status_code in (200, 201)
 
 
-def test_a_cancelled_job_ends_the_reading_of_its_text(guarded, reader):
+def test_a_cancelled_job_ends_the_reading_of_its_text(guarded, started):
     job = guarded.post("/api/projects", json=ASKED, headers={"Prefer": "respond-async"}).json()["job"]
-    while not reader._all:
+    while not started:
         time.sleep(0.01)
-    (process,) = reader._all
     guarded.post(f"/api/jobs/{job}/cancel")
     while (status := guarded.get(f"/api/jobs/{job}").json())["state"] == "running":
         time.sleep(0.01)
     assert (status["state"], status["message"]) == ("cancelled", "cancelled; nothing was kept")
-    assert process.returncode == -signal.SIGKILL
+    assert started[0].returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("path", ["/api/projects", "/api/illustrate"])
-def test_a_client_that_has_gone_ends_the_reading_of_its_text(studio, reader, path):
-    seen, body = [], json.dumps(ASKED).encode()
+def test_a_client_that_has_gone_ends_the_reading_of_its_text(studio, started, path):
+    body = json.dumps(ASKED).encode()
     sent = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive():
         if sent:
             return sent.pop()
-        while not reader._all:
+        while not started:
             await asyncio.sleep(0.01)
-        seen[:] = reader._all or seen
         return {"type": "http.disconnect"}
 
     async def send(message):
@@ -99,5 +105,5 @@ def test_a_client_that_has_gone_ends_the_reading_of_its_text(studio, reader, pat
         "server": ("127.0.0.1", 8420),
     }
     asyncio.run(Guarded(create_app(studio), Guard(port=8420))(scope, receive, send))
-    assert [one.returncode for one in seen] == [-signal.SIGKILL]
+    assert [one.returncode for one in started] == [-signal.SIGKILL]
     assert not studio.workshop.projects.folder.exists()

@@ -87,17 +87,20 @@ def moody(monkeypatch):
     reader.close()
 
 
-class GivenUp(Progress):
-    """Raises once the text is being read; it keeps the processes that it saw."""
+@pytest.fixture
+def started(moody, monkeypatch):
+    """All processes that the reader starts."""
+    found, start = [], Reader._started
+    monkeypatch.setattr(Reader, "_started", lambda self: found.append(start(self)) or found[-1])
+    return found
 
-    def __init__(self, reader):
-        self.reader, self.seen = reader, []
+
+class GivenUp(Progress):
+    """Raises once it is asked."""
 
     def advance(self, count):
         assert count == 0
-        self.seen = list(self.reader._all)
-        if self.seen:
-            raise InterruptedError("nobody waits")
+        raise InterruptedError("nobody waits")
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -126,21 +129,17 @@ def test_errors_are_the_same_too(text, kind, by):
     assert told[0] == told[1]
 
 
-def test_what_would_not_end_is_ended_in_one_line(moody):
-    moody.read("A fox.")
-    (process,) = moody._all
+def test_what_would_not_end_is_ended_in_one_line(moody, started):
     moody.deadline_s = 0.3
     with pytest.raises(DataError, match=r"^text: not read within 0.3 seconds; expected .*; .*split it$"):
         moody.read("for ever")
-    assert process.returncode == -signal.SIGKILL
+    assert [one.returncode for one in started] == [-signal.SIGKILL]
 
 
-def test_a_reading_that_nobody_waits_for_is_ended(moody):
-    given_up = GivenUp(moody)
+def test_a_reading_that_nobody_waits_for_is_ended(moody, started):
     with pytest.raises(InterruptedError):
-        moody.read("for ever", progress=given_up)
-    assert [one.returncode for one in given_up.seen] == [-signal.SIGKILL]
-    assert not moody._all
+        moody.read("for ever", progress=GivenUp())
+    assert [one.returncode for one in started] == [-signal.SIGKILL]
 
 
 @pytest.mark.parametrize(
@@ -167,32 +166,27 @@ def test_a_text_that_needs_too_much_memory_is_one_line():
     assert "\n" not in str(caught.value)
 
 
-def test_one_process_is_kept_for_the_next_text_but_not_after_a_large_one(moody, monkeypatch):
+def test_every_text_has_a_process_and_the_next_one_waits(moody, started):
     moody.read("A fox.")
-    (first,) = moody._all
     moody.read("A hare.")
-    assert moody._all == {first}
-    monkeypatch.setattr(worker, "_LARGE", 10)
-    moody.read("A fox and a hare.")
-    assert not moody._all
-    assert first.poll() is not None
+    assert [one.returncode is None for one in started] == [False, False, True]
+    moody.close()
+    assert started[2].returncode == -signal.SIGKILL
 
 
-def test_one_that_died_while_it_waited_is_replaced(moody):
+def test_one_that_died_while_it_waited_is_replaced(moody, started):
     moody.read("A fox.")
-    (first,) = moody._all
-    first.kill()
-    first.wait()
+    started[1].kill()
+    started[1].wait()
     assert moody.read("A hare.").story.steps[0].text == "A hare."
 
 
 def test_who_waits_for_a_turn_can_give_up(moody):
-    reading = GivenUp(moody)
-    go = threading.Event()
+    reads, go = threading.Event(), threading.Event()
 
     class Busy(Progress):
         def advance(self, count):
-            reading.seen = list(moody._all)
+            reads.set()
             if go.is_set():
                 raise InterruptedError
 
@@ -202,10 +196,9 @@ def test_who_waits_for_a_turn_can_give_up(moody):
 
     thread = threading.Thread(target=busy)
     thread.start()
-    while not moody._all:
-        pass
+    reads.wait(20)
     with pytest.raises(InterruptedError):
-        moody.read("A fox.", progress=reading)
+        moody.read("A fox.", progress=GivenUp())
     go.set()
     thread.join(20)
     assert not thread.is_alive()
@@ -214,8 +207,8 @@ def test_who_waits_for_a_turn_can_give_up(moody):
 def test_a_reader_whose_server_was_killed_ends_with_its_deadline():
     command = [sys.executable, "-P", "-c", MOODY, "0.2", str(2**32)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ) as process:
-        process.stdin.write(b'{"text": "for ever", "format": "plain", "by": null}\n')
-        process.stdin.flush()
+        process.stdin.write(b'{"text": "for ever", "format": "plain", "by": null}')
+        process.stdin.close()
         assert process.stdout.readline() == b""
         assert process.wait(20) == 1
 

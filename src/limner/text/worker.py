@@ -1,6 +1,6 @@
-"""Texts read in a process of its own, which is ended when it takes too long or nobody waits any more.
+"""Texts read in a process of their own, which is ended when it takes too long or nobody waits any more.
 
-A server must not be kept busy by a text. Questions and answers cross as lines of JSON.
+A server must not be kept busy by a text. A process reads one text, its input, and its output is the answer.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
@@ -36,11 +34,9 @@ except ModuleNotFoundError:  # Windows: its processes have no bound of memory
 
 DEADLINE_S, MEMORY_BYTES = 30.0, 4 * 2**30
 """What reading one text may take: seconds, and address space of its process."""
-AT_ONCE, KEPT = 4, 1
-"""Texts read side by side, and processes that wait for the next one."""
+AT_ONCE = 4
+"""Texts read side by side."""
 LOOK_S = 0.1
-_LARGE = 1_000_000
-"""Letters of a text after which its process is not kept, for it holds on to its memory."""
 _GRACE_S = 5.0
 _COMMAND = (sys.executable, "-P", "-m", "limner.text.worker")
 _OUT_OF_MEMORY = 75
@@ -59,7 +55,7 @@ _ANSWER: TypeAdapter[Reading | _Refused] = TypeAdapter(Reading | _Refused)
 
 
 class Reader:
-    """Reads texts in processes of its own, the first of which stays for the next text.
+    """Reads texts, each in a process of its own; the process for the next one is started ahead.
 
     Attributes:
         deadline_s: seconds that one text may take.
@@ -72,10 +68,8 @@ class Reader:
         """Take the bounds; no process is started before the first text."""
         self.deadline_s, self.memory_bytes = deadline_s, memory_bytes
         self._room = threading.Semaphore(at_once)
-        self._lock = threading.Lock()
-        self._waiting: list[_Process] = []
-        self._all: set[_Process] = set()
-        weakref.finalize(self, _end_all, self._all)
+        self._ahead: list[_Process] = []
+        weakref.finalize(self, _end_all, self._ahead)
 
     def read(
         self,
@@ -98,11 +92,17 @@ class Reader:
             ConfigError: as there.
             LimnerError: a fault of limner's own.
         """
-        line = json.dumps({"text": text, "format": format, "by": by}).encode()  # halves of letters, too
+        asked = json.dumps({"text": text, "format": format, "by": by}).encode()  # halves of letters, too
         while not self._room.acquire(timeout=LOOK_S):
             _ask(progress)
         try:
-            answer = self._answer(line, progress, keep=len(text) < _LARGE)
+            process = self._taken()
+            try:
+                answer = self._answer(process, asked, progress)
+            finally:
+                _end_all([process])
+            if not self._ahead:
+                self._ahead.append(self._started())
         finally:
             self._room.release()
         if isinstance(answer, _Refused):
@@ -110,64 +110,49 @@ class Reader:
         return answer
 
     def close(self) -> None:
-        """End all processes."""
-        _end_all(self._all)
+        """End the process that waits."""
+        _end_all(self._ahead)
 
-    def _answer(self, line: bytes, progress: Progress | None, *, keep: bool) -> Reading | _Refused:
-        process, answers, until = self._taken(), SimpleQueue[bytes](), time.monotonic() + self.deadline_s
-        asking = threading.Thread(target=lambda: answers.put(_exchange(process, line)), daemon=True)
+    def _answer(self, process: _Process, asked: bytes, progress: Progress | None) -> Reading | _Refused:
+        until, waiting = time.monotonic() + self.deadline_s, asked
+        while True:
+            try:
+                answer, _ = process.communicate(waiting, timeout=LOOK_S)
+                break
+            except subprocess.TimeoutExpired:
+                waiting = b""  # what was not sent yet is kept by the process's own pipe
+            _ask(progress)
+            if time.monotonic() > until:
+                raise DataError(
+                    f"text: not read within {self.deadline_s:g} seconds; expected a text that one can"
+                    " read; save it as plain text, or split it"
+                )
         try:
-            asking.start()
-            while True:
-                with suppress(Empty):
-                    answer = answers.get(timeout=LOOK_S)
-                    break
-                _ask(progress)
-                if time.monotonic() > until:
-                    raise DataError(
-                        f"text: not read within {self.deadline_s:g} seconds; expected a text that one can"
-                        " read; save it as plain text, or split it"
-                    )
-            found = _ANSWER.validate_json(answer)
+            return _ANSWER.validate_json(answer)
         except ValidationError:
-            why = _how_ended(process)
-            self._end(process)
+            how = _how_ended(process.returncode)
             raise DataError(
-                f"text: its reader ended ({why}); expected a text that can be read with"
+                f"text: its reader ended ({how}); expected a text that can be read with"
                 f" {self.memory_bytes / 2**30:g} GB of memory; split it"
             ) from None
-        except BaseException:
-            self._end(process)
-            raise
-        with self._lock:
-            kept = keep and len(self._waiting) < KEPT
-            if kept:
-                self._waiting.append(process)
-        if not kept:
-            self._end(process)
-        return found
 
     def _taken(self) -> _Process:
-        """A process that waits, or a new one."""
-        with self._lock:
-            while self._waiting:
-                process = self._waiting.pop()
-                if process.poll() is None:
-                    return process
-                self._end(process)
-        process = subprocess.Popen(
+        """The process that waits, or a new one where there is none or it has ended."""
+        with suppress(IndexError):
+            process = self._ahead.pop()
+            if process.poll() is None:
+                return process
+            _end_all([process])
+        return self._started()
+
+    def _started(self) -> _Process:
+        return subprocess.Popen(
             [*_COMMAND, str(self.deadline_s + _GRACE_S), str(self.memory_bytes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             start_new_session=True,  # Ctrl-C in a terminal is for the server
         )
-        self._all.add(process)
-        return process
-
-    def _end(self, process: _Process) -> None:
-        _end_all([process])
-        self._all.discard(process)
 
 
 def _ask(progress: Progress | None) -> None:
@@ -176,29 +161,16 @@ def _ask(progress: Progress | None) -> None:
         progress.advance(0)
 
 
-def _exchange(process: _Process, line: bytes) -> bytes:
-    """Ask and wait for the answer; nothing where the process ends before."""
-    with suppress(OSError, ValueError):  # a pipe that was broken, or closed
-        if process.stdin and process.stdout:
-            process.stdin.write(line + b"\n")
-            process.stdin.flush()
-            return process.stdout.readline()
-    return b""
-
-
-def _how_ended(process: _Process) -> str:
+def _how_ended(code: int) -> str:
     """How a process ended that gave no answer."""
-    try:
-        code = process.wait(_GRACE_S)
-    except subprocess.TimeoutExpired:
-        return "without an answer"
     if code == _OUT_OF_MEMORY:
         return "out of memory"
     return signal.Signals(-code).name if code < 0 else f"exit status {code}"
 
 
-def _end_all(processes: Iterable[_Process]) -> None:
-    for process in tuple(processes):
+def _end_all(processes: list[_Process]) -> None:
+    while processes:
+        process = processes.pop()
         process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):
@@ -221,7 +193,7 @@ def _told(line: bytes) -> Reading | _Refused:
 
 
 def main() -> None:
-    """Answer the questions on standard input, a line each, until there are no more."""
+    """Answer the question on standard input; none is asked where the server was ended."""
     seconds, memory = float(sys.argv[1]), int(sys.argv[2])
     if resource is not None:
         _, most = resource.getrlimit(resource.RLIMIT_AS)
@@ -229,16 +201,14 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (bound, most))
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
-    with Path(os.devnull).open("w") as nowhere:
-        for line in sys.stdin.buffer:
-            # so that it ends in time even where nobody is left to end it
-            faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
-            try:
-                answers.write(_ANSWER.dump_json(_told(line)) + b"\n")
-                answers.flush()
-            except BrokenPipeError:  # the server was killed; there is nobody to tell
-                os._exit(0)
-            faulthandler.cancel_dump_traceback_later()
+    asked = sys.stdin.buffer.read()
+    if not asked:
+        return
+    with Path(os.devnull).open("w") as nowhere, suppress(BrokenPipeError):
+        # so that it ends in time even where nobody is left to end it
+        faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
+        answers.write(_ANSWER.dump_json(_told(asked)))
+        answers.close()
 
 
 READER = Reader()
