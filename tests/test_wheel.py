@@ -118,11 +118,11 @@ def test_both_archives_hold_everything_that_is_no_module(archives):
             "static/storyboard.html",
             "studio/static/index.html",
             "studio/static/board.js",
-            "study/static/base.html",
+            "research/study/static/base.html",
         ),
         *("export/fonts/DejaVuSans.ttf", "encoders/base.safetensors", "encoders/base-free.safetensors"),
         *("encoders/base.bin", "encoders/base.xml", "encoders/minilm.safetensors"),
-        *("worlds/photographs/china.jpg", "english_words.txt.gz", "py.typed"),
+        *("research/worlds/photographs/china.jpg", "english_words.txt.gz", "py.typed"),
     ):
         assert f"limner/{part}" in due
     with zipfile.ZipFile(wheel) as one, zipfile.ZipFile(again) as other:

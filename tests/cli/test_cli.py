@@ -95,9 +95,10 @@ def test_help_lists_every_command_once_in_three_groups(capsys, monkeypatch):
         "demo",
     ]
     assert groups["Studies"] == ["study"]
-    folder = Path(limner.__file__).parent / "cli"
-    parts_of_it = {"main", "reference", "terminal"}
-    commands = {path.stem for path in folder.glob("[a-z]*.py")} - parts_of_it
+    package = Path(limner.__file__).parent
+    folders = (package / "cli", package / "research" / "cli")
+    commands = {path.stem for folder in folders for path in folder.glob("[a-z]*.py")}
+    commands -= {"main", "reference", "terminal"}
     listed = [name for group in groups.values() for name in group]
     assert sorted(listed) == sorted([*commands, "--help", "--version"])
 
