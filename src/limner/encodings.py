@@ -57,6 +57,8 @@ _LATIN = {
     "cp1257": _BALTIC,
 }
 """Encoding → language → the letters beyond a to z that it is written with."""
+LATIN = tuple(_LATIN)
+"""Encodings of Latin letters that `decode_caption` tells apart."""
 _LOW = re.compile(rb"[\x80-\x9f]")
 """Bytes that are mostly signs in these, and letters in those of DOS and of old Macintoshes."""
 _WORD = re.compile(r"[^\W\d_]+")

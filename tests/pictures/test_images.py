@@ -299,3 +299,54 @@ def test_files_are_opened_read_only(tmp_path, monkeypatch):
 def test_kinds_have_plain_names():
     assert images.kind_of(stat.S_IFSOCK) == "socket"
     assert images.kind_of(stat.S_IFBLK) == "device"
+
+
+@pytest.mark.parametrize("progressive", [False, True])
+def test_a_jpeg_that_lacks_only_its_end_is_read_with_a_note(progressive):
+    rng = np.random.default_rng(0)
+    image = Image.fromarray(rng.integers(0, 255, (90, 120, 3), dtype=np.uint8))
+    whole = encoded(image, "JPEG", progressive=progressive)
+    due = decode(whole).rgb.tobytes()
+    noted()
+    assert decode(whole[:-2]).rgb.tobytes() == due
+    assert noted() == ("JPEG: its end marker is missing; the picture is whole",)
+    with pytest.raises(PictureError, match="truncated"):
+        decode(whole[:-200])
+
+
+def test_a_hole_of_zeros_in_a_jpeg_is_noted():
+    rng = np.random.default_rng(0)
+    whole = encoded(Image.fromarray(rng.integers(0, 255, (300, 300, 3), dtype=np.uint8)), "JPEG", quality=95)
+    noted()
+    decode(whole)
+    assert noted() == ()
+    half = len(whole) // 2
+    decode(whole[:half] + bytes(4096) + whole[half + 4096 :])
+    assert noted() == ("JPEG: a run of zeros where pixels should be; a part of the picture may be missing",)
+
+
+def scans_again(data, times):
+    """A progressive JPEG whose last scan comes again and again."""
+    start = data.rindex(b"\xff\xda")
+    return data[:start] + data[start:-2] * times + data[-2:]
+
+
+def test_a_jpeg_of_very_many_scans_is_refused_before_it_is_decoded(monkeypatch):
+    image = Image.new("RGB", (400, 300), RED)
+    data = scans_again(
+        encoded(image, "JPEG", progressive=True, exif=b"Exif\0\0" + encoded(image, "JPEG")), 20
+    )
+    monkeypatch.setattr(images, "MAX_SCANNED_PIXELS", 400 * 300 * 40)
+    assert decode(data).rgb.size == (400, 300)
+    monkeypatch.setattr(images, "MAX_SCANNED_PIXELS", 400 * 300 * 20)
+    with pytest.raises(PictureError, match=r"^120000 pixels in 2\d scans; at most 20 scans of so many "):
+        decode(data)
+
+
+def test_a_progressive_jpeg_is_bounded_by_its_full_size(monkeypatch):
+    """It is held whole, at whatever scale it is decoded; another one is not."""
+    monkeypatch.setattr(images, "MAX_DECODED_PIXELS", 400 * 300 - 1)
+    image = Image.new("RGB", (400, 300), RED)
+    assert decode(encoded(image, "JPEG"), 32).rgb.size == (100, 75)
+    with pytest.raises(PictureError, match="400 × 300 pixels; at most 119999 can be decoded"):
+        decode(encoded(image, "JPEG", progressive=True), 32)

@@ -207,3 +207,28 @@ def test_png_text():
 def test_one_wording_counts_once():
     words = words_of("WEBP", xmp=XMP, exif=exif({0x010E: "a baker at the oven."}))
     assert [text.lower().rstrip(".") for text in texts(words)].count("a baker at the oven") == 1
+
+
+@pytest.mark.parametrize(
+    ("escape", "encoding", "text"),
+    [
+        (b"\x1b-B", "iso8859-2", "Žlutý kůň na louce"),
+        (b"\x1b.B", "iso8859-2", "Gdańsk, łódź"),
+        (b"\x1b-L", "iso8859-5", "Рыжая лиса"),
+        (b"\x1b-F", "iso8859-7", "κόκκινη αλεπού"),
+        (b"\x1b%G", "utf-8", "Žlutý kůň"),
+        (None, "utf-8", "Žlutý kůň"),
+    ],
+)
+def test_a_declared_character_set_of_iptc_is_used(escape, encoding, text):
+    fields = [(1, 90, escape)] if escape else []
+    words = with_segment(iptc_segment(*fields, (2, 120, text.encode(encoding))))
+    assert texts(words, "iptc") == [text]
+    assert words.warnings == ()
+
+
+def test_iptc_in_an_encoding_that_is_guessed_is_noted():
+    text = "рыжая лиса спит на зелёном лугу у старого дома"
+    words = with_segment(iptc_segment((2, 120, text.encode("cp1251"))))
+    assert texts(words, "iptc") == [text]
+    assert words.warnings == ("IPTC: the texts are not UTF-8 and name no other encoding; read as cp1251",)

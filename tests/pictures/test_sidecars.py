@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from limner.encodings import decode_caption
 from limner.pictures import metadata as sidecars
+from limner.pictures.find import FoundFile, walk
 from limner.pictures.metadata import (
     Words,
     clean,
@@ -213,3 +214,144 @@ def test_rows_by_any_usual_name():
 def test_merging_prefers_the_first():
     first, second = Words(credit="Ada"), Words(credit="Ben", license="CC0", warnings=("x",))
     assert merge([first, second]) == Words(credit="Ada", license="CC0", warnings=("x",))
+
+
+XMP = (
+    '<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+    '<rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:lr="http://ns.adobe.com/lightroom/1.0/"'
+    ' xmlns:digiKam="http://www.digikam.org/ns/1.0/" xmlns:photoshop="http://ns.adobe.com/photoshop/1.0/"'
+    ' xmlns:xmp="http://ns.adobe.com/xap/1.0/" {about}>{inside}</rdf:Description></rdf:RDF></x:xmpmeta>'
+)
+
+
+def xmp(words="", about="", lists=()):
+    """A packet with a description and lists of keywords."""
+    told = (
+        f'<dc:description><rdf:Alt><rdf:li xml:lang="x-default">{words}</rdf:li></rdf:Alt></dc:description>'
+    )
+    for name, keywords in lists:
+        told += (
+            f"<{name}><rdf:Bag>{''.join(f'<rdf:li>{one}</rdf:li>' for one in keywords)}</rdf:Bag></{name}>"
+        )
+    return XMP.format(about=about, inside=told)
+
+
+def beside(folder, **files):
+    """Words of the picture of each name in a folder, as the walk finds their sidecars."""
+    found = {}
+    for entry in walk([os.fsencode(folder)]):
+        if isinstance(entry, FoundFile):
+            name = os.path.basename(os.fsdecode(entry.path))  # noqa: PTH119
+            found[name] = read_sidecars(entry.sidecars, entry.path)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("picture", "sidecar"),
+    [
+        ("a.jpg", "a.jpg.xmp"),
+        ("a.jpg", "a.xmp"),
+        ("IMG_1.JPG", "IMG_1.XMP"),
+        ("IMG_1.JPG", "img_1.jpg.Xmp"),
+        ("caf\u00e9.jpg", "cafe\u0301.xmp"),
+        ("cafe\u0301.jpg", "caf\u00e9.jpg.xmp"),
+    ],
+)
+def test_a_sidecar_is_found_in_both_ways_of_naming_and_any_case(tmp_path, picture, sidecar):
+    (tmp_path / picture).write_bytes(b"x")
+    (tmp_path / sidecar).write_text(xmp("a red barn"), "utf-8")
+    assert texts(beside(tmp_path)[picture]) == ["a red barn"]
+
+
+def test_a_sidecar_for_one_suffix_says_nothing_of_the_others(tmp_path):
+    for name in ("a.jpg", "a.png"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "a.xmp").write_text(xmp("the drawing", 'photoshop:SidecarForExtension="PNG"'), "utf-8")
+    found = beside(tmp_path)
+    assert [texts(found[name]) for name in ("a.jpg", "a.png")] == [[], ["the drawing"]]
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        [("lr:hierarchicalSubject", ["Places|Norway|Bergen"])],
+        [("digiKam:TagsList", ["Places/Norway", "Places/Norway/Bergen"])],
+        [("dc:subject", ["Places", "Norway"]), ("lr:hierarchicalSubject", ["Norway|Bergen"])],
+    ],
+)
+def test_keywords_in_others_are_each_a_keyword(lists):
+    found = sidecars.read_xmp(xmp("", lists=lists).encode())
+    assert texts(found, "keywords") == ["Places, Norway, Bergen"]
+
+
+@pytest.mark.parametrize(
+    ("picture", "export"),
+    [
+        ("IMG_3397.jpg", "IMG_3397.jpg.json"),
+        ("IMG_3398.jpg", "IMG_3398.jpg.supplemental-metadata.json"),
+        ("IMG_3398.jpg", "IMG_3398.jpg.suppl.json"),
+        ("IMG_3399(1).jpg", "IMG_3399.jpg(1).json"),
+        ("IMG_3399(2).jpg", "IMG_3399.jpg.supplemental-metadata(2).json"),
+        ("PXL_20230101_123456789.PORTRAIT.jpg", "PXL_20230101_123456789.PORTRAIT.jpg.supplement.json"),
+        (f"{'long' * 15}.jpg", f"{('long' * 15)[:46]}.json"),
+        ("IMG_3400-edited.jpg", "IMG_3400.jpg.supplemental-metadata.json"),
+    ],
+)
+def test_the_file_of_an_export_by_google_is_found(tmp_path, picture, export):
+    told = {"title": "x.jpg", "description": "at the lake", "photoTakenTime": {"timestamp": "1258375918"}}
+    (tmp_path / picture).write_bytes(b"x")
+    (tmp_path / export).write_text(json.dumps(told | {"people": [{"name": "Ana"}]}), "utf-8")
+    found = beside(tmp_path)[picture]
+    assert [one.text for one in found.captions] == ["at the lake", "Ana"]
+    assert found.taken == datetime(2009, 11, 16, 12, 51, 58, tzinfo=UTC)
+
+
+def test_the_file_of_another_number_is_not_ones_own(tmp_path):
+    for name in ("a.jpg", "a(1).jpg"):
+        (tmp_path / name).write_bytes(b"x")
+    (tmp_path / "a.jpg(1).json").write_text('{"description": "the second"}', "utf-8")
+    found = beside(tmp_path)
+    assert [texts(found[name]) for name in ("a.jpg", "a(1).jpg")] == [[], ["the second"]]
+
+
+@pytest.mark.parametrize(
+    ("written", "due"),
+    [
+        ("Tom &amp;amp; Ana&amp;#39;s &amp;lt;b&amp;gt;party&amp;lt;/b&amp;gt;", "Tom & Ana's party"),
+        ("one&amp;lt;br&amp;gt;two", "one two"),
+        ("R&amp;D of a &amp;lt; b", "R&D of a < b"),
+        ("the sign &amp;amp;amp; again", "the sign &amp; again"),
+    ],
+)
+def test_what_a_web_program_wrote_is_read_as_meant_and_decoded_once(written, due):
+    assert texts(sidecars.read_xmp(xmp(written).encode())) == [due]
+
+
+@pytest.mark.parametrize(
+    ("stated", "due"),
+    [
+        ('xmp:CreateDate="2019-07-21T14:03:55"', datetime(2019, 7, 21, 14, 3, 55)),
+        ('photoshop:DateCreated="1957-06-15" xmp:CreateDate="2019-07-21T14:03:55"', datetime(1957, 6, 15)),
+        ('photoshop:DateCreated="1957" xmp:CreateDate="2019-07-21T14:03:55"', None),
+    ],
+)
+def test_the_day_of_a_scan_is_not_that_of_the_photograph(stated, due):
+    assert sidecars.read_xmp(xmp("", stated).encode()).taken == due
+
+
+def test_a_table_names_a_file_whose_accent_is_written_otherwise(tmp_path):
+    (tmp_path / "cafe\u0301.jpg").write_bytes(b"x")
+    (tmp_path / "metadata.csv").write_text("file_name,caption\ncaf\u00e9.jpg,a café\n", "utf-8")
+    (tmp_path / "list.csv").write_text("path,caption\ncaf\u00e9.jpg,a café\n", "utf-8")
+    for source in (tmp_path, tmp_path / "list.csv"):
+        (found,) = (one for one in walk([os.fsencode(source)]) if isinstance(one, FoundFile))
+        assert os.fsdecode(found.path) == str(tmp_path / "cafe\u0301.jpg")
+        assert texts(found.words) == ["a café"]
+
+
+def test_thumbnails_of_a_storage_system_are_other_files(tmp_path):
+    (tmp_path / "@eaDir" / "a.jpg").mkdir(parents=True)
+    (tmp_path / "@eaDir" / "a.jpg" / "SYNOPHOTO_THUMB_XL.jpg").write_bytes(b"x")
+    (tmp_path / "a.jpg").write_bytes(b"x")
+    kinds = [(type(one).__name__, os.path.basename(one.path)) for one in walk([os.fsencode(tmp_path)])]  # noqa: PTH119
+    assert sorted(kinds) == [("FoundFile", b"a.jpg"), ("OtherFile", b"SYNOPHOTO_THUMB_XL.jpg")]

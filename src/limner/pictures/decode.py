@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from PIL.Image import DecompressionBombError
+from PIL.Image import DecompressionBombError, Image
 
 from limner.errors import MissingError
 from limner.pictures.formats import (
     MAX_DECODED_PIXELS,
     MAX_HEADER_PIXELS,
+    MAX_SCANNED_PIXELS,
     RAW_SUFFIXES,
     Decoded,
     PictureError,
     identify,
+    note,
     orientation,
     to_rgb,
 )
@@ -68,6 +72,13 @@ def stamp_of(status: os.stat_result) -> str:
 def display(path: bytes) -> str:
     """A path as text to show and store; bytes that are no UTF-8 are escaped."""
     return path.decode("utf-8", "backslashreplace")
+
+
+def composed(path: bytes) -> bytes:
+    """A path with each accent and its letter in one: the disk of a Mac writes é as two, and means one."""
+    if path.isascii():
+        return path
+    return os.fsencode(unicodedata.normalize("NFC", os.fsdecode(path)))
 
 
 def read_file(path: bytes) -> FileBytes:
@@ -165,13 +176,22 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
         return develop(data, side_px, suffix)
     try:
         image = identify(data, suffix)
+        jpeg = image.format in _JPEG
         width, height = image.size
         if width * height > MAX_HEADER_PIXELS:
             raise PictureError(f"{width} × {height} pixels; at most {MAX_HEADER_PIXELS} are accepted")
-        if side_px is not None and image.format in ("JPEG", "MPO"):
+        # A progressive JPEG is held whole at whatever scale it is decoded.
+        scalable = jpeg and side_px is not None and "progressive" not in image.info
+        if jpeg and side_px is not None:
             image.draft(None, (2 * side_px, 2 * side_px))
-        if image.size[0] * image.size[1] > MAX_DECODED_PIXELS:
+        pixels = image.size[0] * image.size[1] if scalable else width * height
+        if pixels > MAX_DECODED_PIXELS:
             raise PictureError(f"{width} × {height} pixels; at most {MAX_DECODED_PIXELS} can be decoded")
+        if jpeg:
+            _check_scans(data, image, width * height)
+            if _lacks_only_its_end(data, image):
+                note("JPEG: its end marker is missing; the picture is whole")
+                image = _again(data + _END, image)
         image.load()
         turn = orientation(image)
         rgb = to_rgb(image)
@@ -191,3 +211,67 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
         if turn.name in ("ROTATE_90", "ROTATE_270", "TRANSPOSE", "TRANSVERSE"):
             width, height = height, width
     return Decoded(rgb, image, width, height, image.format or "")
+
+
+_JPEG = ("JPEG", "MPO")
+_END = b"\xff\xd9"
+_FILLED = bytes(2048)
+"""What a drive or a broken copy leaves where data is lost; compressed pixels never hold so many zeros."""
+
+
+def _check_scans(data: bytes, image: Image, pixels: int) -> None:
+    """Note a hole in a JPEG, and refuse one whose scans would take minutes.
+
+    Raises:
+        PictureError: too many pixels times scans.
+    """
+    scans, start = _scans(data, every="progressive" in image.info)
+    if data.find(_FILLED, start) >= 0:
+        note("JPEG: a run of zeros where pixels should be; a part of the picture may be missing")
+    if scans * pixels > MAX_SCANNED_PIXELS:
+        raise PictureError(
+            f"{pixels} pixels in {scans} scans; at most {MAX_SCANNED_PIXELS // pixels} scans of so many are"
+            " decoded; save it again as a JPEG that is not progressive"
+        )
+
+
+_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
+"""A marker among compressed pixels, in which a byte of 255 is followed by 0, or by a restart's number."""
+
+
+def _scans(data: bytes, *, every: bool) -> tuple[int, int]:
+    """Scans of the first picture of a JPEG, or 1, and where the first one begins.
+
+    Pictures inside its other segments, such as a camera's preview, do not count.
+    """
+    place, scans, first = 2, 0, len(data)
+    while place + 4 <= len(data) and data[place] == 0xFF and data[place + 1] != _END[1]:
+        marker, size = data[place + 1], int.from_bytes(data[place + 2 : place + 4])
+        if marker == 0xFF:  # filling
+            place += 1
+            continue
+        place += 2 + size
+        if marker == 0xDA:
+            scans, first = scans + 1, min(first, place)
+            following = _MARKER.search(data, place) if every else None
+            place = following.start() if following else len(data)
+    return scans, first
+
+
+def _lacks_only_its_end(data: bytes, image: Image) -> bool:
+    """Whether a JPEG has no end marker though all pixels are there: these do not change with what follows."""
+    if _END in data[-4096:]:
+        return False
+    found = []
+    for more in (b"", b"\x55\xaa\x33" * 20):
+        whole = _again(data + more + _END, image)
+        whole.load()
+        found.append(whole.tobytes())
+    return found[0] == found[1]
+
+
+def _again(data: bytes, image: Image) -> Image:
+    """Other bytes opened as a picture was, at the same scale."""
+    found = identify(data, ".jpg")
+    found.draft(None, image.size)
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from functools import lru_cache
 from limner.errors import DataError, MissingError
 from limner.locations import Location, location, objects
 from limner.pictures import stored
-from limner.pictures.decode import display, kind_of, stamp_of
+from limner.pictures.decode import composed, display, kind_of, stamp_of
 from limner.pictures.formats import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from limner.pictures.metadata import SIDECAR_SUFFIXES, Words
 from limner.pictures.stored import Status, address
@@ -37,6 +38,20 @@ _SEP = os.fsencode(os.sep)
 _SUFFIXES = PICTURE_SUFFIXES | VIDEO_SUFFIXES
 _HOLDERS = (b".lance", b".tar")
 """Suffixes of tables in which others keep the bytes of pictures."""
+_OF_PROGRAMS = (
+    b"@eaDir",
+    b".@__thumb",
+    b".thumbnails",
+    b".thumbs",
+    b"#recycle",
+    b"@Recycle",
+    b"$RECYCLE.BIN",
+)
+"""Folders of storage systems: thumbnails of pictures that lie elsewhere, and what was thrown away."""
+_NUMBERED = re.compile(rb"(.*)(\(\d+\))(\.[^.]+)", re.DOTALL)
+_EXPORT = b".supplemental-metadata"
+_EXPORT_CUT = range(45, 48)
+"""Letters after which Google's export cuts the name of a picture's JSON file."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +187,7 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
         elif _suffix(source) in LIST_SUFFIXES:
             yield from _walk_list(source)
         else:
-            yield _look(source, source, _names(os.path.dirname(source)), None)
+            yield _look(source, source, Beside(_names(os.path.dirname(source))), None)
 
 
 def is_list(source: bytes) -> bool:
@@ -239,25 +254,28 @@ class _FolderWalk:
         named = len(rows)
         inner = (rows, *scopes)
         below: list[bytes] = []
-        beside = self.sidecars(names)
+        beside = Beside(self.statuses_of(names))
         for name, is_folder in names.items():
             path = self.join(folder, name)
             wanted = not is_folder and _is_wanted(name)
             linked = not (is_folder or wanted) and self.is_linked(path)
-            if is_folder or (linked and self.follow_links):
+            if is_folder and name in _OF_PROGRAMS:
+                yield from self.of_programs(path)
+            elif is_folder or (linked and self.follow_links):
                 below += [path] * (not name.startswith(b"."))
             elif linked:
                 yield UnusableFile(path, self.source, "linked folder, not entered; ask to follow links")
             elif wanted:
-                row = next((scope.pop(path) for scope in inner if path in scope), None)
+                named_as = composed(path)
+                row = next((scope.pop(named_as) for scope in inner if named_as in scope), None)
                 yield self.look(path, beside, row)
             else:
                 yield OtherFile(path)
         for path in below:
             yield from self.folder(path, inner)
-        for path, row in sorted(rows.items()):
-            there = "is no picture by its name" if stored.is_there(os.fsdecode(path)) else "not there"
-            yield UnusableFile(path, self.source, f"listed in {row.where} but {there}")
+        for row in sorted(rows.values(), key=lambda one: one.path):
+            there = "is no picture by its name" if stored.is_there(os.fsdecode(row.path)) else "not there"
+            yield UnusableFile(row.path, self.source, f"listed in {row.where} but {there}")
         if tables:
             yield TablesRead(tables, named - len(rows), len(rows))
 
@@ -283,11 +301,16 @@ class _FolderWalk:
         """Whether it is a link to a folder."""
         return os.path.islink(path) and os.path.isdir(path)
 
-    def sidecars(self, names: Iterable[bytes]) -> dict[bytes, Status | None]:
-        """Those of some names that may describe a file, with what the list tells of them."""
-        return {name: None for name in names if _suffix(name) in SIDECAR_SUFFIXES}
+    def of_programs(self, folder: bytes) -> Iterator[Entry]:
+        """What lies in a folder of a storage system: no picture of the user's."""
+        for inside, _, names in os.walk(folder):
+            yield from (OtherFile(os.path.join(inside, name)) for name in sorted(names))
 
-    def look(self, path: bytes, beside: Mapping[bytes, Status | None], row: Row | None) -> Entry:
+    def statuses_of(self, names: Iterable[bytes]) -> dict[bytes, Status | None]:
+        """What lies in a folder, with what the list tells of it."""
+        return dict.fromkeys(names)
+
+    def look(self, path: bytes, beside: Beside, row: Row | None) -> Entry:
         """A file by its status, with what describes it."""
         return _look(path, self.source, beside, row)
 
@@ -309,8 +332,14 @@ class _AddressWalk(_FolderWalk):
         """There are no links."""
         return False
 
-    def sidecars(self, names: Iterable[bytes]) -> dict[bytes, Status | None]:
-        """All of them: the list tells the status of the pictures as well."""
+    def of_programs(self, folder: bytes) -> Iterator[Entry]:
+        """As of a disk."""
+        place = address(folder)
+        found = objects(place) if place is not None else ()
+        yield from (OtherFile(os.fsencode(str(one.location))) for one in found)
+
+    def statuses_of(self, names: Iterable[bytes]) -> dict[bytes, Status | None]:
+        """The list of an object store tells the status as well."""
         return self.statuses
 
 
@@ -321,15 +350,14 @@ def _is_wanted(name: bytes) -> bool:
 
 def _walk_list(source: bytes) -> Iterator[Entry]:
     """The files that a table names."""
-    last: bytes = b""
-    beside: dict[bytes, Status | None] = {}
+    last, beside = b"", Beside({})
     for row in joined_rows(source):
         if isinstance(row, str):
             yield UnusableFile(source, source, row)
             continue
         folder = os.path.dirname(row.path)
         if folder != last:
-            last, beside = folder, _names(folder)
+            last, beside = folder, Beside(_names(folder))
         yield _look(row.path, source, beside, row)
 
 
@@ -342,19 +370,76 @@ def _names(folder: bytes) -> dict[bytes, Status | None]:
         return {}
 
 
-def _look(path: bytes, source: bytes, beside: Mapping[bytes, Status | None], row: Row | None) -> Entry:
+class Beside:
+    """What lies in one folder, and which of it describes a picture there.
+
+    Attributes:
+        statuses: name → what the list of an object store tells of it, None on a disk.
+    """
+
+    def __init__(self, statuses: Mapping[bytes, Status | None]) -> None:
+        self.statuses = statuses
+        self._sidecars: dict[bytes, list[bytes]] = {}
+        for name in statuses:
+            if _suffix(name) in SIDECAR_SUFFIXES:
+                self._sidecars.setdefault(composed(name).lower(), []).append(name)
+        self._exports = any(name.endswith(b".json") for name in self._sidecars)
+
+    def sidecars(self, name: bytes) -> list[bytes]:
+        """Names of the files that describe one, most trusted first; in any letter case, composed or not.
+
+        Args:
+            name: ``a.jpg``, which ``a.jpg.xmp`` (darktable), ``a.xmp`` (Lightroom) and, exported by Google
+                Photos, ``a.jpg.supplemental-metadata.json`` describe.
+        """
+        if not self._sidecars:
+            return []
+        plain = composed(name).lower()
+        bases = (plain, os.path.splitext(plain)[0])
+        wanted = [base + ending for ending in SIDECAR_SUFFIXES for base in bases]
+        if self._exports:
+            wanted += _exported(plain)
+        return list(dict.fromkeys(one for base in wanted for one in self._sidecars.get(base, ())))
+
+
+def _exported(name: bytes) -> list[bytes]:
+    """Names that Google's export may give the JSON file of a picture.
+
+    ``a.jpg`` has ``a.jpg.supplemental-metadata.json``, cut anywhere; long names are cut as well. The number
+    of ``a(1).jpg`` comes last, and ``a-edited.jpg`` has none of its own.
+    """
+    numbered = _NUMBERED.fullmatch(name)
+    own, number = (numbered[1] + numbered[3], numbered[2]) if numbered else (name, b"")
+    found = []
+    for one in dict.fromkeys((own, own.replace(b"-edited", b""))):
+        whole = one + _EXPORT
+        cuts = [*range(len(whole), len(one) - 1, -1), *(cut for cut in _EXPORT_CUT if cut < len(one))]
+        found += [whole[:cut] + number + b".json" for cut in cuts]
+    return found
+
+
+def _as_written(path: bytes, beside: Beside) -> bytes:
+    """The path of what is there: a disk may write é as two letters and a table as one."""
+    folder, between, name = path.rpartition(_SEP)
+    if name.isascii() or name in beside.statuses:
+        return path
+    same = (one for one in beside.statuses if not one.isascii() and composed(one) == composed(name))
+    return folder + between + next(same, name)
+
+
+def _look(path: bytes, source: bytes, beside: Beside, row: Row | None) -> Entry:
     """A file by its status, with what describes it.
 
     Args:
         path: of the file.
         source: as in `FoundFile`.
-        beside: what lies in its folder, with the status of what is on object storage.
+        beside: what lies in its folder.
         row: of the table that names it.
     """
     listed = f"listed in {row.where} but " if row is not None else ""
     place = address(path)
     if place is not None:
-        status = beside.get(os.fsencode(place.name))
+        status = beside.statuses.get(os.fsencode(place.name))
         if status is None:
             return UnusableFile(path, source, f"{listed}no such object")
         size, mtime_ns = status
@@ -364,6 +449,7 @@ def _look(path: bytes, source: bytes, beside: Mapping[bytes, Status | None], row
                 path, source, "a video on object storage; copy it to a disk to index its frames"
             )
     else:
+        path = _as_written(path, beside)
         try:
             found = os.stat(path)
         except OSError as error:
@@ -376,23 +462,18 @@ def _look(path: bytes, source: bytes, beside: Mapping[bytes, Status | None], row
             return UnusableFile(path, source, f"not a regular file but a {kind_of(found.st_mode)}")
         size, mtime_ns, stamp = found.st_size, found.st_mtime_ns, stamp_of(found)
     folder, _, name = path.rpartition(b"/" if place is not None else _SEP)
-    suffix = _suffix(name)
-    stem = name[: len(name) - len(suffix)]
-    described: dict[bytes, bytes] = {}
-    if beside:
-        candidates = [base + ending for ending in SIDECAR_SUFFIXES for base in (name, stem)]
-        between = b"/" if place is not None else _SEP
-        described = {one: folder + between + one for one in candidates if one in beside}
+    between = b"/" if place is not None else _SEP
+    described = {one: folder + between + one for one in beside.sidecars(name)}
     sidecars, words_key = tuple(described.values()), ""
     if sidecars or row:
         key = hashlib.sha256(row.key if row else b"")
         for one, side_path in described.items():
             with suppress(OSError):
-                side = beside[one] or stored.status(side_path)
+                side = beside.statuses[one] or stored.status(side_path)
                 key.update(side_path + f"\0{side.size} {side.mtime_ns}\0".encode())
         words_key = key.hexdigest()[:16]
     words = row.words if row else Words()
-    kind = VideoFile if suffix in VIDEO_SUFFIXES else FoundFile
+    kind = VideoFile if _suffix(name) in VIDEO_SUFFIXES else FoundFile
     return kind(path, size, mtime_ns, source, sidecars, words, words_key, stamp)
 
 

@@ -12,12 +12,13 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 import PIL
-from PIL import ExifTags, features
+from PIL import ExifTags, ImageCms, features
 from PIL import Image as Pillow
 from PIL.Image import Image, Transpose
 
@@ -56,14 +57,50 @@ def orientation(image: Image) -> Transpose | None:
 
 
 def to_rgb(image: Image) -> Image:
-    """Any mode → RGB: alpha on white, deep grey scaled, not clipped."""
+    """Any mode → RGB in sRGB: alpha on white, deep grey scaled, not clipped."""
+    profile = image.info.get("icc_profile")
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
-        return Pillow.fromarray(_deep_grey(np.asarray(image))).convert("RGB")
-    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        image = Pillow.fromarray(_deep_grey(np.asarray(image)))
+    elif image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        grey = image.mode in ("LA", "La", "L")
         layer = image.convert("RGBA")
-        white = Pillow.new("RGBA", layer.size, (255, 255, 255, 255))
-        return Pillow.alpha_composite(white, layer).convert("RGB")
-    return image if image.mode == "RGB" else image.convert("RGB")
+        rgb = _in_srgb(layer.getchannel("R") if grey else layer.convert("RGB"), profile)
+        white = Pillow.new("RGB", layer.size, (255, 255, 255))
+        return Pillow.composite(rgb, white, layer.getchannel("A"))
+    elif image.mode in ("P", "1", "LAB", "HSV", "YCbCr"):
+        image = image.convert("RGB")
+    return _in_srgb(image, profile)
+
+
+def _in_srgb(image: Image, profile: object) -> Image:
+    """RGB, L or CMYK → RGB, the colours as a profile means them.
+
+    Without a profile they are taken as those of sRGB, and so they are where it is damaged or of a kind of
+    colours that the picture does not have.
+    """
+    transform = _transform(profile, image.mode) if isinstance(profile, bytes) and profile else None
+    if transform is None:
+        return image if image.mode == "RGB" else image.convert("RGB")
+    mode, convert = transform
+    found = convert.apply(image if image.mode == mode else image.convert(mode))
+    found.info = dict(image.info)
+    return found
+
+
+@lru_cache(64)  # of a folder's pictures most have the same one
+def _transform(profile: bytes, mode: str) -> tuple[str, ImageCms.ImageCmsTransform] | None:
+    """Mode that a profile is of, and what leads from there to sRGB; None where it does not fit."""
+    try:
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        own = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}.get(source.profile.xcolor_space.strip(), "")
+        if own not in {"RGB": ("RGB",), "L": ("L", "RGB"), "CMYK": ("CMYK",)}.get(mode, ()):
+            return None
+        target = ImageCms.createProfile("sRGB")
+        # Several threads share it, which its cache of one pixel is not made for.
+        flags = ImageCms.Flags.NOCACHE
+        return own, ImageCms.buildTransform(source, target, own, "RGB", flags=flags)
+    except (ImageCms.PyCMSError, OSError, ValueError):
+        return None
 
 
 def _deep_grey(values: np.typing.NDArray[np.generic]) -> np.typing.NDArray[np.uint8]:
@@ -87,6 +124,8 @@ def _deep_grey(values: np.typing.NDArray[np.generic]) -> np.typing.NDArray[np.ui
 
 MAX_HEADER_PIXELS = 2**28
 MAX_DECODED_PIXELS = 90_000_000
+MAX_SCANNED_PIXELS = 2_000_000_000
+"""Pixels times scans of a progressive JPEG, each of which goes over all pixels: some twenty seconds."""
 FORMATS = re.findall(r"\w+", "JPEG PNG WEBP GIF TIFF AVIF HEIF BMP DIB JPEG2000 PPM ICO QOI PSD PCX")
 """Tried by content in this order. Formats that start another program (EPS, WMF) are not in it."""
 
@@ -199,6 +238,11 @@ def pillow_warnings() -> Iterator[None]:
 
         warnings.showwarning = keep  # type: ignore[assignment]
         yield
+
+
+def note(line: str) -> None:
+    """Keep a line about the picture that this thread decodes for `noted`."""
+    _noted.lines.append(line)
 
 
 def noted() -> tuple[str, ...]:

@@ -6,6 +6,7 @@ origin yields the same `Words`, which merge by one rule; damaged metadata become
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
@@ -26,7 +28,7 @@ from PIL.ImageFile import ImageFile
 from PIL.IptcImagePlugin import getiptcinfo
 
 from limner.counts import counted
-from limner.encodings import decode_caption
+from limner.encodings import LATIN, decode_caption
 from limner.pictures.decode import display
 from limner.pictures.stored import beginning
 from limner.records import Caption
@@ -96,9 +98,24 @@ def plain(text: str) -> str:
     return " ".join(text.split())
 
 
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
+_TAG = re.compile(
+    r"</?(?:a|b|big|blockquote|br|div|em|font|h[1-6]|hr|i|img|li|ol|p|small|span|strong|sub|sup|u|ul)\b[^<>]*>",
+    re.IGNORECASE,
+)
+_BREAK = re.compile(r"(?i)</?(?:blockquote|br|div|h[1-6]|hr|li|ol|p|ul)\b")
+
+
+def unmarked(text: str) -> str:
+    """Words as a web program meant them: its entities decoded once, its tags taken out."""
+    if _ENTITY.search(text):
+        text = html.unescape(text)
+    return _TAG.sub(lambda tag: " " if _BREAK.match(tag[0]) else "", text)
+
+
 def clean(text: str) -> str:
-    """`plain` words without what a camera wrote; "" if none are left."""
-    text = plain(text)
+    """`plain` words without markup and what a camera wrote; "" if none are left."""
+    text = plain(unmarked(text))
     if not any(letter.isalpha() for letter in text) or _RUBBISH.fullmatch(text):
         return ""
     return text[:MAX_CAPTION_CHARS]
@@ -179,16 +196,27 @@ _DC = "{http://purl.org/dc/elements/1.1/}"
 _PHOTOSHOP = "{http://ns.adobe.com/photoshop/1.0/}"
 _IPTC = "{http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/}"
 _XMP = "{http://ns.adobe.com/xap/1.0/}"
+_TREES = (
+    "{http://ns.adobe.com/lightroom/1.0/}hierarchicalSubject",
+    "{http://www.digikam.org/ns/1.0/}TagsList",
+    "{http://ns.microsoft.com/photo/1.0/}LastKeywordXMP",
+    "{http://ns.microsoft.com/photo/1.2/}LastKeywordXMP",
+    "{http://ns.acdsee.com/iptc/1.0/}Keywords",
+)
+"""Where programs keep keywords that lie in others, ``Places|Norway|Bergen``."""
+_PLACES = (f"{_IPTC}Location", f"{_PHOTOSHOP}City", f"{_PHOTOSHOP}State", f"{_PHOTOSHOP}Country")
 _EXIF = "{http://ns.adobe.com/exif/1.0/}"
 _RIGHTS = "{http://ns.adobe.com/xap/1.0/rights/}"
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
-def read_xmp(packet: bytes) -> Words:
-    """Alt text, description, headline, title, subject, creator, credit and rights of a packet.
+def read_xmp(packet: bytes, suffix: str = "") -> Words:
+    """Alt text, description, headline, title, keywords, places, creator, credit and rights of a packet.
 
     Args:
         packet: the XML, with or without the packet wrapper.
+        suffix: of the picture that it lies beside, ``.jpg``; "" for a packet that is surely its own. Nothing
+            is read from a packet that says it belongs to a file of another suffix.
     Raises:
         ParseError: not well-formed XML; DefusedXmlException: it uses entities.
     """
@@ -203,6 +231,9 @@ def read_xmp(packet: bytes) -> Words:
     def texts(*names: str) -> list[str]:
         return [text for name in names for text in properties[name]]
 
+    owners = {owner.strip(" .").lower() for owner in texts(f"{_PHOTOSHOP}SidecarForExtension")} - {""}
+    if suffix and owners and suffix.lower().lstrip(".") not in owners:
+        return Words()
     described = texts(
         f"{_IPTC}AltTextAccessibility",
         f"{_DC}description",
@@ -210,12 +241,17 @@ def read_xmp(packet: bytes) -> Words:
         f"{_PHOTOSHOP}Headline",
         f"{_DC}title",
     )
+    keywords = _listed([*texts(f"{_DC}subject"), *_branches(texts(*_TREES)), *texts(*_PLACES)])
     rights = texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")
     return Words(
-        captions=captions(described, "xmp") + captions([_listed(texts(f"{_DC}subject"))], "keywords"),
+        captions=captions(described, "xmp") + captions([keywords], "keywords"),
         credit=_listed(texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")),
         license=clean(" ".join(rights[:1])),
-        taken=_xmp_time(texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated", f"{_XMP}CreateDate")),
+        # Of a scan the day of the scan does not stand in for that of the photograph, known or not.
+        taken=_xmp_time(
+            texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated")
+            or texts(f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")
+        ),
     )
 
 
@@ -232,12 +268,17 @@ def _values(element: Element) -> list[str]:
     return [item.text for item in items if item.text and item.text.strip()]
 
 
+def _branches(keywords: Iterable[str]) -> list[str]:
+    """Keywords on the way to others, ``Places|Norway`` or ``Places/Norway``, each by itself."""
+    return [part for keyword in keywords for part in re.split(r"[|/]", keyword)]
+
+
 def _xmp_time(stated: list[str]) -> datetime | None:
-    """The first stated time that is complete to the minute."""
+    """The first stated time that is complete to the day."""
     for text in stated:
-        if re.match(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}", text):
+        if re.match(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}|$)", text.strip()):
             with suppress(ValueError):
-                return datetime.fromisoformat(text)
+                return datetime.fromisoformat(text.strip())
     return None
 
 
@@ -274,12 +315,17 @@ def _exif(image: Image) -> Words:
         _user_comment(inner.get(Exif.UserComment)),
     ]
     keywords = _keywords([_utf16(exif.get(Exif.XPKeywords))])
-    moment = _text(inner.get(Exif.DateTimeOriginal)) or _text(exif.get(Exif.DateTime))
+    moments = (
+        (inner.get(Exif.DateTimeOriginal), inner.get(Exif.OffsetTimeOriginal)),
+        (inner.get(Exif.DateTimeDigitized), inner.get(Exif.OffsetTimeDigitized)),
+        (exif.get(Exif.DateTime), inner.get(Exif.OffsetTime)),
+    )
+    taken = (exif_time(_text(moment), _text(zone)) for moment, zone in moments)
     return Words(
         captions=captions(described, "exif") + captions([keywords], "keywords"),
         credit=clean(_text(exif.get(Exif.Artist))),
         license=clean(_text(exif.get(Exif.Copyright)).replace("\0", " ")),
-        taken=exif_time(moment, _text(inner.get(Exif.OffsetTimeOriginal))),
+        taken=next(filter(None, taken), None),
     )
 
 
@@ -296,29 +342,83 @@ def exif_time(moment: str, offset: str = "") -> datetime | None:
     return None
 
 
+_ISO_2022 = {
+    **{b"A": "iso8859-1", b"B": "iso8859-2", b"C": "iso8859-3", b"D": "iso8859-4", b"F": "iso8859-7"},
+    **{b"G": "iso8859-6", b"H": "iso8859-8", b"L": "iso8859-5", b"M": "iso8859-9", b"V": "iso8859-10"},
+    **{b"Y": "iso8859-13", b"_": "iso8859-14", b"b": "iso8859-15", b"f": "iso8859-16"},
+}
+"""Final byte of an escape sequence → the right half of the code table that it calls for."""
+_IPTC_CHARSET = (1, 90)
+
+
 def _iptc(image: Image) -> Words:
-    """IPTC: caption, headline, title, keywords, by-line, credit and copyright."""
+    """IPTC: caption, headline, title, keywords, places, by-line, credit and copyright.
+
+    Source: IPTC Information Interchange Model 4.2, 1:90 (coded character set), with ISO 2022's escapes.
+    """
     found = getiptcinfo(cast(ImageFile, image))
     if not found:
         return Words()
+    raw: dict[int, list[bytes]] = {}
+    for (record, number), value in found.items():
+        if record == 2:
+            raw[number] = [bytes(one) for one in (value if isinstance(value, list) else [value])]
+    encoding, noted = _iptc_encoding(found.get(_IPTC_CHARSET), b"\n".join(chain.from_iterable(raw.values())))
 
-    def texts(number: int) -> list[str]:
-        value: Any = found.get((2, number), [])
-        return [_decode(part) for part in (value if isinstance(value, list) else [value])]
+    def texts(*numbers: int) -> list[str]:
+        parts = (part.strip(b"\0 ") for number in numbers for part in raw.get(number, []))
+        return [part.decode(encoding, errors="replace") for part in parts]
 
-    described = texts(120) + texts(105) + texts(5)
+    described = texts(120, 105, 5)
+    keywords = _listed([_keywords(texts(25)), *texts(92, 90, 95, 101)])
     return Words(
-        captions=captions(described, "iptc") + captions([_keywords(texts(25))], "keywords"),
+        captions=captions(described, "iptc") + captions([keywords], "keywords"),
         credit=clean(", ".join(dict.fromkeys(filter(None, texts(80) + texts(110))))),
         license=clean(" ".join(texts(116))),
         taken=_iptc_time(" ".join(texts(55)), " ".join(texts(60))),
+        warnings=noted,
     )
 
 
+def _iptc_encoding(declared: object, data: bytes) -> tuple[str, tuple[str, ...]]:
+    """Encoding of IPTC texts: the declared one where they are valid in it, else UTF-8, else the likeliest.
+
+    Args:
+        declared: the escape sequence of the file, as Pillow gives it, or None.
+        data: all its texts.
+    Returns:
+        the encoding, and a warning where it was guessed.
+    """
+    escape = bytes(declared[-1]) if isinstance(declared, list) and declared else declared
+    if isinstance(escape, bytes) and (called := re.fullmatch(rb"\x1b[-./](.)", escape.strip(b"\0 "))):
+        encoding = _ISO_2022.get(called[1], "utf-8")
+        if _is_valid(data, encoding):
+            return encoding, ()
+    if _is_valid(data, "utf-8"):
+        return "utf-8", ()
+    with suppress(ValueError):
+        certain = decode_caption(data)
+        return next(one for one in LATIN if _is_valid(data, one) and data.decode(one) == certain), ()
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data).best()
+    encoding = "cp1252" if best is None else best.encoding
+    return encoding, (f"IPTC: the texts are not UTF-8 and name no other encoding; read as {encoding}",)
+
+
+def _is_valid(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _iptc_time(date: str, time: str) -> datetime | None:
-    """``20190721`` and ``140355+0200`` → a time; None without both."""
-    if not re.fullmatch(r"\d{8}", date) or not re.match(r"\d{6}", time):
+    """``20190721`` and ``140355+0200`` → a time; without one the day alone; None without a day."""
+    if not re.fullmatch(r"\d{8}", date):
         return None
+    time = time if re.match(r"\d{6}", time) else "000000"
     zone = f"{time[6:9]}:{time[9:11]}" if re.fullmatch(r"\d{6}[+-]\d{4}", time) else ""
     moment = f"{date[:4]}:{date[4:6]}:{date[6:]} {time[:2]}:{time[2:4]}:{time[4:6]}"
     return exif_time(moment, zone)
@@ -402,37 +502,39 @@ LICENSE_KEYS = ("license", "licence", "copyright", "rights")
 TIME_KEYS = ("taken", "date_taken", "datetime", "date")
 
 
-def read_sidecars(paths: Iterable[bytes]) -> Words:
+def read_sidecars(paths: Iterable[bytes], picture: bytes = b"") -> Words:
     """Words of all sidecars of one picture; a damaged sidecar is a warning.
 
     Args:
         paths: absolute paths, most trusted first.
+        picture: path of the picture, whose suffix tells which of those named like it are its own.
     """
-    return merge(_read_sidecar(path) for path in paths)
+    return merge(_read_sidecar(path, PurePath(os.fsdecode(picture)).suffix) for path in paths)
 
 
-def _read_sidecar(path: bytes) -> Words:
+def _read_sidecar(path: bytes, suffix: str) -> Words:
     name = PurePath(os.fsdecode(path)).name
     try:
         data = beginning(path, MAX_SIDECAR_BYTES + 1)
     except OSError as error:
         return Words(warnings=(f"{display(os.fsencode(name))}: {error}",))
-    return words_of_bytes(name, data)
+    return words_of_bytes(name, data, suffix)
 
 
-def words_of_bytes(name: str, data: bytes) -> Words:
+def words_of_bytes(name: str, data: bytes, suffix: str = "") -> Words:
     """Words of the content of a sidecar; a damaged one is a warning.
 
     Args:
         name: of the sidecar, by whose suffix it is read.
         data: its content.
+        suffix: of the picture, as of `read_xmp`.
     """
     try:
         if len(data) > MAX_SIDECAR_BYTES:
             raise ValueError(f"more than {MAX_SIDECAR_BYTES} bytes; not read")
         match PurePath(name).suffix.lower():
             case ".xmp":
-                return read_xmp(data)
+                return read_xmp(data, suffix)
             case ".txt":
                 return Words(captions=captions([decode_caption(data)], "sidecar"))
             case _:
@@ -460,6 +562,7 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
     values = {str(key).strip().lower(): value for key, value in row.items()}
     described = [text for key in TEXT_KEYS for text in _texts(values.get(key)) if not _is_file_name(text)]
     keywords = [part for key in KEYWORD_KEYS for text in _texts(values.get(key)) for part in text.split(",")]
+    keywords += _names(values.get("people"))
     return Words(
         captions=captions(described, source) + captions([_listed(keywords)], "keywords"),
         credit=_first_line(values, CREDIT_KEYS),
@@ -472,6 +575,12 @@ def words_of_name(path: bytes) -> Words:
     """The file name as a caption, where a person chose it."""
     stem = PurePath(os.fsdecode(path)).stem.encode("utf-8", "ignore").decode()
     return Words(captions=captions([readable_name(stem)], "filename"))
+
+
+def _names(people: object) -> list[str]:
+    """Who is shown, as photo exports list them: ``[{"name": "Ana"}]``."""
+    found = people if isinstance(people, list) else []
+    return [text for one in found if isinstance(one, Mapping) for text in _texts(one.get("name"))]
 
 
 def _texts(value: object) -> list[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from limner.errors import DataError
-from limner.pictures.decode import display
+from limner.pictures.decode import composed, display
 from limner.pictures.metadata import Words, merge, words_of_row
 from limner.pictures.stored import address, stream
 
@@ -59,7 +59,7 @@ class Row:
 
 
 def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, Row], list[tuple[bytes, str]]]:
-    """Rows of a folder's tables by path, and what is wrong with which table.
+    """Rows of a folder's tables by `composed` path, and what is wrong with which table.
 
     Several lines for one picture add up.
     """
@@ -71,7 +71,7 @@ def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, Row], list[tuple[b
                 if isinstance(row, str):
                     problems.append((table, row))
                 else:
-                    rows.setdefault(row.path, []).append(row)
+                    rows.setdefault(composed(row.path), []).append(row)
         except DataError as error:
             problems.append((table, str(error)))
     return {path: _joined(lines) for path, lines in rows.items()}, problems

@@ -11,12 +11,11 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from PIL import ImageCms, ImageOps
 from PIL.Image import Image, Resampling
 
 from limner.errors import DataError
 from limner.pictures.decode import decode, display, read_file
-from limner.pictures.formats import Decoded, PictureError
+from limner.pictures.formats import PictureError
 from limner.pictures.stored import is_there
 from limner.records import WHOLE, Area, Picture
 
@@ -142,7 +141,7 @@ def _scaled(
             " restore the file, or run 'limner index' and illustrate again"
         ) from error
     kind, quality = form
-    image = _cropped(in_srgb(decoded), part)
+    image = _cropped(decoded.rgb, part)
     size = fitted(image.width, image.height, area_px)
     if size != image.size:
         image = image.resize(size, Resampling.LANCZOS)
@@ -182,24 +181,3 @@ def _cropped(image: Image, part: Area) -> Image:
     right = max(left + 1, min(image.width, round((part.x + part.width) * image.width)))
     lower = max(top + 1, min(image.height, round((part.y + part.height) * image.height)))
     return image.crop((left, top, right, lower))
-
-
-def in_srgb(decoded: Decoded) -> Image:
-    """The upright picture in sRGB; one without a colour profile is taken as sRGB already."""
-    profile = decoded.loaded.info.get("icc_profile")
-    if not isinstance(profile, bytes) or decoded.loaded.mode not in ("RGB", "CMYK"):
-        return decoded.rgb
-    source = decoded.rgb if decoded.loaded.mode == "RGB" else ImageOps.exif_transpose(decoded.loaded)
-    try:
-        return (
-            ImageCms.profileToProfile(
-                source,
-                ImageCms.ImageCmsProfile(io.BytesIO(profile)),
-                ImageCms.createProfile("sRGB"),
-                outputMode="RGB",
-            )
-            or decoded.rgb
-        )
-    except (ImageCms.PyCMSError, OSError, ValueError):
-        # A damaged profile says nothing about the colours: the plain reading is the best there is.
-        return decoded.rgb

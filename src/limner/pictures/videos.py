@@ -103,7 +103,7 @@ def frames(video: VideoFile, library: Path, stopped: Callable[[], bool]) -> tupl
         taken=drawn.taken,
         warnings=(f"{drawn.video}: {drawn.fault}",) if drawn.fault else (),
     )
-    said = merge((video.words, read_sidecars(video.sidecars), inside, words_of_name(video.path)))
+    said = merge((video.words, read_sidecars(video.sidecars, video.path), inside, words_of_name(video.path)))
     return tuple(
         _frame(video, folder / frame_name(time_s), time_s, said if place == 0 else replace(said, warnings=()))
         for place, time_s in enumerate(drawn.times_s)

@@ -106,7 +106,7 @@ class Reader:
 
     def _words(self, found: FoundFile, inside: Words) -> Words:
         """Words of all origins, the user's own first."""
-        origins = (found.words, read_sidecars(found.sidecars), inside, words_of_name(found.path))
+        origins = (found.words, read_sidecars(found.sidecars, found.path), inside, words_of_name(found.path))
         every = merge(origins)
         # Keywords help the search but read badly; a description comes before them.
         kept = sorted(every.captions, key=lambda caption: caption.source == "keywords")

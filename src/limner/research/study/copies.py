@@ -15,7 +15,6 @@ from PIL.Image import Resampling
 from limner.errors import DataError
 from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
-from limner.pictures.thumbnails import in_srgb
 from limner.research.study.material import PictureSource
 
 SIDE_PX = 1600
@@ -80,7 +79,7 @@ def _encoded(picture: PictureSource) -> bytes:
     if isinstance(picture, Path):
         try:
             read = read_file(os.fsencode(picture.absolute()))
-            shown = in_srgb(decode(read.data, None, picture.suffix.lower()))
+            shown = decode(read.data, None, picture.suffix.lower()).rgb
         except PictureError as error:
             raise DataError(f"study: {picture}: {error}; restore the file or leave it out") from error
     else:

@@ -54,7 +54,7 @@ def read_captioned_folder(source: Source) -> PairSet:
             continue
         name = _name(root, entry.path)
         if isinstance(entry, FoundFile):
-            beside = read_sidecars(entry.sidecars)
+            beside = read_sidecars(entry.sidecars, entry.path)
             notes += [f"{root.name}: {name}: {warning}" for warning in beside.warnings]
             found = [
                 one for one in (*entry.words.captions, *beside.captions) if one.source in CAPTION_SOURCES
