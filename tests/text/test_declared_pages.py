@@ -78,3 +78,62 @@ def test_steps_outside_the_main_content_widen_it():
     page = PAGE.replace("<ol>", "</main><div class='card'><ol>").replace("</main><footer>", "</div><footer>")
     assert (3, "It keeps for two days.") in around(read(declared(), page).story)
     assert "Home" not in [text for _, text in around(read(declared(), page).story)]
+
+
+SOUP = '{"@type": "Recipe", "recipeInstructions": [{"text": "Fry // it."}, "Add /* peas."]}'
+BARE = "<script type='application/ld+json'>{declared}</script><main><p>My aunt.</p><p>Comments: 14</p></main>"
+
+
+def read_raw(block):
+    return parse_story_report(BARE.replace("{declared}", block), format="html")
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        f"<!--\n{SOUP}\n-->",
+        f"//<![CDATA[\n{SOUP}\n//]]>",
+        f"/* <![CDATA[ */ {SOUP} /* ]]> */",
+        f"\ufeff{SOUP};",
+        SOUP.replace("]}", ",]}"),
+        SOUP.replace("[{", "[ /* the steps */ {").replace(', "Add', ', // and\n "Add'),
+        '{"@type": "WebSite", "name": "a"}' + SOUP,
+        '{"@type": "WebSite"};\n' + SOUP + ";",
+        SOUP.replace("Fry ", "Fry\t"),
+    ],
+    ids=["comment", "cdata", "cdata in comments", "bom", "comma", "comments", "two", "semicolons", "tab"],
+)
+def test_what_programs_write_around_and_in_json_is_passed_over(block):
+    assert [step.text for step in read_raw(block).story.steps] == ["Fry // it.", "Add /* peas."]
+
+
+def test_a_recipe_that_cannot_be_read_is_told_and_other_things_are_not():
+    (told,) = (note for note in read_raw(SOUP.replace("]}", "]")).notes if "JSON-LD" in note)
+    assert told.startswith("the recipe that the page declares cannot be read (JSON-LD, line 1: ")
+    assert not any("JSON-LD" in note for note in read_raw('{"@type": "WebSite"').notes)
+    (told,) = (note for note in read_raw('{"@type": "Recipe", "name": "a"}').notes if "JSON-LD" in note)
+    assert told == "the page declares a recipe without steps (JSON-LD): it is cut by its text"
+
+
+@pytest.mark.parametrize(
+    ("instructions", "due"),
+    [
+        ({"@type": "HowToSection", "item": [{"@type": "HowToStep", "text": "Fry."}, {"text": "Stir."}]}, 2),
+        ([{"@type": "HowToSection", "item": [{"text": "Fry."}]}, {"@type": "HowToSection"}, "Stir."], 2),
+        ("1. Fry for 2. minutes\n2. Stir.", 2),
+        ("1. Fry. 2. Stir. Step 3: Serve.", 3),
+        ("Fry.\nStir.", 2),
+        ("Step 1: Fry 1) twice.", 1),
+        ([{"@type": "HowToStep", "text": "Fry."}], 1),
+    ],
+)
+def test_instructions_of_every_form_are_steps(instructions, due):
+    reading = read_raw(json.dumps({"@type": "Recipe", "recipeInstructions": instructions}))
+    assert len(reading.story.steps) == due
+    assert reading.notes[0] == "steps as declared by the page (schema.org)"
+
+
+def test_one_declared_step_that_the_page_shows_as_several_is_not_taken():
+    reading = read(declared() | {"recipeInstructions": " ".join(STEPS[:2])})
+    assert "the page declares all its steps as one: it is cut by its text" in reading.notes
+    assert [step.text for step in reading.story.steps] != [" ".join(STEPS[:2])]

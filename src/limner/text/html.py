@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import unescape
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from limner.errors import DataError
 from limner.records import Between, Part, PictureRef, Step
 from limner.text.document import Block, Document, LeftOut, resolve_picture
 from limner.text.html_blocks import HEADINGS, blocks_of, collapse
-from limner.text.html_declared import place_steps
+from limner.text.html_declared import is_several, place_steps
 from limner.text.html_tree import parse_tree
 from limner.text.plain import names_supplies
 
@@ -47,26 +47,29 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
         declared: whether steps that the page declares are looked for.
 
     Returns:
-        Declared steps (schema.org Recipe or HowTo) where there are two or more; else the blocks of the
-        main content.
+        Declared steps (schema.org Recipe or HowTo) where there are any; else, or where the page shows the one
+        that it declares in several blocks, the blocks of the main content.
     """
     root = parse_tree(text, where)
     notes: list[str] = []
     document = declared_document(root, base, notes) if declared else None
     main = root
+    left_out: list[LeftOut] = []
+    if document is not None:
+        _, blocks = _content(root, text, base, left_out, [step.text for step in document.steps])
+        if is_several(document.steps, blocks):
+            notes.append("the page declares all its steps as one: it is cut by its text")
+            document, root = None, parse_tree(text, where)
     if document is None:
         document = Document()
         main, document.blocks = _content(root, text, base, document.left_out)
+    elif place_steps(document, blocks):
+        document.left_out += left_out
     else:
-        left_out: list[LeftOut] = []
-        _, blocks = _content(root, text, base, left_out, [step.text for step in document.steps])
-        if place_steps(document, blocks):
-            document.left_out += left_out
-        else:
-            document.left_out.append(LeftOut("page around the declared steps"))
-            document.notes.append(
-                "the page shows its declared steps in other words: what is around them is left out"
-            )
+        document.left_out.append(LeftOut("page around the declared steps"))
+        document.notes.append(
+            "the page shows its declared steps in other words: what is around them is left out"
+        )
     document.notes += notes
     _describe(document, root, main)
     return document
@@ -207,7 +210,7 @@ _TOO_DEEP = "a JSON-LD block of the page is nested too deeply: steps that it may
 
 
 def declared_document(root: Element, base: Path | None, notes: list[str] | None = None) -> Document | None:
-    """The first Recipe or HowTo with at least two steps.
+    """The first Recipe or HowTo with steps.
 
     Args:
         root: of the page; its ``application/ld+json`` elements are read.
@@ -220,24 +223,70 @@ def declared_document(root: Element, base: Path | None, notes: list[str] | None 
     Raises:
         DataError: more is declared around the steps than a recipe has.
     """
+    told: list[str] = []
+    document: Document | None = None
     shown = [collapse("".join(node.itertext())) for tag in sorted(HEADINGS) for node in root.iter(tag)]
     headings = {"ingredients": next(filter(names_supplies, shown), "Ingredients")}
     for script in root.xpath("//script[contains(@type, 'ld+json')]"):
-        try:
-            data = json.loads(script.text or "", strict=False)
-        except ValueError:  # broken JSON-LD is common and declares nothing
-            continue
-        except RecursionError:
-            data = _DEEP
-        for thing in _things(data):
+        for thing in chain.from_iterable(map(_things, _values(script.text or "", told))):
             if thing is _DEEP:
-                if notes is not None and _TOO_DEEP not in notes:
-                    notes.append(_TOO_DEEP)
-            elif _types(thing) & {"Recipe", "HowTo"}:
+                told.append(_TOO_DEEP)
+            elif _types(thing) & _KINDS:
                 document = _document(thing, base, headings)
-                if len(document.steps) >= 2:
-                    return document
-    return None
+                if document.steps:
+                    break
+                told.append("the page declares a recipe without steps (JSON-LD): it is cut by its text")
+                document = None
+        if document is not None:
+            break
+    if notes is not None:
+        notes += dict.fromkeys(told)
+    return document
+
+
+_KINDS = frozenset({"Recipe", "HowTo"})
+_WRAPPING = ("<!--", "-->", "//", "/*", "*/", "<![CDATA[", "]]>", "\ufeff", ";")
+"""What programs write around JSON, so that browsers of old do not show it."""
+_WRAPPED = re.compile(rf"(?:\s|{'|'.join(map(re.escape, _WRAPPING))})*+")
+_STRING = r'("(?:[^"\\]|\\.)*+"?)'
+_COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?", re.DOTALL)
+_LAST_COMMA = re.compile(_STRING + r"|,(?=\s*+[}\]])", re.DOTALL)
+_BETWEEN_VALUES = re.compile(r"[\s;,]*")
+
+
+def _values(text: str, notes: list[str]) -> Iterator[object]:
+    """The values in an element of JSON-LD; comments, last commas and semicolons, which programs write, aside.
+
+    Args:
+        text: of the element.
+        notes: receives a line where what it says of a recipe cannot be read.
+    """
+    wrapped = _WRAPPED.match(text)
+    start, end = wrapped.end() if wrapped else 0, len(text)
+    while end > start and (
+        cut := next(
+            (len(one) for one in _WRAPPING if text.endswith(one, start, end)), text[end - 1].isspace()
+        )
+    ):
+        end -= cut
+    text = text[start:end]
+    for pattern in (_COMMENT, _LAST_COMMA):
+        text = pattern.sub(lambda found: found[1] or "", text)
+    decoder, place = json.JSONDecoder(strict=False), 0
+    try:
+        while place < len(text):
+            value, place = decoder.raw_decode(text, place)
+            yield value
+            between = _BETWEEN_VALUES.match(text, place)
+            place = between.end() if between else place
+    except RecursionError:
+        yield _DEEP
+    except json.JSONDecodeError as error:
+        if any(kind in text for kind in _KINDS):
+            notes.append(
+                "the recipe that the page declares cannot be read (JSON-LD,"
+                f" line {error.lineno}: {error.msg}); it is cut by its text"
+            )
 
 
 _DEEP: dict[str, Any] = {}
@@ -289,6 +338,23 @@ def _document(thing: dict[str, Any], base: Path | None, headings: Mapping[str, s
     return document
 
 
+_NUMBER = re.compile(r"(?:(?<=\s)|^)(?:step\s+)?(\d{1,2})\s?[.):]\s+", re.IGNORECASE)
+
+
+def _items(text: str) -> list[str]:
+    """Steps in one text: the items of a list that is numbered in it, ``1. Mix. 2. Bake.``, else its lines."""
+    lines = _lines(text)
+    whole = "\n".join(lines)
+    starts: list[re.Match[str]] = []
+    for found in _NUMBER.finditer(whole):
+        if int(found[1]) == len(starts) + 1:
+            starts.append(found)
+    if len(starts) < 2 or starts[0].start():
+        return lines
+    ends = [*(found.start() for found in starts[1:]), len(whole)]
+    return [whole[found.end() : end].strip() for found, end in zip(starts, ends, strict=True)]
+
+
 def _numbered(step: Step, number: int) -> Step:
     """A declared step as an item of a numbered list."""
     first, *more = step.text.split("\n")
@@ -308,14 +374,15 @@ class _Steps:
         if depth > _MAX_DEPTH:
             self.left_out.append(LeftOut(f"declared steps nested deeper than {_MAX_DEPTH}"))
         elif isinstance(data, str):
-            for line in _lines(data):
+            for line in _items(data):
                 yield Step(text=line, title=title)
         elif isinstance(data, list):
             for item in data:
                 yield from self.of(item, title, depth + 1)
         elif isinstance(data, dict):
-            name, inner = _words(data.get("name")), data.get("itemListElement") or data.get("steps")
             section = bool(_types(data) & {"HowToSection", "ItemList"})
+            name, inner = _words(data.get("name")), data.get("itemListElement") or data.get("steps")
+            inner = inner or (data.get("item") if section else None)
             if (section and inner) or ((section or inner) and not data.get("text")):
                 heading = "" if "HowToStep" in _types(data) and not isinstance(inner, list) else name
                 listed = len(self.left_out)

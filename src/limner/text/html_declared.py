@@ -57,6 +57,12 @@ def place_steps(document: Document, blocks: Sequence[Block]) -> bool:
     return True
 
 
+def is_several(steps: Sequence[Step], blocks: Sequence[Block]) -> bool:
+    """Whether a page declares one step and shows it in several blocks of its main content."""
+    places = _places(steps, [_letters(block.text) for block in blocks]) if len(steps) == 1 else None
+    return places is not None and len(places[0]) > 1
+
+
 def _letters(text: str) -> str:
     return "".join(letter for letter in text.casefold() if letter.isalnum())
 
