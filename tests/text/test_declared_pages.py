@@ -137,3 +137,34 @@ def test_one_declared_step_that_the_page_shows_as_several_is_not_taken():
     reading = read(declared() | {"recipeInstructions": " ".join(STEPS[:2])})
     assert "the page declares all its steps as one: it is cut by its text" in reading.notes
     assert [step.text for step in reading.story.steps] != [" ".join(STEPS[:2])]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<figure><img src='a.jpg'><figcaption>At the lake</figcaption></figure>",
+        "<figure><figcaption>At the lake</figcaption><img src='a.jpg' alt='x'></figure>",
+        "<div class='wp-caption'><img src='a.jpg'><p class='wp-caption-text'>At the lake</p></div>",
+        "<p><img src='a.jpg'><br><em>At the lake</em></p>",
+        "<p><picture><source srcset='a.jpg 1200w, b.jpg 300w'><img src='placeholder.gif'></picture></p>"
+        "<p class='image-caption'>At the lake</p>",
+    ],
+)
+def test_a_caption_belongs_to_its_picture_and_is_no_step(shown):
+    page = f"<main><p>We walked far.</p>{shown}<p>We swam in the cold water.</p></main>"
+    reading = parse_story_report(page, format="html")
+    assert [step.text for step in reading.story.steps] == ["We walked far.", "We swam in the cold water."]
+    ((picture,),) = (step.pictures for step in reading.story.steps if step.pictures)
+    assert (picture.target, picture.alt) == ("a.jpg", "At the lake")
+    assert [part.text for part in reading.story.between] == ["At the lake"]
+    assert [one.text for one in reading.left_out if one.reason == "caption of a picture"] == ["At the lake"]
+
+
+def test_captions_that_are_the_only_words_are_the_text():
+    figures = "".join(
+        f"<figure><img src='{one}.jpg'><figcaption>Day {one}</figcaption></figure>" for one in "ab"
+    )
+    assert [step.text for step in parse_story_report(figures, format="html").story.steps] == [
+        "Day a",
+        "Day b",
+    ]

@@ -289,7 +289,8 @@ def test_a_blog_page_is_its_main_content():
     words = " ".join(texts(story))
     assert "windowsill" in words
     assert "moths" in words
-    assert "Asleep" in words
+    assert "Asleep" not in words
+    assert "Asleep" in story.steps[0].pictures[0].alt
     for beside in ("Menu", "Copyright", "Nice cat", "Other posts", "var x"):
         assert beside not in words
     assert [p.target for step in story.steps for p in step.pictures] == ["cat.jpg"]

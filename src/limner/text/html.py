@@ -412,7 +412,7 @@ def _pictures(data: object, base: Path | None) -> tuple[PictureRef, ...]:
     for item in _list(data):
         url = item.get("url") or item.get("contentUrl") or item.get("@id") if isinstance(item, dict) else item
         alt = _words(item.get("caption") or item.get("name")) if isinstance(item, dict) else ""
-        if isinstance(url, str) and url.strip() and not url.strip().startswith("data:"):
+        if isinstance(url, str) and url.strip() and not url.strip().startswith(("data:", "#", "_:")):
             found.append(resolve_picture(_whole(url).strip(), base, alt))
     return tuple(found)
 

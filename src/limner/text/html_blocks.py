@@ -375,13 +375,14 @@ def _target(node: Element) -> str:
     late = next(filter(None, (*stated, *filter(_PICTURE_FILE.fullmatch, others))), "")
     if late and (not source or source.startswith("data:") or _PLACEHOLDER.search(source)):
         return late.strip()
-    if source and not source.startswith("data:"):
-        return source
     sets = [node.get("data-srcset"), node.get("data-lazy-srcset"), node.get("srcset")]
     # libxml2 takes a <source> for the parent of what follows it, as it does <wbr> and <embed>
     for parent in node.iterancestors("picture"):
         sets += [item.get("srcset") or item.get("data-srcset") for item in parent.iter("source")]
-    return next(filter(None, map(_largest, filter(None, sets))), "") or source
+    largest = next(filter(None, map(_largest, filter(None, sets))), "")
+    if source and not source.startswith("data:") and not (largest and _PLACEHOLDER.search(source)):
+        return source
+    return largest or source
 
 
 def _largest(srcset: str) -> str:

@@ -14,7 +14,7 @@ from itertools import chain, groupby, pairwise
 from operator import attrgetter, itemgetter
 
 from limner.errors import DataError
-from limner.records import Between, Part, Segmentation, Step
+from limner.records import Between, Part, PictureRef, Segmentation, Step
 from limner.text.document import Block, Document, LeftOut, check_count, pictures_of, with_parts
 from limner.text.plain import markers_in, names_method, names_supplies
 
@@ -260,8 +260,9 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
             f"{where}: longer than {_MAX_TOLD // 10**6} million letters; expected a text whose sentences can"
             " be found in a few seconds; cut it by paragraph, or split it"
         )
-    blocks = document.blocks or _blocks_of_steps(document.steps)
+    blocks = _with_captions(document.blocks or _blocks_of_steps(document.steps))
     blocks = [replace(with_parts(block), places=(place,)) for place, block in enumerate(blocks)]
+    every, blocks = blocks, [block for block in blocks if not block.caption]
     if by == "step":
         declared = [Draft(step, ()) for step in document.steps]
         result = Cut(drafts=declared) if declared else _by_step(replace(document, blocks=blocks))
@@ -271,6 +272,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         result = _by_unit(split_sections(blocks), by, where)
     if not result.drafts:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
+    result.left_out += [LeftOut("caption of a picture", block.text) for block in every if block.caption]
     result.left_out = [one for one in result.left_out if one.text or one.pictures]
     # Pictures that belong to no words, such as a banner above the first paragraph.
     known = {picture.target for step in result.steps for picture in step.pictures}
@@ -281,10 +283,44 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         if picture.target not in known
     ]
     result.left_out = [replace(one, kept=bool(document.blocks)) for one in result.left_out]
-    result.between = (
-        _between(blocks, result) if document.blocks else _around_all(document, len(result.drafts))
-    )
+    result.between = _between(every, result) if document.blocks else _around_all(document, len(result.drafts))
     return result
+
+
+def _with_captions(blocks: Sequence[Block]) -> list[Block]:
+    """Blocks with captions that stand alone and are the alternative text of the picture before, or after.
+
+    Words in a card, which picture and words share, and the only words of a text stay what they are.
+    """
+    aside = [block.caption and not any(block.card) for block in blocks]
+    if not letters(block for block, is_aside in zip(blocks, aside, strict=True) if not is_aside):
+        return [replace(block, caption=False) for block in blocks]
+    result: list[Block] = []
+    for block, is_aside in zip(blocks, aside, strict=True):
+        if not is_aside:
+            leading = result and result[-1].caption and not _shown_above(result) and block.pictures
+            said = result[-1].text if leading else ""
+            result.append(replace(block, caption=False, pictures=_described(block.pictures, said)))
+            continue
+        if block.pictures:
+            result.append(Block("paragraph", pictures=block.pictures, places=block.places))
+        if result and result[-1].pictures:
+            result[-1] = replace(result[-1], pictures=_described(result[-1].pictures, block.text))
+        result.append(replace(block, pictures=()))
+    return result
+
+
+def _shown_above(blocks: Sequence[Block]) -> bool:
+    """Whether a picture stands right above the last block, a caption."""
+    return len(blocks) > 1 and bool(blocks[-2].pictures)
+
+
+def _described(pictures: Sequence[PictureRef], caption: str) -> tuple[PictureRef, ...]:
+    """Pictures with their caption for the alternative text, where they have none of two words."""
+    return tuple(
+        one.model_copy(update={"alt": caption}) if caption and len(one.alt.split()) < 2 else one
+        for one in pictures
+    )
 
 
 def _letters_in(document: Document) -> int:
