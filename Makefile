@@ -36,7 +36,7 @@ TEXT ?= photographs.md
 studio: .venv/product demo/.drawn
 	$(BIN)/limner studio --library demo/library --text demo/texts/$(TEXT) $(STUDIO)
 
-demo/.drawn: src/limner/worlds/demo.toml src/limner/worlds/photographs.toml | .venv/product
+demo/.drawn: src/limner/research/worlds/demo.toml src/limner/research/worlds/photographs.toml | .venv/product
 	$(BIN)/limner demo demo
 	@touch $@
 

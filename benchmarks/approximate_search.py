@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from limner.arrays import unit_rows
-from limner.library.channels import EncodedChannel, Evidence
-from limner.library.library import Library
-from limner.library.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, Store, vectors_name, vectors_schema
+from limner.store.channels import EncodedChannel, Evidence
+from limner.store.library import Library
+from limner.store.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, Store, vectors_name, vectors_schema
 
 SPACE, WIDTH, TEXTS, STEPS, CONSIDERED, WANTED = "base", 384, 10, 10, 200, 50
 BLOCK = 65_536
@@ -59,7 +59,7 @@ def texts(around, near):
             Evidence(slope=5.0, z_slope=0.7, offset=-1.0),
         )
     else:
-        from limner.evaluation.linear import linear_channels
+        from limner.research.evaluation.linear import linear_channels
 
         library = Library.open(around)
         channel = linear_channels(library, [SPACE])[0]
@@ -109,8 +109,8 @@ def make(folder, count, around):
 
 
 def build(folder):
-    from limner.library import vector_index
     from limner.progress import Progress
+    from limner.store import vector_index
 
     library, times = Library.open(folder), {}
     plain = Store.index_vectors
@@ -143,8 +143,8 @@ def readings(rows, evidence):
 
 def ask(folder, around, exact):
     """Times of ten-step texts; the first apart."""
-    from limner.library.approximate import Approximate
-    from limner.library.search import Index
+    from limner.store.approximate import Approximate
+    from limner.store.search import Index
 
     near = origins(around)
     asked, evidence = texts(around, near)
@@ -170,8 +170,8 @@ def ask(folder, around, exact):
 
 def against(library, near, asked, best):
     """Recall of the texts themselves, by a pass over everything."""
-    from limner.library.population import survey
-    from limner.library.vectors import VectorTable
+    from limner.store.population import survey
+    from limner.store.vectors import VectorTable
 
     table = VectorTable(library.store, SPACE)
     nobody = np.zeros(0, dtype="S64")

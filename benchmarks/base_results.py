@@ -16,17 +16,17 @@ from embeddings import data_folder
 from ordinary.translated import LANGUAGES, read_translated
 
 from limner.arrays import FloatArray
-from limner.datasets import split_source
-from limner.datasets.mixture import MixtureEntry
-from limner.datasets.pairs import Pair
 from limner.encoders.base_encoder import BaseImageEncoder, BaseTextEncoder, shipped_file
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.weight_files import WeightFile
-from limner.evaluation.pools import different
-from limner.evaluation.stories import same_document
-from limner.evaluation.uncertainty import Interval, interval
 from limner.pictures.decode import decode, read_file
-from limner.systems import read_config
+from limner.research.datasets import split_source
+from limner.research.datasets.mixture import MixtureEntry
+from limner.research.datasets.pairs import Pair
+from limner.research.evaluation.pools import different
+from limner.research.evaluation.stories import same_document
+from limner.research.evaluation.uncertainty import Interval, interval
+from limner.research.systems import read_config
 
 BATCH = 32
 CONFIG = Path(__file__).parents[1] / "configs" / "base.toml"

@@ -25,15 +25,15 @@ from limner.encoders import catalogue
 from limner.encoders.base_encoder import image_fingerprints, shipped_file
 from limner.encoders.catalogue import text_encoder
 from limner.encoders.text_cache import RecentTexts
-from limner.library.library import Library
-from limner.library.reader import Pixels
-from limner.library.store import SpaceInfo, vectors_name, vectors_schema
-from limner.library.write import file_row, vector_table, write_batch
+from limner.match.equipment import picture_encoders
+from limner.match.illustrate import step_texts
+from limner.match.illustrator import Illustrator
 from limner.pictures.metadata import Words
 from limner.records import Caption, Story
-from limner.storyboard.equipment import picture_encoders
-from limner.storyboard.illustrate import step_texts
-from limner.storyboard.illustrator import Illustrator
+from limner.store.library import Library
+from limner.store.reader import Pixels
+from limner.store.store import SpaceInfo, vectors_name, vectors_schema
+from limner.store.write import file_row, vector_table, write_batch
 from limner.text.read import parse_story_report
 
 BATCH, CENTRES = 5_000, 300

@@ -19,9 +19,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from limner.library.library import Library
-from limner.library.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, vectors_name, vectors_schema
-from limner.library.write import vector_table
+from limner.store.library import Library
+from limner.store.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, vectors_name, vectors_schema
+from limner.store.write import vector_table
 
 SPACE, BATCH = "base", 16_384
 

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.library.library import Library
-from limner.library.reader import Pixels
-from limner.library.store import FILES, PICTURES, Store, vectors_name, vectors_schema
-from limner.library.write import file_row, vector_table, write_batch
+from limner.store.library import Library
+from limner.store.reader import Pixels
+from limner.store.store import FILES, PICTURES, Store, vectors_name, vectors_schema
+from limner.store.write import file_row, vector_table, write_batch
 
 PICTURES_AT_ONCE = 256
 

@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 
-from limner.evaluation.decoding import DECODERS, decode
-from limner.evaluation.lattice import assign, lattice
+from limner.research.evaluation.decoding import DECODERS, decode
+from limner.research.evaluation.lattice import assign, lattice
 
 STEPS, CANDIDATES, PICTURES = 30, 200, 5_000
 

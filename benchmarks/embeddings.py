@@ -16,12 +16,12 @@ from typing import get_args
 import numpy as np
 
 from limner.arrays import FloatArray, ImageEncoder, TextEncoder
-from limner.datasets.sets.captions import CaptionedPicture, read_captions
-from limner.datasets.sets.stories import StorySet, read_stories
 from limner.devices import usual_precision
 from limner.encoders.catalogue import image_encoder, text_encoder
 from limner.encoders.openvino import Engine
 from limner.pictures.decode import decode, read_file
+from limner.research.datasets.sets.captions import CaptionedPicture, read_captions
+from limner.research.datasets.sets.stories import StorySet, read_stories
 
 BATCH = 32
 CHUNK = 512

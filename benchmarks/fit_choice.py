@@ -25,14 +25,13 @@ from ordinary.pictures import Part
 from scipy.optimize import minimize
 from scipy.special import expit
 
-import limner.storyboard
+import limner.match
 from limner.errors import DataError
 from limner.files import write_text
-from limner.library.search import Index
-from limner.storyboard.board import BLANK, assign
-from limner.storyboard.calibration import FILE, Calibration, Pin, Weights, load
-from limner.storyboard.candidates import Asked, Compared, Float64Array, Pool, Resemblance, pool_of
-from limner.storyboard.chances import (
+from limner.match.board import BLANK, assign
+from limner.match.calibration import FILE, Calibration, Pin, Weights, load
+from limner.match.candidates import Asked, Compared, Float64Array, Pool, Resemblance, pool_of
+from limner.match.chances import (
     PIXELS,
     ROUNDS,
     agreement,
@@ -44,10 +43,11 @@ from limner.storyboard.chances import (
     evidence_features,
     first_of,
 )
-from limner.storyboard.chances import (
+from limner.match.chances import (
     WORDS as WORD_CHANNELS,
 )
-from limner.storyboard.illustrate import CANDIDATES, SPACES, alike, pin_odds, readings_of
+from limner.match.illustrate import CANDIDATES, SPACES, alike, pin_odds, readings_of
+from limner.store.search import Index
 
 FITTED_KINDS = tuple(kind for kind in KINDS if kind != "translated")
 SIZES = (30, 300, 1000)
@@ -409,7 +409,7 @@ def main() -> None:
             )
     if chosen.write:
         text = numbers.model_dump_json(indent=1) + "\n"
-        write_text(Path(limner.storyboard.__file__).with_name(FILE), text)
+        write_text(Path(limner.match.__file__).with_name(FILE), text)
 
 
 def fresh(case: Case) -> Case:

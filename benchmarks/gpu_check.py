@@ -30,15 +30,15 @@ from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
 from limner.encoders.base_file import SIDE_PX
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
 from limner.encoders.pixels import FromBytes
-from limner.losses.checks import product
-from limner.runs.train import StoppedError, train
-from limner.scenes.faster_rcnn import FasterRCNN
-from limner.systems import read_config, system
-from limner.systems.base import Task
-from limner.training import checkpoint
-from limner.training.corpus import corpus_of, open_corpus
-from limner.training.loop import BEST, Event
-from limner.worlds import PictureBook, write
+from limner.research.losses.checks import product
+from limner.research.runs.train import StoppedError, train
+from limner.research.scenes.faster_rcnn import FasterRCNN
+from limner.research.systems import read_config, system
+from limner.research.systems.base import Task
+from limner.research.training import checkpoint
+from limner.research.training.corpus import corpus_of, open_corpus
+from limner.research.training.loop import BEST, Event
+from limner.research.worlds import PictureBook, write
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 LIMNER = "limner/limner"

@@ -87,7 +87,7 @@ def found(folder):
 
 
 def reader(one):
-    from limner.library.reader import Reader
+    from limner.store.reader import Reader
 
     return Reader([one], lambda sha: [one])
 
@@ -121,7 +121,7 @@ def forward(folder, workers):
 
 def index(folder, workers):
     """The whole pipeline into a new library."""
-    from limner.library.ingest import index as fill
+    from limner.store.ingest import index as fill
 
     one = encoder(os.environ.get("ENGINE", "openvino" if find_spec("openvino") else "torch"))
     one.encode_pixels(np.zeros((BATCH, 224, 224, 3), dtype=np.uint8))

@@ -13,14 +13,14 @@ from base_results import shown
 from embeddings import data_folder
 
 from limner.arrays import FloatArray, unit_rows
-from limner.datasets.registry import data_set
-from limner.datasets.sets.captions import read_captions
 from limner.encoders.catalogue import sentence_encoder
-from limner.evaluation.ranking import Metric, rank
-from limner.evaluation.uncertainty import interval
-from limner.scenes.graphs import SceneGraph
-from limner.training.settings import DataConfig
-from limner.worlds.picturebook import world_graphs
+from limner.research.datasets.registry import data_set
+from limner.research.datasets.sets.captions import read_captions
+from limner.research.evaluation.ranking import Metric, rank
+from limner.research.evaluation.uncertainty import interval
+from limner.research.scenes.graphs import SceneGraph
+from limner.research.training.settings import DataConfig
+from limner.research.worlds.picturebook import world_graphs
 
 METRICS = ("R@1", "R@10", "MRR")
 

@@ -53,29 +53,29 @@ from step_models import (
 )
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, kl_div
 
-from limner.datasets.mixture import set_of
-from limner.datasets.neighbours import build_graph
-from limner.datasets.registry import Source
-from limner.datasets.sets.clue import RELATIONS, read_clue
 from limner.encoders.base_file import BLOCKS, MINILM, USE
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.text_cache import StoredTexts
-from limner.evaluation.ranking import Metric, rank
-from limner.evaluation.refinement import choose, pair_logits, refine
-from limner.evaluation.uncertainty import difference
-from limner.losses import weighting
-from limner.losses.checks import product
-from limner.losses.contrastive import info_nce
-from limner.losses.graphs import straight_through
-from limner.runs.validation import maximise, validation, vectors
-from limner.scenes.beside import JoinedFeatures
-from limner.scenes.graphs import read_graphs
-from limner.systems import read_config
-from limner.systems.base import evaluating
-from limner.systems.limner import LimnerSystem, LimnerTask
-from limner.training.checkpoint import load
-from limner.training.corpus import corpus_of, open_corpus, rows_of
-from limner.training.loop import BEST, Loop
+from limner.research.datasets.mixture import set_of
+from limner.research.datasets.neighbours import build_graph
+from limner.research.datasets.registry import Source
+from limner.research.datasets.sets.clue import RELATIONS, read_clue
+from limner.research.evaluation.ranking import Metric, rank
+from limner.research.evaluation.refinement import choose, pair_logits, refine
+from limner.research.evaluation.uncertainty import difference
+from limner.research.losses import weighting
+from limner.research.losses.checks import product
+from limner.research.losses.contrastive import info_nce
+from limner.research.losses.graphs import straight_through
+from limner.research.runs.validation import maximise, validation, vectors
+from limner.research.scenes.beside import JoinedFeatures
+from limner.research.scenes.graphs import read_graphs
+from limner.research.systems import read_config
+from limner.research.systems.base import evaluating
+from limner.research.systems.limner import LimnerSystem, LimnerTask
+from limner.research.training.checkpoint import load
+from limner.research.training.corpus import corpus_of, open_corpus, rows_of
+from limner.research.training.loop import BEST, Loop
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 FIVE, ONE = CONFIGS / "limner.toml", CONFIGS / "limner" / "limner.toml"
@@ -250,7 +250,7 @@ class StepTask(LimnerTask):
 
 
 def weighed(logits, owners, neg, alpha):
-    """`limner.losses.contrastive.info_nce_of_many`, each text's costs times its alpha."""
+    """`limner.research.losses.contrastive.info_nce_of_many`, each text's costs times its alpha."""
     own = torch.zeros_like(neg).scatter_(1, owners[:, None], value=True)
     texts = cross_entropy(logits.masked_fill(~(neg | own), -torch.inf), owners, reduction="none")
     true = logits.gather(1, owners[:, None])[:, 0]

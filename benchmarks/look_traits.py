@@ -24,16 +24,16 @@ from sklearn.metrics import average_precision_score
 from torch import nn
 from torch.nn.functional import normalize
 
-from limner.datasets.features import FeatureKey, extract, pictures_of
-from limner.datasets.mixture import set_of
-from limner.datasets.sets.stories import read_stories
 from limner.encoders.base_file import WIDTHS
 from limner.encoders.base_network import Projection
-from limner.evaluation.uncertainty import difference
-from limner.losses.contrastive import same_group
-from limner.scenes.beside import TRAITS_WIDTH, WAVES, picture_traits
-from limner.systems.limner import TRAITS_SPACE
-from limner.training.corpus import open_corpus
+from limner.research.datasets.features import FeatureKey, extract, pictures_of
+from limner.research.datasets.mixture import set_of
+from limner.research.datasets.sets.stories import read_stories
+from limner.research.evaluation.uncertainty import difference
+from limner.research.losses.contrastive import same_group
+from limner.research.scenes.beside import TRAITS_WIDTH, WAVES, picture_traits
+from limner.research.systems.limner import TRAITS_SPACE
+from limner.research.training.corpus import open_corpus
 
 SETS = ("storybook", "howto", "recipes")
 LOOKS = slice(0, 2 * sum(WIDTHS[:5]))
@@ -114,7 +114,7 @@ def every_trait(image):
 
 
 class Looks(nn.Module):
-    """As `limner.systems.limner.Limner.looks`."""
+    """As `limner.research.systems.limner.Limner.looks`."""
 
     def __init__(self, stages, traits):
         super().__init__()

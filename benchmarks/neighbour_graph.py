@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-from limner.datasets.neighbours import build_graph
+from limner.research.datasets.neighbours import build_graph
 
 
 def made_up(rows, width, seed):

@@ -18,7 +18,7 @@ import torch
 from scipy.stats import spearmanr
 from torch.nn.functional import normalize
 
-from limner.losses.weighting import discrepancy, diversity, means, neighbour_matrix
+from limner.research.losses.weighting import discrepancy, diversity, means, neighbour_matrix
 
 CLUSTER = 1000  # rows of one cluster
 

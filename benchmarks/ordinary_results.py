@@ -26,10 +26,10 @@ from ordinary.pictures import Part, Words
 from pydantic import TypeAdapter
 
 from limner.errors import DataError, LimnerError
-from limner.evaluation.stories import commit
-from limner.evaluation.uncertainty import Difference, difference
 from limner.files import write_text
 from limner.records import Record
+from limner.research.evaluation.stories import commit
+from limner.research.evaluation.uncertainty import Difference, difference
 
 COLUMNS = (
     "kind", "words", "library", "texts", "steps", "alone: own", "own", "gain in own",

@@ -13,9 +13,9 @@ from collections import Counter
 from pathlib import Path
 
 from limner.cli.main import run
-from limner.scenes.graphs import read_graphs, write_graphs
-from limner.training.settings import DataConfig
-from limner.worlds import PictureBook
+from limner.research.scenes.graphs import read_graphs, write_graphs
+from limner.research.training.settings import DataConfig
+from limner.research.worlds import PictureBook
 
 
 def main():

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from limner.systems.complementary.model import Pvse
+from limner.research.systems.complementary.model import Pvse
 
 BLOCK = 1024
 

@@ -15,10 +15,10 @@ from torch import nn
 from torch.nn.functional import normalize
 
 from limner.config import build
-from limner.datasets.pairs import Pair, PairSet
-from limner.systems.complementary import SYSTEM
-from limner.systems.complementary.settings import ComplementaryConfig
-from limner.training.corpus import ArrayRows, corpus_of
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.systems.complementary import SYSTEM
+from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.training.corpus import ArrayRows, corpus_of
 
 
 class Heads(nn.Module):

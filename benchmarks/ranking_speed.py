@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from limner.evaluation.ranking import rank
+from limner.research.evaluation.ranking import rank
 
 
 def searched(scores: np.ndarray) -> np.ndarray:

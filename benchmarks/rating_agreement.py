@@ -19,14 +19,14 @@ from embeddings import data_folder
 from pydantic import Field
 from scipy.stats import kendalltau
 
-from limner.datasets.sets.captions import CaptionedPicture, read_captions
 from limner.encoders.base_encoder import BaseImageEncoder, BaseTextEncoder, shipped_file
 from limner.encoders.catalogue import sentence_encoder
 from limner.errors import DataError
-from limner.evaluation.uncertainty import Interval, bootstrap, group_numbers, interval_of
 from limner.files import json_rows
 from limner.records import Record
-from limner.runs.run import Run
+from limner.research.datasets.sets.captions import CaptionedPicture, read_captions
+from limner.research.evaluation.uncertainty import Interval, bootstrap, group_numbers, interval_of
+from limner.research.runs.run import Run
 
 RESAMPLES = 1000
 

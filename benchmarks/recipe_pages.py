@@ -1,6 +1,6 @@
 """Precision and recall of (step, picture) pairs on hand-written pages, for docs/data.md.
 
-    python benchmarks/recipe_pages.py tests/datasets/recipes/pages
+    python benchmarks/recipe_pages.py tests/research/datasets/recipes/pages
 
 A pair is right when its picture is the step's and its words hold those of the step, of no other pictured
 step, and none that belong to no step. `nearest`: every picture with the words before it. `trafilatura`: the
@@ -19,8 +19,8 @@ from lxml import etree, html
 from recipe_scrapers import scrape_html  # type: ignore[import-untyped, unused-ignore]
 from recipe_scrapers._exceptions import RecipeScrapersExceptions  # type: ignore[import-untyped, unused-ignore]
 
-from limner.datasets.recipes.saved_pages import one_picture_each, read_page
 from limner.errors import DataError
+from limner.research.datasets.recipes.saved_pages import one_picture_each, read_page
 
 Pairs = list[tuple[str, str]]
 

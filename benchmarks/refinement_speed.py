@@ -15,7 +15,7 @@ import tracemalloc
 import numpy as np
 import torch
 
-from limner.evaluation.refinement import OuterSum, Refinement, refine
+from limner.research.evaluation.refinement import OuterSum, Refinement, refine
 
 WIDTH, RELATIONS, STRENGTH = 1024, 7, 0.13
 

@@ -23,7 +23,7 @@ import numpy as np
 from PIL import Image
 
 from limner.files import write_text
-from limner.library.library import Library
+from limner.store.library import Library
 
 SIDE_PX, PER_FOLDER, SAMPLE_S = 96, 1000, 0.5
 _TICKS = os.sysconf("SC_CLK_TCK")

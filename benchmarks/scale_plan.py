@@ -283,7 +283,7 @@ def measure(counts: list[int]) -> list[dict[str, float]]:
     import pyarrow as pa
     from lance.fragment import write_fragments
 
-    from limner.library.store import vectors_schema
+    from limner.store.store import vectors_schema
 
     rows = pa.table(
         {

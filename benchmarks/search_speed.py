@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.library.channels import EncodedChannel, Evidence
-from limner.library.gallery import Gallery, Space
-from limner.library.search import Index
+from limner.store.channels import EncodedChannel, Evidence
+from limner.store.gallery import Gallery, Space
+from limner.store.search import Index
 
 STEPS, WIDTH, BEST, BLOCK = 10, 512, 200, 50_000
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from embeddings import data_folder
 
-from limner.api import Library
-from limner.datasets.sets.captions import CaptionedPicture, read_captions
+from limner.library import Library
+from limner.match.illustrator import Illustrator
 from limner.records import Candidate
-from limner.storyboard.illustrator import Illustrator
+from limner.research.datasets.sets.captions import CaptionedPicture, read_captions
 
 PICTURES, BEST, OUTSIDE = 2_000, 20, 25
 SHOWS = {

@@ -22,13 +22,13 @@ import numpy as np
 import torch
 
 from limner.config import build
-from limner.datasets.neighbours import build_graph
-from limner.datasets.pairs import Pair, PairSet
-from limner.systems import system
-from limner.training import processes
-from limner.training.corpus import ArrayRows, corpus_of
-from limner.training.loop import Loop
-from limner.training.shares import crew
+from limner.research.datasets.neighbours import build_graph
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.systems import system
+from limner.research.training import processes
+from limner.research.training.corpus import ArrayRows, corpus_of
+from limner.research.training.loop import Loop
+from limner.research.training.shares import crew
 
 WORDS, LENGTH, WARM = 5000, 12, 5
 SIZES = {

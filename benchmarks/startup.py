@@ -35,7 +35,7 @@ def make(folder: Path, pictures: int) -> None:
     from limner.arrays import ByteArray, ImageVectors, unit_rows
     from limner.encoders.base_encoder import image_fingerprints, shipped_file
     from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
-    from limner.library.ingest import index
+    from limner.store.ingest import index
 
     class Drawn:
         """Random vectors in the spaces, and under the fingerprint, of the encoder ``base``."""

@@ -5,21 +5,21 @@ import torch
 from torch import nn
 from torch.nn.functional import adaptive_avg_pool2d, normalize
 
-from limner.datasets.features import FeatureKey, Features, block_features
-from limner.datasets.sets.clue import RELATIONS
 from limner.encoders.base_blocks import CHANNELS, FIRST, MAPS, SIDE
 from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, MINILM, USE, WIDTHS, BaseShape
 from limner.encoders.base_network import BaseNet, Projection, published_backbone
 from limner.encoders.vocabulary import Vocabulary
-from limner.losses.generative import gaussian_kl, sentence_losses
-from limner.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
-from limner.nn.graphs import GraphEncoder
-from limner.nn.story import LatentWalk
-from limner.nn.words import in_stories, read_both_ways
-from limner.systems.gsda.captioner import Captioner, CaptionerArchitecture
-from limner.systems.gsda.graphs import batch_graphs, graph_words, sentence_label_vectors
-from limner.systems.gsda.task import rows_of_other_stories
-from limner.systems.limner import Limner
+from limner.research.datasets.features import FeatureKey, Features, block_features
+from limner.research.datasets.sets.clue import RELATIONS
+from limner.research.losses.generative import gaussian_kl, sentence_losses
+from limner.research.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
+from limner.research.nn.graphs import GraphEncoder
+from limner.research.nn.story import LatentWalk
+from limner.research.nn.words import in_stories, read_both_ways
+from limner.research.systems.gsda.captioner import Captioner, CaptionerArchitecture
+from limner.research.systems.gsda.graphs import batch_graphs, graph_words, sentence_label_vectors
+from limner.research.systems.gsda.task import rows_of_other_stories
+from limner.research.systems.limner import Limner
 
 HIDDEN = (MINILM + USE) // 2
 LATENT = 128
@@ -243,7 +243,7 @@ class StepModel(Limner):
         return self.read(english, foreign, read, bags)
 
     def relation_table(self, texts, images):
-        """See `limner.systems.base.Model`; the head reads entry by entry products."""
+        """See `limner.research.systems.base.Model`; the head reads entry by entry products."""
         weight, bias = (part.detach().numpy() for part in self.relation_head.parameters())
         asked = np.einsum("nd,cd->ncd", texts * len(weight[0]) ** 0.5, weight)
         return np.einsum("ncd,md->nmc", asked, images) + bias

@@ -19,10 +19,10 @@ import torch
 from PIL import Image
 
 from limner.config import build
-from limner.datasets.pairs import Pair, PairSet
-from limner.systems.base import empty_backbone
-from limner.systems.cmcm import SYSTEM, CmcmConfig
-from limner.training.corpus import ArrayRows, FileRows, corpus_of
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.systems.base import empty_backbone
+from limner.research.systems.cmcm import SYSTEM, CmcmConfig
+from limner.research.training.corpus import ArrayRows, FileRows, corpus_of
 
 KINDS = ("stored", "encoded anew", "trained along")
 

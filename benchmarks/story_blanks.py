@@ -19,8 +19,8 @@ from base_results import shown
 from sklearn.metrics import roc_auc_score
 from story_results import evidence_of, likely, nats_of, opened
 
-from limner.evaluation.likelihood import Telling, Weights, fit, log_likelihood, posteriors
-from limner.evaluation.uncertainty import bootstrap, group_numbers, interval, interval_of
+from limner.research.evaluation.likelihood import Telling, Weights, fit, log_likelihood, posteriors
+from limner.research.evaluation.uncertainty import bootstrap, group_numbers, interval, interval_of
 
 ALONE, CHAIN, ANCHOR = "steps alone", "chain", "anchor"
 START_BLANK = 8.0

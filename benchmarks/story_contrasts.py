@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.evaluation.results import SequenceResult
-from limner.evaluation.uncertainty import difference
+from limner.research.evaluation.results import SequenceResult
+from limner.research.evaluation.uncertainty import difference
 
 MEASURES = {
     "R@1": lambda ranks: 100.0 * (ranks <= 1),

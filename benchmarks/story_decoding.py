@@ -15,8 +15,8 @@ import tracemalloc
 
 import numpy as np
 
-from limner.evaluation.decoding import decode, max_marginals
-from limner.evaluation.lattice import lattice
+from limner.research.evaluation.decoding import decode, max_marginals
+from limner.research.evaluation.lattice import lattice
 
 WORLD = 12  # pictures of one world
 

@@ -22,23 +22,23 @@ from decoder_speed import TablePairwise
 from scipy.special import softmax
 
 from limner.config import build
-from limner.datasets.mixture import set_of
-from limner.datasets.pairs import one_row_per_pair
 from limner.errors import DataError
-from limner.evaluation.decoding import decode, max_marginals
-from limner.evaluation.lattice import lattice
-from limner.evaluation.likelihood import Telling, Weights, fit, log_likelihood, mixed, posteriors
-from limner.evaluation.ranking import Metric, rank
-from limner.evaluation.sequences import coherence
-from limner.evaluation.uncertainty import difference, interval
-from limner.runs.measure import fixed_features
-from limner.runs.run import Run
-from limner.runs.validation import fit_pairwise, read_pairwise, vectors
-from limner.scenes.beside import beside
-from limner.systems.gsda import graphs_of
-from limner.systems.gsda.settings import GsdaConfig
-from limner.training.batches import stories_of
-from limner.training.corpus import Corpus, open_corpus, rows_of
+from limner.research.datasets.mixture import set_of
+from limner.research.datasets.pairs import one_row_per_pair
+from limner.research.evaluation.decoding import decode, max_marginals
+from limner.research.evaluation.lattice import lattice
+from limner.research.evaluation.likelihood import Telling, Weights, fit, log_likelihood, mixed, posteriors
+from limner.research.evaluation.ranking import Metric, rank
+from limner.research.evaluation.sequences import coherence
+from limner.research.evaluation.uncertainty import difference, interval
+from limner.research.runs.measure import fixed_features
+from limner.research.runs.run import Run
+from limner.research.runs.validation import fit_pairwise, read_pairwise, vectors
+from limner.research.scenes.beside import beside
+from limner.research.systems.gsda import graphs_of
+from limner.research.systems.gsda.settings import GsdaConfig
+from limner.research.training.batches import stories_of
+from limner.research.training.corpus import Corpus, open_corpus, rows_of
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 SCALES = (5.0, 10.0, 20.0, 40.0)  # nats per unit of cosine between text and picture
@@ -285,7 +285,7 @@ def chosen_walk(parts):
 
 
 def told_of(part):
-    """The stories of a part as `limner.evaluation.likelihood` takes them."""
+    """The stories of a part as `limner.research.evaluation.likelihood` takes them."""
     scores, columns = torch.from_numpy(part.scores), torch.from_numpy(part.columns)
     return [Telling(scores[story], columns[story]) for story in part.stories]
 

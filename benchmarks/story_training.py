@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from limner.config import build
-from limner.datasets.pairs import Pair, PairSet
-from limner.systems.vrss import HIGH, LOW, SYSTEM, Generated, VrssConfig
-from limner.training.corpus import ArrayRows, corpus_of
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.systems.vrss import HIGH, LOW, SYSTEM, Generated, VrssConfig
+from limner.research.training.corpus import ArrayRows, corpus_of
 
 
 class Looped(nn.Module):

@@ -11,21 +11,27 @@ import numpy as np
 from embeddings import CachedText, Pictures, encoders, parser
 
 from limner.arrays import FloatArray, unit_rows
-from limner.datasets.audit import split_leak
-from limner.datasets.pairs import Pair
-from limner.datasets.sets.stories import StorySet
-from limner.datasets.splits import split_stories
-from limner.evaluation.decoding import max_marginals
-from limner.evaluation.lattice import lattice
-from limner.evaluation.linear import load
-from limner.evaluation.pairwise import CosinePairwise
-from limner.evaluation.ranking import Metric, rank
-from limner.evaluation.stories import Outcome, StoryTask, channel_scorer, evaluate_stories, random_scorer
-from limner.evaluation.uncertainty import Difference, Interval, difference, interval
-from limner.library.channels import Channel, EncodedChannel
-from limner.library.gallery import Gallery, Space
-from limner.library.search import Index
 from limner.records import Story
+from limner.research.datasets.audit import split_leak
+from limner.research.datasets.pairs import Pair
+from limner.research.datasets.sets.stories import StorySet
+from limner.research.datasets.splits import split_stories
+from limner.research.evaluation.decoding import max_marginals
+from limner.research.evaluation.lattice import lattice
+from limner.research.evaluation.linear import load
+from limner.research.evaluation.pairwise import CosinePairwise
+from limner.research.evaluation.ranking import Metric, rank
+from limner.research.evaluation.stories import (
+    Outcome,
+    StoryTask,
+    channel_scorer,
+    evaluate_stories,
+    random_scorer,
+)
+from limner.research.evaluation.uncertainty import Difference, Interval, difference, interval
+from limner.store.channels import Channel, EncodedChannel
+from limner.store.gallery import Gallery, Space
+from limner.store.search import Index
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
 

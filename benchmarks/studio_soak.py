@@ -30,7 +30,7 @@ from PIL import Image
 from studio_speed import TEXT, make, words_of
 
 from limner.checksums import seal_bytes
-from limner.library.library import Library
+from limner.store.library import Library
 from limner.studio.pictures import cache_folder
 
 SIDE = 256

@@ -25,13 +25,13 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from limner.encoders.catalogue import text_encoder
-from limner.library.browse import Only
-from limner.library.ingest import index
-from limner.library.library import Library, picture_of
-from limner.library.store import FILES, FILES_SCHEMA, PICTURES, PICTURES_SCHEMA, vectors_name
-from limner.library.write import file_key, vector_table
-from limner.storyboard.equipment import picture_encoders
-from limner.storyboard.illustrator import Illustrator
+from limner.match.equipment import picture_encoders
+from limner.match.illustrator import Illustrator
+from limner.store.browse import Only
+from limner.store.ingest import index
+from limner.store.library import Library, picture_of
+from limner.store.store import FILES, FILES_SCHEMA, PICTURES, PICTURES_SCHEMA, vectors_name
+from limner.store.write import file_key, vector_table
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.routes import Studio

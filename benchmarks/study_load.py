@@ -31,8 +31,8 @@ from PIL import Image
 from postgres_server import binaries, running
 from scipy.stats import binomtest
 
-from limner.study.records import read_study
-from limner.study.votes import read_stored
+from limner.research.study.records import read_study
+from limner.research.study.votes import read_stored
 
 
 def make_study(folder: Path, items: int, raters: int) -> Path:

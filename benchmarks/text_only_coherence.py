@@ -17,20 +17,20 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.datasets.pairs import Pair, PairSet, split_pairs
-from limner.datasets.registry import Source
-from limner.datasets.sets.cite import read_cite
-from limner.datasets.sets.clue import read_clue
-from limner.datasets.splits import text_id
-from limner.evaluation.relations import (
+from limner.research.datasets.pairs import Pair, PairSet, split_pairs
+from limner.research.datasets.registry import Source
+from limner.research.datasets.sets.cite import read_cite
+from limner.research.datasets.sets.clue import read_clue
+from limner.research.datasets.splits import text_id
+from limner.research.evaluation.relations import (
     average_precision,
     disagreement_ceiling,
     precision_statistic,
     prevalence,
 )
-from limner.evaluation.results import About, Result
-from limner.evaluation.retrieval import measure
-from limner.evaluation.uncertainty import bootstrap, difference_of, group_numbers, interval_of
+from limner.research.evaluation.results import About, Result
+from limner.research.evaluation.retrieval import measure
+from limner.research.evaluation.uncertainty import bootstrap, difference_of, group_numbers, interval_of
 
 CHOICES = tuple(float(c) for c in np.logspace(-5, 1, 13))
 SYSTEMS = {"minilm": "text only: MiniLM + logistic", "cbow-lstm": "text only: CBOW + LSTM"}
@@ -115,10 +115,10 @@ def cbow_lstm(parts: Parts, seed: int, epochs: int) -> tuple[np.ndarray, dict[st
     """The text tower of CMCM and its relation loss; the epoch is chosen on validation."""
     import torch
 
-    from limner.datasets.word_vectors import learn_vectors
     from limner.encoders.vocabulary import Vocabulary
-    from limner.losses.relations import class_weights, relation_loss
-    from limner.nn.words import WordEncoder
+    from limner.research.datasets.word_vectors import learn_vectors
+    from limner.research.losses.relations import class_weights, relation_loss
+    from limner.research.nn.words import WordEncoder
 
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)

@@ -16,9 +16,9 @@ from embeddings import data_folder, picture_vectors
 from ordinary.translated import LANGUAGES, Translated, read_translated
 
 from limner.arrays import FloatArray, TextEncoder
-from limner.datasets.sets.captions import CaptionedPicture, read_captions
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, image_encoder, text_encoder
-from limner.storyboard.languages import foreign
+from limner.match.languages import foreign
+from limner.research.datasets.sets.captions import CaptionedPicture, read_captions
 
 
 def ranks(texts: FloatArray, gallery: FloatArray, own: list[int]) -> np.ndarray:

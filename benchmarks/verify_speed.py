@@ -18,11 +18,11 @@ import pyarrow as pa
 from PIL import Image
 
 from limner.arrays import ImageVectors
-from limner.library.ingest import index
-from limner.library.integrity import TableFiles
-from limner.library.library import Library
-from limner.library.store import SCHEMAS, vectors_name
-from limner.library.write import vector_table
+from limner.store.ingest import index
+from limner.store.integrity import TableFiles
+from limner.store.library import Library
+from limner.store.store import SCHEMAS, vectors_name
+from limner.store.write import vector_table
 
 BATCH = 200_000
 ALONE = """

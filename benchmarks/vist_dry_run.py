@@ -20,10 +20,10 @@ import numpy as np
 import torch
 
 from limner.config import build
-from limner.datasets.pairs import Pair, PairSet
-from limner.systems import system
-from limner.training.corpus import ArrayRows, corpus_of
-from limner.training.loop import optimiser
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.systems import system
+from limner.research.training.corpus import ArrayRows, corpus_of
+from limner.research.training.loop import optimiser
 
 STORIES, STEPS = 40_071, 5  # of VIST's training split
 LABELS, PREDICATES = 150, 50

@@ -6,12 +6,12 @@ from typing import get_args
 
 import pytest
 
-from limner.datasets.registry import data_sets
-from limner.datasets.sets import cite, clue
 from limner.errors import ConfigError
-from limner.systems import names, overlays, read_config
-from limner.training.settings import Preset, flat
-from limner.worlds.book import RELATIONS
+from limner.research.datasets.registry import data_sets
+from limner.research.datasets.sets import cite, clue
+from limner.research.systems import names, overlays, read_config
+from limner.research.training.settings import Preset, flat
+from limner.research.worlds.book import RELATIONS
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 OVERLAYS = {path.stem: path for path in (CONFIGS / "data").glob("*.toml")}
@@ -301,7 +301,7 @@ def test_there_is_a_file_for_every_published_row():
 
 
 def test_there_is_a_file_for_every_row_of_complementary_samples():
-    from limner.paper.table import reference
+    from limner.research.paper.table import reference
 
     found = rows("complementary", "captions")
     named = {run for row in reference()["complementary-3"]["rows"].values() for run in row["runs"]}

@@ -7,7 +7,7 @@ import pytest
 
 import limner
 from limner.counts import counted
-from limner.library.known import IndexReport
+from limner.store.known import IndexReport
 
 SOURCE = Path(limner.__file__).parent
 NOUNS = (

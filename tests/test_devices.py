@@ -14,7 +14,7 @@ from limner.arrays import ImageVectors
 from limner.cli.main import run
 from limner.devices import autocast, device_of, usual_precision
 from limner.errors import CheckpointError, ConfigError, MissingError
-from limner.library.ingest import index
+from limner.store.ingest import index
 from limner.studio.engine import Engine
 
 
@@ -124,9 +124,9 @@ def used(monkeypatch, count=2):
         found.append(("runs", device))
         return None, None
 
-    for module in ("limner.encoders.catalogue", "limner.storyboard.equipment"):
+    for module in ("limner.encoders.catalogue", "limner.match.equipment"):
         monkeypatch.setattr(f"{module}.clip_encoder", clip)
-    monkeypatch.setattr("limner.runs.run.library_runs", runs)
+    monkeypatch.setattr("limner.research.runs.run.library_runs", runs)
     return found
 
 

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from cyclopts import App
 
-from limner.cli.sweep import sweep
-from limner.cli.train import train
-from limner.paper.cohort import by_system
-from limner.systems import read_config
+from limner.research.cli.sweep import sweep
+from limner.research.cli.train import train
+from limner.research.paper.cohort import by_system
+from limner.research.systems import read_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "src/limner/encoders/base.md", *sorted((ROOT / "docs").rglob("*.md"))]

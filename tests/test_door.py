@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 import limner
-from limner.worlds import PictureBook
-from limner.worlds.book_files import write
+from limner.research.worlds import PictureBook
+from limner.research.worlds.book_files import write
 
 WORDS = ["A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails."]
 

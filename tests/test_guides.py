@@ -12,7 +12,7 @@ import pytest
 
 from limner.cli.main import run
 from limner.devices import usual_precision
-from limner.worlds.demo import demo_collection
+from limner.research.worlds.demo import demo_collection
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from limner.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, open_features
 from limner.errors import CheckpointError, DataError, LimnerError, LimnerWarning
-from limner.evaluation.refinement import Refinement
-from limner.evaluation.results import Result
-from limner.library.ingest import index
-from limner.library.library import Library
-from limner.runs.run import Run
-from limner.runs.validation import REFINEMENT, read_refinement, write_refinement
-from limner.training.loop import BEST
+from limner.research.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, open_features
+from limner.research.evaluation.refinement import Refinement
+from limner.research.evaluation.results import Result
+from limner.research.runs.run import Run
+from limner.research.runs.validation import REFINEMENT, read_refinement, write_refinement
+from limner.research.training.loop import BEST
+from limner.store.ingest import index
+from limner.store.library import Library
 
 sys.path += [str(Path(__file__).parent / name) for name in ("evaluation", "retrieval")]
 from fakes import FakeImages, FakeTexts, noise_picture

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 import torch
 
-from limner.datasets.pairs import Pair, PairSet
-from limner.datasets.registry import Source
-from limner.datasets.sets.captions import CaptionedPicture
-from limner.datasets.sets.stories import read_story_pairs
 from limner.errors import DataError
-from limner.evaluation.refinement import OuterSum
-from limner.scenes.graphs import read_graphs
-from limner.worlds import PictureBook, write
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.datasets.registry import Source
+from limner.research.datasets.sets.captions import CaptionedPicture
+from limner.research.datasets.sets.stories import read_story_pairs
+from limner.research.evaluation.refinement import OuterSum
+from limner.research.scenes.graphs import read_graphs
+from limner.research.worlds import PictureBook, write
 
 
 class Batch:

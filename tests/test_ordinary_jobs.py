@@ -9,8 +9,8 @@ import pytest
 
 from limner.arrays import unit_rows
 from limner.errors import ConfigError, DataError
+from limner.match import equipment
 from limner.records import Story
-from limner.storyboard import equipment
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 SUBJECTS = ("dog", "girl", "car", "horse", "boat", "bird", "man", "cat")

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from limner import progress
-from limner.cli.data import FetchBar
 from limner.progress import BytesProgress, IndexProgress
+from limner.research.cli.data import FetchBar
 
 
 def lines_of(capsys, at_least):

@@ -203,7 +203,7 @@ def test_the_container_serves_the_studio_to_those_who_have_the_token():
     options = dict(zip(words[2::2], words[3::2], strict=False))
     assert options["--library"] == found["VOLUME"]
     assert options["--port"] == found["EXPOSE"]
-    # Other than loopback: reachable through a published port, and asked for a token by `limner.web.serving`.
+    # Other than loopback: reachable through a published port, and asked for a token by `limner.server.serving`.
     assert options["--host"] == "0.0.0.0"  # noqa: S104
     assert "--no-browser" in words
 

@@ -7,7 +7,7 @@ import pytest
 import released
 
 from limner.cli.main import run
-from limner.scenes.detections import Detections
+from limner.research.scenes.detections import Detections
 from test_documented_commands import ROOT, recorded
 
 PAGES = sorted((ROOT / "docs" / "reproduce").glob("*.md"))
@@ -104,7 +104,7 @@ def test_a_page_leads_from_the_data_to_its_tables(paper, tmp_path, monkeypatch, 
     (tmp_path / "configs").symlink_to(ROOT / "configs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LIMNER_DATA", str(tmp_path))
-    monkeypatch.setattr("limner.scenes.folder.detector", lambda *words, **options: Finder())
+    monkeypatch.setattr("limner.research.scenes.folder.detector", lambda *words, **options: Finder())
     for words in commands:
         status = run(on_a_miniature(words))
         shown = capsys.readouterr()

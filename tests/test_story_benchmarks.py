@@ -9,9 +9,9 @@ import pytest
 
 from limner.config import build
 from limner.errors import DataError
-from limner.scenes.graphs import read_graphs
-from limner.systems.gsda.settings import GsdaConfig
-from limner.worlds.picturebook import world_graphs
+from limner.research.scenes.graphs import read_graphs
+from limner.research.systems.gsda.settings import GsdaConfig
+from limner.research.worlds.picturebook import world_graphs
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 

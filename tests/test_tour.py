@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from limner.worlds.demo import demo_collection
+from limner.research.worlds.demo import demo_collection
 
 ROOT = Path(__file__).parents[1]
 

@@ -2,7 +2,7 @@
 
 A job's gallery stands in for a library on disk; everything else is the `Illustrator` of the command and the
 studio, with its channels, calibration, blanks and default options. Plain search is that of
-`limner.evaluation.linear`, as it was at commit d8479d2: every change is held against the same yardstick.
+`limner.research.evaluation.linear`, as it was at commit d8479d2: every change is held against the same yardstick.
 """
 
 import hashlib
@@ -19,15 +19,21 @@ from embeddings import save
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
-from limner.evaluation import linear
-from limner.library import vector_index
-from limner.library.approximate import Approximate
-from limner.library.channels import Channel, EncodedChannel
-from limner.library.gallery import Gallery
-from limner.library.home import FolderHome
-from limner.library.library import Library, LibrarySummary
-from limner.library.search import Index
-from limner.library.store import (
+from limner.match.equipment import PAIR_SPACES, channels_of
+from limner.match.illustrate import readings_of, step_texts
+from limner.match.illustrator import Illustrator, kept
+from limner.match.languages import language_of_query, languages_of_story, unread
+from limner.progress import Progress
+from limner.records import BoardStep, Picture
+from limner.research.evaluation import linear
+from limner.store import vector_index
+from limner.store.approximate import Approximate
+from limner.store.channels import Channel, EncodedChannel
+from limner.store.gallery import Gallery
+from limner.store.home import FolderHome
+from limner.store.library import Library, LibrarySummary
+from limner.store.search import Index
+from limner.store.store import (
     PICTURES,
     PICTURES_SCHEMA,
     Pieces,
@@ -36,13 +42,7 @@ from limner.library.store import (
     vectors_name,
     vectors_schema,
 )
-from limner.library.write import CAPTION_SPACES, vector_table
-from limner.progress import Progress
-from limner.records import BoardStep, Picture
-from limner.storyboard.equipment import PAIR_SPACES, channels_of
-from limner.storyboard.illustrate import readings_of, step_texts
-from limner.storyboard.illustrator import Illustrator, kept
-from limner.storyboard.languages import language_of_query, languages_of_story, unread
+from limner.store.write import CAPTION_SPACES, vector_table
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
 

@@ -5,8 +5,8 @@ from math import pi, sqrt
 
 import numpy as np
 
-from limner.evaluation.uncertainty import Difference, difference
 from limner.records import Record
+from limner.research.evaluation.uncertainty import Difference, difference
 from ordinary.boards import Outcome
 
 BINS = 10

@@ -19,15 +19,15 @@ import numpy as np
 from embeddings import CachedText, data_folder, files_of, open_set, picture_vectors, save
 
 from limner.arrays import FloatArray, ImageEncoder
-from limner.datasets.pairs import split_by_source, split_pairs
-from limner.datasets.registry import Source
-from limner.datasets.sets.captions import CaptionedPicture
-from limner.datasets.sets.stories import StorySet, read_story_pairs
-from limner.library.gallery import Gallery, Space
 from limner.pictures.decode import decode, read_file
 from limner.pictures.hashes import near_groups, phash
 from limner.records import Caption, Picture, Story
-from limner.worlds import PictureBook, SyntheticStory, draw
+from limner.research.datasets.pairs import split_by_source, split_pairs
+from limner.research.datasets.registry import Source
+from limner.research.datasets.sets.captions import CaptionedPicture
+from limner.research.datasets.sets.stories import StorySet, read_story_pairs
+from limner.research.worlds import PictureBook, SyntheticStory, draw
+from limner.store.gallery import Gallery, Space
 
 Part = Literal["fit", "choose", "report"]
 Words = Literal["shown", "hidden", "third"]

@@ -7,26 +7,26 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as `typing` has it, which takes longer to load than all the rest
 if TYPE_CHECKING:
-    from limner.api import Library, Storyboard, train
-    from limner.datasets import load_dataset
     from limner.errors import LimnerError
-    from limner.paper import published as tables
+    from limner.library import Library, Storyboard, train
     from limner.records import Picture, Step, Story
-    from limner.runs.run import Run
+    from limner.research.datasets import load_dataset
+    from limner.research.paper import published as tables
+    from limner.research.runs.run import Run
 
     __version__: str
 
 _HOME = {
-    "Library": "limner.api",
+    "Library": "limner.library",
     "LimnerError": "limner.errors",
     "Picture": "limner.records",
-    "Run": "limner.runs.run",
+    "Run": "limner.research.runs.run",
     "Step": "limner.records",
     "Story": "limner.records",
-    "Storyboard": "limner.api",
-    "load_dataset": "limner.datasets",
-    "tables": "limner.paper.published",
-    "train": "limner.api",
+    "Storyboard": "limner.library",
+    "load_dataset": "limner.research.datasets",
+    "tables": "limner.research.paper.published",
+    "train": "limner.library",
 }
 __all__ = [
     "Library",

@@ -33,7 +33,7 @@ At night he sat by the fire in the woods, and later he fell asleep in his bed.""
 @pytest.fixture(scope="session")
 def collection(tmp_path_factory) -> Path:
     """The drawn collection of `limner demo`, with a hostile caption, a copy and a broken file."""
-    from limner.worlds.demo import demo_collection
+    from limner.research.worlds.demo import demo_collection
 
     pictures = demo_collection(tmp_path_factory.mktemp("demo")).pictures
     odd = pictures / "odd"
@@ -196,7 +196,7 @@ def model_studio(tmp_path_factory, collection: Path) -> Iterator[str]:
     """Address of a studio whose pictures are chosen by a tiny trained run that knows relations."""
     import torch
 
-    from limner.cli.train import train
+    from limner.research.cli.train import train
 
     run = tmp_path_factory.mktemp("runs") / "cmcm"
     config = Path(__file__).parents[2] / "configs" / "cmcm" / "cmcm.toml"

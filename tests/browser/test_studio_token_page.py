@@ -2,7 +2,7 @@
 
 import pytest
 
-from limner.web.admission import leading_to
+from limner.server.admission import leading_to
 
 expect = pytest.importorskip("playwright.sync_api").expect
 

@@ -13,8 +13,8 @@ from limner.cli.main import main, run
 from limner.cli.reference import reference
 from limner.export.wording import chance_in_words
 from limner.records import fit_of
-from limner.worlds import PictureBook
-from limner.worlds.book_files import write
+from limner.research.worlds import PictureBook
+from limner.research.worlds.book_files import write
 
 
 @pytest.fixture(scope="module")
@@ -323,7 +323,7 @@ def test_an_interruption_is_said_once_and_has_its_status(world, capsys, monkeypa
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("limner.library.library.Library.open", interrupted)
+    monkeypatch.setattr("limner.store.library.Library.open", interrupted)
     assert run(["search", "x", "--library", str(world / "lib")]) == 130
     assert capsys.readouterr().err == "limner: interrupted\n"
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from fakes import noise_picture
 
-from limner.api import Library, Storyboard
 from limner.cli.main import run
 from limner.errors import LimnerError
+from limner.library import Library, Storyboard
 from limner.records import Area, Framing
 
 WORDS = ("A red boat.", "A blue lake.", "A green hill.", "A white house.")

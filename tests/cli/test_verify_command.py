@@ -15,17 +15,17 @@ from safetensors.numpy import save
 
 from limner.checksums import unseal
 from limner.cli.main import run
-from limner.datasets.features import ROWS, SUMS, FeatureKey, extract
-from limner.datasets.neighbours import PairScores, write_pair_scores
-from limner.evaluation.refinement import Refinement
-from limner.library.channels import Evidence
-from limner.library.ingest import index
-from limner.library.library import Library
-from limner.runs.validation import write_pairwise, write_refinement
+from limner.research.datasets.features import ROWS, SUMS, FeatureKey, extract
+from limner.research.datasets.neighbours import PairScores, write_pair_scores
+from limner.research.evaluation.refinement import Refinement
+from limner.research.runs.validation import write_pairwise, write_refinement
+from limner.research.systems.complementary import memory
+from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.training import checkpoint
+from limner.store.channels import Evidence
+from limner.store.ingest import index
+from limner.store.library import Library
 from limner.studio.pictures import Thumbnails, cache_folder
-from limner.systems.complementary import memory
-from limner.systems.complementary.settings import ComplementaryConfig
-from limner.training import checkpoint
 
 KEY = FeatureKey(data="made-up", backbone="mean", weights_sha256="ab" * 32, transform="none")
 

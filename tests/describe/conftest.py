@@ -4,8 +4,8 @@ import pytest
 from chat_server import chat_server
 from fakes import FakeTexts, noise_picture
 
-from limner.library.ingest import index
-from limner.library.library import Library
+from limner.store.ingest import index
+from limner.store.library import Library
 
 
 @pytest.fixture

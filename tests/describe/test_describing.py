@@ -14,10 +14,10 @@ from limner.describe import pictures as describing
 from limner.describe.chat import Chat
 from limner.describe.pictures import describe_pictures
 from limner.errors import CheckpointError, DataError
-from limner.library import words as words_module
-from limner.library.ingest import index
-from limner.library.library import Library
-from limner.library.words import (
+from limner.store import words as words_module
+from limner.store.ingest import index
+from limner.store.library import Library
+from limner.store.words import (
     Described,
     ModelWords,
     remove_descriptions,
@@ -25,7 +25,7 @@ from limner.library.words import (
     write_descriptions,
     write_words,
 )
-from limner.library.write import sentences_of
+from limner.store.write import sentences_of
 
 SENTENCE, KEYWORDS = "A goat stands on a red roof.", "goat, roof, red sky"
 BY_MODEL = [(SENTENCE, "model"), (KEYWORDS, "model")]

@@ -10,9 +10,9 @@ from limner.cli.main import run
 from limner.encoders.catalogue import sentence_encoder
 from limner.encoders.sentences import NamedSentences
 from limner.errors import DataError, MissingError
-from limner.library.library import Library
+from limner.match.illustrator import Illustrator
 from limner.records import Step, Story
-from limner.storyboard.illustrator import Illustrator
+from limner.store.library import Library
 
 WORDS = ["mbwa", "anakimbia", "ufukweni", "paka", "amelala", "kitandani", "mtoto", "anakula", "keki"]
 

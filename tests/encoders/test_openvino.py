@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import nn
 
-from limner.api.library import Library
 from limner.cli.index import index
 from limner.encoders import openvino
 from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
 from limner.encoders.pixels import Backbone, ConSE, PixelEncoder
 from limner.errors import LimnerWarning, MissingError, NumericsError
-from limner.storyboard import equipment
+from limner.library import Library
+from limner.match import equipment
 
 CLASSES = ("goat", "boat", "kettle", "tree", "river", "spoon", "drum")
 PICTURES = np.random.default_rng(0).integers(0, 256, (4, 224, 224, 3), dtype=np.uint8)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.datasets.registry import Source
-from limner.datasets.sets import clue
 from limner.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary, default_tokens, release_tokens
 from limner.errors import DataError
+from limner.research.datasets.registry import Source
+from limner.research.datasets.sets import clue
 
 
 @pytest.mark.parametrize(

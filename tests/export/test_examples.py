@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from limner.errors import ConfigError, MissingError
-from limner.paper.page import SIDE_PX, TEXT_CHARACTERS, Example, Group, copy_of, write_page
+from limner.research.paper.page import SIDE_PX, TEXT_CHARACTERS, Example, Group, copy_of, write_page
 
 
 def test_a_page_holds_everything_and_runs_nothing(tmp_path):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from limner.datasets.sets.cite import RELATIONS as CITE
-from limner.datasets.sets.clue import RELATIONS as CLUE
 from limner.export.wording import SENTENCES, SPELLINGS, explain, holding, most_attended, sentence, strength
-from limner.worlds.book import RELATIONS as BOOK
+from limner.research.datasets.sets.cite import RELATIONS as CITE
+from limner.research.datasets.sets.clue import RELATIONS as CLUE
+from limner.research.worlds.book import RELATIONS as BOOK
 
 
 def test_every_relation_of_the_data_sets_has_its_sentence():

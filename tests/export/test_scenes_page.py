@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.errors import DataError
-from limner.paper.scenes import MOST_LINES, UNITS, ShownScene, drawn, write_scenes
-from limner.scenes.graphs import SceneGraph, SceneObject, SceneRelation
+from limner.research.paper.scenes import MOST_LINES, UNITS, ShownScene, drawn, write_scenes
+from limner.research.scenes.graphs import SceneGraph, SceneObject, SceneRelation
 
 
 def scene(things, triples=(), size=(60, 40)):

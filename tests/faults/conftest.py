@@ -9,7 +9,7 @@ from fakes import FakeImages, FakeTexts, noise_picture
 from fault_jobs import Answered, Create, Edit, Illustrate, Index, Train
 
 from limner.cli.main import run
-from limner.storyboard import equipment
+from limner.match import equipment
 from limner.studio.engine import Engine
 
 

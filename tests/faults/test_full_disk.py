@@ -14,8 +14,8 @@ import limner
 from limner import files
 from limner.errors import StorageError
 from limner.files import reserve, storage_error, write_bytes
-from limner.library import blocks
-from limner.library.library import Library
+from limner.store import blocks
+from limner.store.library import Library
 
 # None of them maps what it cuts: the journals of scenes and of features, and the manifest of pictures.
 TRUNCATES = {"datasets/features.py", "datasets/fetch.py", "scenes/folder.py"}
@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from limner.errors import StorageError
-from limner.library.blocks import Blocks, extend
+from limner.store.blocks import Blocks, extend
 place = Path(sys.argv[1])
 def fill(array):
     array[:] = 1
@@ -52,7 +52,7 @@ import sys
 from pathlib import Path
 import numpy as np
 from limner.errors import StorageError
-from limner.systems.complementary.memory import _mapped
+from limner.research.systems.complementary.memory import _mapped
 place = Path(sys.argv[1])
 try:
     _mapped(place / "table", np.float32, (1000, 1000), new=True)[:] = 1

@@ -8,9 +8,9 @@ from faulty_store import Fault, faulty
 from object_store import new_bucket
 
 from limner.errors import MissingError
-from limner.library import batches, ingest
-from limner.library.home import SETTINGS
-from limner.library.library import Library
+from limner.store import batches, ingest
+from limner.store.home import SETTINGS
+from limner.store.library import Library
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ from index_processes import processes
 from starlette.testclient import TestClient
 
 from limner.cli.main import run
-from limner.library.library import Library
+from limner.store.library import Library
 from limner.studio import engine
 from limner.studio.app import create_app
 from limner.studio.routes import Studio

@@ -6,11 +6,11 @@ import pytest
 from raw_files import dng
 from test_images import colours, halves, near
 
-from limner.library.ingest import index
 from limner.pictures import formats as images
 from limner.pictures.decode import decode
 from limner.pictures.formats import PictureError
 from limner.pictures.metadata import embedded
+from limner.store.ingest import index
 
 SENSOR = halves(size=(80, 40))
 GREEN = (30, 160, 30)

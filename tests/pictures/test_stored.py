@@ -8,12 +8,12 @@ import pytest
 from fakes import FakeImages, FakeTexts, content, noise_picture
 
 from limner.errors import MissingError
-from limner.library.ingest import index
-from limner.library.library import Library
 from limner.locations import file_system, location
 from limner.pictures.decode import read_file
 from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import locate, shrink
+from limner.store.ingest import index
+from limner.store.library import Library
 
 
 def encoded(number):

@@ -9,14 +9,14 @@ import pytest
 from starlette.testclient import TestClient
 
 from limner.cli.index import index
+from limner.research.worlds import PictureBook
+from limner.research.worlds.book_files import write
+from limner.server.security import Guard, Guarded
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.projects import Projects
 from limner.studio.routes import Studio
 from limner.studio.workshop import Workshop
-from limner.web.security import Guard, Guarded
-from limner.worlds import PictureBook
-from limner.worlds.book_files import write
 
 WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
 TEXT = "# A day\n\n" + "\n\n---\n\n".join(WORDS) + "\n"

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from limner.errors import DataError
 from limner.export.storyboard_json import load
-from limner.storyboard.illustrate import BoardOptions
+from limner.match.illustrate import BoardOptions
 from limner.studio.app import create_app
 from limner.studio.preferences import read_preferences
 from limner.studio.projects import Projects

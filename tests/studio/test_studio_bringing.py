@@ -11,15 +11,15 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from limner.cli.main import run as limner
-from limner.library.ingest import index
-from limner.library.library import Library
-from limner.library.words import ModelWords, caption_encoders, write_descriptions
+from limner.server.security import Guard, Guarded
+from limner.store.ingest import index
+from limner.store.library import Library
+from limner.store.words import ModelWords, caption_encoders, write_descriptions
 from limner.studio import bringing
 from limner.studio.app import create_app
 from limner.studio.bringing import safe_parts
 from limner.studio.engine import Engine
 from limner.studio.routes import Studio
-from limner.web.security import Guard, Guarded
 
 
 @pytest.fixture

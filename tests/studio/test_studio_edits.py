@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from limner.storyboard.illustrate import BoardOptions
+from limner.match.illustrate import BoardOptions
 from limner.studio.edits import Again, Ban, Choose, Fix, Retext, SetOptions, Swap
 from limner.studio.engine import made
 from limner.studio.projects import Projects, digest

@@ -15,13 +15,13 @@ from schemathesis.core.failures import Failure, FailureGroup
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from starlette.testclient import TestClient
 
+from limner.server.security import Guard, Guarded
 from limner.studio import routes, schemas
 from limner.studio.app import create_app
 from limner.studio.interface import EXAMPLES
 from limner.studio.projects import Projects
 from limner.studio.routes import Studio
 from limner.studio.workshop import Workshop
-from limner.web.security import Guard, Guarded
 
 TOKEN = "a-token-of-this-test"  # noqa: S105
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}

@@ -8,7 +8,7 @@ import pytest
 
 from limner.encoders.minilm import MiniLM
 from limner.errors import DataError
-from limner.library import channels
+from limner.store import channels
 from limner.studio.jobs import Jobs, StoppedError
 
 LATER = {"Prefer": "respond-async"}

@@ -15,9 +15,9 @@ from starlette.testclient import TestClient
 
 from limner.cli.main import run as limner
 from limner.errors import DataError
-from limner.library.known import IndexReport
-from limner.library.library import Library
 from limner.records import Picture
+from limner.store.known import IndexReport
+from limner.store.library import Library
 from limner.studio import jobs as jobs_module
 from limner.studio.app import create_app
 from limner.studio.engine import Engine

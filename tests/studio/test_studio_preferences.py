@@ -10,11 +10,11 @@ import pytest
 from limner.cli.index import index
 from limner.cli.main import run
 from limner.errors import DataError, MissingError
-from limner.evaluation.judged import read_qrels, read_topics
-from limner.library.library import Library
+from limner.research.evaluation.judged import read_qrels, read_topics
+from limner.research.worlds import PictureBook
+from limner.research.worlds.book_files import write
+from limner.store.library import Library
 from limner.studio.preferences import Preference, judgements, read_preferences, write_preferences
-from limner.worlds import PictureBook
-from limner.worlds.book_files import write
 
 pytestmark = pytest.mark.slow
 

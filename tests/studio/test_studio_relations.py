@@ -7,17 +7,17 @@ import pytest
 from starlette.testclient import TestClient
 
 from limner.errors import ConfigError
-from limner.library.channels import EncodedChannel, Evidence
-from limner.library.library import Library
-from limner.library.search import Index
-from limner.runs.run import Run
-from limner.storyboard.calibration import load
-from limner.storyboard.illustrate import BoardOptions
-from limner.storyboard.trained import (
+from limner.match.calibration import load
+from limner.match.illustrate import BoardOptions
+from limner.match.trained import (
     MODEL,
     relation_channel,
     run_channel,
 )
+from limner.research.runs.run import Run
+from limner.store.channels import EncodedChannel, Evidence
+from limner.store.library import Library
+from limner.store.search import Index
 from limner.studio.app import create_app
 from limner.studio.engine import Engine, made
 from limner.studio.routes import Studio

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from limner.errors import DataError
+from limner.match.illustrate import BoardOptions
 from limner.records import MOST_PICTURES, Area, Framing
-from limner.storyboard.illustrate import BoardOptions
 from limner.studio.edits import Again, Ban, Choose, Fix, Retext, Retitle, Swap
 from limner.studio.pictures import without_missing
 from limner.studio.schemas import shown

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
+from limner.server.security import Guard, Guarded
 from limner.studio import edits
 from limner.studio.app import create_app
 from limner.text import worker
 from limner.text.worker import Reader
-from limner.web.security import Guard, Guarded
 
 HANGING = """
 from limner.text import worker

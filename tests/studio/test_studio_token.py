@@ -12,8 +12,8 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 import pytest
 from starlette.testclient import TestClient
 
+from limner.server.security import Guard, Guarded
 from limner.studio.app import create_app
-from limner.web.security import Guard, Guarded
 
 TOKEN = "a-token-of-this-test"  # noqa: S105
 

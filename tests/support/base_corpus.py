@@ -3,8 +3,8 @@
 import numpy as np
 from corpora import Words
 
-from limner.datasets.pairs import Pair, PairSet
-from limner.training.corpus import ArrayRows, corpus_of
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.training.corpus import ArrayRows, corpus_of
 
 PICTURES = 24
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from limner.losses.ranking import negatives
+from limner.research.losses.ranking import negatives
 
 
 def others(size):

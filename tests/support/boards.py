@@ -4,10 +4,10 @@ import hashlib
 
 import numpy as np
 
-from limner.library.channels import COSINE, Channel
-from limner.library.gallery import Gallery, Space
+from limner.match.calibration import Calibration
 from limner.records import Caption, Picture, Step, Story
-from limner.storyboard.calibration import Calibration
+from limner.store.channels import COSINE, Channel
+from limner.store.gallery import Gallery, Space
 
 
 class TableEncoder:

@@ -4,8 +4,8 @@ import hashlib
 
 import numpy as np
 
-from limner.datasets.pairs import Pair, PairSet
-from limner.training.corpus import ArrayRows, corpus_of
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.training.corpus import ArrayRows, corpus_of
 
 RELATIONS = ("even", "late")
 WORDS = ("ash", "bay", "cod", "dew", "elm", "fog", "gem", "hay")

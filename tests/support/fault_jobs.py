@@ -17,13 +17,13 @@ from study_visitors import begin, fields, form_of, served
 from limner.cli.main import run
 from limner.errors import StorageError
 from limner.export.storyboard_json import load
-from limner.library.library import Library
+from limner.research.study.records import read_study
+from limner.research.study.votes import VoteBase
+from limner.research.training import checkpoint
+from limner.store.library import Library
 from limner.studio.app import create_app
 from limner.studio.projects import Projects
 from limner.studio.routes import Studio
-from limner.study.records import read_study
-from limner.study.votes import VoteBase
-from limner.training import checkpoint
 
 CONFIG = Path(__file__).parents[2] / "configs" / "cmcm" / "base.toml"
 Heard = Callable[[], None]

@@ -213,7 +213,7 @@ def _watch_libraries(disk, patch):
     from lance.dataset import DatasetOptimizer, LanceDataset, MergeInsertBuilder
     from safetensors import SafetensorError
 
-    from limner.training import checkpoint
+    from limner.research.training import checkpoint
 
     def counted(owner, method, what, kind):
         real = getattr(owner, method)

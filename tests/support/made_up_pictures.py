@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from limner.library.browse import Catalogue
-from limner.library.store import (
+from limner.store.browse import Catalogue
+from limner.store.store import (
     PICTURES,
     PICTURES_SCHEMA,
     Store,

@@ -3,9 +3,9 @@
 import numpy as np
 from made_up_scores import tabled
 
-from limner.datasets.pairs import Pair
-from limner.evaluation.results import About
-from limner.evaluation.retrieval import measure
+from limner.research.datasets.pairs import Pair
+from limner.research.evaluation.results import About
+from limner.research.evaluation.retrieval import measure
 
 RELATIONS = ("Visible", "Subjective", "Action", "Story", "Meta", "Irrelevant")
 

@@ -3,9 +3,9 @@
 import numpy as np
 from made_up_scores import tabled
 
-from limner.datasets.pairs import Pair
-from limner.evaluation.results import About
-from limner.evaluation.sequences import measure_sequences
+from limner.research.datasets.pairs import Pair
+from limner.research.evaluation.results import About
+from limner.research.evaluation.sequences import measure_sequences
 
 
 def story_pairs(stories=12, steps=3):
@@ -35,7 +35,7 @@ def sequence_result(
     # some pictures suit every text, as in real embeddings: without it hardly any comes first twice
     scores = rng.normal(size=(size, size)) + rng.normal(size=size) + quality * np.eye(size)
     looks = np.random.default_rng(0).normal(size=(size, 5)) + np.repeat(np.eye(stories, 5), 3, axis=0) * 3
-    from limner.evaluation.sequences import saliency_of
+    from limner.research.evaluation.sequences import saliency_of
 
     return measure_sequences(
         About(

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from limner.study.records import (
+from limner.research.study.records import (
     Candidate,
     Item,
     Key,
@@ -110,7 +110,7 @@ def raters_of(base):
     """How many people consented, by the database of a study's votes."""
     from sqlalchemy import func, select
 
-    from limner.study.connection import RATERS
+    from limner.research.study.connection import RATERS
 
     query = select(func.count()).select_from(RATERS).where(RATERS.c.study == base._study)
     with base.reading() as connection:

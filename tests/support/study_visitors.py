@@ -10,14 +10,14 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 from starlette.testclient import TestClient
 
-from limner.study.app import Desk, study_app
-from limner.study.assignment import Plan, units
-from limner.study.newcomers import Newcomers
-from limner.study.pages import Wording
-from limner.study.records import read_study
-from limner.study.recruitment import Recruitment
-from limner.study.votes import VoteBase
-from limner.web.security import Guard, Guarded
+from limner.research.study.app import Desk, study_app
+from limner.research.study.assignment import Plan, units
+from limner.research.study.newcomers import Newcomers
+from limner.research.study.pages import Wording
+from limner.research.study.records import read_study
+from limner.research.study.recruitment import Recruitment
+from limner.research.study.votes import VoteBase
+from limner.server.security import Guard, Guarded
 
 HERE = "http://127.0.0.1:8420"
 ORIGIN = {"origin": HERE}

@@ -18,7 +18,7 @@ def trained(folder: Path, *settings: str, config: Path = CONFIG, data="picturebo
     """A run of seconds, on one thread, with torch's thread count as it was before."""
     import torch
 
-    from limner.cli.train import train
+    from limner.research.cli.train import train
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -52,8 +52,8 @@ def product_run(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def book(tmp_path_factory) -> Path:
     """Drawings of one story with captions, in a folder."""
-    from limner.worlds import PictureBook
-    from limner.worlds.book_files import write
+    from limner.research.worlds import PictureBook
+    from limner.research.worlds.book_files import write
 
     folder = tmp_path_factory.mktemp("book")
     write(folder, PictureBook(3).stories(1, pages=(6, 6)), size_px=64, captions="metadata", distractors=2)
@@ -106,7 +106,7 @@ def photographs(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def stored_run(tmp_path_factory, photographs, backbone_weights) -> Path:
     """CMCM on stored features of the photographs."""
-    from limner.datasets.pairs import Pair
+    from limner.research.datasets.pairs import Pair
 
     folder = tmp_path_factory.mktemp("stored")
     lines = []

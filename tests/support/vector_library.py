@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from limner.arrays import unit_rows
-from limner.library.library import Library
-from limner.library.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, vectors_name, vectors_schema
-from limner.library.write import vector_table
+from limner.store.library import Library
+from limner.store.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, vectors_name, vectors_schema
+from limner.store.write import vector_table
 
 
 def ids_of(numbers):

@@ -11,13 +11,13 @@ import torch
 from corpora import Words, made
 
 from limner.config import build
-from limner.datasets.pairs import PairSet
-from limner.runs.validation import maximise, validation
-from limner.scenes.graphs import SceneGraph, write_graphs
-from limner.systems import system
-from limner.training import processes
-from limner.training.corpus import ArrayRows, corpus_of
-from limner.training.loop import Loop
+from limner.research.datasets.pairs import PairSet
+from limner.research.runs.validation import maximise, validation
+from limner.research.scenes.graphs import SceneGraph, write_graphs
+from limner.research.systems import system
+from limner.research.training import processes
+from limner.research.training.corpus import ArrayRows, corpus_of
+from limner.research.training.loop import Loop
 
 PVSE = {
     "model": {"heads": 2, "dim": 24, "word_width": 16, "image_hidden": 12, "text_hidden": 12},

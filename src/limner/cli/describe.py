@@ -62,9 +62,9 @@ def describe(
     json
         Print the report as JSON.
     """
-    from limner.library.chosen import library_to_ask, remember
-    from limner.library.library import Library
-    from limner.library.words import caption_encoders, remove_descriptions
+    from limner.store.chosen import library_to_ask, remember
+    from limner.store.library import Library
+    from limner.store.words import caption_encoders, remove_descriptions
 
     if remove:
         if endpoint is not None:

@@ -1,6 +1,6 @@
 """``limner illustrate``: texts become illustrated pages.
 
-It parses options and prints summaries; `limner.api.Library` does the work.
+It parses options and prints summaries; `limner.library.Library` does the work.
 """
 
 import os
@@ -172,10 +172,9 @@ def illustrate(
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
     pins = dict(_pin(word) for word in pin)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
-    from limner.api import Library
-    from limner.api.library import opened_runs
-    from limner.library.chosen import library_to_ask, library_to_fill, remember
-    from limner.storyboard.shown import elsewhere
+    from limner.library import Library, opened_runs
+    from limner.match.shown import elsewhere
+    from limner.store.chosen import library_to_ask, library_to_fill, remember
 
     place = library_to_fill(library) if sources else library_to_ask(library, say)
     if sources:
@@ -250,7 +249,7 @@ def _read_pictures(library: Path, sources: Sequence[Path], **options: Any) -> No
     Raises:
         LimnerError: as `add_pictures` and `check_report`.
     """
-    from limner.storyboard.equipment import add_pictures
+    from limner.match.equipment import add_pictures
 
     with IndexProgress() as progress:
         report = add_pictures(library, sources, progress=progress, **options)

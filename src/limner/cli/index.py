@@ -15,8 +15,8 @@ from limner.locations import location
 from limner.progress import IndexProgress
 
 if TYPE_CHECKING:
-    from limner.library.known import IndexReport
-    from limner.runs.run import Run
+    from limner.research.runs.run import Run
+    from limner.store.known import IndexReport
 
 
 def index(
@@ -99,13 +99,15 @@ def index(
     """
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures")
-    from limner.library.chosen import library_to_fill, remember
-    from limner.storyboard.equipment import add_pictures
+    from limner.match.equipment import add_pictures
+    from limner.store.chosen import library_to_fill, remember
 
     def runs(device: str) -> tuple["Run | None", ...]:
         if model is None and metric is None:
             return ()
-        from limner.runs.run import library_runs  # all systems, which most runs of this command do not need
+        from limner.research.runs.run import (
+            library_runs,  # all systems, which most runs of this command do not need
+        )
 
         return library_runs(model, metric, device)
 

@@ -22,8 +22,8 @@ def library(*, library: Path | None = None, json: Flag = False) -> None:
     json
         Print it as JSON.
     """
-    from limner.library.chosen import library_to_ask
-    from limner.library.library import Library
+    from limner.store.chosen import library_to_ask
+    from limner.store.library import Library
 
     opened = Library.open(library_to_ask(library, say))
     holds = opened.summary()

@@ -1,6 +1,6 @@
 """``limner search``: words in, ranked pictures out, with the chance that each fits.
 
-It prints; `limner.api.Library` searches.
+It prints; `limner.library.Library` searches.
 """
 
 from pathlib import Path
@@ -12,8 +12,8 @@ from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
 from limner.counts import counted
 from limner.errors import ConfigError
 from limner.export.wording import chance_in_words
-from limner.library.browse import Shape
 from limner.records import Fit, Record
+from limner.store.browse import Shape
 
 
 class Found(Record):
@@ -102,8 +102,8 @@ def search(
     """
     from rich.table import Column, Table
 
-    from limner.api import Library
-    from limner.library.chosen import library_to_ask, remember
+    from limner.library import Library
+    from limner.store.chosen import library_to_ask, remember
 
     if (words is None) == (like is None):
         raise ConfigError("search: give words, or a picture with --like, one of the two")

@@ -23,8 +23,8 @@ from limner.locations import on_this_machine
 from limner.records import Record
 
 if TYPE_CHECKING:
-    from limner.library.library import Library
-    from limner.study.records import Study
+    from limner.research.study.records import Study
+    from limner.store.library import Library
 
 State = Literal["sound", "not checked", "damaged", "repaired"]
 OLDER = "written before checksums"
@@ -129,9 +129,9 @@ def _told(path: Path, error: Exception) -> Checked:
 
 
 def _library(folder: Path, repair: bool) -> Iterator[Checked]:
-    from limner.library.columns import is_whole
-    from limner.library.library import Library
-    from limner.library.store import SETTINGS_FILE, read_settings
+    from limner.store.columns import is_whole
+    from limner.store.library import Library
+    from limner.store.store import SETTINGS_FILE, read_settings
     from limner.studio.pictures import cache_folder
 
     settings = _read(folder / SETTINGS_FILE, lambda: read_settings(folder))
@@ -189,7 +189,7 @@ def _derived(path: Path, whole: Callable[[Path], bool], repair: bool) -> Checked
 
 
 def _whole_blocks(path: Path) -> bool:
-    from limner.library.blocks import Blocks, read_sums
+    from limner.store.blocks import Blocks, read_sums
 
     (rows, row, kind), _ = read_sums(path)
     with warnings.catch_warnings():
@@ -207,7 +207,7 @@ def _whole_copy(path: Path) -> bool:
 
 
 def _features(folder: Path, repair: bool) -> Iterator[Checked]:
-    from limner.datasets import features
+    from limner.research.datasets import features
 
     path = folder / features.ROWS
     try:
@@ -230,11 +230,11 @@ def _features(folder: Path, repair: bool) -> Iterator[Checked]:
 
 
 def _run(folder: Path, _repair: bool) -> Iterator[Checked]:
-    from limner.datasets.neighbours import SCORES_FILE, read_pair_scores
-    from limner.evaluation.results import ChoiceResult, Result, SequenceResult
-    from limner.runs.validation import PAIRWISE, REFINEMENT, read_pairwise, read_refinement
-    from limner.systems.complementary import memory
-    from limner.training import checkpoint
+    from limner.research.datasets.neighbours import SCORES_FILE, read_pair_scores
+    from limner.research.evaluation.results import ChoiceResult, Result, SequenceResult
+    from limner.research.runs.validation import PAIRWISE, REFINEMENT, read_pairwise, read_refinement
+    from limner.research.systems.complementary import memory
+    from limner.research.training import checkpoint
 
     state = {}
     for name in ("best.safetensors", checkpoint.RESUME):
@@ -271,7 +271,7 @@ def _project(folder: Path, _repair: bool) -> Iterator[Checked]:
 
 
 def _study(folder: Path, _repair: bool, *, votes: str | None) -> Iterator[Checked]:
-    from limner.study.records import HASHED, PICTURES, STUDY, read_study
+    from limner.research.study.records import HASHED, PICTURES, STUDY, read_study
 
     names = (STUDY, *HASHED)
     try:
@@ -291,8 +291,8 @@ def _study(folder: Path, _repair: bool, *, votes: str | None) -> Iterator[Checke
 
 def _votes(folder: Path, study: "Study", votes: str | None) -> Iterator[Checked]:
     """The votes of a study, one by one; and the whole file, where they are in one."""
-    from limner.study.connection import votes_url
-    from limner.study.votes import VoteBase
+    from limner.research.study.connection import votes_url
+    from limner.research.study.votes import VoteBase
 
     url = votes_url(folder, votes)
     where = Path(url.database or "") if url.get_backend_name() == "sqlite" else None

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from limner.counts import counted
 from limner.describe.chat import Chat, ChatError, EndpointError, find_object, one_line
 from limner.errors import DataError
-from limner.library.library import Library
-from limner.library.store import PICTURES, PRESENT, WORDS
-from limner.library.words import ModelWords, described_by, write_descriptions
-from limner.library.write import CAPTION_SPACES, MODEL, Sentences
 from limner.pictures.thumbnails import shrink
 from limner.progress import Progress
 from limner.records import Picture, Problem, Record
+from limner.store.library import Library
+from limner.store.store import PICTURES, PRESENT, WORDS
+from limner.store.words import ModelWords, described_by, write_descriptions
+from limner.store.write import CAPTION_SPACES, MODEL, Sentences
 
 SIDE_PX = 768
 """Longest side of the copy that a model is shown."""
@@ -96,7 +96,7 @@ def describe_pictures(
     Args:
         library: an indexed library with a space of captions.
         chat: the model, which sees pictures.
-        sentences: encoders of captions, see `limner.library.words.caption_encoders`.
+        sentences: encoders of captions, see `limner.store.words.caption_encoders`.
         every: also pictures whose files say something about them besides their names.
         limit: pictures asked about, at most; None for all.
         progress: told how far it is.

@@ -219,7 +219,7 @@ class TextSide:
 class WordSide:
     """The learned words of a file: texts → what their words add to the row of the English side.
 
-    Source: docs/methods/limner.md §1; `limner.systems.limner.Limner` in NumPy, which a test holds it to.
+    Source: docs/methods/limner.md §1; `limner.research.systems.limner.Limner` in NumPy, which a test holds it to.
     """
 
     def __init__(self, path: Path) -> None:

@@ -33,9 +33,9 @@ from limner.export.wording import (
     story_credits,
     strength,
 )
+from limner.match.illustrate import step_texts
 from limner.pictures.thumbnails import Copy, shrink
 from limner.records import Framing, Part, Passage, PictureRef, Storyboard
-from limner.storyboard.illustrate import step_texts
 from limner.templates import environment, forbidden, policy
 
 

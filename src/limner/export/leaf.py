@@ -8,9 +8,9 @@ from pathlib import Path
 from limner.errors import DataError
 from limner.export.plan import Layout, Plan
 from limner.export.wording import alt_text, explain, file_name, known_credit, paragraphs
+from limner.match.languages import languages_of_story
 from limner.pictures.thumbnails import Copy, scaled, shrink
 from limner.records import WHOLE, Area, BoardStep, Framing, Part, Picture, PictureRef, Story, Storyboard
-from limner.storyboard.languages import languages_of_story
 from limner.templates import carried
 from limner.text.plain import marker_of, names_supplies
 

@@ -20,9 +20,13 @@ from starlette.types import Scope
 
 from limner.devices import checked_device
 from limner.errors import DataError, MissingError
-from limner.library.home import data_folder
+from limner.match.shown import elsewhere, shown_by
 from limner.records import limner_version
-from limner.storyboard.shown import elsewhere, shown_by
+from limner.server import problems
+from limner.server.admission import leading_to, token_of
+from limner.server.security import is_loopback
+from limner.server.serving import bind, serve
+from limner.store.home import data_folder
 from limner.studio import interface, routes, shelf_routes
 from limner.studio.bringing import FILE_BYTES, UnknownBatchError
 from limner.studio.edits import TextFormat
@@ -35,10 +39,6 @@ from limner.studio.workshop import StaleError, Workshop
 from limner.templates import environment
 from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story_report
 from limner.text.worker import READER
-from limner.web import problems
-from limner.web.admission import leading_to, token_of
-from limner.web.security import is_loopback
-from limner.web.serving import bind, serve
 
 STATIC = Path(__file__).parent / "static"
 REFUSED = {
@@ -51,7 +51,7 @@ PAGES = {"/": "index.html", "/library": "library.html", "/projects/{project}": "
 
 
 def create_app(studio: Studio, *, token: bool = False) -> FastAPI:
-    """The application, without the guard that `limner.web.security` puts around it.
+    """The application, without the guard that `limner.server.security` puts around it.
 
     Args:
         studio: what it works with.

@@ -14,9 +14,9 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from limner.counts import counted
 from limner.errors import DataError
+from limner.match.illustrate import BoardOptions
 from limner.progress import Progress
 from limner.records import Record, Segmentation, Story, Storyboard
-from limner.storyboard.illustrate import BoardOptions
 from limner.studio.step_edits import (
     Constraints,
     Frame,
@@ -37,7 +37,7 @@ from limner.text.read import Reading
 from limner.text.worker import READER
 
 if TYPE_CHECKING:
-    from limner.storyboard.illustrator import Illustrator
+    from limner.match.illustrator import Illustrator
 
 TEXT_LETTERS = 2_000_000
 Text = Annotated[str, StringConstraints(max_length=TEXT_LETTERS)]

@@ -12,13 +12,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from limner.errors import LimnerError
-from limner.library.library import Library
+from limner.match.illustrate import BoardOptions
+from limner.match.illustrator import Illustrator
+from limner.match.shown import Shown
+from limner.match.trained import TrainedRun
 from limner.progress import Progress
 from limner.records import Candidate, Step, Story, Storyboard
-from limner.storyboard.illustrate import BoardOptions
-from limner.storyboard.illustrator import Illustrator
-from limner.storyboard.shown import Shown
-from limner.storyboard.trained import TrainedRun
+from limner.store.library import Library
 from limner.studio.edits import State
 from limner.studio.step_edits import Constraints
 
@@ -112,13 +112,13 @@ class Engine:
             device: of the runs, of clip, and of what looks at folders that are added, as
                 `limner.devices.device_of` takes it.
         Raises:
-            LimnerError: as `Library.open` and `limner.runs.run.library_runs`.
+            LimnerError: as `Library.open` and `limner.research.runs.run.library_runs`.
         """
         self.place, self.weights, self.device = library, weights, device
         self.model: TrainedRun | None = None
         self.metric: TrainedRun | None = None
         if model is not None or metric is not None:
-            from limner.runs.run import library_runs
+            from limner.research.runs.run import library_runs
 
             self.model, self.metric = library_runs(model, metric, device)
         self._lock = threading.Lock()

@@ -15,8 +15,8 @@ from fastapi.responses import HTMLResponse
 from fastapi.routing import APIRoute
 
 from limner.errors import unknown
+from limner.server.problems import MEDIA_TYPE, ProblemDetails, ProblemError
 from limner.templates import environment
-from limner.web.problems import MEDIA_TYPE, ProblemDetails, ProblemError
 
 Json = dict[str, Any]
 METHODS = ("get", "post", "put", "delete")

@@ -1,6 +1,6 @@
 """Pictures added or taken out, and texts illustrated: in threads, watched and stopped from a page.
 
-A folder is indexed by the same `limner.library.ingest` as the command uses, with the encoders that the
+A folder is indexed by the same `limner.store.ingest` as the command uses, with the encoders that the
 library was made with. Nothing is decided about pictures here.
 """
 
@@ -18,14 +18,14 @@ from limner.counts import counted
 from limner.encoders.catalogue import CLIP, image_encoders, text_encoder
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError
 from limner.files import storage_error
-from limner.library.ingest import index
-from limner.library.known import IndexReport
-from limner.library.library import Library
-from limner.library.store import SpaceInfo
-from limner.library.write import CAPTION_SPACES, CAPTIONS, MULTILINGUAL
+from limner.match.equipment import AUTO, multilingual_encoder, picture_encoders
+from limner.match.trained import DOCUMENT, MODEL
 from limner.progress import Progress
-from limner.storyboard.equipment import AUTO, multilingual_encoder, picture_encoders
-from limner.storyboard.trained import DOCUMENT, MODEL
+from limner.store.ingest import index
+from limner.store.known import IndexReport
+from limner.store.library import Library
+from limner.store.store import SpaceInfo
+from limner.store.write import CAPTION_SPACES, CAPTIONS, MULTILINGUAL
 from limner.studio.engine import Engine
 from limner.studio.schemas import JobKind, JobStatus
 

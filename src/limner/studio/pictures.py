@@ -27,11 +27,11 @@ from limner.checksums import seal_bytes, unseal_bytes
 from limner.errors import DataError, LimnerWarning
 from limner.export import Plan, export
 from limner.files import write_bytes
-from limner.library.library import Library
 from limner.pictures.decode import read_file
 from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import MAX_SIDE_PX, locate, shrink
 from limner.records import Candidate, Picture, Storyboard
+from limner.store.library import Library
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)
 MEDIA_TYPE = "image/webp"

@@ -10,9 +10,9 @@ from datetime import datetime
 from pathlib import Path
 
 from limner.errors import DataError, MissingError
-from limner.evaluation.judged import qrels_lines, topic_lines
 from limner.files import write_lines, write_text
 from limner.records import Record
+from limner.research.evaluation.judged import qrels_lines, topic_lines
 from limner.studio.projects import Projects
 
 PREFERENCES, TOPICS, QRELS = "preferences.jsonl", "topics.tsv", "qrels.txt"

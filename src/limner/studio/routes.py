@@ -20,11 +20,12 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from limner.errors import DataError
 from limner.export import LAYOUTS, PAGED, Plan
 from limner.export.wording import sentence
-from limner.library.browse import Only
+from limner.match.illustrate import BoardOptions
+from limner.match.illustrator import Answer, Illustrator
 from limner.progress import Progress
 from limner.records import Candidate, Picture, Problem, Storyboard
-from limner.storyboard.illustrate import BoardOptions
-from limner.storyboard.illustrator import Answer, Illustrator
+from limner.server.problems import ProblemError
+from limner.store.browse import Only
 from limner.studio import schemas
 from limner.studio.bringing import Arrivals
 from limner.studio.edits import read_text
@@ -44,7 +45,6 @@ from limner.studio.projects import Choice, Projects, Trashed
 from limner.studio.schemas import DuplicateGroup, Page, PictureItem, Project, ProjectSummary
 from limner.studio.shelf import Shelf
 from limner.studio.workshop import Workshop
-from limner.web.problems import ProblemError
 
 LEFT_OUT, DUPLICATES = 1000, 100
 EVENT_S = 0.25

@@ -10,13 +10,13 @@ import threading
 from functools import lru_cache
 
 from limner.errors import DataError
-from limner.library.browse import Facets, Only
-from limner.library.home import spaces_of
-from limner.library.library import Library
-from limner.library.words import Described, PictureWords, caption_encoders, words_of, write_words
-from limner.library.write import CAPTIONS, MULTILINGUAL, Sentences
 from limner.pictures.decode import display
 from limner.records import Picture
+from limner.store.browse import Facets, Only
+from limner.store.home import spaces_of
+from limner.store.library import Library
+from limner.store.words import Described, PictureWords, caption_encoders, words_of, write_words
+from limner.store.write import CAPTIONS, MULTILINGUAL, Sentences
 from limner.studio.engine import Engine
 from limner.studio.projects import FILE, Projects
 
@@ -31,7 +31,7 @@ class Shelf:
         self._lock = threading.Lock()
 
     def page(self, offset: int, limit: int, words: str, only: Only) -> tuple[int, list[Picture]]:
-        """As `limner.library.browse.Catalogue.page`; used are the pictures that some project shows."""
+        """As `limner.store.browse.Catalogue.page`; used are the pictures that some project shows."""
         used = self.used() if only.used is not None else frozenset()
         return self._engine.illustrator().catalogue.page(offset, limit, words, only=only, used=used)
 
@@ -62,11 +62,11 @@ class Shelf:
         return frozenset(picture.id for step in board.steps for picture in step.pictures)
 
     def words(self, picture: str) -> PictureWords:
-        """As `limner.library.words.words_of`."""
+        """As `limner.store.words.words_of`."""
         return words_of(Library.open(self._engine.place), picture)
 
     def write(self, picture: str, words: Described | None) -> PictureWords:
-        """As `limner.library.words.write_words`; the studio shows it at once."""
+        """As `limner.store.words.write_words`; the studio shows it at once."""
         library = Library.open(self._engine.place)
         made = library.settings.spaces.keys() & {CAPTIONS, MULTILINGUAL}
         try:

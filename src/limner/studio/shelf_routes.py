@@ -11,14 +11,14 @@ from fastapi import APIRouter, Body, Query
 
 from limner.counts import counted
 from limner.errors import DataError
-from limner.library.browse import Facets
-from limner.library.known import IndexReport
-from limner.library.words import Described, PictureWords
+from limner.server.problems import ProblemError
+from limner.store.browse import Facets
+from limner.store.known import IndexReport
+from limner.store.words import Described, PictureWords
 from limner.studio.bringing import Arrived, Batch, FolderList, list_folder
 from limner.studio.jobs import FolderJob
 from limner.studio.routes import Identifier, Studio, checked
 from limner.studio.schemas import BatchStarted, JobStarted
-from limner.web.problems import ProblemError
 
 BATCHES = "/api/library/batches/"
 

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from limner.errors import ConfigError, DataError
+from limner.match.advice import advice
+from limner.match.illustrate import BoardOptions, step_texts
+from limner.match.illustrator import Illustrator
 from limner.progress import Progress
 from limner.records import BoardStep, Segmentation, Story, Storyboard
-from limner.storyboard.advice import advice
-from limner.storyboard.illustrate import BoardOptions, step_texts
-from limner.storyboard.illustrator import Illustrator
 from limner.studio import edits
 from limner.studio.edits import Again, Choose, Edit, Retext, Retitle, SetOptions, State, Swap, TextFormat
 from limner.studio.engine import Engine, made, strip_of
@@ -96,10 +96,10 @@ class Workshop:
             options: how to illustrate it.
             given: 0-based step → picture of the library that the text itself shows.
             told: what is to be known of the pictures that it names; None: it has no folder, and shows none.
-            progress: as of `limner.storyboard.illustrator.Illustrator.board`; an error that it raises leaves
+            progress: as of `limner.match.illustrator.Illustrator.board`; an error that it raises leaves
                 no project behind.
         Raises:
-            LimnerError: as `read_text` and `limner.storyboard.illustrator.Illustrator.board`.
+            LimnerError: as `read_text` and `limner.match.illustrator.Illustrator.board`.
         """
         reading = edits.read_text(text, format, by, progress)
         library = self.engine.illustrator()
@@ -170,7 +170,7 @@ class Workshop:
         Raises:
             StaleError: the project has changed meanwhile, or since the picture was offered.
             DataError: a step or picture that is not there.
-            LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
+            LimnerError: as `limner.match.illustrator.Illustrator.board`.
         """
         if isinstance(edit, Choose) and edit.offer is not None and edit.offer.revision != revision:
             raise StaleError(edit.offer.revision, revision)
@@ -211,7 +211,7 @@ class Workshop:
             progress: as of `create`.
         Raises:
             StaleError: the project has changed meanwhile.
-            LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
+            LimnerError: as `limner.match.illustrator.Illustrator.board`.
         """
         found = self._current(project, revision)
         board, state = self.projects.board(found), found.state
@@ -250,7 +250,7 @@ class Workshop:
             relation: to ask for in place of the step's own; None for its own.
         Raises:
             DataError: no such project or step.
-            LimnerError: as `limner.storyboard.illustrator.Illustrator.board`.
+            LimnerError: as `limner.match.illustrator.Illustrator.board`.
         """
         found = self.projects.read(project)
         board, state = self.projects.board(found), found.state

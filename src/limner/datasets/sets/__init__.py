@@ -1,1 +1,0 @@
-"""One file per data set; each registers what it declares, see `limner.datasets.registry.DataSet`."""

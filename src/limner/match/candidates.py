@@ -1,0 +1,336 @@
+"""What the steps of a text are compared with: lists of pictures, and how well each channel likes them.
+
+A step is read in two ways: sentence by sentence, of which the mean and the best count alike, and with the
+title of its text before it, which tells what book a page is from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.arrays import FloatArray, unit_rows
+from limner.errors import NumericsError
+from limner.match.calibration import Calibration
+from limner.match.cast import sentences
+from limner.store.channels import COSINE, Channel, EncodedChannel
+from limner.store.gallery import Gallery
+from limner.store.scan import BoolArray
+from limner.store.search import Index
+
+IntArray = NDArray[np.int64]
+Float64Array = NDArray[np.float64]
+
+TITLED = ("captions", "multilingual")
+"""Channels that read the steps with the title of their text as well."""
+RELATION = "relation"
+"""The channel of a relation, which prefers pictures and finds none."""
+SHY = 0.5
+"""Pictures that agreement is divided by beside the expected ones: of little that is known, little follows."""
+
+
+@dataclass(frozen=True)
+class Readings:
+    """The words that are compared with pictures, per step.
+
+    Attributes:
+        parts: the sentences of each step; the step itself where it is one.
+        titled: each step after the title of its text; empty where there is none.
+        languages: ISO 639 code of each step; None takes all for readable.
+        written: each step as its author wrote it, for a channel that reads all steps as one story, as it did
+            those that it learned from; the parts where empty.
+    """
+
+    parts: Sequence[Sequence[str]]
+    titled: Sequence[str] = ()
+    languages: Sequence[str] | None = None
+    written: Sequence[str] = ()
+
+    @classmethod
+    def of(
+        cls,
+        spelled: Sequence[str],
+        title: str = "",
+        languages: Sequence[str] | None = None,
+        written: Sequence[str] = (),
+    ) -> Readings:
+        """Cut steps, as their cast spells them, into what is compared."""
+        titled = [f"{title}: {text}" for text in spelled] if title and len(spelled) > 1 else []
+        return cls([sentences(text) or [text] for text in spelled], titled, languages, written or spelled)
+
+    def portions(self, channel: Channel) -> list[list[str]]:
+        """The texts that a channel's encoder reads, in the portions in which it gets them."""
+        if channel.whole:
+            return [list(self.written) or [" ".join(parts) for parts in self.parts]]
+        read = channel.readable([own[0] for own in self.parts], self.languages)
+        texts = [text for own, one in zip(self.parts, read, strict=True) if one for text in own]
+        if channel.name in TITLED:
+            texts += [text for text, one in zip(self.titled, read, strict=False) if one]
+        return channel.portions(list(dict.fromkeys(texts)))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The steps as one channel reads them.
+
+    Attributes:
+        name, space: of the channel.
+        whole: (S, D) unit mean of the vectors of a step's sentences; zero where the channel does not read it.
+        parts: per step (n, D) vectors of its sentences; (0, D) where there is but one, or none is read.
+        titled: (S, D) the steps with their title; None without.
+    """
+
+    name: str
+    space: str
+    whole: FloatArray
+    parts: Sequence[FloatArray]
+    titled: FloatArray | None
+
+    @classmethod
+    def by(cls, channel: Channel, readings: Readings) -> Asked:
+        """Encode a text for a channel."""
+        steps, dim = len(readings.parts), channel.encoder.dim
+        none = np.zeros((0, dim), np.float32)
+        portions = readings.portions(channel)
+        made = [channel.encoder.encode_text(portion) for portion in portions]
+        if channel.whole:
+            return cls(channel.name, channel.space, made[0], [none] * steps, None)
+        known: dict[str, FloatArray] = {}
+        for portion, vectors in zip(portions, made, strict=True):
+            known |= zip(portion, vectors, strict=True)
+        whole, parts = np.zeros((steps, dim), np.float32), []
+        for step, own in enumerate(readings.parts):
+            vectors = np.stack([known[text] for text in own]) if own[0] in known else none
+            parts.append(vectors if len(vectors) > 1 else none)
+            if len(vectors):
+                whole[step] = unit_rows(channel.name, vectors.mean(axis=0, keepdims=True))[0]
+        titled = None
+        if readings.titled and channel.name in TITLED:
+            titled = np.stack([known.get(text, np.zeros(dim, np.float32)) for text in readings.titled])
+        return cls(channel.name, channel.space, whole, parts, titled)
+
+    @property
+    def reads(self) -> BoolArray:
+        """(S,) which steps the channel reads."""
+        return np.asarray(self.whole.any(axis=1))
+
+    def search(self) -> EncodedChannel:
+        """The question for the pictures nearest to each step."""
+        return EncodedChannel(self.name, self.space, COSINE, self.whole)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """How a channel likes the candidates, (S, K) each.
+
+    Attributes:
+        present: where the picture has the channel and the step is read by it.
+        cosine: mean of the whole step's and its best sentence's; 0 where not present, as are the others.
+        z: standardised over all pictures of the library, for this step.
+        titled: by how much the title raises z.
+        trust: by how many deviations the channel lets right pictures stand out.
+    """
+
+    present: BoolArray
+    cosine: Float64Array
+    z: Float64Array
+    titled: Float64Array
+    trust: Float64Array
+
+    @classmethod
+    def absent(cls, shape: tuple[int, ...]) -> Compared:
+        """No picture has the channel."""
+        return cls(np.zeros(shape, dtype=bool), *(np.zeros(shape) for _ in range(4)))
+
+    def filled(self, other: Compared) -> Compared:
+        """This one, and another where a picture lacks it."""
+        return Compared(
+            self.present | other.present,
+            np.where(self.present, self.cosine, other.cosine),
+            np.where(self.present, self.z, other.z),
+            np.where(self.present, self.titled, other.titled),
+            np.where(self.present, self.trust, other.trust),
+        )
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The candidates of all steps.
+
+    Attributes:
+        gallery: all pictures, or those found of a library that is larger than memory.
+        rows: (C,) gallery rows, ascending.
+        groups: (C,) near-duplicate groups, numbered from 0.
+        items: (S, K) candidate numbers of each step; 0 where `there` is False.
+        there: (S, K) which cells hold a candidate.
+        channels: how each channel likes them.
+        available: pictures that could be shown.
+        found: (S, K) which of them the step itself has found, and not only all steps consider.
+    """
+
+    gallery: Gallery
+    rows: IntArray
+    groups: IntArray
+    items: IntArray
+    there: BoolArray
+    channels: dict[str, Compared]
+    available: int
+    found: BoolArray
+
+    def column(self, step: int, row: int) -> int:
+        """Where a gallery row stands in a step's list."""
+        number = int(np.searchsorted(self.rows, row))
+        return int(np.flatnonzero((self.items[step] == number) & self.there[step])[0])
+
+
+def pool_of(
+    index: Index,
+    asked: Sequence[Asked],
+    calibration: Calibration,
+    *,
+    count: int,
+    extra: Sequence[int] = (),
+    barred: BoolArray,
+) -> Pool:
+    """Each step's list: the nearest by every channel, and some that all steps consider.
+
+    Args:
+        index: of the pictures.
+        asked: the steps as the channels read them.
+        calibration: for the typical mean and spread of a text's cosines.
+        count: nearest pictures by each channel.
+        extra: gallery rows that every step considers.
+        barred: (M,) True for pictures that must not be shown.
+    Raises:
+        NumericsError: a cosine is not finite.
+    """
+    steps = len(asked[0].whole)
+    found: list[list[IntArray]] = [[np.asarray(sorted(set(extra)), dtype=np.int64)] for _ in range(steps)]
+    for one in asked:
+        if not one.reads.any() or not index.held(one.space) or one.name == RELATION:
+            continue
+        near = index.search([one.search()], count, exclude=barred | ~index.gallery.space(one.space).present)
+        for step in np.flatnonzero(one.reads).tolist():
+            found[step].append(near.rows[step])
+    lists = [np.unique(np.concatenate(own)) for own in found]
+    rows = np.unique(np.concatenate(lists)) if lists else np.zeros(0, dtype=np.int64)
+    items = np.zeros((steps, max(map(len, lists), default=0)), dtype=np.int64)
+    there, met = np.zeros(items.shape, dtype=bool), np.zeros(items.shape, dtype=bool)
+    for step, own in enumerate(lists):
+        items[step, : len(own)] = np.searchsorted(rows, own)
+        there[step, : len(own)] = True
+        if len(found[step]) > 1:
+            met[step, : len(own)] = np.isin(own, np.concatenate(found[step][1:]))
+    names = np.array([index.gallery.groups[row] for row in rows.tolist()])
+    groups = np.unique(names, return_inverse=True)[1].astype(np.int64).reshape(len(rows))
+    channels = {one.name: _compared(index, one, calibration, rows, items, there) for one in asked}
+    available = index.pictures - int(np.count_nonzero(barred))
+    return Pool(index.gallery, rows, groups, items, there, channels, available, met)
+
+
+def _compared(  # noqa: PLR0917
+    index: Index,
+    asked: Asked,
+    calibration: Calibration,
+    rows: IntArray,
+    items: IntArray,
+    there: BoolArray,
+) -> Compared:
+    """A channel's cosines with the candidates of every step."""
+    space = index.gallery.space(asked.space)
+    vectors = space.vectors(rows)
+    present = there & np.asarray(space.present)[rows][items] & asked.reads[:, None]
+    cosine, titled = np.zeros(items.shape), np.zeros(items.shape)
+    for step, own in enumerate(items):
+        near = vectors[own]
+        cosine[step] = near @ asked.whole[step]
+        if len(asked.parts[step]):
+            cosine[step] = (cosine[step] + (near @ asked.parts[step].T).max(axis=1)) / 2
+        if asked.titled is not None:
+            titled[step] = near @ asked.titled[step]
+    if not np.isfinite(cosine).all():
+        raise NumericsError(f"channel {asked.name}: a cosine is not finite; index the pictures again")
+
+    mean, std = calibration.steadied(asked.name, *space.moments.of_cosines(asked.whole), space.held)
+    z = _standard(cosine, mean, std)
+    raised = np.zeros(items.shape)
+    if asked.titled is not None:
+        moments = space.moments.of_cosines(asked.titled)
+        raised = _standard(titled, *calibration.steadied(asked.name, *moments, space.held)) - z
+    trust = np.broadcast_to(calibration.trust(asked.name, std)[:, None], items.shape)
+    return Compared(present, *(np.where(present, one, 0.0) for one in (cosine, z, raised, trust)))
+
+
+def _standard(values: Float64Array, mean: Float64Array, std: Float64Array) -> Float64Array:
+    """(S, K) cosines in deviations from the mean of their step; 0 where there is no spread."""
+    spread = std[:, None]
+    return np.divide(values - mean[:, None], spread, out=np.zeros_like(values), where=spread > 0)
+
+
+class Resemblance:
+    """How much candidates are like what the other steps are expected to show, in one space.
+
+    With shares p of the candidates i of each step, W_ti = Σ over steps t′ ≠ t of p_t′i, and Z_ij the mean of
+    the standard scores that the cosine of i and j has among all cosines of i and among all of j,
+    a_tj = Σ_i W_ti Z_ij / (Σ_i W_ti + ½), over those i that are no near-duplicates of j. Z is linear in the
+    vector of i, so that sums over i are sums of vectors.
+
+    Source: docs/methods/storyboard.md §3.
+    """
+
+    def __init__(self, pool: Pool, space: str) -> None:
+        """Take the candidates.
+
+        Args:
+            pool: all of them.
+            space: gallery space that compares pictures.
+        """
+        held = pool.gallery.space(space)
+        self._pool, self._vectors = pool, held.vectors(pool.rows)
+        self._mean, std = held.moments.of_cosines(self._vectors)
+        self._usable = np.asarray(held.present)[pool.rows] & (std > 0)
+        self._inverse = np.divide(1.0, std, out=np.zeros_like(std), where=self._usable)
+        self._one, self._other, near = _copies(pool.groups, self._vectors)
+        self._alike = (
+            (near - self._mean[self._one]) * self._inverse[self._one]
+            + (near - self._mean[self._other]) * self._inverse[self._other]
+        ) / 2
+
+    def of(self, shares: Float64Array) -> Float64Array:
+        """(S, K) p, 0 where there is none → (S, K) a; 0 where a picture has no vector."""
+        pool, usable, inverse, vectors = self._pool, self._usable, self._inverse, self._vectors
+        totals = np.bincount(pool.items.ravel(), weights=shares.ravel(), minlength=len(pool.rows))
+        known = totals * usable
+        of_plain, of_scaled = known @ vectors, (known * inverse) @ vectors
+        offset = self._mean * inverse
+        found = np.zeros(pool.items.shape)
+        for step, own in enumerate(pool.items):
+            near, p = vectors[own], shares[step] * usable[own]
+            weights = known - np.bincount(own, weights=p, minlength=len(known))
+            x, y = of_plain - p @ near, of_scaled - (p * inverse[own]) @ near
+            total, whole = weights @ offset, weights.sum()
+            agreed = (near @ y - total + (near @ x - self._mean[own] * whole) * inverse[own]) / 2
+            same = weights[self._one] * self._alike
+            copied = np.bincount(self._other, weights=same, minlength=len(known))[own]
+            found[step] = (agreed - copied) * usable[own] / (max(whole, 0.0) + SHY)
+        return found * pool.there
+
+
+def _copies(groups: IntArray, vectors: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """All ordered pairs of candidates of one near-duplicate group, also with themselves; their cosines."""
+    order = np.argsort(groups, kind="stable")
+    bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
+    several = np.flatnonzero(np.diff(bounds) > 1)
+    everyone = np.arange(len(groups))
+    one, other, near = [everyone], [everyone], [np.einsum("nd,nd->n", vectors, vectors)]
+    for place in several:
+        own = order[bounds[place] : bounds[place + 1]]
+        left, right = np.repeat(own, len(own)), np.tile(own, len(own))
+        one.append(left[left != right])
+        other.append(right[left != right])
+        # By one product: vectors of all pairs would be gigabytes for some thousand pictures of one burst.
+        near.append((vectors[own] @ vectors[own].T).ravel()[left != right])
+    return np.concatenate(one), np.concatenate(other), np.concatenate(near)

@@ -1,0 +1,225 @@
+"""How likely a picture fits a step: evidence of its words and pixels, agreement with the others, one chance.
+
+Each is a linear form of a few features that are told here; the weights are in the calibration. What a picture
+is worth never depends on which channels other pictures have.
+
+Source: docs/methods/storyboard.md §2–§4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from limner.match.calibration import Calibration
+from limner.match.candidates import SHY, Compared, Float64Array, Pool, Resemblance
+from limner.store.scan import BoolArray
+
+WORDS = ("captions", "multilingual")
+"""Channels that compare a step with a picture's words; the first that a picture has counts."""
+PIXELS = ("model", "clip", "base", "labels")
+"""Channels that compare a step with pixels, the most telling first; likewise."""
+Features = dict[str, Float64Array]
+ROUNDS = 2
+"""How often the steps hear what the others are expected to show."""
+LEAST_SHARE = -8.0
+"""Log shares below it are all alike."""
+
+
+def first_of(pool: Pool, names: tuple[str, ...]) -> Compared:
+    """The first of some channels that each picture has; absent where it has none."""
+    found = Compared.absent(pool.there.shape)
+    for name in names:
+        one = pool.channels.get(name)
+        if one is not None:
+            found = found.filled(one)
+    return found
+
+
+def evidence(pool: Pool, calibration: Calibration) -> Float64Array:
+    """What a picture's own words and pixels say for it, in log-odds against another picture of the library.
+
+    Args:
+        pool: the candidates.
+        calibration: the weights.
+    Returns:
+        (S, K); −inf where there is no candidate, or nothing is known of it.
+    """
+    words, pixels = first_of(pool, WORDS), first_of(pool, PIXELS)
+    total = calibration.evidence.of(evidence_features(words, pixels))
+    return np.where(words.present | pixels.present, total, -np.inf)
+
+
+def evidence_features(words: Compared, pixels: Compared) -> Features:
+    """What evidence is linear in: feature → (S, K).
+
+    ``pixels`` is T · z, of which z says how far a picture stands out, and T how far this channel lets right
+    pictures stand out here; see `limner.match.candidates.Compared`.
+    """
+    said = words.present.astype(np.float64)
+    looks = np.where(pixels.present, pixels.trust * pixels.z, 0.0)
+    return {
+        "words": said,
+        "words_cosine": words.cosine,
+        "words_z": words.z,
+        "words_title": words.titled,
+        "pixels": (1 - said) * looks,
+        "pixels_beside_words": said * looks,
+    }
+
+
+def shares(odds: Float64Array, available: int, *, sharpness: float = 1.0, none: float = 0.0) -> Float64Array:
+    """(S, K) how likely each candidate is the one of its step, where none of them may be.
+
+    exp(s u_j) / (exp(s (ln M + none)) + Σ exp(s u)), s the sharpness and M the pictures available.
+    """
+    nothing = np.full((len(odds), 1), np.log(max(available, 1)) + none)
+    whole = log_sum_exp(sharpness * np.concatenate([odds, nothing], axis=1))
+    return np.asarray(np.exp(sharpness * odds - whole))
+
+
+def doubt(pool: Pool, own: Float64Array, calibration: Calibration, fixed: Iterable[int] = ()) -> float:
+    """Share of the steps that expect no picture by their own evidence, 0 to 1.
+
+    Args:
+        pool: the candidates.
+        own: (S, K) of `evidence`.
+        calibration: the weights.
+        fixed: steps that do not count.
+    """
+    p = shares(own, pool.available, sharpness=calibration.sharpness, none=calibration.none)
+    rest = np.delete(p.sum(axis=1), list(fixed))
+    return float(1.0 - rest.mean()) if len(rest) else 1.0
+
+
+def agreement(
+    pool: Pool,
+    own: Float64Array,
+    calibration: Calibration,
+    likes: Mapping[str, Resemblance],
+    fixed: Mapping[int, int] | None = None,
+) -> Float64Array:
+    """Log-odds that also hear what the other steps are expected to show.
+
+    Args:
+        pool: the candidates.
+        own: (S, K) of `evidence`.
+        calibration: the weights.
+        likes: ``captions`` and ``looks``, as far as two pictures can be compared by them.
+        fixed: step → column of the picture that it is sure to show; None for no such step.
+    Returns:
+        (S, K); −inf as in `own`.
+    """
+    odds = own
+    if len(own) < 2:
+        return calibration.agreement.weights["own"] * own
+    for _ in range(ROUNDS):
+        features = agreement_features(pool, own, odds, calibration, likes, fixed)
+        odds = np.where(np.isfinite(own), calibration.agreement.of(features), -np.inf)
+    return odds
+
+
+def agreement_features(  # noqa: PLR0917
+    pool: Pool,
+    own: Float64Array,
+    odds: Float64Array,
+    calibration: Calibration,
+    likes: Mapping[str, Resemblance],
+    fixed: Mapping[int, int] | None = None,
+) -> Features:
+    """What agreement is linear in: feature → (S, K).
+
+    The mean likeness a of a candidate to what the other steps are expected to show counts g / (g + 1) times,
+    g = doubt · D · A²: A the mean of a over what all steps are expected to show, D the share of the steps
+    that expect none. Where the pictures of a text do not agree, or every step knows its own, it says little.
+    """
+    p = shares(odds, pool.available, sharpness=calibration.sharpness, none=calibration.none)
+    for step, column in (fixed or {}).items():
+        p[step] = np.arange(p.shape[1]) == column
+    weight = max(float(p.sum()), SHY)
+    like = {name: one.of(p) for name, one in likes.items()}
+    agreed = sum((max(float((p * one).sum()) / weight, 0.0) for one in like.values()), 0.0)
+    heard = calibration.doubt * max(1.0 - float(p.sum()) / len(p), 0.0) * agreed**2
+    gate = heard / (heard + 1.0)
+    said = first_of(pool, WORDS).present.astype(np.float64)
+    none = np.zeros(own.shape)
+    return {
+        "own": np.where(np.isfinite(own), own, 0.0),
+        "captions": gate * said * like.get("captions", none),
+        "looks": gate * (1 - said) * like.get("looks", none),
+        "looks_beside_words": gate * said * like.get("looks", none),
+    }
+
+
+def chances(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Float64Array:
+    """Chance that each candidate fits its step.
+
+    Args:
+        pool: the candidates.
+        own: (S, K) of `evidence`.
+        odds: (S, K) of `agreement`, and what else speaks for a picture.
+        calibration: the weights.
+    Returns:
+        (S, K); 0 where there is no candidate.
+    """
+    found = sigmoid(calibration.chance.of(chance_features(pool, own, odds, calibration)))
+    return np.where(np.isfinite(odds), found, 0.0)
+
+
+def chance_features(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Features:
+    """What the log-odds of a chance are linear in: feature → (S, K).
+
+    ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself,
+    ``mass`` how well the library answers the step, ``size`` the log of its pictures, ``trust`` that of the
+    pixels' channel. All else is the step's: the best cosine by words for pictures with words, and by pixels
+    for the others, for which ``wordless`` is the log share of all of them, since beside pictures with words
+    they look worse than they are; ``agreed`` is what speaks for the likeliest beside its own evidence. So a
+    chance grows with the odds among pictures of one kind.
+    """
+    finite = np.isfinite(odds)
+    known, alone = np.where(finite, odds, 0.0), np.where(np.isfinite(own), own, 0.0)
+    mass, size = log_sum_exp(odds), np.log(max(pool.available, 1))
+    mass = np.where(np.isfinite(mass), mass, 0.0)
+    words, pixels = first_of(pool, WORDS), first_of(pool, PIXELS)
+    said, seen = words.present, pixels.present & ~words.present
+    wordless = log_sum_exp(np.where(said, -np.inf, odds))
+    wordless = np.where(np.isfinite(wordless), np.maximum(wordless - mass, LEAST_SHARE), 0.0)
+    share = np.minimum(known - mass, 0.0)
+    agreed = np.where(finite, odds - calibration.agreement.weights["own"] * alone, 0.0)
+    if odds.shape[1]:
+        agreed = np.take_along_axis(agreed, odds.argmax(axis=1)[:, None], axis=1)
+    return {
+        "one": np.ones(odds.shape),
+        "share": share,
+        "certain": np.exp(share),
+        "mass": np.broadcast_to(mass - size, odds.shape),
+        "size": np.full(odds.shape, size),
+        "trust": pixels.trust,
+        "words_share": said * share,
+        "words_cosine": said * _most(words.cosine, said),
+        "pixels_cosine": seen * _most(pixels.cosine, seen),
+        "wordless": ~said * wordless,
+        "agreed": np.broadcast_to(agreed, odds.shape),
+    }
+
+
+def _most(values: Float64Array, usable: BoolArray) -> Float64Array:
+    """(S, K) → (S, 1) the largest of each row that is usable; −1 where none is."""
+    return np.asarray(np.max(np.where(usable, values, -1.0), axis=1, initial=-1.0, keepdims=True))
+
+
+# What scipy.special has as well, which takes longer to load than a search takes.
+
+
+def sigmoid(odds: Float64Array) -> Float64Array:
+    """1 / (1 + e^−x), in the shape of the log-odds."""
+    return np.asarray(np.exp(-np.logaddexp(0.0, -odds)))
+
+
+def log_sum_exp(odds: Float64Array) -> Float64Array:
+    """(S, K) → (S, 1) log Σ exp over each row; −inf where there is nothing."""
+    top = np.max(odds, axis=1, initial=-np.inf, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    total = np.exp(odds - top).sum(axis=1, keepdims=True)
+    return np.asarray(top + np.log(total, out=np.full(total.shape, -np.inf), where=total > 0))

@@ -1,0 +1,303 @@
+"""Why each step of a storyboard shows what it shows, in numbers and in one plain sentence.
+
+It reads what was computed. It changes no choice.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain, groupby
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.match.board import BLANK
+from limner.match.candidates import Float64Array, IntArray, Pool
+from limner.match.cast import Cast
+from limner.records import Blank, BoardStep, Candidate, Picture, fit_of
+
+_FUNCTION_WORDS = """
+the and but for nor not you your yours his her hers its our ours their theirs this that these those with from
+into onto over under than then there here when where which who whom whose what why how are was were been being
+has have had having does did doing will would shall should can could may might must she him they them some any
+all each every both few more most other such only own same too very just also about again once because while
+until after before above below between during out off one two said got get let
+"""
+FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
+"""English words that match everywhere and explain nothing."""
+
+
+@lru_cache(maxsize=4096)
+def words(text: str) -> tuple[str, ...]:
+    """Words in order, folded to lower case and composed form; numbers and signs are dropped."""
+    folded = unicodedata.normalize("NFC", text.casefold())
+    runs = groupby(folded, key=lambda sign: unicodedata.category(sign)[0] in "LM")
+    return tuple("".join(run) for letters, run in runs if letters)
+
+
+@lru_cache(maxsize=16_384)
+def stem(word: str) -> str:
+    """Drop a common English ending: ``kites`` → ``kite``, ``running`` → ``run``."""
+    if not word.isascii():
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    for ending in ("ing", "ed"):
+        base = word[: -len(ending)]
+        if word.endswith(ending) and len(base) > 2 and any(vowel in base for vowel in "aeiouy"):
+            doubled = base[-1] == base[-2] and base[-1] not in "aeiouls"
+            return base[:-1] if doubled else base.removesuffix("e")
+    for ending in ("sses", "shes", "ches", "xes"):
+        if word.endswith(ending):
+            return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3:
+        word = word[:-1]
+    return word.removesuffix("e") if len(word) > 3 else word
+
+
+def matched(text: str, others: Iterable[str]) -> tuple[str, ...]:
+    """Words of a text whose stem occurs in the other texts, in the text's order, each once.
+
+    Args:
+        text: the step.
+        others: captions or class names.
+    """
+    known = {stem(word) for other in others for word in words(other)}
+    found: dict[str, str] = {}
+    for word in words(text):
+        telling = word not in FUNCTION_WORDS and (len(word) > 2 or not word.isascii())
+        if telling and stem(word) in known:
+            found.setdefault(stem(word), word)
+    return tuple(found.values())
+
+
+STANDS_OUT = 1.5
+"""Deviations above the library's pictures from which a channel is named as a reason."""
+
+NOTICEABLE = 0.3
+"""Log-odds from which agreement is worth a word."""
+
+EQUAL, MUCH = 0.2, 3.0
+"""Log-odds of a gap: below the first, two are about equal; from the second, far apart."""
+
+CREDIBLE = 0.05
+"""Probability from which a class label is quoted as a match."""
+
+WORDED = {"captions", "multilingual", "labels"}
+"""Channels that compare a step with words; of others, no word is the reason."""
+
+PLAIN = {
+    "captions": "its caption means nearly the same",
+    "multilingual": "its caption means nearly the same",
+    "model": "the trained model finds that it fits",
+    "relation": "it has the relation asked for",
+}
+"""What it means that a picture stands out in a channel; in every other, what the picture shows fits."""
+
+SURE = {"fits": "it probably fits", "maybe": "it may fit", "weak": "it probably does not fit"}
+
+
+@dataclass(frozen=True)
+class Considered:
+    """What there is to explain; C candidates, S steps, K columns.
+
+    Attributes:
+        texts: S texts as written.
+        cast: who they are about.
+        ids: C picture ids.
+        pool: the candidates.
+        score: (S, K) log-odds of a picture's own words and pixels; −inf where there is none.
+        agreement: (S, K) log-odds that the other steps and fixed pictures add.
+        pinned_by: (S, K) what of that is the fixed pictures'.
+        columns: (S,) chosen columns or `BLANK`.
+        chance: (S, K) that candidates fit; None where none was fitted.
+        limit: chance below which a step was left blank.
+        ruled_out: (S,) whether a picture that the user banned might have fitted.
+        pinned: steps the user fixed.
+        given: steps the text itself illustrates.
+        held: steps that stay as they are and were not chosen for this time.
+        allow_repeats: whether runners-up may be used elsewhere.
+        runners_up: how many to name.
+    """
+
+    texts: Sequence[str]
+    cast: Cast
+    ids: Sequence[str]
+    pool: Pool
+    score: Float64Array
+    agreement: Float64Array
+    pinned_by: Float64Array
+    columns: IntArray
+    chance: Float64Array | None
+    limit: float
+    ruled_out: NDArray[np.bool_]
+    pinned: frozenset[int]
+    given: frozenset[int]
+    held: frozenset[int]
+    allow_repeats: bool
+    runners_up: int
+
+    @cached_property
+    def _groups(self) -> list[int]:
+        """Near-duplicate group that each step shows; −1 for a blank."""
+        shown = [step for step, column in enumerate(self.columns) if column != BLANK]
+        found = np.full(len(self.columns), -1, dtype=np.int64)
+        found[shown] = self.pool.groups[self.pool.items[shown, self.columns[shown]]]
+        return list(found.tolist())
+
+    def others(self, step: int) -> list[int]:
+        """Columns the step could show instead, best first, one of each near-duplicate group."""
+        groups, items = self.pool.groups, self.pool.items
+        own = self._groups[step]
+        taken = {own} if self.allow_repeats else set(self._groups)
+        total = self.score[step] + self.agreement[step]
+        found: list[int] = []
+        for column in np.argsort(-total, kind="stable"):
+            if len(found) == self.runners_up or total[column] == -np.inf:
+                break
+            group = int(groups[items[step, column]])
+            if group not in taken:
+                taken.add(group)
+                found.append(int(column))
+        return found
+
+
+def explain(board: Considered, pictures: Callable[[Sequence[str]], list[Picture]]) -> tuple[BoardStep, ...]:
+    """One explained step per step of the story.
+
+    Args:
+        board: what was found and chosen.
+        pictures: ids → records in the same order; called once.
+    """
+    columns = [
+        [*([int(column)] if column != BLANK else []), *board.others(s)]
+        for s, column in enumerate(board.columns)
+    ]
+    ids = [[board.ids[board.pool.items[s, column]] for column in own] for s, own in enumerate(columns)]
+    wanted = list(dict.fromkeys(chain.from_iterable(ids)))
+    records = dict(zip(wanted, pictures(wanted), strict=True))
+    return tuple(
+        _step(board, s, own, [_candidate(board, s, column, records) for column in own])
+        for s, own in enumerate(columns)
+    )
+
+
+def _step(board: Considered, s: int, columns: list[int], found: list[Candidate]) -> BoardStep:
+    """A step from its candidates: the chosen one, unless it is blank, and the runners-up."""
+    shown = board.columns[s] != BLANK
+    chosen, others = (found[0], found[1:]) if shown else (None, found)
+    gap = None if chosen is None or not others else chosen.strength - others[0].strength
+    fixed = s in board.pinned or s in board.given
+    probability = None
+    if board.chance is not None and not fixed:
+        probability = float(board.chance[s].max(initial=0.0)) if chosen is None else chosen.probability
+    blank: Blank | None = None
+    origin: Literal["decoded", "pinned", "given", "blank"] = "decoded"
+    if chosen is None and s in board.pinned:
+        origin, blank, reason = "blank", "asked for", "No picture here, as you asked."
+    elif chosen is None:
+        origin = "blank"
+        blank, reason = _why_blank(board, s, probability)
+    elif s in board.pinned:
+        origin, reason = "pinned", "You fixed this picture here."
+    elif s in board.given:
+        origin, reason = "given", "The text itself shows this picture here."
+    else:
+        reason = _why(board, s, columns[0], chosen, gap)
+    return BoardStep(
+        position=s,
+        chosen=chosen,
+        origin=origin,
+        reason=reason,
+        blank=blank,
+        probability=probability,
+        gap=gap,
+        runners_up=tuple(others),
+    )
+
+
+def _candidate(board: Considered, s: int, column: int, records: dict[str, Picture]) -> Candidate:
+    picture = records[board.ids[int(board.pool.items[s, column])]]
+    channels = {
+        name: round(float(one.z[s, column]), 4)
+        for name, one in board.pool.channels.items()
+        if one.present[s, column]
+    }
+    score = board.score[s, column]
+    return Candidate(
+        picture=picture,
+        score=float(score) if np.isfinite(score) else 0.0,
+        channels=channels,
+        agreement=float(board.agreement[s, column]),
+        probability=None if board.chance is None else float(board.chance[s, column]),
+        matched=matched(board.texts[s], chain(*_words_of(picture, channels))),
+    )
+
+
+def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Captions and credible labels, where a channel compared words: what nothing looked at is no reason."""
+    if not WORDED & set(channels):
+        return [], []
+    labels = [name for name, probability in picture.labels if probability >= CREDIBLE]
+    return [caption.text for caption in picture.captions], labels
+
+
+def _why(board: Considered, s: int, column: int, chosen: Candidate, gap: float | None) -> str:
+    """A sentence such as: Caption word “kite” matches; it goes with the pictures of the other steps."""
+    found = _words_of(chosen.picture, chosen.channels)
+    in_captions, in_labels = (matched(board.texts[s], words) for words in found)
+    parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
+    if in_labels:
+        parts.append(f"label {_quoted(in_labels)}")
+    if not parts:
+        strongest = max(chosen.channels, key=chosen.channels.__getitem__, default=None)
+        if strongest is None:
+            parts.append("nothing is known of it")
+        elif chosen.channels[strongest] >= STANDS_OUT:
+            parts.append(PLAIN.get(strongest, "what it shows comes closest"))
+        else:
+            parts.append("no picture stands out for this step")
+    who = board.cast.protagonist
+    if who and board.cast.spelled(board.texts[s]) != board.texts[s] and _shows(chosen.picture, who):
+        parts.append(f"it shows the {who} that the text is about")
+    if board.pinned_by[s, column] > NOTICEABLE:
+        parts.append("it looks like the pictures that you fixed")
+    elif board.agreement[s, column] > NOTICEABLE:
+        parts.append("it goes with the pictures of the other steps")
+    if chosen.probability is not None and fit_of(chosen.probability) != "fits":
+        parts.append(SURE[fit_of(chosen.probability)])
+    if gap is not None and abs(gap) < EQUAL:
+        parts.append("another picture fits as well")
+    elif gap is not None and gap < 0 and s not in board.held:
+        parts.append("a better one is shown at another step or would be missed there")
+    sentence = "; ".join(parts) + "."
+    return sentence[0].upper() + sentence[1:]
+
+
+def _shows(picture: Picture, being: str) -> bool:
+    """Whether a picture's words name a being."""
+    return any(stem(being) in {stem(word) for word in words(one.text)} for one in picture.captions)
+
+
+def _quoted(found: tuple[str, ...]) -> str:
+    """Up to five words in quotation marks, with their verb."""
+    listed = ", ".join(f"“{word}”" for word in found[:5])
+    return f"word {listed} matches" if len(found) == 1 else f"words {listed} match"
+
+
+def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Blank, str]:
+    """Which of three: all that fits was ruled out, nothing fits, or all that fits is shown elsewhere."""
+    if board.ruled_out[s]:
+        return "ruled out", "You ruled out the pictures that fit this step."
+    if not board.pool.available:
+        return "nothing fits", "The library holds no picture that may be shown."
+    if not np.isfinite(board.score[s]).any():
+        return "nothing fits", "No picture in the library can be compared with this step."
+    if probability is not None and probability < board.limit:
+        return "nothing fits", (
+            f"Nothing in the library fits well enough: the best picture has a chance of {probability:.0%},"
+            f" and pictures are shown from {board.limit:.0%}."
+        )
+    return "all used", "All pictures that fit this step are shown at other steps."

@@ -1,0 +1,671 @@
+"""One opened library, ready to illustrate any number of texts: for commands, the studio and Python alike.
+
+What does not depend on a text is read once and kept: settings, records, vectors and their moments, encoders,
+the calibration, a trained run. `limner.match.illustrate` decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from limner.arrays import FloatArray, ImageEncoder
+from limner.config import build
+from limner.counts import counted
+from limner.encoders.text_cache import RecentTexts
+from limner.errors import ConfigError, DataError, LimnerError
+from limner.language import direction, language_name
+from limner.match.calibration import load
+from limner.match.candidates import Asked, Float64Array, IntArray, Pool, Readings, pool_of
+from limner.match.chances import PIXELS, WORDS, agreement, chances, evidence, first_of
+from limner.match.equipment import PAIR_SPACES, channels_of, eyes_of, vectors_of_file
+from limner.match.explain import matched
+from limner.match.illustrate import BoardOptions, choose_pictures, readings_of
+from limner.match.languages import language_of_query, languages_of_story, unread, unread_note
+from limner.match.query import negation_note, unreadable
+from limner.match.shown import Shown
+from limner.match.trained import (
+    DOCUMENT,
+    RELATION,
+    TrainedRun,
+    check_run,
+    predicted,
+    relation_channel,
+    run_channel,
+    without_vectors,
+)
+from limner.progress import Progress
+from limner.records import Candidate, Problem, Story, Storyboard
+from limner.store.browse import Catalogue, Only
+from limner.store.channels import Channel, EncodedChannel, Evidence
+from limner.store.library import Library
+from limner.store.scan import BoolArray
+from limner.store.search import Index, Request
+
+if TYPE_CHECKING:
+    from limner.store.approximate import Approximate
+
+NONE = "none"
+LOOKS = ("looks", "visual", "clip", "colour")
+"""Spaces in which two pictures are compared by their looks; the first that a library has counts."""
+LIKENESS = Evidence(slope=0.0, z_slope=1.0, offset=0.0)
+READING, CHOOSING = "text", "choosing"
+CONSIDERED = 50
+"""Pictures that a search weighs by each channel, at least."""
+WEIGHED = 1000
+"""Likewise, where words are added or taken away."""
+READ_WHOLE = 200_000
+"""Pictures that meet conditions of which all are compared, however large the library is."""
+OUTSIDE = "The text shows this picture itself; it is not in the library and guides no other."
+Value = TypeVar("Value")
+
+
+class kept(cached_property[Value]):  # noqa: N801  (used as a decorator)
+    """A property of an `Illustrator` that is computed once, whichever threads ask for it first."""
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:  # noqa: ANN401
+        if instance is None:
+            return self
+        with instance.lock:
+            return super().__get__(instance, owner)
+
+
+class Answer(list[Candidate]):
+    """Pictures that were found, best first.
+
+    Attributes:
+        searched: pictures among which they were sought: those that meet the conditions.
+        below: of the best, those that are left out since their chance is below the cut-off.
+    """
+
+    def __init__(self, found: Sequence[Candidate] = (), *, searched: int, below: int = 0) -> None:
+        """Take what was found."""
+        super().__init__(found)
+        self.searched, self.below = searched, below
+
+    def notes(self) -> list[str]:
+        """What a person should know of it, a line each."""
+        lines = []
+        if not self.searched:
+            lines.append("no picture meets the conditions; search with fewer or wider ones")
+        if self.below:
+            left_out = counted(self.below, "picture")
+            nothing = "" if self else "nothing like that here: "
+            lines.append(f"{nothing}left out {left_out} with a chance below --min-score")
+        return lines
+
+
+class Illustrator:
+    """A library as it was when opened, with what is needed to ask it; thread-safe.
+
+    It never changes: after indexing, open another one. Vectors and encoders are read on first use.
+
+    Attributes:
+        library, model, metric: as given.
+        name: of the library.
+        catalogue: the pictures and what is known of each.
+        lock: held while something is loaded or computed.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        *,
+        model: TrainedRun | None = None,
+        metric: TrainedRun | None = None,
+        channels: Sequence[str] = (),
+        weights: Sequence[str] = (),
+        device: str = "cpu",
+    ) -> None:
+        """Take an opened library.
+
+        Args:
+            library: the pictures.
+            model: a trained run that the library was indexed with; it takes the place of all channels, and
+                predicts relations and attention. No calibration of blanks exists for it, so no step is left
+                blank.
+            metric: a trained same-document metric by which pictures are compared in place of all else.
+            channels: those that take part; none for all that the library has.
+            weights: of clip, ``NAME=FILE`` or folders to look in; none for the usual places.
+            device: torch device of the text side of clip; runs lie on theirs already.
+        Raises:
+            ConfigError: channels beside a run.
+            DataError: a table of the library is damaged.
+        """
+        if model is not None and channels:
+            raise ConfigError(
+                "--channel: a trained run takes the place of all channels; drop --channel or --model"
+            )
+        self.library, self.model, self.metric = library, model, metric
+        self.name = library.home.name
+        self.catalogue = Catalogue.read(library.store, library.home.cache)
+        self._named, self._weights, self._device = tuple(channels), tuple(weights), device
+        self.lock = threading.RLock()
+
+    @kept
+    def index(self) -> Index | Approximate:
+        """All vectors that words or pictures are compared with; of a large library what finds candidates.
+
+        Raises:
+            DataError: the library is empty, or lacks the vectors of the run.
+            CheckpointError: it was indexed with another run.
+        """
+        held = self.library.settings.spaces
+        for run in self._runs:
+            check_run(run, self.library)
+        spaces = {channel.space for channel in self.channels}
+        spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
+        if len(self.catalogue) >= self.library.settings.approximate_from:
+            from limner.store.approximate import Approximate  # what few libraries need
+
+            if Approximate.usable(self.library, spaces):
+                return Approximate(self.library, sorted(spaces))
+        return Index(self.library.gallery(sorted(spaces)))
+
+    @kept
+    def channels(self) -> tuple[Channel, ...]:
+        """Ways in which words find pictures; their encoders remember the last texts.
+
+        Raises:
+            DataError: the library is empty, nothing in it answers words, or it has no vectors of the run.
+            CheckpointError: it was indexed with another run or encoder.
+        """
+        if not len(self.catalogue):
+            raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
+        if self.model is None:
+            return tuple(channels_of(self.library, self._named, self._device, self._weights))
+        own = run_channel(self.model, self.library)
+        return (replace(own, encoder=RecentTexts(own.encoder)),)
+
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """Names of the channels; none in an empty library, or where nothing answers words."""
+        try:
+            return tuple(one.name for one in self.channels)
+        except LimnerError:
+            return ()
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the chance that a picture fits is stated: with every channel but a trained run."""
+        return self.model is None
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        """Relations that can be asked for; none without a trained run that knows some."""
+        return () if self.model is None else self.model.model.relations
+
+    @kept
+    def left_out(self) -> tuple[Problem, ...]:
+        """Files that could not be used, by path, with the reasons."""
+        return tuple(self.library.skipped())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should know of the library as it is asked here, a line each.
+
+        Raises:
+            LimnerError: as `index`.
+        """
+        index = self.index
+        found = (
+            without_vectors(run, index.held(run.space), index.pictures, self.library) for run in self._runs
+        )
+        return tuple(line for line in found if line)
+
+    def options(
+        self,
+        values: Mapping[str, Any] | None = None,
+        overrides: Sequence[str] = (),
+        *,
+        pins: Mapping[int, str | None] | None = None,
+        bans: Sequence[str] = (),
+        where: str = "options",
+    ) -> BoardOptions:
+        """Options of a storyboard from what people write.
+
+        Args:
+            values: settings of a file or of command-line options; `pins` and `bans` in it as people write
+                them: steps from 1, pictures by path, name or id, or ``none``.
+            overrides: ``key=value`` words.
+            pins: step, from 1 → path, name or id of a picture, or None or ``none`` to keep it blank.
+            bans: pictures, as in pins.
+            where: name for messages.
+        Raises:
+            ConfigError: an unknown setting, a step below 1, or a threshold with a trained run, for which
+                there is no calibration of blanks.
+            DataError: a picture the library does not hold.
+        """
+        chosen = build(BoardOptions, dict(values or {}), where, overrides)
+        if chosen.min_probability is not None and self.model is not None:
+            raise ConfigError(
+                f"{where}: --min-score (min_probability) is calibrated for other channels and does not go"
+                " with a trained run; drop one of the two"
+            )
+        named = chosen.pins | dict(pins or {})
+        if min(named, default=1) < 1:
+            raise ConfigError(f"{where}: pins: step {min(named)}; steps count from 1")
+        fixed = {
+            step - 1: None if name in (None, NONE) else self.library.find(name).id
+            for step, name in named.items()
+        }
+        banned = dict.fromkeys(self.library.find(name).id for name in (*chosen.bans, *bans))
+        return chosen.model_copy(update={"pins": fixed, "bans": tuple(banned)})
+
+    def board(
+        self,
+        story: Story,
+        options: BoardOptions | None = None,
+        *,
+        shown: Shown | None = None,
+        held: Mapping[int, str | None] | None = None,
+        relations: str | Mapping[int, str] | None = None,
+        rewritten: Sequence[str] = (),
+        progress: Progress | None = None,
+    ) -> Storyboard:
+        """Illustrate a story.
+
+        The text is encoded first, portion by portion, and others are answered meanwhile.
+
+        Args:
+            story: the text.
+            options: see `options`; None for the defaults.
+            shown: pictures the text shows itself and that are kept, see `shown_by`; None keeps none.
+            held: 0-based step → picture id, or None for a blank, that stays as it is, see `choose_pictures`.
+            relations: that the pictures should have, as `limner.match.trained.asked` reads them: one for
+                all steps, or 0-based step → relation.
+            rewritten: per step what its picture would show, as a model puts it, see `limner.describe.steps`;
+                "" for nothing. It is read beside the step and never shown.
+            progress: learns how many letters the encoders have read; an error that it raises ends the work.
+        Raises:
+            ConfigError: a relation without a trained run, or one that it does not know.
+            LimnerError: as `index`, `channels` and `limner.match.illustrate.choose_pictures`.
+        """
+        options = self.options() if options is None else options
+        shown = shown or Shown()
+        outside = {step: picture for step, picture in shown.outside.items() if step not in options.pins}
+        blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
+        steps = range(len(story.steps))
+        each = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
+        # What cannot be asked is said before anything is loaded.
+        wanted = self._relation([each.get(step) for step in steps])
+        channels = [*self.channels, *wanted]
+        languages = languages_of_story(story)
+        codes = [one.code for one in languages.each]
+        if not story.language:
+            side = story.direction if story.direction == "rtl" else direction(languages.main)
+            story = story.model_copy(update={"language": languages.main, "direction": side})
+        progress = progress or Progress()
+        readings = readings_of(story, codes, rewritten)
+        _encode(channels, readings[1], progress)
+        progress.stage(CHOOSING, None)
+        with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
+            board = choose_pictures(
+                story,
+                self.index,
+                channels,
+                self.catalogue.pictures,
+                blanked,
+                compared=self._compared,
+                given=shown.inside,
+                held=held,
+                readings=readings,
+                calibrated=self.calibrated,
+                library=self.name,
+            )
+            found = list(board.steps)
+            for step in unread(codes, channels):
+                if found[step].origin == "blank":
+                    reason = f"No installed encoder reads {language_name(codes[step])}."
+                    found[step] = found[step].model_copy(update={"reason": reason, "probability": None})
+            for step, picture in outside.items():
+                chosen = {
+                    "chosen": Candidate(picture=picture, score=0.0),
+                    "origin": "given",
+                    "reason": OUTSIDE,
+                    "blank": None,
+                }
+                found[step] = found[step].model_copy(update=chosen)
+            settings = board.settings | {"pins": options.settings()["pins"]}
+            if self.model is not None:
+                named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
+                settings |= {"model": named, "relation": _written(relations)}
+            board = board.model_copy(update={"steps": tuple(found), "settings": settings})
+            if self.model is None:
+                return board
+            ids = [step.chosen.picture.id for step in found if step.chosen is not None]
+            own = [one for one in ids if one in self.catalogue]
+            return predicted(board, self.model, self.index.among((), own).gallery)
+
+    def language_note(self, text: Story | str) -> str | None:
+        """One line where a text, or a part of it, is in a language that nothing here reads; else None.
+
+        Args:
+            text: a story, or words to search for.
+        Raises:
+            LimnerError: as `channels`.
+        """
+        if isinstance(text, str):
+            codes = [language_of_query(text, self.library.settings)]
+        else:
+            codes = [one.code for one in languages_of_story(text).each]
+        return unread_note(codes, self.channels)
+
+    def query_note(self, text: str, option: str = "--without") -> str | None:
+        """One line on words to search for: that nothing here reads them, or that they negate; else None.
+
+        Args:
+            text: the words.
+            option: what takes the words for what is unwanted.
+        Raises:
+            LimnerError: as `channels`.
+        """
+        found = unreadable(text, self.channels) or self.language_note(text)
+        return found or negation_note(text, language_of_query(text, self.library.settings), option)
+
+    def search(
+        self,
+        text: str,
+        limit: int,
+        relation: str | None = None,
+        *,
+        without: Sequence[str] = (),
+        only: Only = Only(),  # noqa: B008  (it cannot be changed)
+        used: Collection[str] = frozenset(),
+        min_probability: float | None = None,
+    ) -> Answer:
+        """Pictures for words, best first.
+
+        What is unwanted counts against a picture as much as what is wanted counts for it: a score is the
+        log-odds of the words less those of what is unwanted, each against another picture of the library. Of
+        these, the pictures are weighed that fit the words best, `WEIGHED` of them.
+
+        Args:
+            text: what to look for, one line or a whole text.
+            limit: pictures at most.
+            relation: that they should have, where a trained run knows some.
+            without: words for what they should not show.
+            only: conditions that they must meet; the best are sought among those that do.
+            used: ids of the pictures that count as used in these.
+            min_probability: chance below which they are left out, 0 to 1; None for none.
+        Raises:
+            ConfigError: a cut-off with a trained run, which states no chances.
+            DataError: nothing here reads the words of `without`.
+            LimnerError: as `index` and `channels`, or an unknown relation.
+        Returns:
+            None of them where nothing here reads the words; see `query_note`.
+        """
+        if min_probability is not None and not self.calibrated:
+            raise ConfigError("--min-score: a trained run states no chances; drop one of the two")
+        channels = [*self.channels, *self._relation([relation])]
+        code = language_of_query(text, self.library.settings)
+        asked = [Asked.by(one, Readings([[text]], (), [code])) for one in channels]
+        asked = [one for one in asked if one.reads.any()]
+        if not asked or unreadable(text, channels):
+            return Answer(searched=len(self.catalogue))
+        unwanted = self._asked(without, "--without")
+        numbers = load()
+        with self.lock:
+            count = max(limit, WEIGHED if without else CONSIDERED)
+            requests = [([one.search()], count if without else limit) for one in asked]
+            index, barred, searched = self._among(requests, only, used)
+            if not searched:
+                return Answer(searched=0)
+            pool = replace(pool_of(index, asked, numbers, count=count, barred=barred), available=searched)
+            own = evidence(pool, numbers)
+            for one in unwanted:
+                against = _scored(index, one, pool.rows, barred, lambda pool: evidence(pool, numbers))
+                own -= against[pool.items]
+            odds = agreement(pool, own, numbers, {})
+            for one in channels:
+                if one.name == RELATION:
+                    odds = odds + one.evidence.slope * pool.channels[RELATION].cosine
+            chance = chances(pool, own, odds, numbers)[0]
+        order = np.argsort(-odds[0], kind="stable")[:limit]
+        best = [column for column in order if np.isfinite(odds[0, column])]
+        kept = best if min_probability is None else [one for one in best if chance[one] >= min_probability]
+        ids = [index.gallery.ids[pool.rows[pool.items[0, column]]] for column in kept]
+        found = [
+            Candidate(
+                picture=picture,
+                score=float(odds[0, column]),
+                channels={
+                    name: round(float(one.z[0, column]), 4)
+                    for name, one in pool.channels.items()
+                    if one.present[0, column]
+                },
+                probability=float(chance[column]) if self.calibrated else None,
+                matched=matched(text, [one.text for one in picture.captions]),
+            )
+            for column, picture in zip(kept, self.catalogue.pictures(ids), strict=True)
+        ]
+        return Answer(found, searched=searched, below=len(best) - len(kept))
+
+    def look_at(self, data: bytes, where: str, suffix: str = "") -> str | dict[str, FloatArray]:
+        """The picture of a file as a question: its id where the library holds it, else how it looks.
+
+        Args:
+            data: the whole file.
+            where: its name, for messages.
+            suffix: of its name, lower case.
+        Raises:
+            LimnerError: as `limner.match.equipment.vectors_of_file` and `eyes_of`.
+        """
+        digest = hashlib.sha256(data).hexdigest()
+        if digest in self.catalogue:
+            return digest
+        with self.lock:
+            return vectors_of_file(self._eyes, data, where, suffix)
+
+    def like(
+        self,
+        picture: str | Mapping[str, FloatArray],
+        limit: int,
+        *,
+        added: Sequence[str] = (),
+        without: Sequence[str] = (),
+        only: Only = Only(),  # noqa: B008  (it cannot be changed)
+        used: Collection[str] = frozenset(),
+    ) -> Answer:
+        """Pictures like another one, best first: by all ways in which two pictures are compared.
+
+        A picture's score is the sum of the deviations of its likeness. Words count as much as the picture
+        does: n Σ d is added for what is wanted and subtracted for what is unwanted, n the ways in which
+        pictures are compared, and d by how many deviations a picture fits some words. The best are sought
+        among the `WEIGHED` pictures most like the one given, and as many for each of the words added.
+
+        Args:
+            picture: id, which is not among the pictures found; or what `look_at` found.
+            limit: pictures at most.
+            added: words for what they should show as well.
+            without: words for what they should not show.
+            only: conditions that they must meet; the best are sought among those that do.
+            used: ids of the pictures that count as used in these.
+        Raises:
+            DataError: nothing here reads the words.
+            LimnerError: as `index`; there is no such picture, or no vector of it.
+        """
+        own = [picture] if isinstance(picture, str) else []
+        self.catalogue.pictures(own)
+        wanted, unwanted = self._asked(added, "--with"), self._asked(without, "--without")
+        with self.lock:
+            looks = self._looks(picture)
+            count = max(limit, WEIGHED) if added or without else limit
+            requests = [(looks, count), *(([one.search()], count) for some in wanted for one in some)]
+            index, barred, searched = self._among(requests, only, used, own)
+            inside = index.gallery.rows(own)
+            searched -= int(np.count_nonzero(~barred[inside]))
+            barred[inside] = True
+            if not searched:
+                return Answer(searched=0)
+            near = [index.search(looks, count, exclude=barred).rows[0]]
+            for one in (one for some in wanted for one in some):
+                missing = ~np.asarray(index.gallery.space(one.space).present)
+                near.append(index.search([one.search()], count, exclude=barred | missing).rows[0])
+            rows = np.unique(np.concatenate(near))
+            scored = index.score(looks, rows)
+            total = scored.scores[0].astype(np.float64)
+            for sign, texts in ((1, wanted), (-1, unwanted)):
+                for asked in texts:
+                    total += sign * len(looks) * _scored(index, asked, rows, barred, _deviations)
+            best = np.argsort(-total, kind="stable")[:limit]
+        pictures = self.catalogue.pictures([index.gallery.ids[rows[place]] for place in best])
+        found = [
+            Candidate(
+                picture=one,
+                score=float(total[place]),
+                channels={
+                    name: float(share[0, place])
+                    for name, share in scored.shares.items()
+                    if scored.present[name][place]
+                },
+            )
+            for place, one in zip(best, pictures, strict=True)
+        ]
+        return Answer(found, searched=searched)
+
+    def _looks(self, picture: str | Mapping[str, FloatArray]) -> list[EncodedChannel]:
+        """The ways in which a picture is compared with others.
+
+        Raises:
+            DataError: there are none.
+        """
+        names = PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT)
+        if isinstance(picture, str):
+            gallery = self.index.among((), [picture]).gallery
+            row = int(gallery.rows([picture])[0])
+            held = {name: gallery.spaces[name] for name in names if name in gallery.spaces}
+            vectors = {name: one.vectors([row]) for name, one in held.items() if one.present[row]}
+            where = f"picture {picture[:12]}"
+        else:
+            vectors, where = {name: picture[name] for name in names if name in picture}, "that picture"
+        if not vectors:
+            raise DataError(f"{where}: nothing is known to compare it by; index with an encoder")
+        return [EncodedChannel(name, name, LIKENESS, rows) for name, rows in vectors.items()]
+
+    def _among(
+        self,
+        requests: Sequence[Request],
+        only: Only,
+        used: Collection[str],
+        ids: Sequence[str] = (),
+    ) -> tuple[Index, BoolArray, int]:
+        """An index that holds what some searches find among the pictures that meet conditions.
+
+        Returns:
+            it, (M,) which of its pictures do not meet them, and how many of the library do.
+        """
+        if only == Only():
+            index = self.index.among(requests, ids)
+            return index, np.zeros(len(index.gallery), dtype=bool), index.pictures
+        passing = self.catalogue.passing(only, used)
+        if len(passing) <= READ_WHOLE:
+            index = self.index.among((), [*ids, *passing])
+        else:
+            spare = 4 * self.index.pictures / len(passing)
+            index = self.index.among([(asked, int(k * spare)) for asked, k in requests], ids)
+        rows = index.gallery.rows(passing)
+        barred = np.ones(len(index.gallery), dtype=bool)
+        barred[rows[rows >= 0]] = False
+        return index, barred, len(passing)
+
+    def _asked(self, texts: Sequence[str], option: str) -> list[list[Asked]]:
+        """Some words as each channel reads them.
+
+        Raises:
+            DataError: no channel reads one of them.
+        """
+        found = []
+        for text in texts:
+            code = language_of_query(text, self.library.settings)
+            note = unreadable(text, self.channels) or unread_note([code], self.channels)
+            if note is not None:
+                raise DataError(f"{option} {text[:40]!r}: {note}")
+            asked = [Asked.by(one, Readings([[text]], (), [code])) for one in self.channels]
+            found.append([one for one in asked if one.reads.any()])
+        return found
+
+    @property
+    def _runs(self) -> tuple[TrainedRun, ...]:
+        return tuple(run for run in (self.model, self.metric) if run is not None)
+
+    @kept
+    def _eyes(self) -> list[ImageEncoder]:
+        """What the library's pictures are compared by, for pictures from elsewhere."""
+        runs = () if self.metric is None else (self.metric,)
+        return eyes_of(self.library, weights=self._weights, device=self._device, runs=runs)
+
+    @kept
+    def _compared(self) -> str:
+        """The space in which two pictures are compared by their looks."""
+        if self.metric is not None:
+            check_run(self.metric, self.library)
+            return DOCUMENT
+        held = self.library.summary().vectors
+        return next((space for space in LOOKS if held.get(space, 0)), LOOKS[0])
+
+    def _relation(self, relations: Sequence[str | None]) -> list[Channel]:
+        """The channel of the relations that steps ask for, where some do."""
+        if all(one is None for one in relations):
+            return []
+        if self.model is None:
+            raise ConfigError("--relation: only a trained run knows relations; give one with --model")
+        return [relation_channel(self.model, relations)]
+
+
+def _scored(
+    index: Index,
+    asked: Sequence[Asked],
+    rows: IntArray,
+    barred: BoolArray,
+    form: Callable[[Pool], Float64Array],
+) -> Float64Array:
+    """(R,) what a form of its channels says of some pictures for one text; 0 where nothing is known.
+
+    Args:
+        index: that holds them.
+        asked: the text, as each channel reads it.
+        rows: (R,) of the gallery, ascending.
+        barred: pictures that are not shown.
+        form: candidates → (1, K).
+    """
+    pool = pool_of(index, asked, load(), count=1, extra=rows.tolist(), barred=barred)
+    values = np.zeros(len(pool.rows))
+    values[pool.items[0]] = form(pool)[0]
+    found = values[np.searchsorted(pool.rows, rows)]
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+def _deviations(pool: Pool) -> Float64Array:
+    """(S, K) by how many deviations a picture fits: the mean of its words' and its pixels', where known."""
+    parts = [first_of(pool, WORDS), first_of(pool, PIXELS)]
+    known = np.sum([one.present for one in parts], axis=0)
+    return np.asarray(np.sum([one.z for one in parts], axis=0) / np.maximum(known, 1))
+
+
+def _encode(channels: Sequence[Channel], readings: Readings, progress: Progress) -> None:
+    """Let every encoder read a text; all of them remember it.
+
+    All read a portion before any reads the next, since several go by the same vectors: so time goes evenly.
+    """
+    portions = [[(one.encoder, part) for part in readings.portions(one)] for one in channels]
+    letters = sum(len(text) for own in portions for _, part in own for text in part)
+    progress.stage(READING, letters)
+    for row in zip_longest(*portions):
+        for encoder, part in filter(None, row):
+            encoder.encode_text(part)
+            progress.advance(sum(map(len, part)))
+
+
+def _written(relations: str | Mapping[int, str] | None) -> str | None:
+    """Relations as one setting of a storyboard: ``story``, or ``1=story 3=action`` with steps from 1."""
+    if relations is None or isinstance(relations, str):
+        return relations
+    return " ".join(f"{step + 1}={name}" for step, name in sorted(relations.items())) or None

@@ -1,0 +1,119 @@
+"""What stays of an earlier storyboard when its text is illustrated again."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from limner.counts import counted
+from limner.errors import DataError
+
+if TYPE_CHECKING:
+    from limner.match.illustrate import BoardOptions
+    from limner.match.shown import Shown
+    from limner.records import BoardStep, Step, Story, Storyboard
+    from limner.store.browse import Catalogue
+
+STAYS_BLANK = "No picture here, as in the storyboard that was kept."
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Steps that stay as an earlier storyboard has them.
+
+    Attributes:
+        steps: 0-based step → the step of the earlier storyboard with the same words.
+        notes: pictures that could not stay, one line each.
+    """
+
+    steps: dict[int, BoardStep] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def held(self) -> dict[int, str | None]:
+        """0-based step → picture that stays, or None for a blank; see `choose_pictures`."""
+        return {n: None if step.picture is None else step.picture.id for n, step in self.steps.items()}
+
+    def pinned(self, options: BoardOptions) -> BoardOptions:
+        """The options, with the pins of the earlier storyboard that stay."""
+        pins = {n: picture for n, picture in self.held.items() if _is_pin(self.steps[n])}
+        return options.model_copy(update={"pins": pins | options.pins})
+
+    def given(self, shown: Shown) -> Shown:
+        """What the text shows itself, but where the earlier storyboard shows something else."""
+        outside = {n: one for n, one in shown.outside.items() if self.held.get(n, one.id) == one.id}
+        return replace(shown, outside=outside)
+
+    def dressed(self, board: Storyboard, catalogue: Container[str], bans: Container[str]) -> Storyboard:
+        """A new storyboard, with further pictures, crops and captions of the steps that stay."""
+        steps = list(board.steps)
+        for n, old in self.steps.items():
+            more = tuple(one for one in old.more if one.id in catalogue and one.id not in bans)
+            changes: dict[str, object] = {"more": more, "framing": old.framing}
+            if old.picture is None and not _is_pin(old):
+                changes = {"blank": old.blank, "reason": STAYS_BLANK}
+            steps[n] = steps[n].model_copy(update=changes)
+        return board.model_copy(update={"steps": tuple(steps)})
+
+
+def kept_of(
+    before: Storyboard,
+    story: Story,
+    options: BoardOptions,
+    shown: Shown,
+    catalogue: Catalogue,
+    *,
+    again: Sequence[int] = (),
+) -> Kept:
+    """Which steps of an earlier storyboard stay: those with the same words, wherever they are now.
+
+    Not those that are pinned anew, whose picture is banned, gone, or pinned to another step.
+
+    Args:
+        before: the earlier storyboard.
+        story: the text as it is now.
+        options: pins and bans of today.
+        shown: what the text shows itself.
+        catalogue: the pictures that can be shown.
+        again: 0-based steps that are chosen anew.
+    Raises:
+        DataError: `again` names a step that the text does not have.
+    """
+    if again and not 0 <= min(again) <= max(again) < len(story.steps):
+        wrong = next(n for n in again if not 0 <= n < len(story.steps))
+        raise DataError(f"again: step {wrong + 1}; the text has {counted(len(story.steps), 'step')}")
+    earlier: dict[object, deque[BoardStep]] = defaultdict(deque)
+    for decided in before.steps:
+        earlier[_words(before.story.steps[decided.position])].append(decided)
+    outside = {n: picture.id for n, picture in shown.outside.items()}
+    steps: dict[int, BoardStep] = {}
+    notes = []
+    for n, step in enumerate(story.steps):
+        same = earlier[_words(step)]
+        old = same.popleft() if same else None
+        picture = None if old is None else old.picture
+        if old is None or n in again or n in options.pins:
+            continue
+        if picture is not None and picture.id in options.bans:
+            continue
+        if picture is not None and picture.id not in catalogue and picture.id != outside.get(n):
+            notes.append(f"step {n + 1}: {picture.path} is not in the library any more; chosen anew")
+            continue
+        steps[n] = old
+    if not options.allow_repeats:
+        fixed = {n: one for n, one in {**shown.inside, **options.pins}.items() if n not in steps}
+        groups = {one.group for one in catalogue.pictures([one for one in fixed.values() if one is not None])}
+        steps = {n: old for n, old in steps.items() if old.picture is None or old.picture.group not in groups}
+    return Kept(steps, tuple(notes))
+
+
+def _words(step: Step) -> object:
+    """What of a step must be the same for its picture to stay."""
+    return step.title, step.text, tuple(one.target for one in step.pictures)
+
+
+def _is_pin(step: BoardStep) -> bool:
+    """Whether the user fixed it, or asked for no picture."""
+    return step.origin == "pinned" or (step.picture is None and step.blank == "asked for")

@@ -1,0 +1,118 @@
+"""Pictures that a text shows itself, matched with those of a library by content."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from limner.counts import counted
+from limner.errors import DataError, LimnerError
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
+from limner.pictures.hashes import phash
+from limner.pictures.metadata import Words, embedded, merge, words_of_name
+from limner.records import Caption, Picture, PictureRef, Step, Story
+from limner.store.library import Library
+from limner.text.named_files import WEB, Elsewhere, anywhere
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Pictures that a text shows itself.
+
+    Attributes:
+        inside: 0-based step → id of a picture of the library.
+        outside: 0-based step → a picture that is no part of the library.
+        notes: pictures named but not shown, one line each.
+        story: the text; where it names a picture that cannot be shown, with the reason.
+    """
+
+    inside: dict[int, str] = field(default_factory=dict)
+    outside: dict[int, Picture] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    story: Story | None = None
+
+
+def elsewhere(library: Library, *, allowed: bool) -> Elsewhere:
+    """What a text may show of the files that it names outside its own folder.
+
+    Args:
+        library: its pictures may be shown, whichever file holds them.
+        allowed: whether all others may, too.
+    """
+
+    def same(path: Path) -> Path | None:
+        try:
+            return library.file_of(read_file(os.fsencode(path)).sha256)
+        except LimnerError:
+            return None
+
+    return anywhere if allowed else same
+
+
+def shown_by(story: Story, library: Library) -> Shown:
+    """Match the first picture of each step that can be shown with the library, by content.
+
+    Args:
+        story: as read; the files that it may not show have no path.
+        library: that is looked in.
+    """
+    inside: dict[int, str] = {}
+    outside: dict[int, Picture] = {}
+    notes: list[str] = []
+    steps = list(story.steps)
+    for position, step in enumerate(story.steps):
+        found, steps[position] = _looked_at(step)
+        for picture in found[:1]:
+            try:
+                inside[position] = library.picture(picture.id).id
+            except DataError:
+                outside[position] = picture
+        instead = "the next one is kept" if found else "a picture of the library is chosen instead"
+        for ref in steps[position].pictures:
+            if ref.path is None:
+                told = f"which {ref.problem}; {instead}"
+                notes.append(f"step {position + 1} shows {ref.target}, {told}")
+        if len(found) > 1:
+            notes.append(f"step {position + 1} shows {counted(len(found), 'picture')}; the first is kept")
+    return Shown(inside, outside, tuple(notes), story.model_copy(update={"steps": tuple(steps)}))
+
+
+def _looked_at(step: Step) -> tuple[list[Picture], Step]:
+    """The pictures of a step that can be opened, and the step with what is wrong with the others."""
+    found: list[Picture] = []
+    refs: list[PictureRef] = []
+    for ref in step.pictures:
+        problem = ref.problem or WEB
+        if ref.path is not None:
+            try:
+                found.append(_picture_from(Path(ref.path), ref.alt))
+                problem = ""
+            except PictureError as error:
+                problem = f"is no picture: {error}"
+        refs.append(ref.model_copy(update={"path": None, "problem": problem}) if problem else ref)
+    return found, step.model_copy(update={"pictures": tuple(refs)}) if refs else step
+
+
+def _picture_from(path: Path, alt: str) -> Picture:
+    """The record of a file that is no part of a library; words of the text go before its metadata."""
+    raw = os.fsencode(path)
+    file = read_file(raw)
+    decoded = decode(file.data, suffix=path.suffix.lower())
+    written = Words(captions=(Caption(text=alt, source="metadata"),) if alt.strip() else ())
+    words = merge((written, embedded(decoded.loaded), words_of_name(raw)))
+    return Picture(
+        id=file.sha256,
+        paths=(str(path),),
+        width_px=decoded.width_px,
+        height_px=decoded.height_px,
+        format=decoded.format,
+        size_bytes=file.size,
+        phash=f"{phash(decoded.rgb):016x}",
+        group=file.sha256,
+        taken=words.taken,
+        captions=words.captions,
+        credit=words.credit,
+        license=words.license,
+    )

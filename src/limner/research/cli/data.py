@@ -1,0 +1,330 @@
+"""``limner data``: what a data set shares between its splits, and fetching the pictures it names.
+
+It finds the files, shows progress and prints; `limner.research.datasets` counts and fetches.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+from rich.progress import MofNCompleteColumn, Task, TextColumn
+
+from limner.cli.terminal import emit_report, resumable
+from limner.counts import counted
+from limner.errors import ConfigError, LimnerError, unknown
+from limner.progress import Bar, IndexProgress, span
+from limner.research.datasets import load_dataset
+from limner.research.datasets.audit import audit as run_audit
+from limner.research.datasets.audit import render
+from limner.research.datasets.fetch import FetchProgress, FetchReport, fetch_pictures
+from limner.research.datasets.recipes import builder
+from limner.research.datasets.registry import Source, data_sets
+from limner.research.scenes.detect import build_prior as count
+from limner.transfer import FetchSettings
+
+data = App(
+    name="data",
+    help=(
+        "Audit data sets for leaks, fetch their pictures, build sets from pages, count relations.\n\n"
+        "Example: limner data audit clue --annotations clue"
+    ),
+)
+
+
+@data.command
+def sets(*, json: Annotated[bool, Parameter(negative="")] = False) -> None:
+    """List the data sets that limner reads, and what each offers.
+
+    Example: limner data sets
+
+    Parameters
+    ----------
+    json
+        Print JSON instead of text.
+    """
+    found = sorted(data_sets().values(), key=lambda one: one.name)
+    lines = []
+    for one in found:
+        offers = [counted(len(one.relations), "relation")] * bool(one.relations)
+        offers += [f"in {one.sequence} order"] * bool(one.sequence) + ["fetch"] * bool(one.wanted)
+        lines.append(f"{one.name:<13}{one.about}" + (f" ({', '.join(offers)})" if offers else ""))
+    shown = ("name", "about", "relations", "sequence")
+    emit_report([{key: getattr(one, key) for key in shown} for one in found], lines, as_json=json)
+
+
+@data.command
+def audit(
+    name: str,
+    *,
+    annotations: Path | None = None,
+    pictures: Path | None = None,
+    missing: Literal["abort", "drop"] = "abort",
+    split: Annotated[tuple[Literal["grouped", "released", "random"], ...], Parameter(negative="")] = (),
+    seed: int = 0,
+    draws: int = 200,
+    strict: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Count what the test rows of a data set share with the other rows.
+
+    Prints the sizes of the parts, the test rows that were seen elsewhere, and what each two parts share.
+
+    Example: limner data audit clue --annotations clue
+
+    Example: limner data audit folder --annotations ~/Pictures/captioned
+
+    Parameters
+    ----------
+    name
+        A data set, as a settings file names it; 'limner data sets' lists them.
+    annotations
+        File or folder of the annotations, as in a settings file; data/SET below $LIMNER_DATA unless given.
+    pictures
+        Folder of the pictures, all of which are then opened. Unless given, published sets are only searched
+        for pictures of the names that their files state.
+    missing
+        What to do when more than 2 % of the pictures are missing: abort, or drop their rows.
+    split
+        Kind of split (repeatable); grouped, and released where the files state one, unless given.
+    seed
+        Of the splits.
+    draws
+        Random splits drawn to say what chance would leak; 0 for none.
+    strict
+        Group over every text, also those with fewer than 8 words.
+    json
+        Print JSON instead of text.
+    """
+    data = load_dataset(name, annotations or "", pictures=pictures, drop_missing=missing == "drop", look=True)
+    found = run_audit(data, split or None, seed=seed, draws=draws, strict=strict)
+    emit_report(found, [render(found)], as_json=json)
+
+
+@data.command
+def fetch(
+    name: str,
+    *,
+    to: Path,
+    annotations: Path | None = None,
+    parallel: int = 16,
+    per_host: int = 2,
+    host_pause: float = 0.2,
+    timeout: float = 90.0,
+    max_mb: float = 32.0,
+    max_total_gb: float = 50.0,
+    again: Annotated[bool, Parameter(negative="")] = False,
+    allow_private: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Download the pictures a data set names; run it again to go on after a stop.
+
+    What came, what died and why stands in manifest.jsonl beside the pictures.
+
+    Example: limner data fetch clue --to clue/images
+
+    Parameters
+    ----------
+    name
+        A data set whose files name the addresses of its pictures: clue or conceptual.
+    to
+        Folder for the pictures; made if absent.
+    annotations
+        File of the addresses (of clue img2idxmap.json, of conceptual the TSV), or its folder; data/SET below
+        $LIMNER_DATA unless given.
+    parallel
+        Requests at once.
+    per_host
+        Requests at once to one host.
+    host_pause
+        Seconds between two requests to one host.
+    timeout
+        Seconds one picture may take.
+    max_mb
+        Largest picture, in MB.
+    max_total_gb
+        Largest folder, in GB.
+    again
+        Ask again for pictures that died for good (not found, no picture).
+    allow_private
+        Ask hosts inside private networks, too.
+    json
+        Print the report as JSON.
+    """
+    known = {one.name: one.wanted for one in data_sets().values() if one.wanted is not None}
+    if name not in known:
+        raise ConfigError(unknown("data set to fetch", name, known))
+    settings = FetchSettings(parallel, per_host, host_pause, total_s=timeout, allow_private=allow_private)
+    settings = replace(settings, max_bytes=int(max_mb * 1e6), max_total_bytes=int(max_total_gb * 1e9))
+    wanted = known[name](_folder(name, annotations))
+    with resumable(), FetchBar() as bar:
+        report = fetch_pictures(wanted, to, settings, again=again, progress=bar)
+    emit_report(report, summary(report, to), as_json=json)
+    if not report.done:
+        raise LimnerError(f"{to}: no picture came; see manifest.jsonl there for the reasons")
+
+
+@data.command
+def build_recipes(
+    *sources: str,
+    to: Path,
+    split: Literal["stratified", "disjoint"] = "stratified",
+    seed: int = 0,
+    fetch: Annotated[bool, Parameter(negative="")] = False,
+    parallel: int = 8,
+    host_pause: float = 2.0,
+    timeout: float = 90.0,
+    max_mb: float = 20.0,
+    max_total_gb: float = 20.0,
+    again: Annotated[bool, Parameter(negative="")] = False,
+    allow_private: Annotated[bool, Parameter(negative="")] = False,
+    recipeqa: Path | None = None,
+    recipeqa_pictures: Path | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Build a set of stories, one picture per step, from saved pages or URLs.
+
+    Robots rules are obeyed and hosts are asked slowly; run it again to go on after a stop. What was left out
+    and why stands in dropped.jsonl, where every page came from and its licence in pages.jsonl.
+
+    Example: limner data build-recipes ~/saved-pages --to recipes
+
+    Parameters
+    ----------
+    sources
+        Saved pages (.html, .md), folders of them, or URLs.
+    to
+        Folder for the set; made if absent, an earlier build in it is replaced.
+    split
+        stratified: authors stand on both sides; disjoint: no author does.
+    seed
+        Of the split.
+    fetch
+        Fetch the pictures of saved pages that lie on the web, too.
+    parallel
+        Requests at once, one to a host.
+    host_pause
+        Seconds between two requests to one host, or longer if the host asks for it.
+    timeout
+        Seconds one page or picture may take.
+    max_mb
+        Largest page or picture, in MB.
+    max_total_gb
+        Largest folder of pages, and of pictures, in GB.
+    again
+        Ask again for what died for good.
+    allow_private
+        Ask hosts inside private networks, too.
+    recipeqa
+        Folder of RecipeQA, whose recipes are added under the same rules.
+    recipeqa_pictures
+        Folder of its pictures, searched through; that of --recipeqa unless given.
+    json
+        Print the report as JSON.
+    """
+    if not sources and not recipeqa:
+        raise ConfigError("build-recipes: no source; give saved pages, folders of them, URLs or --recipeqa")
+    added = Source(recipeqa, recipeqa_pictures) if recipeqa else None
+    settings = FetchSettings(parallel, 1, host_pause, total_s=timeout, allow_private=allow_private)
+    settings = replace(settings, max_bytes=int(max_mb * 1e6), max_total_bytes=int(max_total_gb * 1e9))
+    with resumable(), FetchBar() as bar:
+        report = builder.build_recipes(
+            sources,
+            to,
+            settings,
+            split=split,
+            seed=seed,
+            fetch=fetch,
+            again=again,
+            recipeqa=added,
+            progress=bar,
+        )
+    emit_report(report, builder.summary(report, to), as_json=json)
+
+
+@data.command
+def build_prior(
+    *files: Path,
+    to: Path,
+    names: Path | None = None,
+    only: Path | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Count how things of two kinds are usually related, for 'limner scenes --prior'.
+
+    Reads relations as Visual Genome publishes them (relationships.json or scene_graphs.json), or scene graphs
+    as limner writes them (.jsonl). Files of any size are streamed.
+
+    Example: limner data build-prior relationships.json --names VG-SGG-dicts.json --to vg.safetensors
+
+    Parameters
+    ----------
+    files
+        Annotated relations.
+    to
+        The prior, a .safetensors file; an existing one is replaced.
+    names
+        JSON with idx_to_label and idx_to_predicate: what to count. The 150 most frequent labels and 50 most
+        frequent predicates of the files unless given.
+    only
+        Text file of picture ids, one a line, such as a training split; all pictures unless given.
+    json
+        Print the report as JSON.
+    """
+    if not files:
+        raise ConfigError(
+            "build-prior: no file; give relationships.json of Visual Genome or files of its form"
+        )
+    with IndexProgress() as progress:
+        report = count(files, to, names=names, only=only, progress=progress)
+    lines = [f"{to}: {counted(report.relations, 'relation')} of {counted(report.pictures, 'picture')}"]
+    if report.outside:
+        first = ", ".join(f"{name} {count:,}" for name, count in report.outside_names[:10])
+        lines.append(
+            f"{counted(report.outside, 'relation')} with a name outside the vocabulary; most often: {first}"
+        )
+    emit_report(report, lines, as_json=json)
+
+
+def summary(report: FetchReport, folder: Path) -> list[str]:
+    """The report of a fetch as lines."""
+    lines = [
+        f"{report.done:,} of {counted(report.wanted, 'picture')} in {folder}"
+        f" ({report.size_bytes / 1e6:,.1f} MB), "
+        f"{report.dead:,} dead, {report.left:,} left; {report.requests:,} requests"
+    ]
+    lines += [f"  {number:>6,}  {reason}" for reason, number in report.reasons.items()]
+    if report.same_bytes:
+        lines.append(
+            f"{counted(report.same_bytes, 'picture')} with the bytes of at least two others: "
+            "probably what a host shows for a picture that is gone"
+        )
+    if report.left:
+        lines.append("the folder is as large as it may be; raise --max-total-gb to go on")
+    return lines
+
+
+def _folder(name: str, annotations: Path | None) -> Path:
+    """Where the annotation files of a set lie."""
+    place = os.environ.get("LIMNER_DATA")
+    if annotations is None and not place:
+        raise ConfigError(f"{name}: no folder given; pass --annotations FOLDER or set LIMNER_DATA")
+    return annotations or Path(place or "") / "data" / name
+
+
+class FetchBar(Bar):
+    """Pictures of a fetch that came, that died, and the time left; in a log, a line now and then."""
+
+    def __init__(self) -> None:
+        super().__init__(MofNCompleteColumn(), TextColumn("{task.fields[more]}"), transient=True)
+        self._task = self.bar.add_task("pictures", total=None, more="")
+
+    def __call__(self, now: FetchProgress) -> None:
+        """Show how far it is."""
+        more = f"{now.dead:,} dead · {now.size_bytes / 1e6:,.0f} MB · {span(now.left_s)}"
+        self.bar.update(self._task, total=now.total, completed=now.done + now.dead, more=more)
+
+    def line(self, task: Task) -> str:
+        """How far it is, in words."""
+        return f"{task.completed:,.0f} of {task.total or 0:,.0f} pictures, {task.fields['more']}"

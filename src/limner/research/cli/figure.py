@@ -1,0 +1,92 @@
+"""``limner figure``: the figures of the papers from measured runs, beside the published curves.
+
+It parses options; `limner.research.paper.published_figures` draws.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limner.cli.terminal import say
+
+
+def figure(
+    name: str,
+    *,
+    to: Path,
+    runs: Path | None = None,
+    run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
+    text: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    picture: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    weights: Path | None = None,
+    data: str | None = None,
+    split: str | None = None,
+    row: str = "CMCM",
+    count: int = 4,
+    resamples: int = 10_000,
+) -> None:
+    """Draw a figure of the paper from measured runs.
+
+    Example: limner figure cmcm-5 --runs runs --to figure5.pdf
+
+    Parameters
+    ----------
+    name
+        cmcm-3a (confidence curves), cmcm-3b (rank against gap, on validation), cmcm-5 (plain and refined),
+        cmcm-6 (galleries), cmcm-7 (attention), cmcm-8 and cmcm-8-length (curves over λ and text length),
+        cmcm-entropy (rank of every CMCM_c against the entropy of its relation), complementary-scores
+        (histograms of both measures), complementary-agreement (one measure against the other),
+        complementary-weights (spread, entropy and drift of the weights by epoch), complementary-variance
+        (what either measure gained on every data set against the deviation of its scores), complementary-3
+        (a page of what runs find for texts, words and pictures), complementary-4 (a page of the pairs that
+        weigh most and least), vrss-attention (how the steps of test stories attend to each other),
+        vrss-galleries (a page of steps for which one run is better, the other, or neither), vrss-topic (a
+        page of how the latent topic moves through the steps of one text, and what each finds) or gsda-strips
+        (a page of validation stories, with what every run found for each sentence).
+    to
+        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries,
+        vrss-topic and gsda-strips.
+    runs
+        Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
+    run
+        One run (cmcm-3b, cmcm-7, complementary-…, vrss-attention, vrss-topic), or the runs to compare
+        (cmcm-6, complementary-3, two for vrss-galleries, gsda-strips in the order of its rows); repeatable.
+    text
+        Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3), name of a test story
+        (vrss-attention) or validation story (gsda-strips), or name of a validation story or a text file
+        (vrss-topic, once); repeatable. The first ones of the run unless given; of gsda-strips evenly spread.
+    picture
+        Id of a test pair whose picture is a query (complementary-3); repeatable.
+    weights
+        Weights of the backbone, where features must still be computed (complementary-3, vrss-topic).
+    data
+        Data set of the results; the one that was measured unless given, and of several clue, or cite++.
+    split
+        Its split; the one that was measured unless given, and of several the released one, which is that of
+        the published runs.
+    row
+        Row of the tables whose runs a curve is of (cmcm-8, cmcm-8-length).
+    count
+        Texts or stories shown when none is named; pairs at either end (complementary-4); steps per group
+        (vrss-galleries).
+    resamples
+        Of every interval.
+    """
+    from limner.research.paper.published_figures import draw_figure
+
+    draw_figure(
+        name,
+        to,
+        runs=runs,
+        run=run,
+        texts=text,
+        pictures=picture,
+        weights=weights,
+        data=data,
+        split=split,
+        row=row,
+        count=count,
+        resamples=resamples,
+    )
+    say(f"{to}: {name}")

@@ -1,0 +1,145 @@
+"""``limner measure``: trained runs on the rows they never saw.
+
+It parses options and prints; `limner.research.runs` measures.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from cyclopts import Parameter
+
+from limner.cli.terminal import emit_report, say
+from limner.counts import counted
+from limner.devices import Precision
+from limner.errors import ConfigError
+from limner.research.evaluation.caption_scores import perplexity
+from limner.research.evaluation.results import Protocol, SequenceResult
+from limner.research.evaluation.stories import commit
+
+
+def measure(
+    *runs: Path,
+    part: Literal["test", "val"] = "test",
+    choices: Annotated[tuple[int, ...], Parameter(negative="")] = (),
+    distractors: Path = Path("choices"),
+    saliency: bool | None = None,
+    protocol: Protocol = "pools",
+    weights: Path | None = None,
+    device: str = "auto",
+    precision: Precision | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Measure trained runs and write their result files, which 'limner table' and 'limner figure' read.
+
+    Ten pools, the same for every run, and the full set; plain and, where relations are predicted, refined as
+    the run chose on validation. With --choices also c-way questions, picture to text and text to picture. Of
+    stories also every step: its own picture, those of its story, and how the found ones look; and where a run
+    generates sentences, their quality. A run of a mixture is measured on each of its sets by itself. Under
+    torchrun the processes share the work, for the same figures.
+
+    Example: limner measure runs/cmcm runs/cmca
+
+    Example: limner measure runs/* --choices 5 --choices 20
+
+    Example: limner measure runs/* --protocol legacy
+
+    Parameters
+    ----------
+    runs
+        Folders that 'limner train' wrote.
+    part
+        Rows to measure on.
+    choices
+        Options of every c-way question (repeatable); 0 takes the data set's own number: 100 for COCO, 20 for
+        Conceptual Captions, 5 for others.
+    distractors
+        Folder that keeps the questions. They are drawn once and read from then on, so that all runs answer
+        the same ones.
+    saliency
+        Measure by a model of the test pictures whether found ones look like the nouns of their step and like
+        its story (VSR@k), which takes a minute per five hundred pictures. Unless stated, up to 5000 pictures.
+    protocol
+        Pools that ranks are taken in: pools, or legacy for those of the CMCM release, which repeat pictures:
+        the first 500 pairs, and ten draws of 500 with replacement. Its results lie beside the others, are of
+        ranks alone, and serve 'limner table cmcm-… --protocol legacy' and nothing else.
+    weights
+        Weights of the backbone, where features must still be computed: a file, or a folder to look in.
+    device
+        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+    precision
+        Of products where a run takes pixels, as one that trained its backbone does: float32, bfloat16 or
+        float16; that of its training unless given. Stored features keep to theirs.
+    json
+        Print JSON instead of text.
+    """
+    from limner.research.runs.measure import SequenceMeter
+    from limner.research.runs.run import Run
+    from limner.research.training import processes
+
+    if not runs:
+        raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
+    for c in choices:
+        if c < 2 and c != 0:
+            raise ConfigError(
+                f"measure: --choices {c}, expected at least 2, or 0 for the data set's own number"
+            )
+    with processes.one_voice():
+        computes = processes.join(device)
+        first = processes.rank() == 0
+        rows, lines = [], []
+        stories = SequenceMeter(saliency=saliency)
+        opened = ((run, Run.open(run, computes, precision)) for run in runs)
+        sets = ((run, own, name) for run, own in opened for name in own.config.data.mixture or ("",))
+        for run, own, name in sets:
+            measured = own.evaluate(
+                part, weights=weights, commit=commit() or "", choices=choices, distractors=distractors,
+                stories=stories, protocol=protocol, of=name,
+            )  # fmt: skip
+            result = measured.result
+            if first:
+                measured.write(run)
+            full = result.full or result.first
+            figures: dict[str, float] = {}
+            for stage, ranks in (("plain", full.plain), ("refined", full.refined)) if full else ():
+                if ranks:
+                    figures |= {f"{stage} MedR": float(np.median(ranks))}
+                    figures |= {f"{stage} R@{k}": _recall(ranks, k) for k in (1, 10)}
+            for answers in measured.choices:
+                by_picture, by_text = answers.accuracy
+                figures |= {f"{answers.c}-way I→T": by_picture, f"{answers.c}-way T→I": by_text}
+            if measured.sequences is not None:
+                figures |= _captions(measured.sequences)
+                for decoding, found in measured.sequences.found.items():
+                    figures[f"{decoding} R@1"] = _recall(found.own, 1)
+                    figures[f"{decoding} StR@1"] = _recall(found.story, 1)
+            about = {"run": str(run), "system": result.about.system} | ({"set": name} if name else {})
+            rows.append({**about, "pairs": len(result.ids), **figures})
+            of = f" of {name}" if name else ""
+            if first:
+                pairs = counted(len(result.ids), f"{part} pair")
+                say(f"{run}: measured {result.about.system} on {pairs}{of}")
+            shown = "  ".join(f"{name} {value:.3f}" for name, value in figures.items())
+            lines.append(f"{result.about.system}\t{counted(len(result.ids), 'pair')}{of}\t{shown}")
+        if first:
+            emit_report(rows, lines, as_json=json)
+        processes.leave()
+
+
+def _captions(result: SequenceResult) -> dict[str, float]:
+    """Quality of the sentences that a run generates, if it does."""
+    generated = result.captions
+    if generated is None:
+        return {}
+    tokens = np.array(generated.tokens)
+    figures = {
+        f"perplexity, {kind} pictures": perplexity(np.array(nats), tokens)
+        for kind, nats in generated.nats.items()
+    }
+    if generated.scores is not None:
+        figures |= {"BLEU-4": generated.scores.bleu, "chrF": generated.scores.chrf}
+    return figures
+
+
+def _recall(ranks: tuple[float, ...], k: int) -> float:
+    return float((np.array(ranks) <= k).mean())

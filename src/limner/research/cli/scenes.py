@@ -1,0 +1,211 @@
+"""``limner scenes``: the objects in every picture of a collection, and how they relate.
+
+It parses options, finds detector and prior, shows progress and prints; `limner.research.scenes.detect` does the work.
+"""
+
+import os
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from limner.cli.terminal import emit_report, resumable, say
+from limner.counts import counted
+from limner.devices import device_of
+from limner.errors import ConfigError, MissingError
+from limner.progress import IndexProgress
+from limner.records import Problem
+from limner.research.scenes.prior import coco_label_names, load_prior, read_label_names
+
+if TYPE_CHECKING:
+    from limner.research.scenes.detect import ScenesReport
+    from limner.research.scenes.folder import Sources
+
+COCO = "coco"
+LISTED = 20
+
+
+def scenes(
+    source: Path,
+    *,
+    detector: Annotated[str, Parameter(show_default=False)] = "",
+    weights: Path | None = None,
+    classes: Path | None = None,
+    prior: Path | None = None,
+    labels: Annotated[str, Parameter(show_default=False)] = "",
+    graphs: Path | None = None,
+    to: Path = Path("scenes"),
+    page: int = 60,
+    min_score: float = 0.3,
+    overlap_only: bool = True,
+    ids: Literal["sha256", "path"] = "sha256",
+    again: Annotated[bool, Parameter(negative="")] = False,
+    device: str = "auto",
+    batch: int = 16,
+    workers: int | None = None,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Write a scene graph for every picture of a folder or library, and a page that shows them.
+
+    Run it again to go on after a stop, or after changes: only new and changed pictures are looked at. The
+    pictures are never written to.
+
+    Example: limner scenes ~/Pictures --detector yolox_nano.onnx --to scenes
+
+    Example: limner scenes lib --detector yolox_nano.onnx --prior vg.safetensors --labels coco
+
+    Parameters
+    ----------
+    source
+        Folder of pictures, or a library.
+    detector
+        What looks at the pictures: the path of a YOLOX or PicoDet file (.onnx), or
+        fasterrcnn_resnet50_fpn, fasterrcnn_resnet50_fpn_v2, fasterrcnn_mobilenet_v3_large_fpn or
+        fasterrcnn_mobilenet_v3_large_320_fpn with their weights.
+    weights
+        File of a Faster R-CNN's weights, or folder to look in.
+    classes
+        Names of the detector's classes, one a line; COCO's unless given.
+    prior
+        Of relations, as 'limner data build-prior' counts it; without it, relations come from positions.
+    labels
+        What the detector's labels are called in the prior: a TOML file of "label" = "class" lines, or 'coco'
+        for COCO's names in Visual Genome's.
+    graphs
+        Take these graphs (JSON lines) instead of a detector's; they name pictures by path, file name, or
+        file name without suffix.
+    to
+        Folder for graphs.jsonl and scenes.html; made if absent.
+    page
+        Pictures on the page, spread over all; 0 writes no page.
+    min_score
+        Least score of a detection.
+    overlap_only
+        Relate only things whose boxes overlap.
+    ids
+        What graphs call their pictures: the hash of the file, as libraries and 'limner train' do (files with
+        the same bytes share a graph), or the path below the folder.
+    again
+        Look at all pictures anew.
+    device
+        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. An .onnx file is run
+        on the CPU by OpenVINO, on a CUDA card by onnxruntime-gpu.
+    batch
+        Pictures that go through the detector together.
+    workers
+        Threads that decode; one per core unless given.
+    json
+        Print the report as JSON.
+    """
+    from limner.research.paper.scenes import write_scene_page as write_page
+    from limner.research.scenes.detect import detect_scenes, import_scenes
+    from limner.research.scenes.folder import GRAPHS, PAGE, read_classes
+    from limner.research.scenes.folder import detector as ready
+
+    if bool(detector) == (graphs is not None):
+        raise ConfigError("scenes: give either --detector NAME (what looks at the pictures) or --graphs FILE")
+    for option, value, least in (("page", page, 0), ("batch", batch, 1), ("workers", workers, 1)):
+        if value is not None and value < least:
+            raise ConfigError(f"scenes: --{option} {value}, expected at least {least}")
+    if labels and prior is None:
+        raise ConfigError("scenes: --labels names the classes of a prior; pass --prior FILE as well")
+    if graphs is not None:
+        report, files = import_scenes(sources(source), to, graphs, ids=ids)
+        found_by = f"Given by {graphs.name}."
+    else:
+        known, names, by = None, {}, "the position of the boxes"
+        if prior is None:
+            say("no --prior: relations come from the positions of the boxes alone")
+        else:
+            known, by = load_prior(prior), f"the prior {prior.name}"
+            if labels:
+                names = coco_label_names(known) if labels == COCO else read_label_names(Path(labels))
+        finder = ready(
+            detector,
+            weights=weights,
+            classes=read_classes(classes) if classes else None,
+            device=device_of(device),
+        )
+        with resumable(), IndexProgress() as progress:
+            report, files = detect_scenes(
+                sources(source),
+                to,
+                finder,
+                prior=known,
+                label_names=names,
+                min_score=min_score,
+                must_overlap=overlap_only,
+                ids=ids,
+                again=again,
+                batch=batch,
+                workers=workers,
+                progress=progress,
+            )
+        found_by = f"Things found by {finder.name}, relations by {by}."
+    if page:
+        write_page(to / GRAPHS, files, to / PAGE, page, found_by)
+    emit_report(report, _lines(report, to, page), as_json=json)
+
+
+def sources(source: Path) -> "Sources":
+    """The pictures of a folder, or one file of every picture of a library, under the library's ids.
+
+    Raises:
+        MissingError: not there.
+        DataError: no picture in it.
+    """
+    from limner.pictures.decode import display
+    from limner.research.scenes.folder import SourcePicture, Sources, folder_pictures
+    from limner.store.library import Library
+
+    if not source.is_dir():
+        raise MissingError(f"{source}: no such folder; name a folder of pictures or a library")
+    if not (source / "library.json").is_file():
+        return folder_pictures(source)
+    library = Library.open(source)
+    pictures, problems = [], []
+    for image in library.gallery(()).ids:
+        path = library.file_of(image)
+        try:
+            status = path.stat()
+        except OSError as error:
+            problems.append(Problem(path=display(os.fsencode(path)), reason=error.strerror or str(error)))
+            continue
+        pictures.append(SourcePicture(image, os.fsencode(path), status.st_size, status.st_mtime_ns))
+    return Sources(str(source), tuple(pictures), tuple(problems))
+
+
+def _lines(report: "ScenesReport", to: Path, page: int) -> list[str]:
+    """A report as lines to read; of skipped files the first twenty are named, in the JSON form all."""
+    from limner.research.scenes.folder import GRAPHS, PAGE, SKIPPED
+
+    speed = f", {report.looked_at / report.seconds:.1f} pictures/s" if report.seconds else ""
+    lines = [
+        f"{to / GRAPHS}: {counted(report.pictures, 'graph')} of {counted(report.files, 'file')}"
+        f" ({report.looked_at:,} looked at now{speed}),"
+        f" {report.empty:,} empty",
+        f"{counted(report.objects, 'object')}, {counted(report.relations, 'relation')} by"
+        f" {report.related_by}",
+    ]
+    if report.labels:
+        lines.append(f"most frequent: {_counted(report.labels)}")
+    if report.unmatched:
+        first = _counted(report.unmatched.items())
+        lines.append(
+            f"{counted(sum(report.unmatched.values()), 'object')} of"
+            f" {counted(len(report.unmatched), 'label')} that is no class"
+            f" of the prior have no relations: {first}; name them by --labels"
+        )
+    if report.unused:
+        lines.append(f"{counted(len(report.unused), 'graph')} of no picture, first {report.unused[0]!r}")
+    lines += [f"skipped: {problem.path}: {problem.reason}" for problem in report.skipped[:LISTED]]
+    if len(report.skipped) > LISTED:
+        lines.append(f"skipped: and {len(report.skipped) - LISTED:,} more, all in {to / SKIPPED}")
+    return [*lines, f"page: {to / PAGE}"] if page else lines
+
+
+def _counted(names: Iterable[tuple[str, int]]) -> str:
+    """The first ten names with their numbers."""
+    return ", ".join(f"{name} {count:,}" for name, count in islice(names, 10))

@@ -1,0 +1,501 @@
+"""``limner study``: human studies, from the draw of the items to the tables of the report.
+
+It parses options and prints; `limner.research.study` makes, serves and analyses studies.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App
+
+from limner.cli.terminal import PLAIN, Flag, Many, deliver, emit, emit_report, say
+from limner.config import build
+from limner.counts import counted
+from limner.errors import ConfigError, DataError
+from limner.files import readable
+from limner.research.study.records import (
+    Notice,
+    StudyFiles,
+    Vote,
+    check_votes,
+    read_study,
+    read_votes,
+    vote_lines,
+)
+
+if TYPE_CHECKING:
+    from limner.research.study.raters import Panelist
+
+
+def preferences(
+    *,
+    library: Path | None = None,
+    to: Path,
+    projects: Path | None = None,
+    consent: Flag = False,
+) -> None:
+    """Write what you replaced in the studio as preferences, topics and relevance judgements.
+
+    In the folder --to: preferences.jsonl (query, context, preferred and rejected picture, time, library),
+    topics.tsv (query id and text) and qrels.txt (TREC format, which 'limner evaluate --qrels' reads). They
+    hold words of your texts and ids of your pictures, no picture and no path. Nothing is sent anywhere.
+
+    Example: limner study preferences --consent --to my-preferences
+
+    Parameters
+    ----------
+    library
+        Folder of the library. Unless given: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
+    to
+        Folder to write into; made if it is not there.
+    projects
+        Folder of the studio's projects; 'projects' in the library unless given.
+    consent
+        You agree that these files hold words of your texts; without it nothing is written.
+    """
+    from limner.store.chosen import library_to_ask
+    from limner.studio.preferences import read_preferences, write_preferences
+
+    if not consent:
+        raise ConfigError(
+            "study preferences: the files would hold words of your texts and what you chose for them;"
+            " add --consent if you agree"
+        )
+    found = read_preferences(projects or library_to_ask(library, say) / "projects")
+    topics, judgements = write_preferences(found, to)
+    told = (counted(len(found), "preference"), counted(topics, "topic"), counted(judgements, "judgement"))
+    emit(f"{', '.join(told)}: {to}")
+
+
+def serve(
+    study: Path,
+    *,
+    votes: str | None = None,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    name: Many = (),
+    limit: int | None = None,
+    hold_minutes: float = 20.0,
+    new_raters: int = 30,
+    contact: str = "",
+    purpose: str = "",
+    retention: str = "",
+    panel: Literal["", "prolific", "mturk"] = "",
+    completion_code: str = "",
+    completion_url: str = "",
+    screen_out: int = 0,
+    screen_out_code: str = "",
+    screen_out_url: str = "",
+) -> None:
+    """Show a study to raters in a browser and keep their votes.
+
+    Raters open the printed address, agree, and answer page after page. They may stop and come back. Only
+    this machine can open it unless --host names another address; the printed one then holds a token, and
+    whoever is given it may take part. Ctrl-C ends it; nothing is lost, and it can be started again.
+
+    Example: limner study serve preferences-study
+
+    Example: limner study serve preferences-study --host 0.0.0.0 --panel prolific --completion-code C1ABCDEF
+
+    Parameters
+    ----------
+    study
+        Folder that 'limner study create' made.
+    votes
+        Where votes are kept: a postgresql:// URL or an SQLite file; votes.sqlite in the folder unless given.
+    host
+        Address to listen on; 0.0.0.0 lets other machines in.
+    port
+        Port to listen on; 8420, or any that is free, unless given.
+    name
+        Name under which raters reach this server, such as that of a proxy before it (repeatable).
+    limit
+        Pages one rater is asked at most; all that are open unless given.
+    hold_minutes
+        How long a page is kept for a rater who does not answer.
+    new_raters
+        New raters that one network address may bring a minute, as many of them at once; others are asked to
+        press again a little later. A whole class often has one address. 0 for any number.
+    contact
+        Whom raters may ask, for a study that was created without; so are the next two. Raters beyond this
+        machine must be told all three.
+    purpose
+        What their answers are for.
+    retention
+        How long their answers are kept, and where.
+    panel
+        Raters come from Prolific (PROLIFIC_PID, STUDY_ID and SESSION_ID in the address) or Mechanical Turk
+        (workerId, hitId and assignmentId), each worker once.
+    completion_code
+        Shown to raters who are through.
+    completion_url
+        Where they go then, an https address; that of Prolific for the code with --panel prolific.
+    screen_out
+        Ask a rater nothing more after so many wrong answers to attention checks; 0 for never.
+    screen_out_code
+        Shown to those.
+    screen_out_url
+        Where those go, as --completion-url.
+    """
+    if limit is not None and limit < 1:
+        raise ConfigError(f"--limit {limit}: expected at least 1")
+    if not 0 < hold_minutes < 10_000:
+        raise ConfigError(f"--hold-minutes {hold_minutes:g}: expected more than 0, and less than a week")
+    if new_raters < 0:
+        raise ConfigError(f"--new-raters {new_raters}: expected 0 or more")
+    from limner.research.study.app import serve_study
+    from limner.research.study.recruitment import Recruitment
+
+    if screen_out < 0:
+        raise ConfigError(f"--screen-out {screen_out}: expected 0 or more")
+    values = {
+        "panel": panel,
+        "done": {"code": completion_code, "url": completion_url},
+        "screen_out": screen_out or None,
+        "screened": {"code": screen_out_code, "url": screen_out_url},
+    }
+    serve_study(
+        study,
+        votes=votes,
+        host=host,
+        port=port,
+        names=name,
+        limit=limit,
+        hold_s=60 * hold_minutes,
+        notice=_notice(contact, purpose, retention),
+        recruitment=build(Recruitment, values, "study serve"),
+        new_raters=new_raters,
+        note=say,
+        ready=lambda address: emit(f"study open at {address}", flush=True),
+    )
+
+
+def _notice(contact: str, purpose: str, retention: str) -> Notice | None:
+    """What raters are told, all of it or nothing."""
+    said = {"contact": contact, "purpose": purpose, "retention": retention}
+    missing = [f"--{name}" for name, words in said.items() if not words.strip()]
+    if len(missing) == len(said):
+        return None
+    if missing:
+        raise ConfigError(
+            f"study: {' and '.join(missing)} missing; raters are told all three, or none of them"
+        )
+    return Notice(**said)
+
+
+Paths = Annotated[tuple[Path, ...], PLAIN]
+
+study = App(
+    name="study",
+    help=(
+        "Ask people which pictures fit: create a study, serve it, see how far it is, report.\n\n"
+        "Example: limner study create preference --tested runs/cmcm --control runs/cmca --relation Story"
+    ),
+)
+
+study.command(serve)
+study.command(preferences)
+
+
+@study.command
+def create(
+    to: Path,
+    *,
+    protocol: Literal["pairwise", "tick-all"] = "pairwise",
+    tested: Paths = (),
+    control: Paths = (),
+    truth: Paths = (),
+    items: Path | None = None,
+    relation: Many = (),
+    names: str = "",
+    part: Literal["val", "test"] = "test",
+    decoding: Literal["steps", "distinct"] = "steps",
+    refined: Flag = False,
+    size: int = 100,
+    seed: int = 0,
+    raters: int = 3,
+    checks: float = 0.1,
+    title: str = "Texts and pictures",
+    question: str = "",
+    consent: Path | None = None,
+    contact: str = "",
+    purpose: str = "",
+    retention: str = "",
+    hypothesis: Many = (),
+    json: Flag = False,
+) -> None:
+    """Draw items, copy their pictures, and register the study before the first vote.
+
+    Items are a simple random sample by --seed, never chosen by what a system found. The folder holds the
+    registration with hashes of everything, what raters see, and the key; any later change is found.
+
+    Example: limner study create preference --tested runs/cmcm --control runs/cmca --relation Story
+
+    Example: limner study create steps --protocol tick-all --tested vrss.json --control vse.json
+
+    Example: limner study create own --items items.jsonl --names "ours,theirs"
+
+    Parameters
+    ----------
+    to
+        Folder to make.
+    protocol
+        pairwise: which of two pictures fits a text better. tick-all: for every step of a story, all of
+        three pictures that fit: the true one, and those of a model with and one without context.
+    tested
+        The tested system (tick-all: the model with context): the folder of a measured run, or a storyboard
+        written by 'limner illustrate -o board.json' (repeatable, one per text).
+    control
+        The system it is compared with (tick-all: the model without context): a run of the same data, or
+        storyboards of the same texts in the same order.
+    truth
+        Tick-all from storyboards: those with the true pictures; the ones that the texts themselves show
+        unless given.
+    items
+        In place of runs and storyboards: JSON lines with the pictures of any systems, see docs/studies.md.
+    relation
+        Pairwise from runs: draw among texts with this relation; NAME=RUN takes a tested run of its own
+        (repeatable). All texts unless given.
+    names
+        Of the systems in the report, separated by commas: tested, control; in tick-all the true picture
+        first.
+    part
+        Part of the data set of measured runs.
+    decoding
+        From runs measured on stories: every step by itself, or no first picture twice in a story.
+    refined
+        From runs: show the first pictures after refinement by relations, where a run refines.
+    size
+        Items (tick-all: stories) drawn per relation; 0 takes all there are.
+    seed
+        Of the draw.
+    raters
+        Votes wanted per item.
+    checks
+        Attention checks per item (tick-all: per story).
+    title
+        Shown to raters.
+    question
+        Shown to raters; the usual one unless given.
+    consent
+        Text file with what raters agree to; a short text unless given.
+    contact
+        Whom raters may ask, such as a name and an e-mail address. This and the next two are shown before
+        raters agree, and are needed before anybody beyond this machine is asked.
+    purpose
+        What their answers are for.
+    retention
+        How long their answers are kept, and where.
+    hypothesis
+        To register (repeatable); the one of the published study unless given.
+    json
+        Print the registration as JSON.
+    """
+    from limner.research.study.create import CONSENT, QUESTIONS, StudySettings, create_study
+    from limner.research.study.report import registration_lines
+    from limner.research.study.sources import material_of
+
+    chosen = tuple(name.strip() for name in names.split(",")) if names else ()
+    letters = 2 if protocol == "pairwise" else 3
+    if len(chosen) not in (0, letters) or not all(chosen):
+        raise ConfigError(f"--names {names!r}: expected {letters} names separated by commas")
+    agreed = CONSENT
+    if consent is not None:
+        with readable(consent, "name a text file"):
+            agreed = consent.read_text(encoding="utf-8").strip()
+    values = {
+        "protocol": protocol,
+        "title": title,
+        "question": question or QUESTIONS[protocol],
+        "consent": agreed,
+        "notice": _notice(contact, purpose, retention),
+        "hypotheses": hypothesis,
+        "size": size or None,
+        "seed": seed,
+        "raters": raters,
+        "checks": checks,
+    }
+    settings = build(StudySettings, values, "study create")
+    systems = (tested, control, truth, items)
+    material = material_of(
+        protocol, *systems, relations=relation, names=chosen, part=part, decoding=decoding, refined=refined
+    )
+    made = create_study(to, material, settings)
+    for line in material.notes:
+        say(line)
+    emit_report(made, [f"{to}: {made.title}", *registration_lines(made)], as_json=json)
+
+
+@study.command
+def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> None:
+    """Tell how many votes there are and how many are due, and nothing about what raters prefer.
+
+    Example: limner study status preference
+
+    Parameters
+    ----------
+    folder
+        Of the study.
+    votes
+        Where votes are kept, as given to 'limner study serve': a postgresql:// URL or an SQLite file, or a
+        .jsonl file of exported votes; votes.sqlite in the folder unless given.
+    json
+        Print JSON.
+    """
+    from limner.research.study.analysis import progress_of
+
+    files, cast = _opened(folder, votes)
+    found = progress_of(files, cast)
+    emit_report(found, found.lines(), as_json=json)
+    if not json:
+        say(f"{folder}: registration {files.study.sha256[:12]} is unaltered")
+
+
+@study.command
+def export(
+    folder: Path,
+    *,
+    votes: str | None = None,
+    format: Literal["jsonl", "csv"] = "jsonl",  # noqa: A002  (the option's name)
+    worker_ids: Flag = False,
+    to: Path | None = None,
+    overwrite: Flag = False,
+) -> None:
+    """Write all votes: as JSON lines, which 'limner study report --votes FILE' reads, or as a table.
+
+    The table has one row a vote: rater, page, item, stratum, whether it is an attention check and was passed,
+    answer, system, time, and whether the rater withdrew. A hash stands for workers of a panel.
+
+    Example: limner study export preference --to votes.jsonl
+
+    Example: limner study export preference --format csv --to votes.csv
+
+    Parameters
+    ----------
+    folder
+        Of the study.
+    votes
+        Where votes are kept, see 'limner study status'.
+    format
+        jsonl (JSON lines) or csv (comma-separated values).
+    worker_ids
+        Name workers as their panel does, with its numbers of study and visit, to pay them. With csv alone.
+    to
+        File to write instead of printing.
+    overwrite
+        Replace a file that is there.
+    """
+    if worker_ids and format != "csv":
+        raise ConfigError("--worker-ids: JSON lines never name workers; add --format csv")
+    if to is not None and to.exists() and not overwrite:
+        raise DataError(f"{to}: already there; pass --overwrite to replace it")
+    files, cast = _opened(folder, votes)
+    if format == "jsonl":
+        text = vote_lines(cast)
+    else:
+        from limner.research.study.tidy import tidy_csv
+
+        check_votes(cast, files.items, files.study.protocol)
+        text = tidy_csv(files, cast, _panelists(folder, votes), worker_ids=worker_ids)
+    deliver(text.rstrip("\n"), to, counted(len(cast), "vote"))
+
+
+@study.command
+def withdraw(folder: Path, *, rater: str, votes: str | None = None) -> None:
+    """Delete all that a rater answered, as a rater may do on every page; others may take their places.
+
+    Reports leave withdrawn votes out and count them. What a panel calls the rater is deleted as well.
+
+    Example: limner study withdraw preference --rater 9f3c61d07a2b
+
+    Parameters
+    ----------
+    folder
+        Of the study.
+    rater
+        Number that the rater sees on their pages, the id in exported votes, or the worker id of a panel.
+    votes
+        Where votes are kept, see 'limner study serve'.
+    """
+    from limner.research.study.votes import stored_votes
+
+    with stored_votes(folder, votes) as base:
+        found = base.find(rater)
+        if base.withdrew(found):
+            emit(f"{found[:12]} had withdrawn before; nothing is left to delete")
+            return
+        count = base.withdraw(found, "owner")
+    emit(f"{found[:12]} withdrawn: {count:,} vote{'' if count == 1 else 's'} deleted")
+
+
+@study.command
+def report(
+    folder: Path,
+    *,
+    votes: str | None = None,
+    format: Literal["md", "latex", "html", "json"] = "md",  # noqa: A002  (the option's name)
+    published: Flag = False,
+    resamples: int = 10_000,
+    to: Path | None = None,
+) -> None:
+    """Run the registered analysis and print its tables.
+
+    Majorities, exact sign test, t-test with effect size, power, agreement, per relation; with all raters and
+    without those who failed an attention check. What raters withdrew is left out and counted; a report before
+    all votes are in says that it is an interim one.
+
+    Example: limner study report preference --format html --to report.html
+
+    Parameters
+    ----------
+    folder
+        Of the study.
+    votes
+        Where votes are kept, see 'limner study status'.
+    format
+        md, latex (tables alone), html (one page) or json (every figure).
+    published
+        Also show the figures that the papers print, beside ours.
+    resamples
+        Of the bootstrap intervals.
+    to
+        File to write instead of printing.
+    """
+    from limner.research.study.analysis import analyse
+    from limner.research.study.report import report_text
+
+    files, cast = _opened(folder, votes)
+    found = analyse(files, cast, crowds=_crowds(folder, votes), resamples=resamples)
+    text = report_text(files, found, format, published=published)
+    deliver(text, to, f"{found.votes:,} of {counted(found.due, 'vote')}")
+
+
+def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:
+    """A verified study and its votes."""
+    files = read_study(folder)
+    if votes is not None and votes.endswith(".jsonl"):
+        return files, read_votes(votes)
+    from limner.research.study.votes import read_stored
+
+    return files, read_stored(folder, votes)
+
+
+def _crowds(folder: Path, votes: str | None) -> Mapping[str, str]:
+    """Who began in a crowd; a file of votes does not say."""
+    if votes is not None and votes.endswith(".jsonl"):
+        return {}
+    from limner.research.study.votes import stored_votes
+
+    with stored_votes(folder, votes) as base:
+        return base.crowds()
+
+
+def _panelists(folder: Path, votes: str | None) -> "Mapping[str, Panelist]":
+    """How panels know the raters; a file of votes does not say."""
+    if votes is not None and votes.endswith(".jsonl"):
+        return {}
+    from limner.research.study.votes import stored_votes
+
+    with stored_votes(folder, votes) as base:
+        return base.panelists()

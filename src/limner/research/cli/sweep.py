@@ -1,0 +1,96 @@
+"""``limner sweep``: settings chosen on validation, by training every one of a grid.
+
+It parses options, shows progress and writes; `limner.research.paper.sweeps` trains.
+"""
+
+import json as form
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+from pydantic_core import to_jsonable_python
+
+from limner.cli.terminal import emit_report, say
+from limner.research.cli.train import Watch
+from limner.research.paper.table import render
+from limner.research.systems import read_config
+
+
+def sweep(
+    config: Path,
+    *,
+    over: Annotated[tuple[str, ...], Parameter(negative="")],
+    to: Path,
+    data: str = "",
+    seed: Annotated[tuple[int, ...], Parameter(negative="")] = (0,),
+    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
+    metric: str | None = None,
+    smoke: Annotated[bool, Parameter(negative="")] = False,
+    weights: Path | None = None,
+    device: str = "auto",
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Train every setting of a grid and choose one on validation; run it again to go on after a stop.
+
+    Writes sweep.md, sweep.json and sweep.png beside the runs. The test split is never looked at.
+
+    Example: limner sweep configs/cmcm/cmcm.toml --data clue --over loss.margin=0.1,0.2 --to sweep
+
+    Parameters
+    ----------
+    config
+        Settings, TOML.
+    over
+        key=value,value to vary; repeated, all combinations are trained. Keys that vary together are written
+        key,key=value:value,value:value.
+    to
+        Folder of the sweep, with one run per setting and seed.
+    data
+        Data set: NAME of configs/data/NAME.toml, which is laid over the settings, or a name of
+        'limner data sets', or a file.
+    seed
+        Training seed (repeatable); settings are compared by their means over all.
+    set_
+        key=value that replaces a setting of every run (repeatable).
+    metric
+        Validation figure that chooses; loop.metric unless given.
+    smoke
+        Shrink everything to runs of seconds, to see that it works.
+    weights
+        Weights of the backbone: a file, or a folder to look in.
+    device
+        What trains: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+    json
+        Print JSON instead of a table.
+    """
+    from limner.research.paper.pair_weights import sweep_picture
+    from limner.research.paper.plots import write
+    from limner.research.paper.sweeps import Axis, best, grid, sweep_table
+    from limner.research.paper.sweeps import sweep as run_all
+    from limner.research.runs.validation import maximise
+
+    combinations = grid([Axis.parse(text) for text in over])
+    metric = metric or read_config(config, set_, data).loop.metric
+    more_is_better = maximise(metric)
+    total = len(combinations) * len(seed)
+    numbers = iter(range(1, total + 1))
+
+    def report(name: str, done: bool) -> None:
+        say(f"{next(numbers)}/{total} {name}{': done before' if done else ''}")
+
+    points = list(
+        run_all(
+            config, combinations, seed, to,
+            data=data, overrides=set_, smoke=smoke, weights=weights, device=device, metric=metric,
+            report=report, progress=Watch,
+        )
+    )  # fmt: skip
+    chosen = best(points, metric, maximise=more_is_better)
+    title = f"Sweep of {config.name} on validation"
+    table = render([sweep_table(points, metric, maximise=more_is_better, title=title)])
+    found = {"metric": metric, "best": dict(chosen), "points": to_jsonable_python(points)}
+    (to / "sweep.md").write_text(table, encoding="utf-8")
+    (to / "sweep.json").write_text(form.dumps(found, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(to / "sweep.png", sweep_picture, points, metric)
+    best_words = " ".join(f"--set {key}={value}" for key, value in chosen.items())
+    emit_report(found, [table, f"best: {best_words}"], as_json=json)

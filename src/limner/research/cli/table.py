@@ -1,0 +1,92 @@
+"""``limner table``: a published table with our figures, intervals and marks beside the paper's.
+
+It prints; `limner.research.paper.published` builds the table. ``--smoke`` first trains tiny models on drawn pictures.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from limner.cli.terminal import deliver, say
+from limner.errors import ConfigError
+from limner.research.evaluation.results import Protocol
+from limner.research.paper.published import build
+from limner.research.paper.smoke import smoke_measured
+
+SMOKE_CHOICES = 3
+
+
+def table(
+    name: str,
+    *,
+    runs: Path | None = None,
+    data: str | None = None,
+    format: Literal["md", "latex", "html"] = "md",  # noqa: A002  (the option's name)
+    protocol: Protocol = "pools",
+    resamples: int = 10_000,
+    to: Path | None = None,
+    smoke: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Print a table of results beside the published one.
+
+    Beside every row stand the settings of its runs: preset, backbone, seeds, data and split; deviations from
+    the preset are listed below the table. ‡ marks a row that is compared with one of other settings. Cells
+    without a result show a dash and are counted. Run 'limner measure' on the runs first, for the tables of
+    complementary samples with --choices.
+
+    Example: limner table cmcm-5 --runs runs
+
+    Example: limner table complementary-2 --runs runs --data flickr8k
+
+    Example: limner table vrss-1 --runs runs --data storybook
+
+    Parameters
+    ----------
+    name
+        cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-1
+        (settings of the data sets and dispersion of the measures, of runs that weigh pairs), complementary-2
+        (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of the weights), vrss-1
+        (steps of stories, by themselves and without repeats), gsda-1 (the same with the coherence of found
+        pictures, and the quality of generated sentences) or limner-1 (limner's own model, step by step).
+    runs
+        Folder that holds measured runs; none shows the published figures alone.
+    data
+        Data set of the results; unless given that of the published table, for cmcm-7 both that were measured,
+        and for complementary-…, vrss-1, gsda-1 and limner-1 all. Short runs (--smoke, data.limit) are of data
+        sets of their own, such as cite++-first48; a note below a table of CMCM names what it passes over.
+    format
+        md, latex or html.
+    protocol
+        Of the pools, for cmcm-4, cmcm-5 and cmcm-7: pools, or legacy for runs that were measured with
+        'limner measure --protocol legacy'.
+    resamples
+        Of every interval and comparison.
+    to
+        File to write instead of printing.
+    smoke
+        Train tiny models on drawn pictures and make the table of them, to see that it works.
+    json
+        Print JSON instead of text: every figure with its interval, and all settings.
+    """
+    if smoke and name == "complementary-1":
+        raise ConfigError(
+            "table: complementary-1 reads what training left in folders; give --runs, not --smoke"
+        )
+    if smoke and name == "limner-1":
+        raise ConfigError(
+            "table: limner-1 is of photographs, of which none are drawn; give --runs, not --smoke"
+        )
+    if smoke and (runs is not None or data is not None):
+        raise ConfigError("table: --smoke makes its own runs; leave --runs and --data out")
+    measured = None
+    if smoke:
+        choices = (SMOKE_CHOICES,) if name.startswith("complementary") else ()
+        measured = smoke_measured(choices, "cmcm" if name.startswith("cmcm") else name)
+        resamples = min(resamples, 500)
+    found = build(name, runs, data=data, protocol=protocol, resamples=resamples, measured=measured)
+    text = found.model_dump_json(indent=2) if json else found.render(format)
+    deliver(text, to, f"{len(found.tables)} tables")
+    if found.empty:
+        say(f"{name}: {found.empty} cells have no result")

@@ -1,0 +1,225 @@
+"""``limner train``: a settings file becomes a trained run.
+
+It parses options, shows progress and handles signals; `limner.research.runs.train` trains.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Self
+
+from cyclopts import Parameter
+from rich.progress import MofNCompleteColumn, TextColumn
+
+from limner.cli.terminal import emit_report, say
+from limner.counts import counted
+from limner.devices import Precision
+from limner.errors import ConfigError
+from limner.progress import Bar, IndexProgress
+from limner.research.systems import read_config, system
+
+if TYPE_CHECKING:
+    from limner.research.runs.run import Run
+    from limner.research.runs.train import Note, Reading
+    from limner.research.training.loop import Event
+
+
+def train(
+    config: Path,
+    *,
+    to: Path,
+    data: str = "",
+    set_: Annotated[tuple[str, ...], Parameter(name="--set", negative="")] = (),
+    smoke: Annotated[bool, Parameter(negative="")] = False,
+    finetune: Annotated[bool, Parameter(negative="")] = False,
+    weights: Path | None = None,
+    device: str = "auto",
+    precision: Precision | None = None,
+    tensorboard: Annotated[bool, Parameter(negative="")] = False,
+    json: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Train a system as a settings file says; run it again to go on after a stop.
+
+    The test split is dropped before anything is made from the data. A stop (Ctrl-C, SIGTERM) saves first;
+    a kill loses at most the steps since the last save, loop.save_every_steps apart. Under torchrun the
+    processes train together.
+
+    Example: limner train configs/cmcm/cmcm.toml --data picturebook --set preset=laptop --to runs/cmcm
+
+    Parameters
+    ----------
+    config
+        Settings, TOML.
+    to
+        Folder of the run; made if absent.
+    data
+        Data set: NAME of configs/data/NAME.toml, which is laid over the settings, or a name of
+        'limner data sets', or a file.
+    set_
+        key=value that replaces a setting, such as loop.lr=2e-4 (repeatable).
+    smoke
+        Shrink everything to a run of seconds, to see that it works.
+    finetune
+        Train the picture backbone along instead of using stored features.
+    weights
+        Weights of the backbone: a file, or a folder to look in.
+    device
+        What trains: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and
+        cuda are one card per process.
+    precision
+        Of products: float32, bfloat16 or float16, the last two for cards and CPUs that are fast with them;
+        loop.precision of the settings unless given.
+    tensorboard
+        Write losses and figures below TO/tensorboard as well; needs the extra of that name.
+    json
+        Print the result as JSON.
+    """
+    from limner.research.runs.train import StoppedError
+    from limner.research.runs.train import train as train_run
+    from limner.research.training import processes
+
+    with processes.one_voice():
+        device = processes.join(device)
+        first = processes.rank() == 0
+        options = [
+            *(["backbone=finetune"] if finetune else []),
+            *([f"loop.precision={precision}"] if precision else []),
+        ]
+        settings = read_config(config, [*set_, *options], data)
+        if tensorboard and not system(settings.system).capabilities(settings).gradients:
+            raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
+        try:
+            with Watch(to if tensorboard else None, shown=first) as watch:
+                run = train_run(settings, to=to, smoke=smoke, weights=weights, device=device, progress=watch)
+        except StoppedError:
+            if first:
+                say("stopped: run the same command again to go on")
+            raise
+        if first:
+            _show(run, as_json=json)
+
+
+def _show(run: Run, *, as_json: bool) -> None:
+    """The result on stdout."""
+    from limner.research.runs.validation import read_refinement
+
+    position = run.position
+    assert position is not None  # noqa: S101  (it was trained just now)
+    best = position.history[position.best_epoch]["val"] if position.history else {}
+    lines = [f"best epoch {position.best_epoch} of {position.epoch}: {_figures(best)}"]
+    found = read_refinement(run.folder) if run.can.relations else None
+    refinement = None
+    if found is not None:  # JSON has no infinity, so the threshold is a string
+        threshold = str(found.threshold)
+        refinement = {"form": found.form, "strength": found.strength, "threshold": threshold}
+        lines.append(f"refinement {found.form}: strength {found.strength}, T {threshold}")
+    result = {
+        "epochs": position.epoch,
+        "steps": position.taken,
+        "best_epoch": position.best_epoch,
+        "metric": run.config.loop.metric,
+        "validation": best,
+        "refinement": refinement,
+    }
+    emit_report(result, lines, as_json=as_json)
+
+
+def _figures(values: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {value:.3f}" for name, value in values.items())
+
+
+class Watch(ExitStack):
+    """Shows what a training tells, and asks it to stop after Ctrl-C or SIGTERM; a context.
+
+    Epoch, losses, last validation and time left on stderr; in a pipe, one line per epoch. Once steps are
+    taken a signal only raises a flag, so that no step and no file is ever half done.
+    """
+
+    def __init__(self, board: Path | None = None, *, shown: bool = True) -> None:
+        """Begin.
+
+        Args:
+            board: folder of the run, where TensorBoard's files are wanted.
+            shown: whether anything is shown or written, as of the first process alone.
+        """
+        from limner.research.training.tensorboard import Board
+
+        super().__init__()
+        self._shown, self._stop, self._stepped = shown, False, False
+        self._board = Board(board) if board and shown else None
+        self._pictures: IndexProgress | None = None
+        self._read, self._last = 0, ""
+        self._steps = Bar(MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
+        self._task = self._steps.bar.add_task("", total=None, left="")
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            before = signal.signal(number, self._remember)
+            self.callback(signal.signal, number, before)
+        if self._board is not None:
+            self.enter_context(self._board)
+        self.callback(self._steps.bar.stop)
+        self.callback(self._pictures_read)
+        return self
+
+    def __call__(self, news: Note | Reading | Event) -> bool:
+        """Show it; whether to stop."""
+        from limner.research.runs.train import Note, Reading
+
+        if isinstance(news, Reading):
+            if self._shown:
+                self._pictures_are(news)
+            return False
+        self._pictures_read()
+        if isinstance(news, Note):
+            say(news.text)
+            return False
+        self._stepped = True
+        if self._shown:
+            self._steps.bar.start()
+            self._step(news)
+        if self._board is not None:
+            self._board(news)
+        return self._stop
+
+    def _remember(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if not self._stepped:
+            raise KeyboardInterrupt
+        self._stop = True
+
+    def _pictures_are(self, news: Reading) -> None:
+        if self._pictures is None:
+            self._pictures = IndexProgress()
+            self._pictures.__enter__()
+            self._pictures.stage("pictures", None)
+        self._pictures.total(news.total)
+        self._pictures.advance(news.done - self._read)
+        self._read = news.done
+
+    def _pictures_read(self) -> None:
+        if self._pictures is not None:
+            self._pictures.__exit__(None, None, None)
+            self._pictures = None
+
+    def _step(self, event: Event) -> None:
+        position = event.position
+        left = f"{event.remaining_s / 60:.1f} min left"
+        values = _figures(event.values)
+        if event.kind == "epoch":
+            entry = position.history[-1]
+            self._last = f"{event.metric} {event.values[event.metric]:.3f}"
+            if "topics" in entry:
+                say(f"{counted(entry['topics'], 'topic')}: {values}")
+                return
+            losses = _figures(entry["loss"])
+            self._steps.note(f"epoch {position.epoch}/{event.epochs}: {losses} | {values} | {left}")
+            return
+        shown = f"epoch {position.epoch + 1}/{event.epochs}  {values}  {self._last}"
+        self._steps.bar.update(
+            self._task, completed=position.step, total=event.steps, description=shown, left=left
+        )

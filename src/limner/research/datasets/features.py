@@ -1,0 +1,597 @@
+"""Feature store: what a frozen backbone says about every picture of a data set, computed once.
+
+Rows are half precision in one memory-mapped file, so that training needs no picture and little memory.
+"""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from limner.checksums import rows_checksum
+from limner.counts import counted
+from limner.devices import Precision, usual_precision
+from limner.encoders.catalogue import weight_file
+from limner.encoders.weight_files import read_state
+from limner.errors import (
+    CheckpointError,
+    DataError,
+    MissingError,
+    NumericsError,
+    ShapeError,
+)
+from limner.files import locked, write_text
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
+from limner.records import Record
+from limner.research.datasets.pairs import PairSet
+from limner.threads import ahead
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+KEY, IDS, ROWS, DONE = "key.json", "ids.json", "rows.f16", "done.json"
+SUMS = "rows.checksums"
+"""A checksum of 64 bits per row; stores of older versions have none until they grow."""
+Report = Callable[[int, int], None]
+BATCH = 32
+"""Pictures per forward pass."""
+SAVE_EVERY_BATCHES = 8
+WORKERS = 2
+"""Threads that decode."""
+
+
+class FeatureKey(Record):
+    """What features are of; two keys never share a store.
+
+    Attributes:
+        data: data set.
+        backbone: architecture, and the layer where it is not the pooled one.
+        weights_sha256: hash of the weight file.
+        transform: how pixels became the input, such as ``"squash 224 bfloat16"``.
+    """
+
+    data: str = Field(min_length=1)
+    backbone: str = Field(min_length=1)
+    weights_sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    transform: str = Field(min_length=1)
+
+    @property
+    def folder(self) -> str:
+        """Name of the store: readable, and different for every key."""
+        readable = "".join(c if c.isalnum() or c in "-+" else "_" for c in f"{self.data}-{self.backbone}")
+        return f"{readable}-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]}"
+
+
+def precision_of(transform: str) -> Precision | None:
+    """What the backbone of a key, the first of joined ones, multiplied in; None where it does not say."""
+    last = transform.partition(";")[0].rpartition(" ")[2]
+    return next((one for one in get_args(Precision) if one == last), None)
+
+
+class _Made(Record):
+    """What is in `KEY`."""
+
+    format: str = "limner-features-1"
+    key: FeatureKey
+    ids_sha256: str
+
+
+class _Done(Record):
+    """What is in `DONE`: rows that are safely on disk, and the shape of one."""
+
+    rows: int = Field(ge=0)
+    shape: tuple[int, ...] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the rows."""
+        return self.rows * 2 * math.prod(self.shape)
+
+
+class Features:
+    """A complete store, opened for reading.
+
+    Attributes:
+        key: what the rows are of.
+        ids: (N,) picture of every row.
+        stored: (N, …) float16, memory-mapped, read-only; `take` checks what it gives.
+        sums: (N,) checksums of the rows; None in a store of an older version.
+        row_of: picture → row.
+    """
+
+    def __init__(
+        self,
+        key: FeatureKey,
+        ids: tuple[str, ...],
+        stored: NDArray[np.float16],
+        sums: NDArray[np.uint64] | None = None,
+    ) -> None:
+        """Take what `open_features` read."""
+        self.key, self.ids, self.stored, self.sums = key, ids, stored, sums
+        self._sound = np.zeros(len(ids), dtype=bool)
+        self.row_of = {name: row for row, name in enumerate(ids)}
+
+    def places(self, ids: Sequence[str]) -> NDArray[np.int64]:
+        """(B,) rows of some pictures; several pairs may share one.
+
+        Raises:
+            DataError: a picture has no row.
+        """
+        absent = [name for name in ids if name not in self.row_of]
+        if absent:
+            raise DataError(
+                f"{self.key.data}: picture {absent[0]!r} has no features ({len(absent)} of {len(ids)});"
+                " extract them for this data set again"
+            )
+        return np.array([self.row_of[name] for name in ids], dtype=np.int64)
+
+    def take(self, places: NDArray[np.int64]) -> Floats:
+        """(B, …) float32 copies of some rows, each checked when it is read first.
+
+        Raises:
+            CheckpointError: one is damaged, naming its picture.
+        """
+        wrong = self.damaged(places)
+        if wrong:
+            raise CheckpointError(
+                f"{self.key.folder}: the features of picture {self.ids[wrong[0]]!r} are damaged;"
+                " 'limner verify FOLDER --repair' takes them out, and the next run extracts them again"
+            )
+        return self.stored[places].astype(np.float32)
+
+    def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
+        """(B, …) float32 copies of some rows, mirrored where `which` is true and a mirrored row exists."""
+        return self.take(places)
+
+    def damaged(self, places: NDArray[np.int64]) -> list[int]:
+        """Those of some rows that are not as they were written, in order."""
+        new = np.unique(places[~self._sound[places]])
+        if self.sums is None:
+            wrong = [row for row in new.tolist() if not np.isfinite(self.stored[row]).all()]
+        else:
+            plain = np.asarray(self.stored)
+            wrong = [row for row in new.tolist() if rows_checksum(plain[row]) != self.sums[row]]
+        self._sound[new] = True
+        self._sound[wrong] = False
+        return wrong
+
+
+class MirroredFeatures(Features):
+    """A store, and beside it one of the same pictures mirrored, for training alone."""
+
+    def __init__(self, plain: Features, mirrored: Features) -> None:
+        """Take both; `mirrored` may hold fewer pictures."""
+        super().__init__(plain.key, plain.ids, plain.stored, plain.sums)
+        self._mirrored = mirrored
+
+    def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
+        """See `Features.turned`."""
+        found = self.take(places)
+        for row in np.flatnonzero(which):
+            other = self._mirrored.row_of.get(self.ids[places[row]])
+            if other is not None:
+                found[row] = self._mirrored.take(np.array([other]))[0]
+        return found
+
+
+def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None = None) -> Features:
+    """Open a complete store.
+
+    Args:
+        root: folder of all stores.
+        key: what the features must be of.
+        ids: pictures it must hold, in order; None takes what it holds.
+    Raises:
+        MissingError: no such store.
+        CheckpointError: of another key or other pictures, incomplete, or damaged.
+    """
+    folder = Path(root) / key.folder
+    if not (folder / KEY).is_file():
+        raise MissingError(f"{folder}: no features of {key.data} by {key.backbone}; extract them first")
+    held, shape = read_store(folder, key, ids)
+    done = _done(folder)
+    if not held:
+        return Features(key, held, np.zeros((0,), np.float16))
+    stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *shape))
+    return Features(key, held, stored, _sums(folder, done.rows))
+
+
+def read_store(
+    folder: Path, key: FeatureKey, ids: Sequence[str] | None
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The pictures of a complete store, and the shape of a row, from its lists alone.
+
+    Raises:
+        CheckpointError: see `open_features`.
+    """
+    held = _checked(folder, key, ids)
+    done = _counter(folder)
+    if done.rows != len(held):
+        raise CheckpointError(f"{folder}: {done.rows} of {len(held)} rows are done; run the extraction again")
+    return held, done.shape
+
+
+def repair(folder: Path) -> int:
+    """Take damaged rows and those behind them out of a store; the next extraction makes them again.
+
+    Returns:
+        How many are left.
+    Raises:
+        CheckpointError: more than rows is damaged.
+    """
+    busy = CheckpointError(f"{folder}: another process is extracting into it; wait for it")
+    with locked(folder / "lock", busy):
+        held = opened(folder)
+        wrong = held.damaged(np.arange(len(held.stored)))
+        if wrong:
+            write_text(folder / DONE, _Done(rows=wrong[0], shape=held.stored.shape[1:]).model_dump_json())
+        return wrong[0] if wrong else len(held.stored)
+
+
+def opened(folder: Path) -> Features:
+    """A store as far as it was made, whatever it is of.
+
+    Raises:
+        CheckpointError: damaged.
+    """
+    try:
+        key = _Made.model_validate_json((folder / KEY).read_bytes()).key
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder / KEY}: damaged; remove the folder and extract again") from error
+    held, done = _checked(folder, key, None), _done(folder)
+    if not done.rows:
+        return Features(key, (), np.zeros((0,), np.float16))
+    stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
+    return Features(key, held[: done.rows], stored, _sums(folder, done.rows))
+
+
+def _sums(folder: Path, rows: int) -> NDArray[np.uint64] | None:
+    """Checksums of so many rows; None in a store of an older version.
+
+    Raises:
+        CheckpointError: there are too few.
+    """
+    if not (folder / SUMS).exists():
+        return None
+    found = np.fromfile(folder / SUMS, "<u8", rows)
+    if len(found) != rows:
+        raise CheckpointError(
+            f"{folder / SUMS}: checksums of {counted(len(found), 'row')}, expected {rows}; remove this file,"
+            " and the rows count without them"
+        )
+    return found
+
+
+def extract(
+    root: Path | str,
+    key: FeatureKey,
+    pictures: Mapping[str, Path | str],
+    *,
+    prepare: Callable[["Image"], Bytes],
+    forward: Callable[[Bytes], Floats],
+    side_px: int | None,
+    report: Report = lambda done, total: None,
+) -> Features:
+    """Compute the rows that are not there yet; a killed run continues where it stopped.
+
+    Files are read and decoded in threads, a bounded number ahead of the forward pass. A row counts only once
+    it is on disk, so that a kill costs the last few batches and nothing else.
+
+    Args:
+        root: folder of all stores; made if absent.
+        key: what the features are of.
+        pictures: id → file, every picture once; ids that state the content (SHA-256) keep a changed picture
+            from passing for the old one.
+        prepare: upright RGB picture → (H, W, 3) bytes; called in threads.
+        forward: (B, H, W, 3) → (B, …) features of finite half-precision range.
+        side_px: shorter side that `prepare` makes use of; None decodes at full size.
+        report: called with rows done and rows due.
+    Raises:
+        CheckpointError: the store is of another key or other pictures, damaged, or in use by another process.
+        DataError: a picture cannot be read, naming it; what was done stays.
+        NumericsError: a feature is not finite in half precision, naming the picture.
+        ShapeError: `forward` gives another number of rows, or rows of another shape than before.
+    """
+
+    def read(picture: tuple[str, Path | str]) -> Bytes:
+        name, path = picture[0], Path(picture[1])
+        try:
+            data = read_file(os.fsencode(path.absolute())).data
+            return prepare(decode(data, side_px, path.suffix.lower()).rgb)
+        except PictureError as error:
+            raise DataError(
+                f"{key.data}: picture {name!r} ({path}): {error};"
+                " leave its pairs out with --set data.missing=drop"
+            ) from error
+
+    folder = Path(root) / key.folder
+    folder.mkdir(parents=True, exist_ok=True)
+    ids = tuple(pictures)
+    busy = CheckpointError(f"{folder}: another process is extracting into it; wait for it")
+    with locked(folder / "lock", busy):
+        if not (folder / KEY).exists():
+            write_text(folder / IDS, json.dumps(ids))
+            write_text(folder / DONE, _Done(rows=0).model_dump_json())
+            write_text(folder / KEY, _Made(key=key, ids_sha256=_hash(ids)).model_dump_json(indent=1))
+        _checked(folder, key, ids)
+        saved = done = _done(folder)
+        left = list(islice(pictures.items(), done.rows, None))
+        report(done.rows, len(ids))
+        with (
+            (folder / ROWS).open("ab") as file,
+            (folder / SUMS).open("ab") as sums,
+            closing(ahead(left, read, workers=WORKERS, in_flight=2 * BATCH)) as pixels,
+        ):
+            file.truncate(done.size_bytes)  # what a kill left behind the last counted row is cut off
+            known = sums.tell() // 8  # rows of an older version have none yet
+            sums.truncate(8 * min(known, done.rows))
+            if known < done.rows:
+                older = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
+                sums.write(_sums_of(np.asarray(older[known:])))
+            try:
+                for start in range(0, len(left), BATCH):
+                    names = [name for name, _ in left[start : start + BATCH]]
+                    found = _half(key.data, names, forward(np.stack(list(islice(pixels, len(names))))))
+                    if done.rows and found.shape[1:] != done.shape:
+                        raise ShapeError(
+                            f"{folder}: rows have shape {found.shape[1:]}, those before {done.shape}"
+                        )
+                    file.write(found.tobytes())
+                    sums.write(_sums_of(found))
+                    done = _Done(rows=done.rows + len(names), shape=found.shape[1:])
+                    if done.rows - saved.rows >= SAVE_EVERY_BATCHES * BATCH:
+                        saved = _save(folder, (file, sums), done)
+                    report(done.rows, len(ids))
+            finally:
+                if done.rows > saved.rows:
+                    _save(folder, (file, sums), done)
+    return open_features(root, key, ids)
+
+
+def _sums_of(rows: NDArray[np.float16]) -> bytes:
+    return np.array([rows_checksum(row) for row in rows], "<u8").tobytes()
+
+
+def _save(folder: Path, files: Sequence[BinaryIO], done: _Done) -> _Done:
+    """Count rows that were written, once they are on disk."""
+    for file in files:
+        file.flush()
+        os.fsync(file.fileno())
+    write_text(folder / DONE, done.model_dump_json())
+    return done
+
+
+def _half(data: str, names: Sequence[str], found: Floats) -> NDArray[np.float16]:
+    """Features as stored."""
+    if found.ndim < 2 or len(found) != len(names):
+        raise ShapeError(f"{data}: features have shape {found.shape}, expected ({len(names)}, …)")
+    with np.errstate(over="ignore"):  # infinity is looked for below
+        half = found.astype("<f2")
+    finite = np.isfinite(half).reshape(len(half), -1).all(axis=1)
+    if not finite.all():
+        name = names[int(np.argmin(finite))]
+        raise NumericsError(f"{data}: features of picture {name!r} are not finite in half precision")
+    return half
+
+
+def _checked(folder: Path, key: FeatureKey, ids: Sequence[str] | None) -> tuple[str, ...]:
+    """The pictures of a store that is of this key, and of these pictures where some are named."""
+    try:
+        made = _Made.model_validate_json((folder / KEY).read_bytes())
+        held = tuple(str(name) for name in json.loads((folder / IDS).read_bytes()))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise CheckpointError(f"{folder}: not a feature store ({reason}); remove it") from error
+    for name, due in key.model_dump().items():
+        if (found := getattr(made.key, name)) != due:
+            raise CheckpointError(
+                f"{folder}: features with {name} {found!r}, expected {due!r}; use another folder"
+            )
+    if made.ids_sha256 != _hash(held):
+        raise CheckpointError(f"{folder}: the list of pictures is damaged; remove the folder")
+    if ids is not None and tuple(ids) != held:
+        raise CheckpointError(
+            f"{folder}: made for {counted(len(held), 'picture')}, not for these {len(ids)};"
+            " remove it or use another folder"
+        )
+    return held
+
+
+def _counter(folder: Path) -> _Done:
+    try:
+        return _Done.model_validate_json((folder / DONE).read_bytes())
+    except (OSError, ValidationError) as error:
+        raise CheckpointError(f"{folder}: the counter of rows is damaged; remove the folder") from error
+
+
+def _done(folder: Path) -> _Done:
+    """The counter, held against the size of the file it counts."""
+    done = _counter(folder)
+    size = (folder / ROWS).stat().st_size if (folder / ROWS).exists() else 0
+    if size < done.size_bytes:
+        raise CheckpointError(
+            f"{folder / ROWS}: {size} bytes, expected {done.size_bytes}; it is damaged, remove the folder"
+        )
+    return done
+
+
+def _hash(ids: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(list(ids)).encode()).hexdigest()
+
+
+Layer = Literal["pooled", "grid", "stages", "blocks", "described"]
+
+
+def _precision(
+    root: Path, key: Callable[[Precision], FeatureKey], device: str, due: Precision | None
+) -> Precision:
+    """What is due; else that of a store at `root`, begun or complete; else what the device is quick in."""
+    if due is not None:
+        return due
+    usual = usual_precision(device)
+    there = (one for one in (usual, *get_args(Precision)) if (root / key(one).folder / KEY).is_file())
+    return next(there, usual)
+
+
+def picture_features(
+    data: PairSet,
+    root: Path,
+    *,
+    backbone: str = "resnet50",
+    layer: Layer = "pooled",
+    weights: Path | None = None,
+    device: str = "cpu",
+    precision: Precision | None = None,
+    report: Report = lambda done, total: None,
+    elsewhere: Callable[[FeatureKey, Sequence[str]], Features] | None = None,
+) -> Features:
+    """Features of every different picture of a data set, one row per `Pair.image_id`.
+
+    Where the store is complete the backbone is not loaded, but its weight file must be there: its hash is
+    part of the key.
+
+    Args:
+        data: read with its pictures.
+        root: folder of all feature stores.
+        backbone: one of `limner.encoders.catalogue.BACKBONES`.
+        layer: "pooled" rows (F,), "grid" rows (P, F) of the last map: 49 places for a ResNet, or "stages"
+            rows (F,) of means and deviations of all maps, see `limner.encoders.pixels`; the others are of
+            `block_features`.
+        weights: a file, or a folder to look in; None looks in the usual places.
+        device: torch device that computes.
+        precision: of the backbone; None for that of a store that is there, else `usual_precision`.
+        report: called with rows done and rows due.
+        elsewhere: opens a complete store of a key and these pictures at another place; None has it at `root`.
+    Raises:
+        ConfigError: no such backbone, or it has no grid.
+        MissingError: its weights are not available.
+        DataError: the set was read without pictures, or a picture cannot be read.
+        CheckpointError: the store does not fit, see `data.features.extract`.
+    """
+    from limner.encoders.pixels import PixelEncoder, build, transform_of
+
+    pictures = pictures_of(data)
+    file = weight_file(backbone, weights)
+
+    def key_in(one: Precision) -> FeatureKey:
+        return FeatureKey(
+            data=data.name,
+            backbone=backbone if layer == "pooled" else f"{backbone}-{layer}",
+            weights_sha256=file.sha256,
+            transform=transform_of(one),
+        )
+
+    if elsewhere is not None:
+        for one in () if precision else ("float32", "float16"):
+            with suppress(MissingError):
+                return elsewhere(key_in(one), list(pictures))
+        return elsewhere(key_in(precision or "bfloat16"), list(pictures))
+    precision = _precision(root, key_in, device, precision)
+    key = key_in(precision)
+    try:
+        return open_features(root, key, list(pictures))
+    except (MissingError, CheckpointError):
+        pass  # not begun, or not at its end: the extraction goes on, and says what is wrong if anything is
+    model = build(backbone, read_state(file), str(file.path))
+    encoder = PixelEncoder(backbone, model, file.sha256, precision=precision, device=device)
+    made = {"pooled": encoder.features, "grid": encoder.grid, "stages": encoder.stages}
+    return extract(
+        root,
+        key,
+        pictures,
+        prepare=encoder.prepare,
+        forward=made[layer],
+        side_px=encoder.side_px,
+        report=report,
+    )
+
+
+def block_features(
+    data: PairSet,
+    root: Path,
+    *,
+    layer: Layer = "blocks",
+    mirrored: bool = False,
+    device: str = "cpu",
+    precision: Precision | None = None,
+    report: Report = lambda done, total: None,
+) -> Features:
+    """What the blocks of the encoder base that are never trained make of every different picture.
+
+    Rows are those of `limner.encoders.base_blocks.rows_of`; later blocks can be trained on them without the
+    pictures.
+
+    Args:
+        data: read with its pictures.
+        root: folder of all feature stores.
+        layer: "blocks" with the maps that later blocks are trained on; "described", the F features of the
+            published backbone alone, an eighth of the room; or "pooled", the last 1,280 of these.
+        mirrored: store the training pictures mirrored as well.
+        device: torch device that computes.
+        precision: as of `picture_features`.
+        report: called with rows done and rows due, of either store.
+    Raises:
+        MissingError: the package of the backbone is not installed.
+        DataError: the set was read without pictures, or a picture cannot be read.
+        CheckpointError: a store does not fit, see `data.features.extract`.
+    """
+    from limner.encoders.base_blocks import FIRST, PublishedBackbone
+    from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, SIDE_PX
+
+    pictures = pictures_of(data)
+    trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}
+    suffix = {"blocks": f"-block{FIRST}", "described": "-described", "pooled": ""}[layer]
+
+    def key_in(one: Precision, way: str = "") -> FeatureKey:
+        return FeatureKey(
+            data=data.name,
+            backbone=BACKBONE + suffix,
+            weights_sha256=BACKBONE_SHA256,
+            transform=f"squash {SIDE_PX} bicubic {way}{one}",
+        )
+
+    precision = _precision(root, key_in, device, precision)
+    pixels = PublishedBackbone(device, precision)
+    forward = {"blocks": pixels.rows, "described": pixels.stages, "pooled": pixels.features}[layer]
+
+    def store(way: str, chosen: dict[str, str], step: int) -> Features:
+        """Features of some pictures, whose columns are taken in steps of 1 or, mirrored, of −1."""
+        return extract(
+            root,
+            key_in(precision, way),
+            chosen,
+            prepare=lambda image: pixels.prepare(image)[:, ::step],
+            forward=forward,
+            side_px=SIDE_PX,
+            report=report,
+        )
+
+    plain = store("", pictures, 1)
+    return MirroredFeatures(plain, store("mirrored ", trained, -1)) if mirrored else plain
+
+
+def pictures_of(data: PairSet) -> dict[str, str]:
+    """Picture → file.
+
+    Raises:
+        DataError: the pictures were not read.
+    """
+    unread = [pair for pair in data.pairs if not pair.image_hash]
+    if unread:
+        raise DataError(
+            f"{data.name}: pair {unread[0].id!r} has no picture ({len(unread)} of {len(data.pairs)});"
+            " give the folder of the pictures"
+        )
+    return {pair.image_id: pair.image for pair in data.pairs}

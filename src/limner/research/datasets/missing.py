@@ -1,0 +1,202 @@
+"""Which pictures of a data set are really there, and what is wrong with the others.
+
+Every picture is opened before any work starts, once per change of its file. A pair whose picture is missing
+or broken is left out, counted and listed, never given another picture.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from limner.counts import counted
+from limner.errors import DataError
+from limner.files import below, write_lines
+from limner.research.datasets.folders import walk, whereabouts
+from limner.research.datasets.manifest import Looked, Manifest
+from limner.research.datasets.pairs import MissingPicture, Pair, PairSet
+from limner.research.datasets.registry import Source
+
+Named = Literal["path", "name", "stem"]
+
+
+def pair_set(
+    name: str,
+    pairs: Iterable[Pair],
+    source: Source,
+    *,
+    relations: tuple[str, ...] = (),
+    files: Mapping[str, str] | None = None,
+    named: Named = "name",
+    counted: Mapping[str, int] = MappingProxyType({}),
+) -> PairSet:
+    """What a reader has found, as a set: see `with_pictures`.
+
+    Args:
+        name: of the set.
+        pairs: in file order.
+        source: as the reader got it.
+        relations: names in the order of the labels.
+        files: see `with_pictures`.
+        named: see `with_pictures`.
+        counted: what was left out or put right → how often, for the notes.
+    """
+    notes = tuple(f"{name}: {what}: {number:,}" for what, number in counted.items() if number)
+    return with_pictures(PairSet(name, relations, tuple(pairs), notes=notes), source, files, named)
+
+
+def with_pictures(
+    data: PairSet, source: Source, files: Mapping[str, str] | None = None, named: Named = "path"
+) -> PairSet:
+    """The pairs whose pictures are there and open, with path and hash; the others are listed in `missing`.
+
+    Published sets name files and unpack into folders of their own, such as one a split: a picture that does
+    not lie where it is named is looked for in all folders below.
+
+    Args:
+        data: `image` as the set names it.
+        source: where its pictures lie; without them the set stays as it is, for its texts alone.
+        files: `image` → file name below the folder; None where they are the same.
+        named: by its "path", which is not looked for elsewhere, by "name", or by "stem", for any suffix.
+    Raises:
+        DataError: the folder is not there, a name leads out of it, too many pictures are missing, or all are.
+    """
+    if source.pictures is None:
+        return data
+    root = source.pictures.resolve()
+    if not root.is_dir():
+        raise DataError(
+            f"{data.name}: {root} is not a folder; give that of the pictures, or None for texts alone"
+        )
+    images = dict.fromkeys(pair.image for pair in data.pairs)
+    names = {image: image if files is None else files.get(image, "") for image in images}
+    below_root = cache(partial(_by_name, root, named))
+    if not source.opened:
+        lacking = {
+            image: file
+            for image, file in names.items()
+            if not file or not _places(data.name, root, file, below_root)
+        }
+        return replace(data, notes=(*data.notes, _presence(data, root, lacking)))
+    with Manifest(source.manifest) as manifest:
+        looked = {
+            image: _look(data.name, root, name, below_root, manifest.look) for image, name in names.items()
+        }
+    kept: list[Pair] = []
+    absent: list[MissingPicture] = []
+    for pair in data.pairs:
+        path, digest, reason = looked[pair.image]
+        if reason:
+            file = pair.image if named == "path" else names[pair.image] or pair.image
+            absent.append(MissingPicture(id=pair.id, image=file, reason=reason))
+        else:
+            kept.append(pair.model_copy(update={"image": path, "image_hash": digest}))
+    share = len(absent) / max(1, len(data.pairs))
+    if (source.missing == "abort" and share > source.max_missing) or (absent and not kept):
+        seen = sum(map(len, below_root().values()))
+        places = "" if named == "path" else f" (looked among {counted(seen, 'file')} in {root} and below)"
+        # Paths may lead anywhere, so that what lies below their root may be all of a disk.
+        around = (root / names[absent[0].image]).parent if named == "path" else root
+        raise DataError(
+            f"{data.name}: {len(absent)} of {counted(len(data.pairs), 'pair')} lack their picture "
+            f"({share:.1%}, allowed {source.max_missing:.1%}), first {absent[0].image!r}: "
+            f"{absent[0].reason}{places}; {_by_split(data.pairs, {one.id for one in absent})}"
+            f"{whereabouts(around)}; fetch them, pass --missing drop"
+            " (to limner train --set data.missing=drop), or read the texts alone"
+        )
+    reasons = Counter(one.reason for one in absent)
+    notes = tuple(
+        f"{data.name}: {counted(number, 'pair')} left out: {reason}" for reason, number in reasons.items()
+    )
+    return replace(data, pairs=tuple(kept), missing=data.missing + tuple(absent), notes=data.notes + notes)
+
+
+def _presence(data: PairSet, root: Path, lacking: Mapping[str, str]) -> str:
+    """Which pictures are there by their names, as a note; of those that are not, image → name."""
+    absent = [pair for pair in data.pairs if pair.image in lacking]
+    total, gone = len({pair.image for pair in data.pairs}), len({pair.image for pair in absent})
+    if not absent:
+        return f"{data.name}: all {total:,} pictures are there by their names in {root}; none was opened"
+    first = lacking[absent[0].image] or absent[0].image
+    return (
+        f"{data.name}: {gone:,} of {total:,} pictures are not in {root} or below, first {first!r};"
+        f" {_by_split(data.pairs, {pair.id for pair in absent})}{whereabouts(root)}"
+    )
+
+
+def _by_split(pairs: Sequence[Pair], absent: Container[str]) -> str:
+    """How many pairs of every split lack their picture, where that is not the same in all; ends a clause."""
+    total = Counter(pair.split for pair in pairs)
+    gone = Counter(pair.split for pair in pairs if pair.id in absent)
+    if len(total) < 2 or len({gone[split] / total[split] for split in total}) < 2:
+        return ""
+    return "by split: " + ", ".join(f"{split} {gone[split]:,} of {total[split]:,}" for split in total) + "; "
+
+
+def _by_name(root: Path, named: Named) -> dict[str, list[Path]]:
+    """Name → where files of that name lie; nothing where paths are named."""
+    found: dict[str, list[Path]] = {}
+    if named == "path":
+        return found
+    for folder, names in walk(root):
+        for name in names:
+            key = Path(name).stem if named == "stem" else name
+            found.setdefault(key, []).append(folder / name)
+    return found
+
+
+def _places(
+    name: str, root: Path, file: str, below_root: Callable[[], Mapping[str, Sequence[Path]]]
+) -> Sequence[Path]:
+    """Where a picture lies: as it is named, else in any folder below."""
+    path = below(root, file, name)
+    return [path] if path.is_file() else below_root().get(Path(file).name, [])
+
+
+def _look(
+    name: str,
+    root: Path,
+    file: str,
+    below_root: Callable[[], Mapping[str, Sequence[Path]]],
+    look: Callable[[Path], Looked],
+) -> tuple[str, str, str]:
+    """Path, hash and fault of one picture."""
+    if not file:
+        return "", "", "no file name is known for it"
+    try:
+        found = {path: look(path) for path in _places(name, root, file, below_root)}
+    except OSError as error:
+        return "", "", f"cannot be read: {error.strerror}"
+    if not found:
+        return "", "", "no such file"
+    if len({one.sha256 for one in found.values()}) > 1:
+        return "", "", f"{counted(len(found), 'different file')} of that name"
+    path, (digest, fault) = next(iter(found.items()))
+    return str(path), digest, fault
+
+
+LEFT_OUT = "left_out.jsonl"
+
+
+def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
+    """Write the list, whole or not at all, or remove that of an earlier start when nothing is left out now.
+
+    Args:
+        missing: pairs left out, each with picture and reason.
+        run: folder of the run; made if absent.
+    Returns:
+        A line for the person; "" when nothing was left out.
+    """
+    target = run / LEFT_OUT
+    if not missing:
+        target.unlink(missing_ok=True)
+        return ""
+    run.mkdir(parents=True, exist_ok=True)
+    write_lines(target, (json.dumps(one.model_dump()) for one in missing))
+    pictures = len({one.image for one in missing})
+    left_out = f"{counted(len(missing), 'pair')} of {counted(pictures, 'picture')} left out"
+    return f"{target}: {left_out}, each with its reason"

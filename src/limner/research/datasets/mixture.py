@@ -1,0 +1,176 @@
+"""Several data sets as one to train on, without a leak between them, and only what may be used."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import Field
+
+from limner.counts import counted
+from limner.errors import ConfigError, DataError, unknown
+from limner.research.datasets import split_source
+from limner.research.datasets.pairs import MissingPicture, Pair, PairSet
+from limner.research.datasets.registry import SourceConfig
+from limner.research.datasets.splits import text_id
+
+
+class MixtureEntry(SourceConfig):
+    """One data set of a mixture, called by its key; its folder is $LIMNER_DATA/data/KEY unless stated.
+
+    Attributes:
+        weight: how often a training row of it comes in an epoch.
+    """
+
+    weight: float = Field(default=1.0, gt=0, le=100)
+
+
+def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = None) -> PairSet:
+    """Several sets as one, each split by itself.
+
+    Args:
+        entries: name → set.
+        manifest: see `limner.research.datasets.registry.Source`.
+    Raises:
+        ConfigError: no set, or one whose folder is not named.
+        MissingError, DataError: see the readers and `mixed`.
+    """
+    if not entries:
+        raise ConfigError('data: set "mixture" without sets; add tables [data.mixture.NAME]')
+    place = os.environ.get("LIMNER_DATA")
+    parts = {}
+    for name, entry in entries.items():
+        if not entry.annotations and not place:
+            raise ConfigError(
+                f"data.mixture.{name}: no folder given; set data.mixture.{name}.annotations or $LIMNER_DATA"
+            )
+        folder = entry.annotations or str(Path(place or "") / "data" / name)
+        parts[name] = split_source(entry.model_copy(update={"annotations": folder}), manifest)
+    return mixed(
+        parts,
+        {name: entry.weight for name, entry in entries.items()},
+        {name: entry.licences for name, entry in entries.items()},
+    )
+
+
+WEIGHT = "weight"
+"""In `Pair.meta`: how often a training row comes in an epoch."""
+
+
+def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
+    """The pairs under some licences.
+
+    Args:
+        data: whose pairs state theirs in ``meta["license"]``, as `illustrated.story_pairs` gives it.
+        allowed: licences, spelt as the data spell them; none allows all.
+    Raises:
+        DataError: no pair is left.
+    """
+    if not allowed:
+        return data
+    kept = tuple(pair for pair in data.pairs if pair.meta.get("license") in allowed)
+    stated = (pair.meta.get("license") for pair in data.pairs)
+    other = Counter(str(name or "none stated") for name in stated if name not in allowed)
+    if not kept:
+        found = ", ".join(sorted(other)) or "no pairs"
+        raise DataError(
+            f"{data.name}: no pair under {', '.join(allowed)}, found {found}; allow another licence or leave"
+            " the set out"
+        )
+    if not other:
+        return data
+    counted = ", ".join(f"{name} {number:,}" for name, number in other.most_common())
+    note = f"{data.name}: {other.total():,} of {len(data.pairs):,} pairs left out by licence ({counted})"
+    return replace(data, pairs=kept, notes=(*data.notes, note))
+
+
+def mixed(
+    parts: Mapping[str, PairSet],
+    weights: Mapping[str, float],
+    licences: Mapping[str, Sequence[str]] | None = None,
+) -> PairSet:
+    """One set of several that are split already.
+
+    A training row is dropped where its picture or its text, letter case and white space aside, is also one
+    of validation or test, in whichever of the sets. Relations are dropped: the sets share none.
+
+    Args:
+        parts: name → set, every pair with split and group; the name goes before ids, groups and sequences.
+        weights: name → how often a training row of it comes in an epoch.
+        licences: name → those allowed, see `licensed`. What they leave out of validation and test is still
+            kept out of training.
+    Returns:
+        What was dropped is counted in `notes` and listed in `missing`.
+    Raises:
+        DataError: a pair has no split, or no training row is left.
+    """
+    held: dict[tuple[str, str], str] = {}
+    for name, data in parts.items():
+        for pair in data.pairs:
+            if not (pair.split and pair.group):
+                raise DataError(f"{name}: pair {pair.id!r} has no split; make one before sets are mixed")
+            if pair.split != "train":
+                for key in _keys(pair):
+                    held.setdefault(key, f"{pair.split} of {name}")
+    pairs: list[Pair] = []
+    left = [one for data in parts.values() for one in data.missing]
+    notes = [note for data in parts.values() for note in data.notes]
+    for name, whole in parts.items():
+        data = licensed(whole, (licences or {}).get(name, ()))
+        notes += data.notes[len(whole.notes) :]
+        before = len(left)
+        for pair in data.pairs:
+            leak = next((key for key in _keys(pair) if key in held), None)
+            if leak and pair.split == "train":
+                reason = f"its {leak[0]} is also in {held[leak]}"
+                left.append(MissingPicture(id=f"{name}:{pair.id}", image=pair.image, reason=reason))
+                continue
+            pairs.append(
+                pair.model_copy(
+                    update={
+                        "id": f"{name}:{pair.id}",
+                        "seq": f"{name}:{pair.seq}" if pair.seq else "",
+                        "group": f"{name}:{pair.group}",
+                        "labels": {},
+                        "meta": {**pair.meta, WEIGHT: weights[name]},
+                    }
+                )
+            )
+        train, dropped = sum(pair.split == "train" for pair in data.pairs), len(left) - before
+        notes.append(
+            f"{name}: {train - dropped:,} of {counted(train, 'training row')}, weight {weights[name]:g};"
+            f" {dropped:,} dropped because validation or test holds their picture or text"
+        )
+    if not any(pair.split == "train" for pair in pairs):
+        raise DataError(f"mixture of {', '.join(parts)}: no training row is left; see what was dropped")
+    return PairSet("+".join(parts), (), tuple(pairs), tuple(left), tuple(notes))
+
+
+def set_of(data: PairSet, name: str) -> PairSet:
+    """One set of a mixture by itself: its pairs, called as where it is read alone.
+
+    Args:
+        data: as `mixed` makes it.
+        name: of the set.
+    Raises:
+        ConfigError: the mixture has no such set.
+    """
+    names = dict.fromkeys(pair.group.partition(":")[0] for pair in data.pairs)
+    if name not in names:
+        raise ConfigError(f"{data.name}: " + unknown("set", name, names))
+    start, kept = f"{name}:", data.name.removeprefix("+".join(names))  # such as "-first48"
+    own = [pair for pair in data.pairs if pair.group.startswith(start)]
+    bare = [
+        pair.model_copy(
+            update={key: getattr(pair, key).removeprefix(start) for key in ("id", "seq", "group")}
+        )
+        for pair in own
+    ]
+    missing = tuple(one for one in data.missing if one.id.startswith(start))
+    return replace(data, name=f"{name}{kept}", pairs=tuple(bare), missing=missing)
+
+
+def _keys(pair: Pair) -> tuple[tuple[str, str], ...]:
+    """What must not be held out elsewhere."""
+    return ("picture", pair.image_id), ("text", text_id(pair.text))

@@ -1,0 +1,232 @@
+"""Filters of segments and pictures, each rule counted by its name.
+
+Pages hold much that is no instruction; the rules of the words are those of the conceptual-captions filters.
+Pictures are judged over the whole set, because a banner is known by standing on many pages.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from limner.errors import RESEARCH, installed
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
+from limner.pictures.hashes import NEAR_BITS, near_groups, phash
+from limner.research.datasets.recipes.saved_pages import Segment
+from limner.text.document import LeftOut
+from limner.text.entity_grid import textblob
+
+# scripts without spaces have no words to find, so each letter counts
+_TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
+
+
+@dataclass(frozen=True)
+class Boilerplate:
+    """The list of phrases that are stripped.
+
+    Attributes:
+        version: of the list.
+        prefixes, suffixes: as compiled.
+    """
+
+    version: int
+    prefixes: tuple[re.Pattern[str], ...]
+    suffixes: tuple[re.Pattern[str], ...]
+
+    def strip(self, text: str) -> tuple[str, int]:
+        """The text without boiler-plate at its ends, and how many phrases went."""
+        count, changed = 0, True
+        text = text.strip()
+        while changed and text:
+            changed = False
+            for pattern in self.prefixes:
+                if (found := pattern.match(text)) and found.end():
+                    text, changed, count = text[found.end() :].strip(), True, count + 1
+            # suffixes are bounded, so only the end is searched: long texts stay cheap
+            for pattern in self.suffixes:
+                found_here = pattern.finditer(text, max(0, len(text) - 200))
+                start = next((one.start() for one in found_here if one.end() == len(text)), len(text))
+                if start < len(text):
+                    text, changed, count = text[:start].strip(), True, count + 1
+        return text, count
+
+
+@cache
+def boilerplate() -> Boilerplate:
+    """The list that comes with limner."""
+    data = tomllib.loads(Path(__file__).with_name("boilerplate.toml").read_text(encoding="utf-8"))
+    prefixes, suffixes = (
+        tuple(re.compile(one, re.IGNORECASE) for one in data[key]) for key in ("prefixes", "suffixes")
+    )
+    return Boilerplate(data["version"], prefixes, suffixes)
+
+
+def tokens_of(text: str) -> list[str]:
+    """Lower-case words and numbers, in order; each letter of a script without spaces is one."""
+    return _TOKEN.findall(text.lower())
+
+
+def is_english(texts: Sequence[str], language: str = "") -> bool:
+    """Whether the noun rule may judge these texts, for the tagger knows English alone.
+
+    Args:
+        texts: of one page, judged together.
+        language: tag the page states, or "": then half of the tokens must be in the tagger's lexicon.
+    """
+    if language:
+        return language.lower().split("-")[0].split("_")[0] == "en"
+    lexicon = textblob().lexicon
+    tokens = tokens_of("\n".join(texts))
+    return bool(tokens) and sum(token in lexicon for token in tokens) >= 0.5 * len(tokens)
+
+
+def fault_of(text: str, *, english: bool) -> str | None:
+    """The first rule that a segment breaks, or None.
+
+    Args:
+        text: boiler-plate already stripped.
+        english: whether the noun rule applies.
+    Source: VRSS 2020, Section 3; docs/methods/data.md §3.3.
+    Departs: length is judged first, so that one- and two-word scraps count under it; a token must occur
+        twice to be a repeated one, or no text of three words could pass.
+    """
+    tokens = tokens_of(text)
+    if len(tokens) < 3:
+        return "fewer than 3 tokens"
+    if len(set(tokens)) < 0.5 * len(tokens):
+        return "unique-token ratio below 0.5"
+    if english and noun_ratio(tokens) > 0.8:
+        return "noun ratio above 0.8"
+    with installed("gensim", RESEARCH):
+        from gensim.parsing.preprocessing import STOPWORDS
+
+    counted = Counter(token for token in tokens if token not in STOPWORDS)
+    most = max(counted.values(), default=0)
+    if most > 1 and most > 0.3 * len(tokens):
+        return "most repeated token above 0.3"
+    if any(len(list(run)) > 3 for _, run in groupby(tokens)):
+        return "token run longer than 3"
+    return None
+
+
+def noun_ratio(tokens: Sequence[str]) -> float:
+    """Share of nouns among the tokens of an English text, 0 to 1; 0 without tokens."""
+    tagged = textblob().tag(" ".join(tokens), tokenize=False) if tokens else []
+    nouns = [token for token, kind in tagged if kind.startswith("NN")]
+    return len(nouns) / max(len(tokens), 1)
+
+
+@dataclass
+class Filtered:
+    """Segments as filtered.
+
+    Attributes:
+        segments: those that are kept, without boiler-plate.
+        removed: the others, with the rule that each broke.
+        stripped: boiler-plate phrases taken off.
+        english: whether the noun rule judged them.
+    """
+
+    segments: list[Segment]
+    removed: list[LeftOut]
+    stripped: int
+    english: bool
+
+
+def filtered(segments: Iterable[Segment], language: str = "") -> Filtered:
+    """Strip and judge the words of a page's segments.
+
+    Args:
+        segments: of one page.
+        language: tag the page states, or "".
+    """
+    shorn = [(*boilerplate().strip(one.text), one.picture) for one in segments]
+    english = is_english([text for text, _, _ in shorn], language)
+    found = Filtered([], [], sum(count for _, count, _ in shorn), english)
+    for text, _, picture in shorn:
+        if rule := fault_of(text, english=english):
+            found.removed.append(LeftOut(rule, text, (picture.target,)))
+        else:
+            found.segments.append(Segment(text, picture))
+    return found
+
+
+MIN_SIDE_PX = 200
+MAX_PAGES = 3
+_MAX_ASPECT = 6.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A picture as found on disk.
+
+    Attributes:
+        path: its file.
+        rule: why it is not to be used; "" when it is.
+        sha256: of its bytes, "" when unreadable.
+        suffix: by its content, such as ".jpg".
+        phash: 64-bit perceptual hash, None when it was not computed.
+    """
+
+    path: str
+    rule: str = ""
+    sha256: str = ""
+    suffix: str = ""
+    phash: int | None = None
+
+
+def judge(path: str) -> Judged:
+    """Open a picture and judge it by itself."""
+    try:
+        file = read_file(path.encode("utf-8", "surrogateescape"))
+        decoded = decode(file.data)
+    except PictureError:
+        return Judged(path, "picture does not open")
+    short, long = sorted((decoded.width_px, decoded.height_px))
+    if short < MIN_SIDE_PX:
+        return Judged(path, f"picture below {MIN_SIDE_PX} px", file.sha256)
+    if long > _MAX_ASPECT * short:
+        return Judged(path, "picture is a banner or rule", file.sha256)
+    low, high = decoded.rgb.convert("L").getextrema()
+    if low == high:
+        return Judged(path, "picture is of one colour", file.sha256)
+    suffix = "." + decoded.format.lower().replace("jpeg", "jpg")
+    return Judged(path, "", file.sha256, suffix, phash(decoded.rgb))
+
+
+def repeated(pages: Sequence[Iterable[str]], judged: Mapping[str, Judged]) -> dict[tuple[int, str], str]:
+    """Pictures that are copies, or near-copies, of one that stands earlier, or that stand on many pages.
+
+    Args:
+        pages: per page, the targets of its pictures in order.
+        judged: target → picture; those that are refused already are not looked at.
+    Returns:
+        (page number, target) → rule. Of a picture on one or two pages the first occurrence stays; one on
+        three or more is decoration and none stays.
+    """
+    places = [
+        (number, target)
+        for number, targets in enumerate(pages)
+        for target in dict.fromkeys(targets)
+        if target in judged and not judged[target].rule
+    ]
+    hashes = np.array([judged[target].phash or 0 for _, target in places], dtype=np.uint64)
+    groups: dict[int, list[int]] = defaultdict(list)
+    for row, group in enumerate(near_groups(hashes, NEAR_BITS).tolist()):
+        groups[group].append(row)
+    result: dict[tuple[int, str], str] = {}
+    for rows in groups.values():
+        if len({places[row][0] for row in rows}) >= MAX_PAGES:
+            result |= {places[row]: f"picture on {MAX_PAGES} or more pages" for row in rows}
+        else:
+            result |= {places[row]: "near-duplicate picture" for row in rows[1:]}
+    return result

@@ -1,0 +1,77 @@
+"""Pictures with captions: a folder with `captions.jsonl`, as Flickr8k is kept.
+
+One line is one picture and what people wrote about it: the literal set beside the stories.
+A picture that is not there is listed, never filled.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from limner.files import below, is_there, json_rows, whole_path
+from limner.records import Record
+from limner.research.datasets.missing import pair_set
+from limner.research.datasets.pairs import Pair, PairSet, PairSplit
+from limner.research.datasets.registry import DataSet, Source, register
+
+FILE_NAME = "captions.jsonl"
+
+
+def _words(caption: str) -> str:
+    if not caption.strip():
+        raise ValueError("an empty caption; remove it")
+    return caption.strip()
+
+
+class CaptionedPicture(Record):
+    """A picture and its captions: a line of the file.
+
+    Attributes:
+        name: as written in the file; unique.
+        split: train, val or test, where stated.
+        captions: at least one, none empty.
+        path: the file, absolute; None where it is not there.
+    """
+
+    name: str = Field(alias="file_name", min_length=1)
+    split: PairSplit = ""
+    captions: tuple[Annotated[str, AfterValidator(_words)], ...] = Field(min_length=1)
+    path: Path | None = Field(default=None, alias="")
+
+
+def read_captions(folder: Path) -> list[CaptionedPicture]:
+    """Read `captions.jsonl` of a folder.
+
+    Args:
+        folder: holds the file and, below it, the pictures its lines name.
+    Returns:
+        In file order.
+    Raises:
+        MissingError: no such file.
+        DataError: the file cannot be read, a line is not a picture with captions, a caption is empty, or a
+            name comes twice or lies outside the folder.
+    """
+    root, see = whole_path(folder), "limner.research.datasets.sets.captions"
+    rows = json_rows(root / FILE_NAME, CaptionedPicture, one="picture", see=see, key="name")
+    files = [(row, below(root, row.name, where)) for where, row in rows]
+    return [row.model_copy(update={"path": file if is_there(file) else None}) for row, file in files]
+
+
+def read_caption_pairs(source: Source) -> PairSet:
+    """Captions with their pictures: all captions of a picture, or the first alone.
+
+    Raises:
+        MissingError, DataError: see `read_captions`; or too many pictures are missing.
+    """
+    root = whole_path(source.place)
+    pairs = (
+        Pair(id=f"{picture.name}-{number}", text=text, image=picture.name, split=picture.split)
+        for picture in read_captions(root)
+        for number, text in enumerate(picture.captions if source.every else picture.captions[:1])
+    )
+    return pair_set(root.name, pairs, replace(source, pictures=root), named="path")
+
+
+register(DataSet("captions", "a folder with captions.jsonl", read_caption_pairs, beside=True))

@@ -1,0 +1,120 @@
+"""Clue: web captions, written by people or by captioning models, with six coherence relations.
+
+Two forms exist, and their columns How and Where are swapped relative to each other; both come out
+as the TSV has them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import StrictInt
+
+from limner.errors import DataError
+from limner.research.datasets.missing import pair_set
+from limner.research.datasets.pairs import MetaValue, Pair, PairSet, PairSplit
+from limner.research.datasets.registry import DataSet, Source, flag, read_json, read_table, register
+
+RELATIONS = ("Visible", "Subjective", "Action", "Story", "Meta", "Irrelevant")
+TSV_NAME = "data-both-04-08-cleaned.tsv"
+CSV_NAMES: Mapping[PairSplit, str] = {"train": "conceptual_train_dis.csv", "test": "conceptual_test_dis.csv"}
+MAP_NAME = "img2idxmap.json"
+MODEL_FROM = 4581
+"""First index from which every picture has several captions: the outputs of captioning models."""
+SWAP_NOTE = "clue CSVs: columns How and Where are swapped relative to the TSV; put right while reading"
+_FLAGS = ("Other", "When", "Where", "How")
+_FILLED = ("caption", "url")
+_COLUMNS = (*_FILLED, *RELATIONS, *_FLAGS, "Comment")
+
+
+def read_clue(source: Source) -> PairSet:
+    """Read the two CSVs of the CMCM release, with their split.
+
+    Args:
+        source: the folder of the CSVs and, where there are pictures, of the map of URLs to their numbers, or
+            one above it; a picture is ``<number>.jpg``.
+    Raises:
+        MissingError: a file is not there.
+        DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
+    Source: docs/methods/data.md §2.3, form (b).
+    """
+    root = source.place
+    pairs: list[Pair] = []
+    for split, name in CSV_NAMES.items():
+        file = source.find(name)
+        for number, row in enumerate(read_table(file, ",", ("index", *_COLUMNS), filled=_FILLED)):
+            where = f"{name}: row {number}"
+            if not row["index"].isdecimal():
+                raise DataError(f"{where}: index is {row['index']!r}, expected a row number of the TSV")
+            row["How"], row["Where"] = row["Where"], row["How"]
+            row["Comment"] = "" if row["Comment"] == "False" else row["Comment"]
+            pairs.append(_pair(where, row, int(row["index"]), split))
+    numbers = [pair.id for pair in pairs]
+    if len(set(numbers)) != len(numbers):
+        raise DataError(f"{root.name}: an index comes twice in the CSVs; use the files as released")
+    files = wanted(root) if source.pictures else None
+    data = pair_set("clue", pairs, source, relations=RELATIONS, files=files)
+    return replace(data, notes=(SWAP_NOTE, *data.notes))
+
+
+def read_clue_tsv(source: Source) -> PairSet:
+    """Read the TSV of all annotations; it states no split.
+
+    Args:
+        source: the file, or the folder that holds it; the map of URLs lies beside it.
+    Raises:
+        MissingError: a file is not there.
+        DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
+    Source: docs/methods/data.md §2.3, form (a).
+    """
+    file = source.file(TSV_NAME)
+    pairs = []
+    for number, row in enumerate(read_table(file, "\t", _COLUMNS, quoted=False, filled=_FILLED)):
+        # captions are never quoted, a comment with quotation marks is
+        if len(row["Comment"]) > 1 and row["Comment"][0] == row["Comment"][-1] == '"':
+            row["Comment"] = row["Comment"][1:-1].replace('""', '"')
+        pairs.append(_pair(f"{file.name}: row {number}", row, number, ""))
+    files = wanted(file.parent) if source.pictures else None
+    return pair_set("clue-tsv", pairs, source, relations=RELATIONS, files=files)
+
+
+def wanted(place: Path) -> dict[str, str]:
+    """Picture URL → file name.
+
+    Args:
+        place: the map of URLs to numbers, or a folder that holds it, in it or below.
+    Raises:
+        MissingError: no such file.
+        DataError: not a JSON object of URL → integer ≥ 0, or a number comes twice.
+    """
+    file = Source(place).file(MAP_NAME)
+    found = read_json(file, dict[str, StrictInt], "one JSON object, picture URL → file number")
+    if len(set(found.values())) != len(found) or min(found.values(), default=0) < 0:
+        raise DataError(f"{file}: a number is negative or stands for two URLs; use the map as released")
+    return {url: f"{number}.jpg" for url, number in found.items()}
+
+
+def _pair(where: str, row: Mapping[str, str], index: int, split: PairSplit) -> Pair:
+    labels = {name: flag(where, name, row[name], ("0", "1")) for name in RELATIONS}
+    meta: dict[str, MetaValue] = {"index": index, "url": row["url"]}
+    meta |= {name.lower(): flag(where, name, row[name], ("0", "1")) for name in _FLAGS}
+    meta["comment"] = row["Comment"]
+    meta["origin"] = "model" if index >= MODEL_FROM else "human"
+    return Pair(
+        id=f"clue-{index}", text=row["caption"], image=row["url"], split=split, labels=labels, meta=meta
+    )
+
+
+register(
+    DataSet(
+        "clue",
+        "web captions by people and by models, with their split",
+        read_clue,
+        RELATIONS,
+        folder="clue",
+        wanted=wanted,
+    )
+)
+register(
+    DataSet("clue-tsv", "all annotations of Clue, without a split", read_clue_tsv, RELATIONS, folder="clue")
+)

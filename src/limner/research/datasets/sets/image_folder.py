@@ -1,0 +1,95 @@
+"""Any folder of pictures with captions: `metadata.jsonl` or `.csv`, and files beside the pictures.
+
+The convention is that of image folders on Hugging Face, whose folders train, validation and test are splits.
+Words inside a picture or in its name do not count as captions.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from limner.counts import counted
+from limner.errors import DataError
+from limner.pictures.decode import display
+from limner.pictures.find import FoundFile, OtherFile, TablesRead, VideoFile, source_path, walk
+from limner.pictures.metadata import read_sidecars
+from limner.pictures.tables import TABLE_NAMES
+from limner.research.datasets.missing import with_pictures
+from limner.research.datasets.pairs import Pair, PairSet, PairSplit
+from limner.research.datasets.registry import DataSet, Source, register
+
+CAPTION_SOURCES = ("metadata", "sidecar")
+_SPLITS: dict[str, PairSplit] = {
+    "train": "train",
+    "training": "train",
+    "val": "val",
+    "valid": "val",
+    "validation": "val",
+    "dev": "val",
+    "test": "test",
+    "testing": "test",
+}
+
+
+def read_captioned_folder(source: Source) -> PairSet:
+    """Read the pictures of a folder that have captions.
+
+    Args:
+        source: the folder of the pictures, and of folders of them; all captions of a picture, or the first, a
+            table's before those of files beside the picture.
+    Returns:
+        Pairs in the order of the folder; `notes` counts pictures without a caption and names damaged files.
+    Raises:
+        MissingError: no such folder.
+        DataError: a table or folder cannot be read, a name is no Unicode, nothing has a caption, or too many
+            pictures are missing.
+    Source: docs/methods/data.md §2.6.
+    """
+    root = Path(os.fsdecode(source_path(source.place)))
+    pairs: list[Pair] = []
+    notes: list[str] = []
+    bare = 0
+    for entry in walk([os.fsencode(root)]):
+        if isinstance(entry, OtherFile | TablesRead | VideoFile):
+            continue
+        name = _name(root, entry.path)
+        if isinstance(entry, FoundFile):
+            beside = read_sidecars(entry.sidecars)
+            notes += [f"{root.name}: {name}: {warning}" for warning in beside.warnings]
+            found = [
+                one for one in (*entry.words.captions, *beside.captions) if one.source in CAPTION_SOURCES
+            ]
+            texts = list(dict.fromkeys(one.text for one in found))
+        elif entry.folder or os.fsencode(Path(name).name) in TABLE_NAMES:
+            raise DataError(f"{display(entry.path)}: {entry.reason}")
+        else:
+            texts = [""]  # no picture, no words: listed as missing by the check of pictures
+        bare += not texts
+        split = _SPLITS.get(Path(name).parts[0].lower(), "")
+        pairs += [
+            Pair(id=f"{name}-{number}", text=text, image=name, split=split)
+            for number, text in enumerate(texts if source.every else texts[:1])
+        ]
+    if not any(pair.text for pair in pairs):
+        raise DataError(
+            f"{root}: no picture has a caption; write metadata.jsonl or metadata.csv with file_name and text"
+        )
+    if bare:
+        notes.append(f"{root.name}: {counted(bare, 'picture')} without a caption left out")
+    data = PairSet(root.name, (), tuple(pairs), notes=tuple(notes))
+    return with_pictures(data, replace(source, pictures=root))
+
+
+def _name(root: Path, path: bytes) -> str:
+    """Path below the folder, as text."""
+    name = os.path.relpath(os.fsdecode(path), root)
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{display(path)}: the name is not UTF-8; rename the file") from None
+    if name.startswith(".."):
+        raise DataError(f"{display(path)}: lies outside the folder; name pictures below {root.name}")
+    return name
+
+
+register(DataSet("folder", "any folder of captioned pictures", read_captioned_folder, beside=True))

@@ -1,0 +1,40 @@
+"""A file of pairs as JSON lines, one `limner.research.datasets.pairs.Pair` a line."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from limner.files import json_rows
+from limner.research.datasets.missing import pair_set
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.datasets.registry import DataSet, Source, register
+
+
+def read_pairs(path: Path) -> tuple[Pair, ...]:
+    """Read pairs from JSON lines.
+
+    Raises:
+        MissingError: no such file.
+        DataError: the file cannot be read, a line is not a pair, or an id comes twice.
+    """
+    rows = json_rows(path, Pair, one="pair", see="limner.research.datasets.pairs", key="id")
+    return tuple(pair for _, pair in rows)
+
+
+def read_pair_file(source: Source) -> PairSet:
+    """The pairs of a file; a relative picture lies below the folder of the pictures, or beside the file.
+
+    Raises:
+        MissingError, DataError: see `read_pairs`; or too many pictures are missing.
+    """
+    place = source.place
+    pairs = read_pairs(place)
+    base, root = source.pictures or place.parent, Path(place.anchor or "/")
+    names = {pair.image: os.path.relpath((base / pair.image).absolute().resolve(), root) for pair in pairs}
+    relations = tuple(pairs[0].labels) if pairs else ()
+    return pair_set(
+        place.stem, pairs, replace(source, pictures=root), relations=relations, files=names, named="path"
+    )
+
+
+register(DataSet("pairs", "a file of pairs as JSON lines", read_pair_file, beside=True))

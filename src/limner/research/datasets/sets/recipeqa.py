@@ -1,0 +1,191 @@
+"""RecipeQA: recipes in steps, each with the first of its pictures.
+
+The files hold questions, and a recipe stands under several of them, each of which withholds what it asks
+for: one has no pictures, another no titles. So a recipe is taken once, its steps put together from all of
+them. They pass the filters that pages pass.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from limner.errors import DataError
+from limner.records import PictureRef
+from limner.research.datasets.missing import pair_set
+from limner.research.datasets.pairs import Pair, PairSet, PairSplit
+from limner.research.datasets.recipes.filters import filtered
+from limner.research.datasets.recipes.saved_pages import Piece, one_picture_each
+from limner.research.datasets.registry import DataSet, Source, files_by_split, read_json, register
+from limner.research.datasets.splits import SPLITS
+
+PLACEHOLDER = "@placeholder"
+"""What a cloze has in the place of what it asks for."""
+
+
+class _File(TypedDict):
+    data: list[dict[str, Any]]
+
+
+@dataclass
+class _Step:
+    """A step as one question shows it; "" stands for what it withholds."""
+
+    id: str
+    body: str
+    title: str
+    picture: str
+
+    def is_part_of(self, other: "_Step") -> bool | None:
+        """Whether both are one step, by the first that both have; None where nothing tells."""
+        for key in ("body", "id", "title", "picture"):
+            mine, its = getattr(self, key), getattr(other, key)
+            if mine and its:
+                return bool(mine == its)
+        return None
+
+    def fill(self, other: "_Step") -> bool:
+        """Take what is missing from the same step of another question; whether there was anything."""
+        gained = [
+            key for key in ("body", "title", "picture") if getattr(other, key) and not getattr(self, key)
+        ]
+        for key in gained:
+            setattr(self, key, getattr(other, key))
+        return bool(gained)
+
+    def piece(self) -> Piece:
+        """Its words, and its picture where it has one."""
+        pictures = (PictureRef(target=self.picture),) if self.picture else ()
+        return Piece(" ".join(filter(None, (self.title, self.body))), pictures)
+
+
+def read_recipeqa(source: Source) -> PairSet:
+    """Read the recipes of RecipeQA.
+
+    Args:
+        source: one file, or a folder of ``train.json``, ``val.json`` and ``test.json`` (or ``new_train.json``
+            …), whose recipes then state their split; pictures as the steps name them.
+    Returns:
+        One pair per step; `seq` is the recipe. What a filter or the rule of two segments removed, and data
+        of another form, is counted in `notes`.
+    Raises:
+        MissingError: no such file, or the tagger of the filters is not installed.
+        DataError: not of the form, no recipe, or too many pictures are missing.
+    Source: docs/methods/data.md §2.4, §3.3.
+    """
+    counted: Counter[str] = Counter()
+    pairs: list[Pair] = []
+    for key, split, pieces in read_recipes(source, counted):
+        pairs += _pairs(key, split, pieces, counted)
+    if not pairs:
+        raise DataError(f"{source.place}: no recipe with two usable steps; expected RecipeQA as released")
+    return pair_set("recipeqa", pairs, source, counted=counted)
+
+
+def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, PairSplit, list[Piece]]]:
+    """Each recipe once, unfiltered: (id, split its file states or "", steps with their first picture).
+
+    Args:
+        source: as `read_recipeqa` takes it.
+        counted: what holds no recipe, questions about one that is there already, and steps to which these
+            added something, or which they do not fit, are counted here.
+    Raises:
+        MissingError: no such file.
+        DataError: not of the form.
+    """
+    place = source.place
+    files: list[tuple[Path, PairSplit]] = [(place, "")]
+    if place.is_dir():
+        files = [*files_by_split(source, "*.json", "new_*.json")]
+        if len(files) < len(SPLITS):
+            counted[f"splits read of {len(SPLITS)} ({', '.join(split for _, split in files)})"] = len(files)
+    recipes: dict[str, tuple[PairSplit, list[list[_Step]]]] = {}
+    for file, split in files:
+        found = read_json(file, _File, 'an object with "data", a list of questions')["data"]
+        for datum in found:
+            context = datum.get("context")
+            steps = (
+                [_step(one) for one in context if isinstance(one, dict)] if isinstance(context, list) else []
+            )
+            if not steps:
+                counted["questions without a context"] += 1
+                continue
+            key = _recipe_id(datum, steps)
+            if key in recipes:
+                counted["questions about a recipe that is there already"] += 1
+            recipes.setdefault(key, (split, []))[1].append(steps)
+    for key, (split, contexts) in recipes.items():
+        yield key, split, [step.piece() for step in _joined(contexts, counted)]
+
+
+def _joined(contexts: Sequence[list[_Step]], counted: Counter[str]) -> list[_Step]:
+    """The steps of a recipe: those of its longest context, with what the others have of them.
+
+    A step is known by what both contexts show of it, and by its place where they show nothing in common and
+    are equally long.
+    """
+    whole, *others = sorted(contexts, key=len, reverse=True)
+    gained = set()
+    for context in others:
+        for place, step in enumerate(context):
+            same = next((at for at, one in enumerate(whole) if step.is_part_of(one)), None)
+            if same is None and len(context) == len(whole) and step.is_part_of(whole[place]) is None:
+                same = place
+            if same is None:
+                counted["steps that no other question of their recipe has"] += 1
+            elif whole[same].fill(step):
+                gained.add(same)
+    if gained:
+        counted["steps put together from several questions"] += len(gained)
+    return whole
+
+
+def _recipe_id(datum: dict[str, Any], steps: list[_Step]) -> str:
+    """The id stated, else a hash of the bodies, or of all there is where these are withheld."""
+    stated = datum.get("recipe_id")
+    if isinstance(stated, str | int) and not isinstance(stated, bool) and str(stated).strip():
+        return str(stated)
+    bodies = "\n".join(step.body for step in steps)
+    known = bodies if bodies.strip() else repr(steps)
+    return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def _step(step: dict[str, Any]) -> _Step:
+    images, number = step.get("images"), step.get("id")
+    names = [one for one in images if isinstance(one, str) and one] if isinstance(images, list) else []
+    stated = str(number) if isinstance(number, str | int) and not isinstance(number, bool) else ""
+    return _Step(stated, _words(step, "body"), _words(step, "title"), next(iter(names), ""))
+
+
+def _words(step: dict[str, Any], key: str) -> str:
+    value = step.get(key)
+    words = " ".join(value.replace("\0", "").split()) if isinstance(value, str) else ""
+    return "" if words == PLACEHOLDER else words
+
+
+def _pairs(key: str, split: PairSplit, pieces: list[Piece], counted: Counter[str]) -> list[Pair]:
+    segments, removed = one_picture_each(pieces)
+    counted.update(one.reason for one in removed)
+    found = filtered(segments)
+    counted.update(f"steps: {one.reason}" for one in found.removed)
+    if len(found.segments) < 2:
+        counted["recipes with fewer than 2 segments"] += 1
+        return []
+    return [
+        Pair(
+            id=f"recipeqa-{key}-{number}",
+            text=one.text,
+            image=one.picture.target,
+            split=split,
+            seq=key,
+            pos=number,
+        )
+        for number, one in enumerate(found.segments)
+    ]
+
+
+register(DataSet("recipeqa", "recipes in steps", read_recipeqa, sequence="recipe", folder="recipeqa"))

@@ -1,0 +1,146 @@
+"""Illustrated stories: a folder with `stories.jsonl` and the pictures it names.
+
+The storybook, howto, recipes and headers sets share this form; a page becomes a step whose picture
+is the right answer. A page without words is listed, never filled.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from limner.errors import DataError
+from limner.files import below, is_there, json_rows, whole_path
+from limner.records import PictureRef, Step, Story
+from limner.research.datasets.missing import pair_set
+from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.datasets.registry import DataSet, Source, register
+
+FILE_NAME = "stories.jsonl"
+
+
+@dataclass(frozen=True)
+class StorySet:
+    """What a folder of illustrated stories holds.
+
+    Attributes:
+        folder: where it lies, absolute.
+        stories: in file order.
+        wordless: pages left out because they have no words, as ``story/page``, pages counted from 1.
+    """
+
+    folder: Path
+    stories: tuple[Story, ...]
+    wordless: tuple[str, ...] = ()
+
+    def split(self, name: Literal["", "train", "val", "test"]) -> tuple[Story, ...]:
+        """The stories of one split, in file order.
+
+        Raises:
+            DataError: the set has no story of that split.
+        """
+        chosen = tuple(story for story in self.stories if story.split == name)
+        if not chosen:
+            there = sorted({story.split or "(none)" for story in self.stories})
+            raise DataError(
+                f"{self.folder}: no story has split {name or '(none)'!r}, found {', '.join(there) or 'none'};"
+                " make a split with limner.research.datasets.splits"
+            )
+        return chosen
+
+
+class _Page(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    text: str
+    image: str = Field(min_length=1)
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    # Truth about text and picture in drawn books; the coherence readers use it, a story has no place for it.
+    relations: dict[str, bool] = Field(default_factory=dict)
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    story_id: str = Field(min_length=1)
+    pages: list[_Page]
+    title: str = ""
+    license: str = ""
+    author: str = ""
+    illustrator: str = ""
+    source: str = ""
+    # Provenance of a built set; credits are what a story shows.
+    url: str = ""
+    split: Literal["", "train", "val", "test"] = ""
+    cover: str | None = None
+
+
+def read_stories(folder: Path | str) -> StorySet:
+    """Read `stories.jsonl` of a folder.
+
+    Args:
+        folder: holds the file and, below it, the pictures its lines name.
+    Raises:
+        MissingError: no such file.
+        DataError: the file cannot be read, a line is not a story, an id comes twice, or a picture lies
+            outside the folder.
+    """
+    root = whole_path(folder)
+    stories: list[Story] = []
+    wordless: list[str] = []
+    see = "limner.research.datasets.sets.stories"
+    rows = json_rows(root / FILE_NAME, _Row, one="story", see=see, key="story_id")
+    for where, row in rows:
+        steps = []
+        for number, page in enumerate(row.pages, start=1):
+            file = below(root, page.image, where)
+            ref = PictureRef(
+                target=page.image, path=str(file) if is_there(file) else None, sha256=page.sha256
+            )
+            if page.text.strip():
+                steps.append(Step(text=page.text.strip(), pictures=(ref,)))
+            else:
+                wordless.append(f"{row.story_id}/{number}")
+        if steps:
+            stated = row.model_dump(include={"title", "license", "author", "illustrator", "source", "split"})
+            stories.append(Story(id=row.story_id, steps=tuple(steps), **stated))
+    return StorySet(root, tuple(stories), tuple(wordless))
+
+
+def read_story_pairs(source: Source) -> PairSet:
+    """The pages of stories, each with its first picture.
+
+    Raises:
+        MissingError, DataError: see `read_stories`; or too many pictures are missing.
+    """
+    stories = read_stories(source.place)
+    pairs = (
+        Pair(
+            id=f"{story.id}-{number}",
+            text=step.text,
+            image=step.pictures[0].target,
+            split=story.split,
+            seq=story.id,
+            pos=number,
+            meta={"author": story.author, "source": story.source, "license": story.license},
+        )
+        for story in stories.stories
+        for number, step in enumerate(story.steps)
+        if step.pictures
+    )
+    counted = {"pages without words left out": len(stories.wordless)}
+    return pair_set(
+        stories.folder.name, pairs, replace(source, pictures=stories.folder), counted=counted, named="path"
+    )
+
+
+register(DataSet("stories", "a folder with stories.jsonl", read_story_pairs, sequence="story", beside=True))
+register(
+    DataSet(
+        "stepwise",
+        "recipes in steps, as limner data build-recipes writes them",
+        read_story_pairs,
+        sequence="recipe",
+        folder="stepwise",
+        beside=True,
+    )
+)

@@ -1,0 +1,246 @@
+"""c-way choice: one right option among c − 1 distractors, the same for every system because they are stored.
+
+Which distractors are drawn decides the figure as much as the model does, so they are drawn once, kept as
+int32 in one file and known by their hash. It scores nothing and knows no model.
+"""
+
+import hashlib
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from limner.counts import counted
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.files import write_bytes
+from limner.research.evaluation.ranking import Score, host
+
+FORMAT = "limner-choices-1"
+DEFAULT_CHOICES = 5
+OWN_CHOICES = {"coco": 100, "conceptual": 20}
+_QUESTIONS = 64  # of one block: more waste scores, fewer waste calls
+Rows = NDArray[np.int32]
+Credits = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The distractors of N pairs in both directions.
+
+    Attributes:
+        texts: (N, c − 1) rows whose texts stand beside the right one when a picture is given.
+        pictures: (N, c − 1) rows whose pictures stand beside the right one when a text is given.
+        seed: of the draw.
+        key: SHA-256 of the pairs' identities in order, 64 hex digits.
+    """
+
+    texts: Rows
+    pictures: Rows
+    seed: int
+    key: str
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self.texts)
+
+    @property
+    def c(self) -> int:
+        """Options per question, the right one included."""
+        return int(self.texts.shape[1]) + 1
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the pairs and their distractors: equal digests mean equal questions."""
+        found = hashlib.sha256(f"{FORMAT} {self.key} {self.seed} {self.c}".encode())
+        for table in (self.texts, self.pictures):
+            found.update(np.ascontiguousarray(table, dtype="<i4").tobytes())
+        return found.hexdigest()
+
+
+class Answers(NamedTuple):
+    """How every question was answered: 1 right, 0 wrong, 1/t where t options tie at the top.
+
+    Attributes:
+        picture_to_text: (N,) the picture is given.
+        text_to_picture: (N,) the text is given.
+    """
+
+    picture_to_text: Credits
+    text_to_picture: Credits
+
+
+def default_choices(data: str) -> int:
+    """Options per question that complementary samples uses on a data set, and 5, its most frequent number."""
+    return OWN_CHOICES.get(data, DEFAULT_CHOICES)
+
+
+def draw_choices(
+    text_ids: Sequence[Hashable], image_ids: Sequence[Hashable], c: int, seed: int = 0
+) -> Choices:
+    """Draw c − 1 distractors for every pair and direction, uniformly and without replacement.
+
+    Args:
+        text_ids: (N,) of the pairs, equal for equal texts.
+        image_ids: (N,) of the pairs, equal for equal pictures.
+        c: options per question, at least 2.
+        seed: of the draw.
+    Raises:
+        ConfigError: c below 2.
+        DataError: no pairs, or a pair has fewer than c − 1 possible distractors.
+    Source: T&K 2022, Section 4; docs/methods/evaluation.md §4. Departs: an option that is right for the query
+    through another pair, as with several captions or pictures, is no distractor either.
+    """
+    if c < 2:
+        raise ConfigError(f"choices: {c} options, expected at least 2: the right one and a distractor")
+    if not len(text_ids):
+        raise DataError("choices: no pairs; a question needs at least one")
+    rng = np.random.default_rng(seed)
+    texts = _drawn(image_ids, text_ids, c, rng, "text")
+    pictures = _drawn(text_ids, image_ids, c, rng, "picture")
+    return Choices(texts, pictures, seed, key_of(text_ids, image_ids))
+
+
+def key_of(text_ids: Sequence[Hashable], image_ids: Sequence[Hashable]) -> str:
+    """SHA-256 of the identities of pairs, in order; 64 hex digits."""
+    pairs = [[str(text), str(image)] for text, image in zip(text_ids, image_ids, strict=True)]
+    return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+
+
+def write_choices(choices: Choices, path: Path) -> None:
+    """Write the distractors as one file, whole or not at all; its folder is made."""
+    held = {"texts": np.ascontiguousarray(choices.texts), "pictures": np.ascontiguousarray(choices.pictures)}
+    about = {"format": FORMAT, "key": choices.key, "seed": str(choices.seed), "digest": choices.digest}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, save(held, about))
+
+
+def read_choices(path: Path) -> Choices:
+    """Read stored distractors.
+
+    Raises:
+        DataError: not such a file, or its contents do not match their hash.
+    """
+    try:
+        with safe_open(path, framework="np") as file:
+            about = file.metadata() or {}
+            texts, pictures = file.get_tensor("texts"), file.get_tensor("pictures")
+        choices = Choices(texts, pictures, int(about["seed"]), about["key"])
+        fits = texts.ndim == 2 and texts.shape == pictures.shape
+        fits = fits and texts.dtype == pictures.dtype == np.int32
+        sound = fits and choices.digest == about["digest"]
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise DataError(f"{path}: not a file of distractors ({error}); remove it and draw anew") from error
+    if not sound:
+        raise DataError(f"{path}: contents do not match their hash; remove the file and draw them anew")
+    return choices
+
+
+def stored_choices(
+    folder: Path, name: str, text_ids: Sequence[Hashable], image_ids: Sequence[Hashable], c: int
+) -> Choices:
+    """The distractors of these pairs by seed 0: read where they are stored, else drawn and stored.
+
+    Args:
+        folder: that all runs share.
+        name: of the data set, split and part, for the file's name.
+        text_ids: as in `draw_choices`.
+        image_ids: as in `draw_choices`.
+        c: as in `draw_choices`.
+    Raises:
+        DataError: the file is damaged, or too few pairs.
+    """
+    key = key_of(text_ids, image_ids)
+    path = folder / f"{name}-{c}way-0-{key[:12]}.safetensors"
+    if not path.exists():
+        choices = draw_choices(text_ids, image_ids, c)
+        write_choices(choices, path)
+        return choices
+    choices = read_choices(path)
+    if (choices.key, choices.c, choices.seed, len(choices)) != (key, c, 0, len(text_ids)):
+        raise DataError(f"{path}: holds distractors of other pairs; remove the file and draw them anew")
+    return choices
+
+
+def answer(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64], choices: Choices) -> Answers:
+    """Answer every question by the highest score.
+
+    Only options are scored, those of some questions at a time; all options of a question come out of one
+    block, so that equal vectors tie.
+
+    Args:
+        score: of texts and different pictures.
+        rows: (N,) row of every pair's text.
+        columns: (N,) column of every pair's own picture.
+        choices: the questions.
+    Raises:
+        ShapeError: a block has another shape than was asked for.
+        NumericsError: a score that an answer depends on is not finite, naming the pair.
+    Source: docs/methods/evaluation.md §4.
+    """
+    own = np.arange(len(choices))[:, None]
+    texts, pictures = (np.concatenate([own, one], axis=1) for one in (choices.texts, choices.pictures))
+    by_picture, by_text = np.empty((2, len(choices), choices.c))
+    for start in range(0, len(choices), _QUESTIONS):
+        some = slice(start, start + _QUESTIONS)
+        options, place = np.unique(rows[texts[some]], return_inverse=True)
+        block = _block(score, options, columns[some])
+        by_picture[some] = block.T[np.arange(block.shape[1])[:, None], place.reshape(-1, choices.c)]
+        options, place = np.unique(columns[pictures[some]], return_inverse=True)
+        block = _block(score, rows[some], options)
+        by_text[some] = block[np.arange(len(block))[:, None], place.reshape(-1, choices.c)]
+    return Answers(_credits(by_picture, "picture"), _credits(by_text, "text"))
+
+
+def _block(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.floating]:
+    """Scores of some rows with some columns."""
+    found = host(score(rows, columns))
+    if found.shape != (len(rows), len(columns)):
+        raise ShapeError(f"choices: scores have shape {found.shape}, expected {len(rows), len(columns)}")
+    return found
+
+
+def _drawn(
+    queries: Sequence[Hashable], options: Sequence[Hashable], c: int, rng: np.random.Generator, what: str
+) -> Rows:
+    """(N, c − 1) rows of options, none of them right for the query through any pair."""
+    total = len(queries)
+    right: dict[Hashable, set[Hashable]] = {}
+    holders: dict[Hashable, list[int]] = {}
+    for row, (query, option) in enumerate(zip(queries, options, strict=True)):
+        right.setdefault(query, set()).add(option)
+        holders.setdefault(option, []).append(row)
+    skips: dict[Hashable, NDArray[np.int64]] = {}
+    for query, own in right.items():
+        banned = np.array(sorted(n for option in own for n in holders[option]), dtype=np.int64)
+        skips[query] = banned - np.arange(len(banned))
+    found = np.empty((total, c - 1), dtype=np.int32)
+    for row, query in enumerate(queries):
+        skip = skips[query]
+        allowed = total - len(skip)
+        if allowed < c - 1:
+            raise DataError(
+                f"choices: pair {row} has {allowed} wrong {what}s among {total} pairs, expected at least"
+                f" {c - 1} for {c} options; use fewer options"
+            )
+        places = rng.choice(allowed, c - 1, replace=False, shuffle=False)
+        # the allowed rows are numbered without the banned ones: step over those that come before
+        found[row] = places + np.searchsorted(skip, places, side="right")
+    return found
+
+
+def _credits(scores: NDArray[np.float64], given: str) -> Credits:
+    """(N, c) with the right option first → (N,): 1 where it alone is best, 0 where not, 1/t where t tie."""
+    wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+    if len(wrong):
+        raise NumericsError(
+            f"choices: an option of pair {wrong[0]} ({given} given) has a score that is not finite"
+            f" ({len(wrong)} of {counted(len(scores), 'pair')}); check the encoder's input for that row"
+        )
+    right = scores[:, :1]
+    return np.where((scores > right).any(axis=1), 0.0, 1.0 / (scores == right).sum(axis=1))

@@ -1,0 +1,166 @@
+"""Evidence linear in a cosine, channel by channel, and how much two pictures say for each other.
+
+`limner evaluate` ranks by these numbers, alone and in sequences, so that what it measures does not move
+with how the product chooses. They are packaged as `linear.json`; nothing is fitted here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Literal, TypeVar
+
+from pydantic import ValidationError
+
+from limner.arrays import TextEncoder
+from limner.errors import ConfigError, DataError, unknown
+from limner.match.equipment import channels_of
+from limner.records import Record
+from limner.store.channels import Channel, Evidence
+from limner.store.library import Library, LibrarySummary
+
+FILE = "linear.json"
+STRENGTH = ("captions", "clip", "base", "labels")
+"""Channels by how much they tell, the strongest first."""
+PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
+"""Spaces that can compare two pictures, the most telling first: what pictures are said to show tells more
+about their story than how they look, where most of them have words."""
+CAPTIONED = 0.5
+"""Share of pictures with captions from which these are compared."""
+
+Value = TypeVar("Value")
+
+
+def _entry(table: Mapping[str, Value], name: str, what: str) -> Value:
+    """What a table says of a name.
+
+    Raises:
+        ConfigError: the table has no such name.
+    """
+    if name not in table:
+        raise ConfigError(f"{FILE}: " + unknown(what, name, table))
+    return table[name]
+
+
+class PairCalibration(Record):
+    """How much two pictures of one space say for each other.
+
+    Attributes:
+        evidence: cosine → log P(same story) / P(different stories); the standardised part is the
+            mean of both pictures' standard scores.
+        weights: channel → decoder → factor on the evidence, where that channel is the strongest that
+            takes part. The weaker the texts' evidence, the more easily a step falls for a
+            neighbour's world, and the smaller the factor.
+    """
+
+    evidence: Evidence
+    weights: dict[str, dict[str, float]]
+
+    def weight(self, decoder: str, channels: Iterable[str]) -> float:
+        """Factor for one decoder.
+
+        Args:
+            decoder: its name.
+            channels: those that take part.
+        Raises:
+            ConfigError: no weight was chosen for it.
+        """
+        names = {"captions" if name == "multilingual" else name for name in channels}
+        strongest = next((name for name in STRENGTH if name in names), STRENGTH[-1])
+        return _entry(self.weights[strongest], decoder, "decoder")
+
+
+class LinearCalibration(Record):
+    """The numbers of `linear.json`.
+
+    Attributes:
+        schema_version: of this form.
+        channels: channel → evidence of its cosines.
+        beside: channel → `Channel.beside`.
+        pairs: gallery space that compares pictures → how much two of its pictures say for each other.
+        provenance: what each number was fitted on, and how it did on data it had not seen.
+    Source: docs/methods/evaluation.md §11.1.
+    """
+
+    schema_version: Literal[1] = 1
+    channels: dict[str, Evidence]
+    beside: dict[str, float]
+    pairs: dict[str, PairCalibration]
+    provenance: dict[str, str]
+
+    def channel(self, name: str, encoder: TextEncoder, reads: frozenset[str] | None = None) -> Channel:
+        """A channel with its evidence.
+
+        Args:
+            name: of the channel, and of its gallery space.
+            encoder: of texts.
+            reads: as in `Channel`.
+        Raises:
+            ConfigError: the channel has none.
+        """
+        evidence = _entry(self.channels, name, "channel")
+        return Channel(name, encoder, name, evidence, self.beside.get(name, 1.0), reads)
+
+    def pairwise(self, space: str) -> PairCalibration:
+        """How much two pictures of a space say for each other.
+
+        Raises:
+            ConfigError: the space has none.
+        """
+        return _entry(self.pairs, space, "space of pictures")
+
+
+@cache
+def load() -> LinearCalibration:
+    """The numbers that come with the package.
+
+    Raises:
+        DataError: the packaged file is damaged; install limner again.
+    """
+    return parse(resources.files("limner.research.evaluation").joinpath(FILE).read_text(encoding="utf-8"))
+
+
+def parse(text: str) -> LinearCalibration:
+    """The numbers from their JSON text.
+
+    Raises:
+        DataError: they are not, in one line.
+    """
+    try:
+        return LinearCalibration.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise DataError(f"{FILE}: {key}: {first['msg']}; install limner again") from error
+
+
+def linear_channels(
+    library: Library, names: Sequence[str] = (), *, weights: Sequence[str] = ()
+) -> list[Channel]:
+    """The channels to ask a library with, each with the evidence of `linear.json`.
+
+    Args:
+        library: an indexed library.
+        names: channel names; none means every channel that some picture of the library has.
+        weights: as of `limner.match.equipment.channels_of`.
+    Raises:
+        LimnerError: as `limner.match.equipment.channels_of`.
+        ConfigError: a channel has no evidence.
+    """
+    numbers = load()
+    found = channels_of(library, names, weights=weights)
+    return [numbers.channel(one.name, one.encoder, one.reads) for one in found]
+
+
+def pair_space(held: LibrarySummary) -> str | None:
+    """The space in which two pictures of a library are compared, or None.
+
+    Captions, where at least half of the pictures have some; else the pixels, in a space of `linear.json`.
+
+    Args:
+        held: what the library holds.
+    """
+    captioned = held.vectors.get("captions", 0) >= CAPTIONED * held.pictures
+    spaces = (space for space in PAIR_SPACES if space in held.spaces and space in load().pairs)
+    return next((space for space in spaces if captioned or space != "captions"), None)

@@ -1,0 +1,264 @@
+"""Ranks of texts' pictures and answers to c-way questions, from pairs and what scores them block by block.
+
+It never asks who makes the scores, holds no table of all texts with all pictures, and writes no file.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.crew import ALONE, Crew
+from limner.errors import DataError
+from limner.research.datasets.pairs import Pair
+from limner.research.datasets.splits import duplicate_groups, text_id
+from limner.research.evaluation.choice import answer, stored_choices
+from limner.research.evaluation.pools import POOL_COUNT, POOL_SIZE, different, draw, draw_legacy
+from limner.research.evaluation.ranking import ALL, Ranks, Score, Scores, host, leading, rank, rank_blocks
+from limner.research.evaluation.results import TOP, About, ChoiceResult, PoolRanks, Result
+
+_QUERIES = 512  # that one of several processes ranks at a time
+Number = TypeVar("Number", bound=np.generic)
+Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
+"""(Q, P) plain scores in a pool, their (Q,) rows and its (P,) columns → (Q, P) refined scores."""
+
+
+def measure(
+    about: About,
+    pairs: Sequence[Pair],
+    relations: Sequence[str],
+    *,
+    score: Score | None = None,
+    refine: Refine | None = None,
+    probabilities: Mapping[str, NDArray[np.floating]] | None = None,
+    pool_size: int = POOL_SIZE,
+    pool_count: int = POOL_COUNT,
+    crew: Crew = ALONE,
+) -> Result:
+    """Rank every text's picture in the shared pools and in the full set, plain and refined.
+
+    Probabilities are kept for every row; of a pair that is repeated only the first row is a query. In the
+    legacy protocol the pools are those of `draw_legacy`, and there is no full set.
+
+    Args:
+        about: what is measured, and by which protocol.
+        pairs: (N,) all rows of the part, with groups filled in.
+        relations: whose labels are kept.
+        score: rows are those of `pairs`, columns the M different pictures in order of first appearance
+            (by `Pair.image_id`); asked for blocks. None for a system that retrieves nothing.
+        refine: scores of a pool → refined scores; None where nothing refines.
+        probabilities: relation → (N,) predicted for each pair.
+        pool_size: pictures per pool; a set with fewer gets the full set alone.
+        pool_count: pools drawn, seeds 0…count−1.
+        crew: of several processes each ranks some of the queries against all pictures.
+    Raises:
+        ShapeError: a block has another shape than was asked for.
+        DataError: a pair has no group or lacks a label.
+    Source: docs/methods/evaluation.md §2; docs/methods/cmcm.md §4.2.
+    """
+    lost = next((pair for pair in pairs if any(name not in pair.labels for name in relations)), None)
+    if lost is not None:
+        raise DataError(f"{about.data}: pair {lost.id!r} lacks a label; split the set first")
+    copies, queries, columns, first = _different(about, pairs)
+    pools: list[PoolRanks] = []
+    top: list[tuple[str, ...]] = []
+    refined_top: list[tuple[str, ...]] = []
+    if score is not None:
+        legacy = about.protocol == "legacy"
+        drawn = draw(columns, size=pool_size, count=pool_count) if len(first) >= pool_size else []
+        for pool in draw_legacy(columns, size=pool_size, count=pool_count) if legacy else drawn:
+            found = _scored(score, refine, queries[pool.queries], pool.pictures, columns[pool.queries])
+            pools.append(found.ranks(queries[pool.queries], len(pool.pictures), pool.seed))
+        every = np.arange(len(pairs)), np.arange(len(first)), columns[np.array(copies)]
+        full = _shared(score, refine, *every, crew=crew)
+        pools += [] if legacy else [full.of(queries).ranks(queries, len(first), None)]
+        names = [pairs[row].id for row in queries[first]]
+        top, refined_top = (
+            [tuple(names[column] for column in row) for row in best.tolist()]
+            for best in (full.top, full.refined_top)
+        )
+    return Result(
+        about=about,
+        ids=tuple(pair.id for pair in pairs),
+        groups=tuple(pair.group for pair in pairs),
+        pairs=tuple(copies),
+        labels={name: tuple(pair.labels[name] for pair in pairs) for name in relations},
+        probabilities={name: tuple(values.tolist()) for name, values in (probabilities or {}).items()},
+        pools=tuple(pools),
+        top=tuple(top),
+        refined_top=tuple(refined_top),
+    )
+
+
+def _different(
+    about: About, pairs: Sequence[Pair]
+) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Different pairs of a part.
+
+    Returns:
+        (N,) number of every row's pair, (Q,) first row of every pair, (Q,) column of its picture, and (M,)
+        the first query of every picture.
+    """
+    lost = next((pair.id for pair in pairs if not pair.group), None)
+    if lost is not None or not pairs:
+        raise DataError(f"{about.data}: pair {lost!r} has no group; split the set first")
+    copies = duplicate_groups([[(text_id(pair.text), pair.image_id)] for pair in pairs])
+    rows = np.unique(np.array(copies, np.int64), return_index=True)[1]
+    columns, first = different([pairs[row].image_id for row in rows])
+    return copies, rows, columns, first
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """What is kept of the scores of Q queries in a pool.
+
+    Attributes:
+        plain: (Q,) ranks.
+        refined: (Q,), or (0,) where nothing refines.
+        gaps: (Q,) how far the best picture lies above the second, or (0,) in a pool of one.
+        top: (Q, TOP or fewer) best columns.
+        refined_top: the same after refinement, or (0, 0).
+    """
+
+    plain: Ranks
+    refined: Ranks
+    gaps: Ranks
+    top: NDArray[np.int64]
+    refined_top: NDArray[np.int64]
+
+    @property
+    def parts(self) -> tuple[NDArray[Any], ...]:
+        """All of them, in order."""
+        return self.plain, self.refined, self.gaps, self.top, self.refined_top
+
+    def of(self, rows: NDArray[np.int64]) -> "_Scored":
+        """Those of some queries."""
+
+        def taken(part: NDArray[Number]) -> NDArray[Number]:
+            return part[rows] if len(part) else part
+
+        ranks = taken(self.plain), taken(self.refined), taken(self.gaps)
+        return _Scored(*ranks, taken(self.top), taken(self.refined_top))
+
+    def ranks(self, queries: NDArray[np.int64], pictures: int, seed: int | None) -> PoolRanks:
+        """As stored."""
+        return PoolRanks(
+            seed=seed,
+            pictures=pictures,
+            queries=tuple(queries.tolist()),
+            plain=tuple(self.plain.tolist()),
+            refined=tuple(self.refined.tolist()),
+            gaps=tuple(self.gaps.tolist()),
+        )
+
+
+def _shared(
+    score: Score,
+    refine: Refine | None,
+    rows: NDArray[np.int64],
+    pictures: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    *,
+    crew: Crew,
+) -> _Scored:
+    """Rank queries against all pictures, each block of queries by one process; see `_scored`."""
+    count, best = len(rows), min(TOP, len(pictures))
+    finer = 0 if refine is None else count
+    kept = _Scored(
+        np.zeros(count),
+        np.zeros(finer),
+        np.zeros(count if len(pictures) > 1 else 0),
+        np.zeros((count, best), np.int64),
+        np.zeros((finer, best if finer else 0), np.int64),
+    )
+    for start in range(0, count, _QUERIES)[crew.number :: crew.size]:
+        some = slice(start, start + _QUERIES)
+        found = _scored(score, refine, rows[some], pictures, columns[some], whole=True)
+        for whole, part in zip(kept.parts, found.parts, strict=True):
+            if len(whole):
+                whole[some] = part
+    return _Scored(*map(crew.summed, kept.parts))
+
+
+def _scored(
+    score: Score,
+    refine: Refine | None,
+    rows: NDArray[np.int64],
+    pictures: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    *,
+    whole: bool = False,
+) -> _Scored:
+    """Rank some queries in one pool, a block of queries at a time.
+
+    Args:
+        score: of the part.
+        refine: as in `measure`.
+        rows: (Q,) queries.
+        pictures: (P,) columns of the pool, ascending.
+        columns: (Q,) the one relevant column of each query.
+        whole: whether these are all pictures.
+    """
+    right = np.searchsorted(pictures, columns)[:, None].tolist()
+    refined, values, top, refined_top = [np.empty(0)], [np.empty((0, 2))], [], []
+
+    def block(start: int, stop: int) -> Any:  # noqa: ANN401  (see `Score`)
+        some = rows[start:stop]
+        table = score(some, ALL if whole else pictures)
+        if table.shape[1] == len(pictures):  # else `rank_blocks` says what is wrong
+            best, best_scores = leading(table, TOP)
+            top.append(best)
+            values.append(best_scores[:, :2])
+            if refine is not None:
+                finer = refine(host(table), some, pictures)
+                refined.append(rank(finer, right[start:stop], first=start).ranks())
+                if whole:
+                    refined_top.append(leading(finer, TOP)[0])
+        return table
+
+    plain = rank_blocks(block, (len(rows), len(pictures)), right).ranks()
+    gaps = np.empty(0)
+    if len(pictures) > 1:
+        first, second = np.concatenate(values).T
+        gaps = first - second
+    fine = np.concatenate(refined_top) if refined_top else np.empty((0, 0), np.int64)
+    return _Scored(plain, np.concatenate(refined), gaps, np.concatenate(top), fine)
+
+
+def measure_choices(
+    about: About,
+    pairs: Sequence[Pair],
+    score: Score,
+    c: int,
+    *,
+    distractors: Path,
+) -> ChoiceResult:
+    """Answer c-way questions about the different pairs of a part.
+
+    Args:
+        about: what is measured.
+        pairs: all rows of the part, with groups filled in; of a repeated pair the first row counts.
+        score: as in `measure`; asked for the options of some questions at a time.
+        c: options per question.
+        distractors: folder of stored questions that all runs share.
+    Raises:
+        ShapeError: a block has another shape than was asked for.
+        DataError: a pair has no group, too few pairs, or the stored file is damaged.
+    Source: docs/methods/evaluation.md §4.
+    """
+    _, rows, columns, _ = _different(about, pairs)
+    texts, images = [text_id(pairs[row].text) for row in rows], [pairs[row].image_id for row in rows]
+    choices = stored_choices(distractors, about.name.replace("/", "-"), texts, images, c)
+    answers = answer(score, rows, columns, choices)
+    return ChoiceResult(
+        about=about,
+        c=c,
+        choices=choices.digest,
+        ids=tuple(pairs[row].id for row in rows),
+        groups=tuple(pairs[row].group for row in rows),
+        picture_to_text=tuple(answers.picture_to_text.tolist()),
+        text_to_picture=tuple(answers.text_to_picture.tolist()),
+    )

@@ -1,0 +1,288 @@
+"""Illustrated stories as a test: for every page, where does its own picture stand?
+
+The gallery is all pictures of the given stories, once each; scorer and decoder are handed in, so any
+system is measured the same way. It trains nothing and opens no picture.
+"""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from limner.arrays import FloatArray
+from limner.counts import counted
+from limner.errors import DataError, NumericsError, ShapeError
+from limner.match.illustrate import step_texts
+from limner.records import Record, Story
+from limner.research.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Ranking, Score, host, rank
+from limner.research.evaluation.uncertainty import RESAMPLES, Interval
+from limner.store.channels import Channel, EncodedChannel
+from limner.store.search import Index
+
+Scorer = Callable[[Story], FloatArray]
+"""A story of S steps → (S, M) nats: rows are steps, columns the pictures of the task."""
+Decoder = Callable[[FloatArray], FloatArray]
+"""(S, M) nats → (S, M) max-marginals: the best total with that picture at that step."""
+METRICS = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
+_TIES_WORTH_A_WORD = 0.001
+
+
+@dataclass(frozen=True)
+class StoryTask:
+    """Stories and the gallery of their pictures.
+
+    Attributes:
+        stories: N of them, with all their steps.
+        ids: M picture ids (the stated SHA-256), by first appearance.
+        paths: M files.
+        relevant: per story and step, the columns of its own pictures; () where it has none.
+        missing: steps that are no queries because their picture is absent or has no hash, as
+            ``story/step: target``, steps counted from 1.
+    """
+
+    stories: tuple[Story, ...]
+    ids: tuple[str, ...]
+    paths: tuple[str, ...]
+    relevant: tuple[tuple[tuple[int, ...], ...], ...]
+    missing: tuple[str, ...] = ()
+
+    @property
+    def queries(self) -> int:
+        """Steps with a right answer."""
+        return sum(bool(columns) for story in self.relevant for columns in story)
+
+    @classmethod
+    def of(cls, stories: Sequence[Story]) -> "StoryTask":
+        """Build the gallery from the stories' own pictures.
+
+        Args:
+            stories: with picture references that state a hash and a file.
+        Raises:
+            DataError: not one step has a picture.
+        """
+        numbers: dict[str, int] = {}
+        paths: list[str] = []
+        relevant = []
+        missing = []
+        for story in stories:
+            of_story = []
+            for position, step in enumerate(story.steps, start=1):
+                columns = []
+                for ref in step.pictures:
+                    if ref.sha256 is None or ref.path is None:
+                        missing.append(f"{story.id}/{position}: {ref.target}")
+                        continue
+                    if ref.sha256 not in numbers:
+                        numbers[ref.sha256] = len(numbers)
+                        paths.append(ref.path)
+                    columns.append(numbers[ref.sha256])
+                of_story.append(tuple(columns))
+            relevant.append(tuple(of_story))
+        if not numbers:
+            raise DataError(
+                f"evaluation: {counted(len(stories), 'story')} without a picture that is there"
+                " and has a hash;"
+                " there is nothing to find"
+            )
+        return cls(tuple(stories), tuple(numbers), tuple(paths), tuple(relevant), tuple(missing))
+
+
+class StoryResult(Record):
+    """What one system scored on a task; its JSON form is the result file.
+
+    Attributes:
+        system: its name.
+        metrics: metric name → value with its interval by story; expected recalls are added where
+            more than 0.1 % of the queries tie.
+        ties: policy of the ranks.
+        tie_share: queries whose rank depends on it.
+        gallery, queries, stories: sizes.
+        missing: steps without a usable picture, which are no queries.
+        config: settings of the system, as given.
+        seed: of the bootstrap.
+        commit: of the code, ``+`` where it has uncommitted changes; None outside a repository.
+    """
+
+    system: str
+    metrics: dict[str, Interval]
+    ties: Literal["mean"] = "mean"
+    tie_share: float
+    gallery: int
+    queries: int
+    stories: int
+    missing: tuple[str, ...] = ()
+    config: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    seed: int = 0
+    commit: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A result with the rank of every query.
+
+    Attributes:
+        result: the record.
+        pictures: ranking of the query's own picture.
+        worlds: ranking of the pictures of the query's own story.
+        groups: story of every query.
+    """
+
+    result: StoryResult
+    pictures: Ranking
+    worlds: Ranking
+    groups: tuple[str, ...]
+
+
+def evaluate_stories(
+    system: str,
+    task: StoryTask,
+    scorer: Scorer,
+    decoder: Decoder | None = None,
+    *,
+    config: dict[str, str | int | float | bool | None] | None = None,
+    resamples: int = RESAMPLES,
+) -> Outcome:
+    """Score and decode story after story, rank, and put intervals on it.
+
+    Args:
+        system: name for the record.
+        task: see `StoryTask.of`.
+        scorer: a story → (S, M) nats.
+        decoder: couples the steps of a story; None ranks each step alone.
+        config: settings to keep with the result.
+        resamples: of the bootstrap.
+    Raises:
+        ShapeError: scores or max-marginals of another shape than (S, M).
+        NumericsError: one of them is not finite.
+    """
+    tables = []
+    relevant: list[tuple[int, ...]] = []
+    own: list[list[int]] = []
+    groups: list[str] = []
+    size = len(task.ids)
+    for story, columns in zip(task.stories, task.relevant, strict=True):
+        table = np.asarray(scorer(story))
+        _check(f"{system}: scores of story {story.id}", table, len(story.steps), size)
+        if decoder is not None:
+            table = np.asarray(decoder(table))
+            _check(f"{system}: max-marginals of story {story.id}", table, len(story.steps), size)
+        asked = [step for step, right in enumerate(columns) if right]
+        world = sorted({column for right in columns for column in right})
+        tables.append(table[asked])
+        relevant += [columns[step] for step in asked]
+        own += [world] * len(asked)
+        groups += [story.id] * len(asked)
+    scores = np.concatenate(tables)
+    pictures, worlds = rank(scores, relevant), rank(scores, own)
+    names = [*METRICS]
+    if pictures.tie_share > _TIES_WORTH_A_WORD:
+        names += [f"E{name}" for name in METRICS if name.startswith("R@")]
+    metrics = {name: Metric.parse(name) for name in names}
+    result = StoryResult(
+        system=system,
+        metrics={
+            name: metric.interval(worlds if metric.kind == "StR" else pictures, groups, resamples)
+            for name, metric in metrics.items()
+        },
+        tie_share=pictures.tie_share,
+        gallery=size,
+        queries=len(groups),
+        stories=len(set(groups)),
+        missing=task.missing,
+        config=config or {},
+        commit=commit(),
+    )
+    return Outcome(result, pictures, worlds, tuple(groups))
+
+
+def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
+    """Score with the channels of an untrained system; no channel at all knows nothing, and says 0.
+
+    Args:
+        index: over a gallery whose rows are the pictures of the task, in its order.
+        channels: see `limner.store.channels`.
+    """
+    rows = np.arange(len(index.gallery))
+
+    def score(story: Story) -> FloatArray:
+        texts = step_texts(story)
+        if not channels:
+            return np.zeros((len(texts), len(rows)), dtype=np.float32)
+        encoded = [EncodedChannel.encode(channel, texts) for channel in channels]
+        return index.score(encoded, rows).scores
+
+    return score
+
+
+def random_scorer(size: int, seed: int = 0) -> Scorer:
+    """The canary that knows nothing: independent noise, drawn on in the order of the stories."""
+    rng = np.random.default_rng(seed)
+    return lambda story: rng.standard_normal((len(story.steps), size), dtype=np.float32)
+
+
+def commit() -> str | None:
+    """Commit of the code that runs, with ``+`` for uncommitted changes; None where git does not track it."""
+    here = Path(__file__)
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(here.parent), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        # an installed copy may lie inside somebody else's repository, which must not lend its commit
+        git("ls-files", "--error-unmatch", here.name)
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", "..") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def _check(where: str, table: FloatArray, steps: int, size: int) -> None:
+    if table.shape != (steps, size):
+        raise ShapeError(f"{where} have shape {table.shape}, expected ({steps}, {size})")
+
+
+def same_document(score: Score, stories: Sequence[frozenset[str]]) -> dict[str, float]:
+    """Share of pictures whose nearest other is of one of their stories, and mean average precision.
+
+    Pictures go in blocks, so that M × M scores never have to exist.
+
+    Args:
+        score: of the M different pictures with each other.
+        stories: (M,) the stories each picture occurs in.
+    Returns:
+        ``R@1`` and ``mAP`` over the pictures that have another one of their stories, in [0, 1]; equal scores
+        share what they could win.
+    Raises:
+        ShapeError: sizes differ, or no picture has another of its story.
+        NumericsError: a score is not finite.
+    """
+    size = len(stories)
+    members: dict[str, list[int]] = {}
+    for row, own in enumerate(stories):
+        for story in own:
+            members.setdefault(story, []).append(row)
+    asked = [row for row, own in enumerate(stories) if any(len(members[story]) > 1 for story in own)]
+    if not asked:
+        raise ShapeError(f"worlds: none of {counted(size, 'picture')} has another one of its story")
+    first, precision = [], []
+    step = max(1, BLOCK_CELLS // size)
+    for start in range(0, len(asked), step):
+        some = np.array(asked[start : start + step])
+        table = host(score(some, ALL))
+        if table.shape != (len(some), size):
+            raise ShapeError(f"worlds: scores {table.shape}, expected ({len(some)}, {size})")
+        for row, near in zip(some.tolist(), table, strict=True):
+            if not np.isfinite(near).all():
+                raise NumericsError(f"worlds: a score of picture {row} is not finite; check its features")
+            right = {other for story in stories[row] for other in members[story]} - {row}
+            held, others = np.sort(near[list(right)]), np.sort(np.delete(near, row))
+            # of those that score at least as much as a right one, how many are right
+            above, all_above = (len(one) - np.searchsorted(one, held) for one in (held, others))
+            shares = above / all_above
+            precision.append(float(shares.mean()))
+            first.append(float(shares[-1]) if held[-1] == others[-1] else 0.0)
+    return {"R@1": float(np.mean(first)), "mAP": float(np.mean(precision))}

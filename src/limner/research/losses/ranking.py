@@ -1,0 +1,203 @@
+"""Losses that push a true pair above the wrong ones in its batch.
+
+Every hinge takes the mask of true negatives, because a duplicate of the right picture would otherwise be the
+hardest wrong one. It weighs no pairs and keeps no memory between batches.
+"""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from limner.arrays import expect
+from limner.errors import ShapeError
+from limner.research.losses.checks import finite, product, score_table, wide
+
+Geometry = Literal["euclidean", "cosine"]
+_CLOSEST = 1e-12  # squared distance below which the gradient of the root is cut
+
+
+def negatives(text_ids: Tensor, image_ids: Tensor) -> Tensor:
+    """Which pairs of a batch are truly wrong: another text and another picture.
+
+    Args:
+        text_ids: (B,) integers, equal for equal texts.
+        image_ids: (B,) integers, equal for equal pictures.
+    Returns:
+        (B, B) bool, symmetric, False on the diagonal.
+    Source: docs/methods/index.md §2.2.
+    """
+    expect("negatives", text_ids=(text_ids, "B"), image_ids=(image_ids, "B"))
+    return (text_ids[:, None] != text_ids) & (image_ids[:, None] != image_ids)
+
+
+def sum_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
+    """Hinge on every wrong candidate, both directions.
+
+    Args:
+        scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
+        margin: score units, > 0.
+        neg: (B, B) bool, as `negatives` gives it; also rules the transposed direction.
+    Returns:
+        (): mean over the pairs; 0 for a batch without a wrong candidate.
+    Raises:
+        ShapeError: not square.
+        NumericsError: a score is not finite.
+    Source: VSE++ 2018, its VSE0; docs/methods/index.md §4.1. Departs: duplicates are no candidates, and
+    a mean over the pairs where the authors sum.
+    """
+    table = score_table("sum_hinge", scores, neg)
+    by_text, by_image = pair_costs(table, margin, neg)
+    return (by_text + by_image).sum() / len(table)
+
+
+def max_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
+    """Hinge on the hardest wrong candidate, both directions.
+
+    Args:
+        scores: as in `sum_hinge`.
+        margin: as in `sum_hinge`.
+        neg: as in `sum_hinge`; a query without a wrong candidate adds 0.
+    Returns:
+        (): mean over the pairs; the gradient goes to the hardest candidate only.
+    Raises:
+        ShapeError: not square.
+        NumericsError: a score is not finite.
+    Source: VSE++ 2018; docs/methods/index.md §4.2; CMCM 2022, Eq. 1; docs/methods/cmcm.md §3.1.
+    Departs: duplicates are no candidates; the sign is the one that penalises violations, which Equation 1 as
+    printed rewards.
+    """
+    table = score_table("max_hinge", scores, neg)
+    by_text, by_image = hardest_costs(table, margin, neg)
+    return (by_text + by_image).sum() / len(table)
+
+
+def batch_hard(
+    texts: Tensor,
+    images: Tensor,
+    margin: float,
+    neg: Tensor,
+    *,
+    geometry: Geometry = "euclidean",
+    within: bool = True,
+) -> Tensor:
+    """Hinge on the closest wrong item of a batch, every text and every picture an anchor.
+
+    Args:
+        texts: (B, D) rows of unit length; row i belongs to row i of `images`.
+        images: (B, D) rows of unit length.
+        margin: distance units, > 0.
+        neg: (B, B) bool, symmetric, as `negatives` gives it.
+        geometry: "euclidean" distance, or "cosine" distance 1 − s.
+        within: also take wrong items of the anchor's own kind (text against text, picture against picture).
+    Returns:
+        (): mean over the anchors that have a wrong candidate.
+    Raises:
+        ShapeError: sizes differ, or no anchor has a wrong candidate (B = 1).
+        NumericsError: an embedding is not finite.
+    Source: the release of CMCM 2022; docs/methods/cmcm.md §3.1. Departs: duplicates are no candidates, and
+    anchors left without any do not count in the mean.
+    """
+    size = expect("batch_hard", texts=(texts, "B D"), images=(images, "B D"), neg=(neg, "B B"))["B"]
+    stacked = wide(torch.cat([images, texts]))  # (2B, D)
+    finite("batch_hard", "embedding", stacked)
+    products = product(stacked, stacked.t())
+    if geometry == "cosine":
+        apart = 1 - products
+    else:
+        squares = (stacked * stacked).sum(dim=1)
+        apart = (squares[:, None] + squares - 2 * products).clamp(min=_CLOSEST).sqrt()
+    own = neg if within else torch.zeros_like(neg)
+    wrong = torch.cat([torch.cat([own, neg], dim=1), torch.cat([neg, own], dim=1)])  # (2B, 2B)
+    usable = wrong.any(dim=1)
+    if not bool(usable.any()):
+        raise ShapeError(f"batch_hard: none of {size} pairs has a wrong candidate; use larger batches")
+    to_true = apart.diagonal(size).repeat(2)
+    to_wrong = apart.masked_fill(~wrong, torch.inf).min(dim=1).values
+    return (to_true - to_wrong + margin).clamp(min=0)[usable].mean()
+
+
+def pair_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
+    """What each wrong candidate costs each query; arguments as in `sum_hinge`, checked by the caller.
+
+    Returns:
+        (B, B) of text i against picture j, and (B, B) of picture j against text i: both have text rows and
+        image columns, and 0 where the candidate is not wrong.
+    """
+    true = table.diagonal()
+    by_text = (margin - true[:, None] + table).clamp(min=0).masked_fill(~neg, 0)
+    by_image = (margin - true + table).clamp(min=0).masked_fill(~neg.t(), 0)
+    return by_text, by_image
+
+
+def hardest_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
+    """What its hardest wrong candidate costs each query; arguments as in `max_hinge`, checked by the caller.
+
+    Returns:
+        (B,) of the texts and (B,) of the pictures; 0 for a query without a wrong candidate.
+    """
+    true = table.diagonal()
+    hardest_image = table.masked_fill(~neg, -torch.inf).max(dim=1).values
+    hardest_text = table.masked_fill(~neg.t(), -torch.inf).max(dim=0).values
+    # −inf, where a query has no wrong candidate, is clamped to 0.
+    return (margin - true + hardest_image).clamp(min=0), (margin - true + hardest_text).clamp(min=0)
+
+
+_SMALL = 1e-12  # squares below it have no root with a gradient
+GAMMA = 0.5  # of the kernel of `domain_loss`
+
+
+def diversity_loss(residuals: Tensor) -> Tensor:
+    """How alike the heads of an item are: mean_i ‖G_i − I‖_F / K².
+
+    Args:
+        residuals: (B, K, H) what each head adds; G_i holds the cosines of the K rows.
+    Returns:
+        (): 0 where all heads are orthogonal, and always for K = 1.
+    Raises:
+        ShapeError: not three axes.
+        NumericsError: a residual is not finite.
+    Source: PVSE 2019, diversity loss; docs/methods/complementary.md §2.3.
+    """
+    heads = expect("diversity_loss", residuals=(residuals, "B K H"))["K"]
+    finite("diversity_loss", "residual", residuals)
+    rows = normalize(residuals, dim=2)
+    gram = product(rows, rows.transpose(1, 2))
+    off = ~torch.eye(heads, dtype=torch.bool, device=gram.device)
+    squares = gram.square().masked_fill(~off, 0).sum(dim=(1, 2))
+    return _root(squares).mean() / heads**2
+
+
+def domain_loss(x: Tensor, y: Tensor) -> Tensor:
+    """How far two clouds of vectors lie apart: mean k(x, x) − 2 mean k(x, y) + mean k(y, y).
+
+    The kernel is exp(−½‖a − b‖); the distance is not squared.
+
+    Args:
+        x: (N, H).
+        y: (M, H).
+    Returns:
+        (): 0 for equal clouds, never below 0 but for rounding.
+    Raises:
+        ShapeError: widths differ.
+        NumericsError: a vector is not finite.
+    Source: PVSE 2019, maximum mean discrepancy as its code computes it; docs/methods/complementary.md §2.3.
+    """
+    expect("domain_loss", x=(x, "N H"), y=(y, "M H"))
+    finite("domain_loss", "vector", x)
+    finite("domain_loss", "vector", y)
+
+    def kernel(one: Tensor, other: Tensor) -> Tensor:
+        lengths = one.square().sum(dim=1)[:, None] + other.square().sum(dim=1)
+        squares = lengths - 2 * product(one, other.t())
+        # What is left of two equal vectors is rounding, whose root would be far from 0.
+        return torch.exp(-GAMMA * _root(squares, 8 * torch.finfo(squares.dtype).eps * lengths)).mean()
+
+    return kernel(x, x) - 2 * kernel(x, y) + kernel(y, y)
+
+
+def _root(squares: Tensor, nothing: Tensor | float = _SMALL) -> Tensor:
+    """The root, 0 with gradient 0 where there is next to nothing."""
+    none = squares <= nothing
+    return torch.where(none, 0.0, torch.where(none, 1.0, squares).sqrt())

@@ -1,0 +1,466 @@
+"""Baselines of complementary samples: HAL, THOMAS, distance-weighted sampling, AMRANI and MITHUN.
+
+Similarities with a bank of the whole set are arguments; none is kept here.
+"""
+
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from limner.arrays import expect
+from limner.errors import DataError
+from limner.research.losses.checks import finite, pair_weights, score_table, wide
+from limner.research.losses.ranking import hardest_costs, pair_costs
+
+HalForm = Literal["release", "correct"]
+SHARPNESS = 40.0  # α and β of HAL's weights
+TRUE_OFFSET, WRONG_OFFSET = 0.2, 0.1  # ε of true and of wrong pairs
+
+
+class HalWeights(NamedTuple):
+    """Weights of the entries of a batch's score table, without gradient.
+
+    Attributes:
+        pairs: (B, B) float64 in [0, 1], text rows, image columns; the diagonal is not used.
+        true: (B,) float64 in [0, 1], of the true pairs.
+    """
+
+    pairs: Tensor
+    true: Tensor
+
+
+def hal_loss(
+    scores: Tensor,
+    neg: Tensor,
+    *,
+    gamma: float = 30.0,
+    epsilon: float = 0.3,
+    weights: HalWeights | None = None,
+) -> Tensor:
+    """Smooth maximum over the wrong candidates, both directions, minus the logarithm of the true score.
+
+    Args:
+        scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
+        neg: (B, B) bool, as `ranking.negatives` gives it; also rules the transposed direction.
+        gamma: sharpness, > 0, per score unit.
+        epsilon: score below which a wrong candidate hardly counts.
+        weights: as `hal_weights` gives them; None is 1 everywhere, HAL without a bank.
+    Returns:
+        (): mean over the pairs; can be negative.
+    Raises:
+        ShapeError: sizes differ, or no such mask.
+        NumericsError: a score or weight is not finite, or a weight negative.
+    Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: true pairs and duplicates
+    are left out of the sums, which the release only sets to 0 and so lets contribute.
+    """
+    table = score_table("hal_loss", scores, neg)
+    if weights is None:
+        weighted, true = table - epsilon, table.diagonal()
+    else:
+        finite("hal_loss", "weight", weights.pairs)
+        expect("hal_loss", scores=(scores, "B B"), pairs=(weights.pairs, "B B"))
+        weighted = weights.pairs.detach().to(table.dtype) * (table - epsilon)
+        true = pair_weights("hal_loss", weights.true, len(table)).to(table.dtype) * table.diagonal()
+    by_text = _log_1_plus_sum(gamma * weighted, neg)
+    by_image = _log_1_plus_sum(gamma * weighted.t(), neg)
+    return ((by_text + by_image) / gamma - true.clamp(min=0).log1p()).mean()
+
+
+def hal_weights(
+    scores: Tensor,
+    text_bank: Tensor,
+    image_bank: Tensor,
+    usable: Tensor,
+    *,
+    nearest: int,
+    form: HalForm = "release",
+) -> HalWeights:
+    """Weights from how near a batch's items are to the wrong items of the whole set.
+
+    Args:
+        scores: (B, B) as in `hal_loss`.
+        text_bank: (B, M) the batch's texts with the bank's pictures; cosine.
+        image_bank: (B, M) the batch's pictures with the bank's texts; cosine.
+        usable: (B, M) bool, bank pairs that are truly wrong for the batch's pair: another text and picture.
+        nearest: bank items that count, the most similar ones; all where fewer are usable.
+        form: "release" adds exp(βS − ε); "correct" exp(β(S − ε)), with the parentheses of the true branch.
+    Returns:
+        Weights for `hal_loss`; near 1 where an item has many near bank items.
+    Raises:
+        ShapeError: sizes differ.
+        NumericsError: a score is not finite.
+        DataError: a row has no usable bank pair.
+    Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: `nearest` is bound by the
+    bank's size, not by the batch's.
+    """
+    expect(
+        "hal_weights",
+        scores=(scores, "B B"),
+        text_bank=(text_bank, "B M"),
+        image_bank=(image_bank, "B M"),
+        usable=(usable, "B M"),
+    )
+    for name, values in (("score", scores), ("text_bank", text_bank), ("image_bank", image_bank)):
+        finite("hal_weights", name, values)
+    # Logarithms in double precision: the sums themselves span more than single precision holds.
+    true = scores.detach().diagonal().double()
+    of_text, of_image = (
+        _nearest("hal_weights", bank, usable, nearest).double() for bank in (text_bank, image_bank)
+    )
+    offset = WRONG_OFFSET if form == "release" else SHARPNESS * WRONG_OFFSET
+    q = (SHARPNESS * of_text - offset).logsumexp(dim=1)
+    p = (SHARPNESS * of_image - offset).logsumexp(dim=1)
+    hubs = torch.logaddexp(q[:, None], p)  # (B, B)
+    own = torch.logaddexp(SHARPNESS * true[:, None], SHARPNESS * true)
+    around = torch.logaddexp(
+        (SHARPNESS * (of_text - TRUE_OFFSET)).logsumexp(dim=1),
+        (SHARPNESS * (of_image - TRUE_OFFSET)).logsumexp(dim=1),
+    )
+    return HalWeights((hubs - own).sigmoid(), (around - SHARPNESS * (true - TRUE_OFFSET)).sigmoid())
+
+
+def in_proportion(values: Tensor, total: float) -> Tensor:
+    """Weights for the weighted hinge that sum to a total: HAL's of true pairs, or AMRANI's of densities.
+
+    Args:
+        values: (B,) as `HalWeights.true` or `pair_density`.
+        total: λ, what the weights sum to, > 0; λ = B gives weights of mean 1.
+    Returns:
+        (B,) without gradient.
+    Raises:
+        NumericsError: a value is not finite or negative.
+        DataError: all are 0.
+    Source: docs/methods/complementary.md §8.3, `alpha`; §8.5, AMRANI 2021, reconstructed.
+    """
+    held = pair_weights("in_proportion", values, len(values))
+    if not bool(held.sum() > 0):
+        raise DataError("weights: all are 0, expected one above; the embeddings have collapsed")
+    return total * held / held.sum()
+
+
+def _nearest(where: str, similarities: Tensor, usable: Tensor, nearest: int) -> Tensor:
+    """(B, k) the largest usable ones; −∞ where there are fewer."""
+    some = usable.any(dim=1)
+    if not bool(some.all()):
+        row = int((~some).nonzero()[0])
+        raise DataError(f"{where}: the bank holds no other pair for row {row}; use a larger bank")
+    held = wide(similarities.detach()).masked_fill(~usable, -torch.inf)
+    return held.topk(min(nearest, held.shape[1]), dim=1).values
+
+
+def _log_1_plus_sum(exponents: Tensor, wrong: Tensor) -> Tensor:
+    """(B,) ln(1 + Σ eᶻ) over the wrong entries of each row."""
+    nothing = torch.zeros_like(exponents[:, :1])
+    return torch.cat([nothing, exponents.masked_fill(~wrong, -torch.inf)], dim=1).logsumexp(dim=1)
+
+
+ThomasForm = Literal["triplet", "angular"]
+ANGULAR = 1.0  # tan² 45°
+IMAGES_WEIGHT, TEXTS_WEIGHT = 0.3, 0.2  # of the neighbourhoods
+
+
+class Neighbourhood(NamedTuple):
+    """Similarities inside one modality, of a batch and of one drawn neighbour per item.
+
+    Attributes:
+        among: (B, B) item i with item j; the diagonal is not read.
+        from_near: (B, B) neighbour i′ of item i with item j.
+        neg: (B, B) bool, wrong items j for anchor i: other ids than i and than i′. Need not be symmetric.
+    """
+
+    among: Tensor
+    from_near: Tensor
+    neg: Tensor
+
+
+def neighbour_loss(items: Neighbourhood, margin: float, form: ThomasForm = "triplet") -> Tensor:
+    """An item is closer to its neighbour than to other items of its batch.
+
+    Args:
+        items: cosines, unitless.
+        margin: score units, > 0; "triplet" only.
+        form: "triplet" hinge, mean over anchors and wrong items; or "angular", mean over anchors of
+            ln(1 + Σ exp(4a (p + q)·n − 2 (1 + a) p·q)) with anchor p, neighbour q and wrong items n.
+    Returns:
+        (): at least 0; 0 where nothing is wrong.
+    Raises:
+        ShapeError: sizes differ, or the mask is not bool and False on its diagonal.
+        NumericsError: a similarity is not finite.
+    Source: THOMAS 2020; docs/methods/complementary.md §8.2.
+    """
+    among = score_table("neighbour_loss", items.among, items.neg)
+    from_near = score_table("neighbour_loss", items.from_near, items.neg)
+    near = from_near.diagonal()
+    if form == "triplet":
+        return _mean((margin - near[:, None] + among).clamp(min=0), items.neg)
+    return _angular(near, among, from_near, items.neg)
+
+
+def thomas_loss(
+    scores: Tensor,
+    texts: Neighbourhood,
+    images: Neighbourhood,
+    margin: float,
+    neg: Tensor,
+    *,
+    form: ThomasForm = "triplet",
+) -> Tensor:
+    """Both retrieval directions, and 0.3 of the pictures' and 0.2 of the texts' neighbourhoods.
+
+    Args:
+        scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
+        texts: the batch's texts and their neighbours.
+        images: its pictures and their neighbours.
+        margin: score units, > 0.
+        neg: (B, B) bool, as `ranking.negatives` gives it.
+        form: as in `neighbour_loss`, for all four terms; "angular" takes `among` of the other modality as
+            the similarity of positives with wrong items.
+    Returns:
+        (): at least 0.
+    Raises:
+        ShapeError: sizes differ, or no such masks.
+        NumericsError: a similarity is not finite.
+    Source: THOMAS 2020; T&K 2022 replace its angular loss by the triplet; docs/methods/complementary.md §8.2.
+    Departs: each mean is over the truly wrong pairs, duplicates left out.
+    """
+    table = score_table("thomas_loss", scores, neg)
+    expect("thomas_loss", scores=(scores, "B B"), texts=(texts.among, "B B"), images=(images.among, "B B"))
+    if form == "triplet":
+        by_text, by_image = pair_costs(table, margin, neg)
+        to_image, to_text = _mean(by_text, neg), _mean(by_image, neg.t())
+    else:
+        true = table.diagonal()
+        to_image = _angular(true, table, score_table("thomas_loss", images.among, neg), neg)
+        to_text = _angular(true, table.t(), score_table("thomas_loss", texts.among, neg), neg)
+    return (
+        to_text
+        + to_image
+        + IMAGES_WEIGHT * neighbour_loss(images, margin, form)
+        + TEXTS_WEIGHT * neighbour_loss(texts, margin, form)
+    )
+
+
+def _angular(true: Tensor, of_anchor: Tensor, of_positive: Tensor, neg: Tensor) -> Tensor:
+    """Mean over anchors; row i holds anchor i against the wrong items, and its positive against them."""
+    exponents = 4 * ANGULAR * (of_anchor + of_positive) - 2 * (1 + ANGULAR) * true[:, None]
+    # ln(1 + Σ eᶻ) = softplus(ln Σ eᶻ). Rows without a wrong item are 0 and left out before the logarithm,
+    # whose gradient they would make NaN.
+    usable = neg.any(dim=1)
+    if not bool(usable.any()):
+        return exponents.sum() * 0
+    sums = exponents.masked_fill(~neg, -torch.inf)[usable].logsumexp(dim=1)
+    return functional.softplus(sums).sum() / len(neg)
+
+
+def _mean(costs: Tensor, wrong: Tensor) -> Tensor:
+    return costs.masked_fill(~wrong, 0).sum() / wrong.sum().clamp(min=1)
+
+
+NOTHING = -1  # in place of a candidate, for a query without a wrong one
+CLOSEST, FARTHEST = 0.5, 1.4  # nearer candidates are taken to be so near; none is drawn from so far on
+BOUNDARY, HALF_GAP = 1.2, 0.2  # of the margin loss, distances between unit vectors
+_SMALLEST = 1e-12  # squared distance below which the gradient of the root is cut
+
+
+class Drawn(NamedTuple):
+    """Wrong candidates of a batch.
+
+    Attributes:
+        images: (B,) int64, the picture drawn for each text, or `NOTHING`.
+        texts: (B,) int64, the text drawn for each picture, or `NOTHING`.
+    """
+
+    images: Tensor
+    texts: Tensor
+
+
+def log_weights(scores: Tensor, neg: Tensor, dim: int) -> Tensor:
+    """Logarithm of how likely each candidate of each row is to be drawn, up to a constant per row.
+
+    Args:
+        scores: (B, B) queries by candidates, true pairs on the diagonal; cosine.
+        neg: (B, B) bool, as `ranking.negatives` gives it.
+        dim: n, the sphere's dimension, at least 2; large ones draw almost only the closest distance.
+    Returns:
+        (B, B) float64 without gradient: −∞ for what is never drawn; 0 for all wrong candidates of a row none
+        of which is near enough.
+    Raises:
+        ShapeError: not square, or no such mask.
+        NumericsError: a score is not finite.
+    Source: Wu 2017; docs/methods/complementary.md §8.6:
+    (2 − n) ln d − ((n − 3)/2) ln(1 − d²/4), with d = √(2 − 2s).
+    """
+    table = score_table("distance_weighted", scores, neg).detach().double()
+    apart = (2 - 2 * table).clamp(min=0).sqrt()
+    near = neg & (apart < FARTHEST)
+    held = apart.clamp(CLOSEST, FARTHEST)
+    weights = (2 - dim) * held.log() - (dim - 3) / 2 * (1 - held * held / 4).log()
+    weights = weights.masked_fill(~near, -torch.inf)
+    fallback = torch.zeros_like(weights).masked_fill(~neg, -torch.inf)
+    return torch.where(near.any(dim=1, keepdim=True), weights, fallback)
+
+
+def draw(
+    scores: Tensor,
+    neg: Tensor,
+    dim: int,
+    *,
+    generator: torch.Generator | None = None,
+) -> Drawn:
+    """One wrong candidate per text and per picture.
+
+    Args:
+        scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
+        neg: (B, B) bool; also rules the transposed direction.
+        dim: as in `log_weights`.
+        generator: on the CPU; None takes torch's global one.
+    Returns:
+        Candidates; equally likely ones where none is near enough.
+    Raises:
+        ShapeError: not square, or no such mask.
+        NumericsError: a score is not finite.
+    Source: Wu 2017; docs/methods/complementary.md §8.6.
+    """
+    found = []
+    for table in (scores, scores.t()):
+        weights = log_weights(table, neg, dim)
+        # Adding Gumbel noise and taking the largest draws from the softmax without leaving the logarithms.
+        waits = torch.empty(weights.shape, dtype=torch.float64).exponential_(generator=generator)
+        noisy = weights - waits.to(weights.device).log()
+        found.append(noisy.argmax(dim=1).masked_fill(~neg.any(dim=1), NOTHING))
+    return Drawn(*found)
+
+
+def triplet_loss(scores: Tensor, drawn: Drawn, margin: float, neg: Tensor) -> Tensor:
+    """Hinge on the drawn candidate, both directions.
+
+    Args:
+        scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
+        drawn: as `draw` gives it for the same batch.
+        margin: score units, > 0.
+        neg: (B, B) bool, the mask it was drawn under.
+    Returns:
+        (): mean over the queries that have a wrong candidate; 0 where none has.
+    Raises:
+        ShapeError: sizes differ, or no such mask.
+        NumericsError: a score is not finite.
+    Source: T&K 2022, Section 4.1; docs/methods/complementary.md §8.6.
+    """
+    table = score_table("distance_weighted", scores, neg)
+    costs = [(margin - true + wrong).clamp(min=0) for true, wrong in _pairs(table, drawn)]
+    return _mean_of(torch.cat(costs))
+
+
+def margin_loss(scores: Tensor, drawn: Drawn, neg: Tensor) -> Tensor:
+    """True pairs closer than a boundary, drawn ones farther, both by half of a gap.
+
+    Args:
+        scores: as in `triplet_loss`.
+        drawn: as in `triplet_loss`.
+        neg: as in `triplet_loss`.
+    Returns:
+        (): mean over the queries that have a wrong candidate; 0 where none has.
+    Raises:
+        ShapeError: sizes differ, or no such mask.
+        NumericsError: a score is not finite.
+    Source: Wu 2017; docs/methods/complementary.md §8.6: [d(a,p) − β + .2]₊ + [β − d(a,n) + .2]₊.
+    """
+    table = score_table("distance_weighted", scores, neg)
+    costs = []
+    for true, wrong in _pairs(table, drawn):
+        to_true, to_wrong = ((2 - 2 * s).clamp(min=_SMALLEST).sqrt() for s in (true, wrong))
+        costs.append(
+            (to_true - BOUNDARY + HALF_GAP).clamp(min=0) + (BOUNDARY - to_wrong + HALF_GAP).clamp(min=0)
+        )
+    return _mean_of(torch.cat(costs))
+
+
+def _pairs(table: Tensor, drawn: Drawn) -> list[tuple[Tensor, Tensor]]:
+    """True and drawn scores of the queries that have a candidate, per direction."""
+    found = []
+    for rows, columns in ((table, drawn.images), (table.t(), drawn.texts)):
+        usable = (columns != NOTHING).nonzero().squeeze(1)
+        found.append((rows[usable, usable], rows[usable, columns[usable]]))
+    return found
+
+
+def _mean_of(costs: Tensor) -> Tensor:
+    return costs.sum() / max(len(costs), 1)
+
+
+def pair_density(texts: Tensor, images: Tensor, usable: Tensor, *, nearest: int) -> Tensor:
+    """Mean similarity of each pair to those nearest to it, two being as similar as in the modality less so.
+
+    Args:
+        texts: (B, M) the batch's texts with the bank's texts; cosine.
+        images: (B, M) the batch's pictures with the bank's pictures; cosine.
+        usable: (B, M) bool, bank pairs with another text and another picture than the batch's pair.
+        nearest: how many count; all where fewer are usable.
+    Returns:
+        (B,) in [0, 1], large in tight clusters; without gradient.
+    Raises:
+        ShapeError: sizes differ.
+        NumericsError: a similarity is not finite.
+        DataError: a row has no usable bank pair.
+    Source: AMRANI 2021, reconstructed; docs/methods/complementary.md §8.5.
+    """
+    expect("pair_density", texts=(texts, "B M"), images=(images, "B M"), usable=(usable, "B M"))
+    finite("pair_density", "text similarity", texts)
+    finite("pair_density", "picture similarity", images)
+    # Rounding may leave a cosine just outside [−1, 1].
+    of_text, of_image = ((1 + wide(s.detach()).clamp(-1, 1)) / 2 for s in (texts, images))
+    largest = _nearest("pair_density", torch.minimum(of_text, of_image), usable, nearest).clamp(min=0)
+    return largest.sum(dim=1) / usable.sum(dim=1).clamp(max=nearest)
+
+
+def mithun_weights(scores: Tensor, neg: Tensor) -> tuple[Tensor, Tensor]:
+    """Weight of each pair from the rank of its true item among the candidates of its batch.
+
+    Args:
+        scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
+        neg: (B, B) bool, as `ranking.negatives` gives it; also rules the transposed direction.
+    Returns:
+        (B,) where texts ask and (B,) where pictures ask, in (1, 2]; without gradient. For
+        `weighted_hinge` they are `alpha` and `image_alpha`.
+    Raises:
+        ShapeError: not square, or no such mask.
+        NumericsError: a score is not finite.
+    Source: the release of MITHUN 2018; docs/methods/complementary.md §8.4. Departs: a query's candidates are
+    its wrong items and the true one, so that B is smaller where the batch holds duplicates; ties share the
+    mean of their ranks.
+    """
+    table = score_table("mithun_weights", scores, neg).detach()
+    true = table.diagonal()
+    by_text = _weights(table - true[:, None], neg)
+    by_image = _weights(table.t() - true[:, None], neg)
+    return by_text, by_image
+
+
+def mithun_loss(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
+    """Hinge on the hardest wrong candidate, both directions, each query weighted by its rank.
+
+    Args:
+        scores: as in `mithun_weights`.
+        margin: score units, > 0.
+        neg: as in `mithun_weights`; a query without a wrong candidate adds 0.
+    Returns:
+        (): mean over the pairs; the gradient goes to the true and the hardest candidate only, none through
+            the ranks.
+    Raises:
+        ShapeError: not square, or no such mask.
+        NumericsError: a score is not finite.
+    Source: the release of MITHUN 2018; docs/methods/complementary.md §8.4.
+    """
+    table = score_table("mithun_loss", scores, neg)
+    of_text, of_image = mithun_weights(table, neg)
+    by_text, by_image = hardest_costs(table, margin, neg)
+    return (of_text * by_text + of_image * by_image).sum() / len(table)
+
+
+def _weights(above: Tensor, neg: Tensor) -> Tensor:
+    """Per row, from how far each candidate lies above the true one."""
+    better = ((above > 0) & neg).sum(dim=1) + ((above == 0) & neg).sum(dim=1) / 2
+    # Rank r = 1 + better, of n + 1 candidates: (n + 1) − r + 1 = n + 1 − better.
+    return 1 + 1 / (neg.sum(dim=1) + 1 - better).to(above.dtype)

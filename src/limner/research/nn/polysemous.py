@@ -1,0 +1,158 @@
+"""Several embeddings of one item: heads that each look at other parts of it (PIE), over a global vector.
+
+One tower for grids of picture features, one for texts. It scores nothing.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from limner.errors import ConfigError, ShapeError
+from limner.research.nn.words import last_states, word_embedding
+
+
+class Embedded(NamedTuple):
+    """K embeddings of B items.
+
+    Attributes:
+        vectors: (B, K, H) rows of unit length.
+        residuals: (B, K, H) what each head added, in (0, 1).
+        attention: (B, K, P) over the parts, rows sum to 1.
+    """
+
+    vectors: Tensor
+    residuals: Tensor
+    attention: Tensor
+
+
+class PieHead(nn.Module):
+    """K heads of attention over local features, each added to the global vector.
+
+    A = softmax over parts of W₂ tanh(W₁ Xᵀ), R = σ(Linear(A X)), output L2(LayerNorm(global + R)).
+
+    Source: PVSE 2019, polysemous instance embedding; docs/methods/complementary.md §2.1.
+    """
+
+    def __init__(self, width: int, hidden: int, heads: int, dim: int) -> None:
+        """Draw the weights from torch's generator (Xavier, biases 0).
+
+        Args:
+            width: F of a local feature.
+            hidden: between W₁ and W₂.
+            heads: K.
+            dim: H.
+        """
+        super().__init__()
+        self.first = nn.Linear(width, hidden, bias=False)
+        self.second = nn.Linear(hidden, heads, bias=False)
+        self.project = nn.Linear(width, dim)
+        self.norm = nn.LayerNorm(dim)
+        xavier(self)
+
+    def forward(self, parts: Tensor, whole: Tensor, real: Tensor | None = None) -> Embedded:
+        """Embed B items.
+
+        Args:
+            parts: (B, P, F) local features.
+            whole: (B, H) global vectors.
+            real: (B, P) bool, which parts are no padding, at least one each; None for all.
+        """
+        energy = self.second(torch.tanh(self.first(parts))).transpose(1, 2)  # (B, K, P)
+        if real is not None:
+            energy = energy.masked_fill(~real[:, None, :], -torch.inf)
+        attention = energy.softmax(dim=2)
+        residuals = torch.sigmoid(self.project(attention @ parts))  # (B, K, H)
+        return Embedded(normalize(self.norm(whole[:, None] + residuals), dim=2), residuals, attention)
+
+
+class GridTower(nn.Module):
+    """Grids of picture features → K embeddings. Source: PVSE 2019; docs/methods/complementary.md §2.1."""
+
+    def __init__(
+        self, width: int, hidden: int, heads: int, dim: int, backbone: nn.Module | None = None
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            width: F.
+            hidden: of the attention.
+            heads: K.
+            dim: H.
+            backbone: bytes of pictures → (B, P, F); None where grids are stored.
+        """
+        super().__init__()
+        self.backbone = backbone
+        self.whole = nn.Linear(width, dim)
+        xavier(self.whole)
+        self.heads = PieHead(width, hidden, heads, dim)
+
+    def forward(self, pictures: Tensor) -> Embedded:
+        """(B, P, F), or what the backbone takes → embeddings.
+
+        Raises:
+            ShapeError: no grid of this width.
+        """
+        grid = pictures if self.backbone is None else self.backbone(pictures)
+        if grid.ndim != 3 or grid.shape[2] != self.whole.in_features:
+            due = self.whole.in_features
+            raise ShapeError(f"pvse: picture features have shape {tuple(grid.shape)}, expected (B, P, {due})")
+        found: Embedded = self.heads(grid, self.whole(grid.mean(dim=1)))
+        return found
+
+
+class TextTower(nn.Module):
+    """Texts → K embeddings: a GRU both ways for the whole, heads over the word vectors.
+
+    Source: PVSE 2019; docs/methods/complementary.md §2.1.
+    """
+
+    def __init__(
+        self, words: int, width: int, hidden: int, heads: int, dim: int, *, vectors: Tensor | None = None
+    ) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            words: V, padding (0) among them.
+            width: E of a word vector.
+            hidden: of the attention.
+            heads: K.
+            dim: H, even: half of it per direction.
+            vectors: (V, E) to start from.
+        Raises:
+            ConfigError: H is odd.
+            ShapeError: the vectors do not fit.
+        """
+        super().__init__()
+        if dim % 2:
+            raise ConfigError(f"pvse: model.dim {dim} is odd, and half of it is each direction's")
+        self.embedding = word_embedding("pvse", words, width, vectors)
+        self.gru = nn.GRU(width, dim // 2, batch_first=True, bidirectional=True)
+        for name, weight in self.gru.named_parameters():
+            (nn.init.zeros_ if "bias" in name else nn.init.xavier_uniform_)(weight)
+        self.heads = PieHead(width, hidden, heads, dim)
+
+    def forward(self, ids: Tensor, lengths: Tensor) -> Embedded:
+        """Embed B texts.
+
+        Args:
+            ids: (B, L) int64; what stands after a row's length has no influence.
+            lengths: (B,) int64 in 1…L.
+        Raises:
+            ShapeError: a length out of range.
+        """
+        words = self.embedding(ids)
+        final = last_states(self.gru, words, lengths.cpu())  # (B, H)
+        real = torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
+        found: Embedded = self.heads(words, final, real)
+        return found
+
+
+def xavier(module: nn.Module) -> None:
+    """Xavier for the weights of linear layers, biases 0."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear):
+            nn.init.xavier_uniform_(part.weight)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)

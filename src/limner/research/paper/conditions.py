@@ -1,0 +1,147 @@
+"""How the runs of a table were trained: the settings beside a row, and where two rows differ in them.
+
+Two systems differ in what they are. What they are trained on, for how long, with which backbone and how wide
+their space is, a comparison takes to be alike; where it is not, the table says so.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from limner.research.evaluation.results import About, ResultFile
+from limner.research.paper.table import Settings, reference
+from limner.research.training.settings import NAMES_AND_PLACES, flat
+
+NOT_RECORDED = "not recorded"
+SHARED = ("data.", "loop.", "model.dim")
+"""How settings begin that rows of one table should share."""
+APART = NAMES_AND_PLACES | {"data.set", "data.relations", "data.shuffle_relations", "loop.seed"}
+"""Settings among these that a row is about, or that stand beside it in any case."""
+WITHOUT = ("data set", "split", "preset", "backbone", "settings")
+"""What is compared of runs whose settings were not recorded."""
+WORDS = {True: "on", False: "off", None: "none", "finetune": "trained"}
+
+
+def settings_of(runs: Iterable[ResultFile]) -> Settings | None:
+    """Settings of the runs of one row; None where there are none.
+
+    Args:
+        runs: of one system on one split, of any data sets and seeds.
+    """
+    found = [run.about for run in runs]
+    return settings_from(found) if found else None
+
+
+def settings_from(found: Sequence[About]) -> Settings:
+    """The same of what results are of, at least one."""
+    recorded = [one.deviations for one in found if one.deviations is not None]
+    # the seed of a run stands beside it in any case
+    lists = [[one for one in some if not one.startswith("loop.seed=")] for some in recorded]
+    every = [one for one in lists[0] if all(one in other for other in lists)] if lists else []
+    return Settings(
+        preset=_together(one.preset for one in found),
+        deviations=tuple(every) if len(recorded) == len(found) else None,
+        some=tuple(dict.fromkeys(one for some in lists for one in some if one not in every)),
+        backbone=_together(one.backbone for one in found),
+        seeds=tuple(sorted({one.seed for one in found})),
+        data=tuple(dict.fromkeys(one.data for one in found)),
+        split=_together(one.split for one in found),
+        unpublished=tuple(dict.fromkeys(words for one in found for words in unpublished(one))),
+    )
+
+
+def uneven(own: Sequence[ResultFile], control: Sequence[ResultFile]) -> str:
+    """What the settings of two rows that are compared differ in, "" for nothing or where one has no run.
+
+    Args:
+        own: runs of the one, measured on the rows that the control was measured on.
+        control: runs of the other.
+    """
+    if not own or not control:
+        return ""
+    mine, other = _shared(own), _shared(control)
+    if mine["settings"] != other["settings"]:  # one of them lists none
+        mine, other = ({key: values[key] for key in WITHOUT if key in values} for values in (mine, other))
+    return "; ".join(
+        f"{key} {_written(mine.get(key))}, of the control {_written(other.get(key))}"
+        for key in dict.fromkeys((*mine, *other))
+        if mine.get(key) != other.get(key) or len(mine[key]) > 1
+    )
+
+
+def seeds(*systems: Sequence[object]) -> str:
+    """How many runs a row averages, where it is more than one or they differ."""
+    counts = sorted({len(runs) for runs in systems if runs})
+    if counts in ([], [1]):
+        return ""
+    return f"{'–'.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))} seeds"
+
+
+def unpublished(about: About) -> list[str]:
+    """Where a run differs from the published one in what its figures depend on: ``D 256 (paper 1024)``,
+    or ``(published preset 1024)`` where the paper states none.
+
+    Args:
+        about: of its result.
+    Source: docs/methods, the section on settings of each system.
+    """
+    values = flat(about.config)
+    entries = reference()["published"].get(values.get("system"), ())
+    found = [
+        f"{entry['name']} {_word(values[entry['setting']])}"
+        f" ({'paper' if entry.get('stated', True) else 'published preset'} {_word(entry['value'])})"
+        for entry in entries
+        if entry.get("method", values.get("method")) == values.get("method")
+        and values.get(entry["setting"], entry["value"]) != entry["value"]
+    ]
+    return found + (_of_weights(about.data, values) if values.get("system") == "complementary" else [])
+
+
+def _of_weights(data: str, values: Mapping[str, Any]) -> list[str]:
+    """Settings of the weights that the paper chose for each data set."""
+    sets = reference()["sets"]
+    published, found = sets.get(data), []
+    if published:
+        for key, name, due in (("model.heads", "K", "heads"), ("weights.lam", "λ", "lambda")):
+            if values.get(key, published[due]) != published[due]:
+                found.append(f"{name} {values[key]:g} (paper {published[due]})")
+    if values.get("method") == "combined-val":
+        own = (values["weights.beta"], values["weights.gamma_hat"])
+        words = f"(β, γ) = ({own[0]:g}, {own[1]:g})"
+        same = [one["title"] for one in sets.values() if tuple(one["beta_gamma"]) == own]
+        if published and tuple(published["beta_gamma"]) != own:
+            found.append(f"{words} (paper {published['beta_gamma'][0]}, {published['beta_gamma'][1]})")
+        elif not published:
+            found.append(f"{words}, the paper's for {' and '.join(same)}" if same else words)
+    return found
+
+
+def _shared(runs: Sequence[ResultFile]) -> dict[str, frozenset[str]]:
+    """Setting → its values in words, of all that rows of one table should share."""
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        about, values = run.about, flat(run.about.config)
+        own = dict(zip(WITHOUT, (about.data, about.split, about.preset, about.backbone, ""), strict=True))
+        own |= {
+            key: _word(value)
+            for key, value in values.items()
+            if key.startswith(SHARED) and key not in APART and not (about.backbone and key == "data.backbone")
+        }
+        if any(key.startswith("loop.") for key in values):
+            own["settings"] = "recorded"
+        for key, value in own.items():
+            found.setdefault(key, set()).add(value or NOT_RECORDED)
+    return {key: frozenset(values) for key, values in found.items()}
+
+
+def _together(values: Iterable[str]) -> str:
+    return " and ".join(dict.fromkeys(one for one in values if one))
+
+
+def _written(values: frozenset[str] | None) -> str:
+    return " and ".join(sorted(values)) if values else NOT_RECORDED
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool | str | None):
+        return WORDS.get(value, str(value))
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,447 @@
+"""Figures that show numbers: curves, scatter, bars, galleries and attention, as files to print.
+
+Each function draws what it is given and returns the figure; a point without a result is not drawn.
+"""
+
+import io
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.errors import RESEARCH, ConfigError, DataError, MissingError, installed
+from limner.files import write_bytes
+from limner.research.paper.table import Table
+
+with installed("matplotlib", RESEARCH):
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FormatStrFormatter, NullFormatter
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from PIL.Image import Image
+
+
+# Okabe and Ito's colours: told apart with any colour vision, and in grey.
+COLOURS = BLUE, ORANGE, GREEN, GREY = ("#0072B2", "#E69F00", "#009E73", "#777777")
+SUFFIXES = (".pdf", ".png", ".svg")
+_DPI = 200
+_RING: Mapping[str, Any] = {"facecolors": "none", "edgecolors": ORANGE, "s": 28}
+_CROSS: Mapping[str, Any] = {"color": GREEN, "marker": "x", "s": 22, "linewidths": 1}
+Values = NDArray[np.float64]
+
+
+def confidence_curves() -> Figure:
+    """η(x) = exp(λ |x − ½|) of one relation's probability x (Figure 3a).
+
+    Source: CMCM 2022, Eq. 4; docs/methods/cmcm.md §4.1.
+    """
+    figure, (axes,) = panels()
+    x = np.linspace(0, 1, 201)
+    for strength, colour, line in ((0.01, BLUE, "-"), (0.1, ORANGE, "--"), (1.0, GREEN, "-.")):
+        curve = np.exp(strength * np.abs(x - 0.5))
+        axes.plot(x, curve, label=f"λ = {strength:g}", color=colour, linestyle=line)
+    axes.set(xlabel="probability of the relation, x", ylabel="confidence η(x)", xlim=(0, 1))
+    axes.legend(frameon=False)
+    return figure
+
+
+def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], threshold: float) -> Figure:
+    """True rank of every query against the gap between its two best scores (Figure 3b).
+
+    Args:
+        ranks: (N,) of validation queries.
+        gaps: (N,) at least 0.
+        threshold: below it a query counts as difficult; infinity makes all of them difficult.
+    Raises:
+        DataError: no queries, or lengths differ.
+    """
+    if not len(ranks) or len(ranks) != len(gaps):
+        raise DataError(
+            f"figure: {len(ranks)} ranks and {len(gaps)} gaps; expected as many, and at least one"
+        )
+    figure, (axes,) = panels()
+    axes.scatter(gaps, ranks, s=9, color=BLUE, alpha=0.5, linewidths=0)
+    if np.isfinite(threshold):
+        axes.axvline(threshold, color=ORANGE, linewidth=1.2)
+        axes.annotate(
+            f"T = {threshold:g}",
+            (threshold, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, -4),
+            textcoords="offset points",
+            va="top",
+        )
+    axes.set(xlabel="best score minus second best", ylabel="rank of the right picture", yscale="log")
+    axes.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    return figure
+
+
+def refinement_bars(table: Table) -> Figure:
+    """Median ranks plain and refined, with intervals (Figure 5).
+
+    Rings are the figures that the paper prints, crosses those that the files of its release give.
+
+    Systems of which there is neither a result nor a published figure are left out.
+
+    Args:
+        table: of retrieval, see `coherence_tables.build`.
+    Raises:
+        ConfigError: the table has no blocks plain and refined.
+        DataError: no system has a median rank.
+    """
+    titles = [block.title for block in table.blocks]
+    if titles[:2] != ["plain", "refined"]:
+        raise ConfigError(f"figure: table {table.name} has blocks {titles}, expected plain and refined")
+    width = len(table.blocks[0].columns)
+    place = table.blocks[0].columns.index("MedR")
+    shown = {row.name: (row.cells[place], row.cells[place + width]) for row in table.rows}
+    shown = {
+        name: cells
+        for name, cells in shown.items()
+        if any((cell.value, cell.paper, cell.release) != (None, None, None) for cell in cells)
+    }
+    if not shown:
+        raise DataError(f"figure: no system of {table.title} has a median rank; measure some runs first")
+    figure, (axes,) = panels(width=max(5.0, 0.62 * len(shown) + 1.5))
+    labels = {"paper": "printed in the paper", "release": "from the release's files"}
+    for number, (stage, colour) in enumerate((("plain", GREY), ("refined", BLUE))):
+        cells = [(at + 0.4 * number - 0.2, both[number]) for at, both in enumerate(shown.values())]
+        there = [(x, c.value, c.low, c.high) for x, c in cells if c.value is not None]
+        if there:
+            x, value, spread = _spread(there)
+            axes.bar(x, value, 0.38, yerr=spread, color=colour, label=stage, error_kw={"linewidth": 0.8})
+        known = {
+            "paper": ([(x, c.paper) for x, c in cells if c.paper is not None], _RING),
+            "release": ([(x, c.release) for x, c in cells if c.release is not None], _CROSS),
+        }
+        for source, (points, style) in known.items():
+            if points:
+                axes.scatter(*zip(*points, strict=True), label=labels.pop(source, None), zorder=3, **style)
+    axes.set_xticks(np.arange(len(shown)), list(shown), rotation=40, ha="right")
+    axes.set_xlim(-0.6, len(shown) - 0.4)
+    axes.set(ylabel="median rank", title=table.title)
+    axes.title.set_fontsize(9)
+    _legend(axes)
+    return figure
+
+
+def setting_curve(
+    name: str,
+    measured: Sequence[tuple[float, float, float, float]],
+    published: Sequence[Sequence[float]],
+) -> Figure:
+    """Median rank against a setting, ours and the published curve (Figure 8).
+
+    Args:
+        name: of the setting.
+        measured: (setting, value, low, high), in any order.
+        published: (setting, value, deviation).
+    """
+    figure, (axes,) = panels()
+    settings = sorted({point[0] for point in measured} | {point[0] for point in published})
+    if published:
+        at = [settings.index(point[0]) for point in published]
+        value, spread = [point[1] for point in published], [point[2] for point in published]
+        axes.errorbar(at, value, spread, color=ORANGE, marker="o", mfc="none", label="the paper's")
+    if measured:
+        setting, middle, sides = _spread(sorted(measured))
+        at = [settings.index(one) for one in setting]
+        axes.errorbar(at, middle, sides, color=BLUE, marker="s", label="limner, 95 % interval")
+    axes.set_xticks(np.arange(len(settings)), [f"{setting:g}" for setting in settings])
+    axes.set(xlabel=name, ylabel="median rank")
+    _legend(axes)
+    return figure
+
+
+def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]]) -> Figure:
+    """Median rank of every CMCM_c against the entropy of its relation c, with the line of least squares.
+
+    Args:
+        points: (relation, −p ln p of its prevalence p, median rank, low, high), in any order.
+    Raises:
+        DataError: no points.
+    Source: a notebook of the release of CMCM 2022; docs/methods/cmcm.md §6.
+    """
+    if not points:
+        raise DataError("figure: no system of a single relation was measured; train and measure a CMCM_c")
+    figure, (axes,) = panels()
+    entropy, value, spread = _spread([point[1:] for point in points])
+    axes.errorbar(entropy, value, spread, color=BLUE, marker="o", linestyle="none", elinewidth=0.8)
+    for place, (name, *_) in enumerate(points):
+        left = entropy[place] > (entropy.min() + entropy.max()) / 2  # towards the middle, so that none is cut
+        axes.annotate(
+            name,
+            (entropy[place], value[place]),
+            xytext=(-5 if left else 5, 3),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            fontsize=7,
+        )
+    if len(set(entropy.tolist())) > 1:
+        slope, start = np.polyfit(entropy, value, 1)
+        ends = np.array([entropy.min(), entropy.max()])
+        axes.plot(ends, start + slope * ends, color=ORANGE, linestyle="--", label=f"slope {slope:.3g}")
+        axes.legend(frameon=False)
+    axes.set(xlabel="entropy of the relation, −p ln p", ylabel="median rank of its CMCM_c")
+    return figure
+
+
+def write(path: Path, make: Callable[..., Figure], *arguments: Any) -> None:  # noqa: ANN401
+    """Draw a figure and write it, whole or not at all.
+
+    Args:
+        path: PDF, PNG or SVG by its suffix; the same figure is the same file.
+        make: one of the functions here.
+        arguments: of it.
+    Raises:
+        ConfigError: another suffix.
+        MissingError: the folder is not there.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        raise ConfigError(
+            f"figure: {path.name} ends in {path.suffix!r}, expected one of {', '.join(SUFFIXES)}"
+        )
+    if not path.parent.is_dir():
+        raise MissingError(f"figure: {path.parent} is not a folder; make it first")
+    write_bytes(path, drawn(path.suffix.lower(), make, *arguments))
+
+
+def drawn(suffix: str, make: Callable[..., Figure], *arguments: Any) -> bytes:  # noqa: ANN401
+    """A figure as a file, drawn in one style, whatever the user's settings of matplotlib are; see `write`."""
+    dated = {".pdf": "CreationDate", ".svg": "Date"}.get(suffix)
+    out = io.BytesIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rc("font", family="DejaVu Sans", size=9)
+        matplotlib.rc("svg", fonttype="none", hashsalt="limner")
+        matplotlib.rc("text", parse_math=False)  # a caption may hold dollar signs
+        metadata = {dated: None} if dated else None
+        make(*arguments).savefig(out, format=suffix[1:], dpi=_DPI, metadata=metadata)
+    return out.getvalue()
+
+
+def _spread(points: Sequence[Sequence[float | None]]) -> tuple[Values, Values, Values]:
+    """(N,) places and (N,) values of points (place, value, low, high), and (2, N) how far intervals reach."""
+    place, value, low, high = np.array(points, dtype=np.float64).T
+    return place, value, np.abs(np.stack([value - low, high - value]))
+
+
+def _legend(axes: "Axes") -> None:
+    """A legend where anything is named."""
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False)
+
+
+def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Figure, list[Any]]:
+    """An empty figure with so many axes side by side, without frames.
+
+    Args:
+        count: of the axes.
+        width: inches, of the figure.
+        height: inches.
+    """
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = list(figure.subplots(1, count, squeeze=False)[0])
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+TEXT_HEIGHT = 0.28  # of the line of text above a row of pictures, in rows
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One row of a gallery.
+
+    Attributes:
+        text: the query.
+        truth: its own picture.
+        answers: per system, its name, its best pictures in order, and the place of the right one among them
+            (from 0; None where it is not shown).
+    """
+
+    text: str
+    truth: "Image"
+    answers: Sequence[tuple[str, Sequence["Image"], int | None]]
+
+
+def attention_bars(texts: Sequence[Sequence[tuple[str, float]]]) -> Figure:
+    """How much every word of a text counts (Figure 7).
+
+    Args:
+        texts: per text its words and their weights, which sum to 1.
+    Raises:
+        DataError: no text, or one without words.
+    """
+    if not texts or not all(texts):
+        raise DataError("figure: a text without words has no attention; leave it out")
+    heights = [0.24 * len(words) + 0.5 for words in texts]
+    figure = Figure(figsize=(5.2, sum(heights)), layout="constrained")
+    grid = figure.subplots(len(texts), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, words in zip(grid[:, 0], texts, strict=True):
+        places = np.arange(len(words))
+        axes.barh(places, [weight for _, weight in words], color=BLUE, height=0.72)
+        # one word is an even share: what the weight would be if no word counted more
+        axes.axvline(1 / len(words), color=GREY, linewidth=0.8, linestyle=":")
+        axes.set_yticks(places, [_plain(word) for word, _ in words])
+        axes.invert_yaxis()
+        axes.spines[["top", "right"]].set_visible(False)
+    grid[-1, 0].set_xlabel("attention (dotted: an even share)")
+    return figure
+
+
+def gallery(rows: Sequence[Shown]) -> Figure:
+    """Texts with their own picture and the best ones of several systems, the right one framed (Figure 6).
+
+    Args:
+        rows: each with the same systems.
+    Raises:
+        DataError: no rows.
+    """
+    if not rows:
+        raise DataError("figure: no text to show; name one or measure a run first")
+    columns = 1 + max((len(pictures) for row in rows for _, pictures, _ in row.answers), default=0)
+    # A text has a line of its own across all columns, or its length would widen the first of them.
+    heights = [height for row in rows for height in (TEXT_HEIGHT, *[1.0] * len(row.answers))]
+    figure = Figure(figsize=(1.35 * columns, 1.3 * sum(heights)), layout="constrained")
+    grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
+    line = 0
+    for row in rows:
+        head = figure.add_subplot(grid[line, :])
+        head.set_axis_off()
+        head.text(0, 0, _short(row.text), fontsize=7, va="bottom", transform=head.transAxes)
+        for number, (system, pictures, right) in enumerate(row.answers, start=1):
+            if number == 1:
+                _draw(figure.add_subplot(grid[line + 1, 0]), row.truth, GREY, 1)
+            for place, picture in enumerate(pictures):
+                axes = figure.add_subplot(grid[line + number, place + 1])
+                hit = right == place
+                _draw(axes, picture, GREEN if hit else None, 3 if hit else 1)
+                if place == 0:
+                    axes.set_ylabel(_plain(system), fontsize=7)
+        line += 1 + len(row.answers)
+    return figure
+
+
+def _draw(axes: "Axes", picture: "Image", colour: str | None, width: float) -> None:
+    """A picture in a frame, or without one."""
+    axes.imshow(np.asarray(picture.convert("RGB")))
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set(visible=colour is not None, color=colour or GREY, linewidth=width)
+
+
+def _short(text: str) -> str:
+    cut = _plain(" ".join(text.split()))
+    return "\n".join(textwrap.wrap(cut if len(cut) <= 150 else cut[:149] + "…", 75))
+
+
+LABEL_CHARACTERS = 44
+LABEL_LINES = 2
+WRITTEN_STEPS = 12
+_CELL_IN, _LABEL_IN, _BAR_IN, _BAR_HIGH_IN = 0.36, 2.9, 0.95, 1.6
+_MARGIN_IN, _TITLE_IN, _SIZE = 0.9, 0.35, 7
+
+
+@dataclass(frozen=True)
+class Attended:
+    """One story.
+
+    Attributes:
+        title: such as its name.
+        steps: T texts.
+        shares: (T, T) rows are steps, columns the steps they attend to; rows sum to 1.
+    """
+
+    title: str
+    steps: Sequence[str]
+    shares: NDArray[np.floating]
+
+
+def attention_maps(stories: Sequence[Attended]) -> Figure:
+    """A heat map per story: rows are steps with their text, columns the steps they attend to.
+
+    Shares are written into the cells of stories of at most twelve steps, in per cent. The darkest colour is
+    the greatest share of all stories, so that they can be compared.
+
+    Args:
+        stories: at least one.
+    Raises:
+        DataError: no story, or one without steps.
+    Source: docs/methods/vrss.md §7.
+    """
+    if not stories or not all(story.steps for story in stories):
+        raise DataError("figure: no story, or one without steps, has no attention to draw; name another")
+    # Placed by hand: a layout engine would give cells of one size to no two stories.
+    heights = [_CELL_IN * len(story.steps) + _MARGIN_IN for story in stories]
+    most = max(len(story.steps) for story in stories)
+    wide, high = _LABEL_IN + _CELL_IN * most + _BAR_IN, sum(heights)
+    figure = Figure(figsize=(wide, high))
+    darkest = max(float(story.shares.max()) for story in stories)
+    top = high
+    for story, height in zip(stories, heights, strict=True):
+        side = _CELL_IN * len(story.steps)
+        place = (_LABEL_IN / wide, (top - _TITLE_IN - side) / high, side / wide, side / high)
+        _map(figure.add_axes(place), story, darkest)
+        top -= height
+    left = (_LABEL_IN + _CELL_IN * most + 0.15) / wide
+    tall = min(_BAR_HIGH_IN, heights[0] - _MARGIN_IN)
+    bar = figure.colorbar(
+        figure.axes[0].images[0],
+        cax=figure.add_axes((left, (high - _TITLE_IN - tall) / high, 0.12 / wide, tall / high)),
+        format=lambda share, _: f"{100 * share:.0f} %",
+    )
+    bar.set_label("attention", fontsize=_SIZE)
+    bar.outline.set_visible(False)
+    bar.ax.tick_params(labelsize=_SIZE)
+    return figure
+
+
+def _map(axes: "Axes", story: Attended, darkest: float) -> None:
+    count = len(story.steps)
+    axes.imshow(story.shares, cmap="Blues", vmin=0, vmax=darkest, aspect="equal")
+    numbers = [str(step) for step in range(1, count + 1)]
+    axes.set_xticks(np.arange(count), numbers, fontsize=_SIZE)
+    labels = [f"{number}  {_label(text)}" for number, text in zip(numbers, story.steps, strict=True)]
+    axes.set_yticks(np.arange(count), labels, fontsize=_SIZE)
+    axes.tick_params(length=0)
+    axes.set_title(_plain(story.title), fontsize=_SIZE + 1, loc="left")
+    axes.set_xlabel("step attended to", fontsize=_SIZE)
+    # white lines part the cells, since neighbours are often alike
+    axes.set_xticks(np.arange(count + 1) - 0.5, minor=True)
+    axes.set_yticks(np.arange(count + 1) - 0.5, minor=True)
+    axes.grid(which="minor", color="white", linewidth=1)
+    axes.tick_params(which="minor", length=0)
+    axes.spines[:].set_visible(False)
+    if count > WRITTEN_STEPS:
+        return
+    for row in range(count):
+        for column in range(count):
+            share = float(story.shares[row, column])
+            colour = "white" if share > darkest / 2 else "black"
+            axes.text(
+                column, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=_SIZE - 1, color=colour
+            )
+
+
+def _label(text: str) -> str:
+    """The beginning of a text, in so many lines at most."""
+    return "\n".join(
+        textwrap.wrap(
+            _plain(" ".join(text.split())), LABEL_CHARACTERS, max_lines=LABEL_LINES, placeholder=" …"
+        )
+    )
+
+
+def _plain(text: str) -> str:
+    """Text without characters that cannot be drawn."""
+    return "".join(c if c.isprintable() else "·" for c in text)

@@ -1,0 +1,245 @@
+"""Every published figure by its name: what it shows is collected from measured runs here, and drawn."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from limner.errors import ConfigError, DataError, unknown
+from limner.research.evaluation.results import ChoiceResult, Result
+from limner.research.evaluation.uncertainty import group_numbers
+from limner.research.paper import plots
+from limner.research.paper.cmcm import build
+from limner.research.paper.cohort import Cohort
+from limner.research.paper.comparison import compare
+from limner.research.paper.pair_weights import (
+    draw_agreement,
+    draw_gains,
+    draw_scores,
+    draw_training,
+    write_weighted_pairs,
+)
+from limner.research.paper.run_pictures import open_pictures, write_found
+from limner.research.paper.strips import draw_attention, write_galleries, write_story_strips
+from limner.research.paper.table import reference
+from limner.research.paper.topic import write_topic_path
+from limner.research.runs.run import Run
+from limner.research.training.settings import NAMES_AND_PLACES, flat
+
+SPLITS = ("released", "grouped", "random")
+"""Those of the published runs first."""
+
+
+def draw_figure(
+    name: str,
+    to: Path,
+    *,
+    runs: Path | None,
+    run: Sequence[Path],
+    texts: Sequence[str],
+    pictures: Sequence[str],
+    weights: Path | None,
+    data: str | None,
+    split: str | None,
+    row: str,
+    count: int,
+    resamples: int,
+) -> None:
+    """Draw a figure, or write a page.
+
+    Args:
+        name: as `limner figure` names them.
+        to: file to write.
+        runs: folder that holds measured runs.
+        run: folders of the runs to show.
+        texts: to show; some that are chosen by a rule unless given.
+        pictures: ids of test pairs whose pictures are queries.
+        weights: of the backbone, where features must still be computed.
+        data: data set of the results; None takes the one that was measured, of several Clue, or CITE++.
+        split: its split; None takes the one that was measured, of several the released one.
+        row: of the tables, whose runs a curve is of.
+        count: of texts, stories, pairs or steps, where none are named.
+        resamples: of every interval.
+    Raises:
+        ConfigError: an unknown figure, or runs that it does not take.
+        LimnerError: as the function that draws it.
+    """
+
+    def one() -> Path:
+        if len(run) != 1:
+            raise ConfigError(f"figure: {name} shows one run, found {len(run)}; pass --run FOLDER")
+        return run[0]
+
+    def measured() -> Path:
+        if runs is None:
+            raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
+        return runs
+
+    def results(*, variants: bool = False) -> list[Result]:
+        """Measured test results of one data set and split."""
+        read = Result.read_all(measured(), variants=variants)
+        every = [r for r in read if (r.about.part, r.about.protocol) == ("test", "pools")]
+        own = data or _first_of([r.about.data for r in every], ("clue", "cite++"))
+        part = split or _first_of([r.about.split for r in every if r.about.data == own], SPLITS)
+        found = [r for r in every if (r.about.data, r.about.split) == (own, part)]
+        if not found:
+            there = sorted({f"{r.about.data} ({r.about.split} split)" for r in every})
+            asked = f" on {own or 'any data set'} ({part or 'any'} split)"
+            raise DataError(
+                f"figure: no result{asked} below {runs}, found {', '.join(there) or 'none at all'};"
+                " run 'limner measure' first, or name one of these with --data and --split"
+            )
+        return found
+
+    def answered_split() -> str:
+        """The split of the answers below `runs`."""
+        answers = ChoiceResult.read_all(measured())
+        return _first_of([r.about.split for r in answers if r.about.part == "test"], SPLITS) or "grouped"
+
+    drawn: dict[str, Callable[[], None]] = {
+        "cmcm-3a": lambda: plots.write(to, plots.confidence_curves),
+        "cmcm-3b": lambda: _scatter(to, one()),
+        "cmcm-5": lambda: _bars(to, results(), resamples),
+        "cmcm-6": lambda: _gallery(to, run, texts, count),
+        "cmcm-7": lambda: _attention(to, one(), texts, count),
+        "cmcm-8": lambda: _curve(to, results(variants=True), row, "loss.relation_weight", resamples),
+        "cmcm-8-length": lambda: _curve(to, results(variants=True), row, "data.max_length", resamples),
+        "cmcm-entropy": lambda: _entropy(to, results(), resamples),
+        "complementary-scores": lambda: draw_scores(one(), to),
+        "complementary-agreement": lambda: draw_agreement(one(), to),
+        "complementary-weights": lambda: draw_training(one(), to),
+        "complementary-variance": lambda: draw_gains(measured(), split or answered_split(), to),
+        "complementary-3": lambda: write_found(
+            run, to, texts=texts, pictures=pictures, count=count, weights=weights
+        ),
+        "complementary-4": lambda: write_weighted_pairs(one(), to, count),
+        "vrss-attention": lambda: draw_attention(to, one(), texts, count),
+        "vrss-galleries": lambda: write_galleries(run, to, count),
+        "vrss-topic": lambda: write_topic_path(one(), to, texts, weights),
+        "gsda-strips": lambda: write_story_strips(run, to, texts, count),
+    }
+    if name not in drawn:
+        raise ConfigError(unknown("figure", name, drawn))
+    drawn[name]()
+
+
+def _scatter(to: Path, run: Path) -> None:
+    result = Result.read_part(run, "val")  # a threshold is chosen, so test rows are never shown
+    full = result.full
+    if full is None or not full.gaps:
+        raise DataError(f"{run}: its result holds no ranks against all pictures; measure the run again")
+    threshold = float(result.about.refinement.get("threshold", np.inf))
+    plots.write(to, plots.rank_against_gap, np.array(full.plain), np.array(full.gaps), threshold)
+
+
+def _first_of(found: Sequence[str], preferred: Sequence[str]) -> str:
+    """The preferred ones first, then the others by name; "" where there is none."""
+    return min(found, key=lambda one: ([*preferred, one].index(one), one), default="")
+
+
+def _bars(to: Path, found: Sequence[Result], resamples: int) -> None:
+    data, split = found[0].about.data, found[0].about.split
+    table = build("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
+    own = [one for one in table if f"{split} split" in one.title]
+    plots.write(to, plots.refinement_bars, own[0])
+
+
+def _curve(to: Path, every: Sequence[Result], row: str, setting: str, resamples: int) -> None:
+    """Median rank of one row over λ_cls or the length of texts, of runs that differ in nothing else.
+
+    Raises:
+        DataError: no run of the row, or runs that differ in another setting than that and the seed.
+    """
+    table, _, key = setting.partition(".")
+    found = [one for one in every if one.about.system == row]
+    if not found:
+        raise DataError(f"figure: no run of {row} among these results; name another with --row")
+    by_value: dict[float, list[Result]] = {}
+    for result in found:
+        if result.full is not None and key in result.about.config.get(table, {}):
+            by_value.setdefault(float(result.about.config[table][key]), []).append(result)
+    apart = {setting, "loop.seed", *NAMES_AND_PLACES}
+    first, *rest = (flat(one.about.config) for one in found)
+    for other in rest:
+        differs = [name for name in sorted({*first, *other} - apart) if first.get(name) != other.get(name)]
+        if differs:
+            raise DataError(
+                f"figure: runs of {row} differ in {differs[0]} ({first.get(differs[0])} and"
+                f" {other.get(differs[0])}); give a folder of runs that differ in {setting} alone"
+            )
+    points = [
+        (value, *median)
+        for value, some in sorted(by_value.items())
+        if (median := _median(some, resamples)) is not None
+    ]
+    curves = reference()["cmcm-8-curves"]
+    data = found[0].about.data
+    published = curves["lambda" if table == "loss" else "length"] if data == "cite++" else []
+    if data == "clue" and table == "data":
+        published = curves["length_clue"]
+    label = "words of a text" if table == "data" else "weight of the relation loss, λ"
+    plots.write(to, plots.setting_curve, label, points, published)
+
+
+def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float] | None:
+    """Median rank of one system over its seeds and pools, refined where it refines, with its interval."""
+    cohort: Cohort[Result] = Cohort({}, *group_numbers(some[0].groups))
+    pools = [
+        (np.array(p.queries, dtype=np.int64), np.array(p.refined or p.plain))
+        for result in some
+        for p in (result.drawn or result.pools)
+    ]
+    cells, _ = compare([cohort.ranked("MedR", pools)], *cohort.size, resamples=resamples)
+    value, low, high = cells[0].value, cells[0].low, cells[0].high
+    return None if value is None or low is None or high is None else (value, low, high)
+
+
+def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
+    """Every CMCM_c against the entropy of its relation among the measured pairs."""
+    by_relation: dict[str, list[Result]] = {}
+    for result in found:
+        if result.about.system.startswith("CMCM_") and len(result.probabilities) == 1 and result.pools:
+            by_relation.setdefault(next(iter(result.probabilities)), []).append(result)
+    points = []
+    for relation, some in sorted(by_relation.items()):
+        share = float(np.mean(some[0].labels[relation]))
+        middle = _median(some, resamples)
+        if middle is not None:
+            points.append((relation, -share * float(np.log(share)) if share else 0.0, *middle))
+    plots.write(to, plots.rank_against_entropy, points)
+
+
+def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
+    opened = Run.open(run)
+    chosen = list(texts)
+    if not chosen:
+        data, _ = opened.data(files=True)
+        chosen = [pair.text for pair in data.split("val")[:count]]
+    plots.write(to, plots.attention_bars, opened.model.attention(chosen))
+
+
+def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> None:
+    """Top five of several runs for the same texts."""
+    if not runs:
+        raise ConfigError("figure: cmcm-6 compares runs; pass --run FOLDER once per run")
+    results = [Result.read_part(run, "test") for run in runs]
+    if any(result.ids != results[0].ids or not result.top for result in results):
+        raise DataError("figure: the runs were measured on different pairs; measure them on one split")
+    first = results[0]
+    places = {name: row for row, name in enumerate(first.ids)}
+    absent = [name for name in ids if name not in places]
+    if absent:
+        raise ConfigError(f"figure: {first.about.data} has no test pair {absent[0]!r}; name one by its id")
+    # texts for which the systems answer differently come first: a rule, not a choice by hand
+    telling = sorted(places.values(), key=lambda row: len({result.top[row] for result in results}) == 1)
+    texts, picture = open_pictures(runs[0])
+    shown = []
+    for row in [places[name] for name in ids] or telling[:count]:
+        name = first.ids[row]
+        answers = []
+        for result in results:
+            right = [picture.same(other, name) for other in result.top[row]]
+            pictures = [picture(other) for other in result.top[row]]
+            answers.append((result.about.system, pictures, right.index(True) if any(right) else None))
+        shown.append(plots.Shown(texts[name], picture(name), answers))
+    plots.write(to, plots.gallery, shown)

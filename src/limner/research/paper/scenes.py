@@ -1,0 +1,276 @@
+"""The page that shows scene graphs on their pictures: boxes, names, and lines from thing to thing.
+
+Pictures are shown whole, and everything drawn also stands beneath in words. Self-contained as all pages are;
+it finds and relates nothing.
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limner.counts import counted
+from limner.errors import DataError
+from limner.pictures.decode import decode, display, read_file
+from limner.pictures.formats import PictureError
+from limner.pictures.thumbnails import Copy
+from limner.research.paper.page import copy_of, write_page
+from limner.research.scenes.graphs import SceneGraph, each_graph
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+UNITS = 1000.0
+"""Width of every drawing in its own units; text is sized by it, so that it is as large on any picture."""
+COLOURS = 8
+MOST_LINES = 6
+_TEXT = 36.0
+# Widths of letters as shares of the text size: no font is measured here, and the page stretches to fit.
+_NARROW, _WIDE, _USUAL = 0.36, 0.92, 0.64
+_PAD = 9.0
+
+
+@dataclass(frozen=True)
+class ShownScene:
+    """A picture and its graph.
+
+    Attributes:
+        picture: upright, RGB.
+        graph: what it shows.
+        note: a line beneath, such as the file it is.
+    """
+
+    picture: "Image"
+    graph: SceneGraph
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Tag:
+    """Words on a plate.
+
+    Attributes:
+        x, y, width, height: of the plate, in units of the drawing.
+        text: on it.
+    """
+
+    x: float
+    y: float
+    width: float
+    height: float
+    text: str
+
+    @property
+    def baseline(self) -> float:
+        """Height the letters stand on."""
+        return self.y + self.height - 0.32 * _TEXT
+
+    def hits(self, other: "Tag") -> bool:
+        """Whether two plates cover each other."""
+        return (
+            self.x < other.x + other.width
+            and other.x < self.x + self.width
+            and self.y < other.y + other.height
+            and other.y < self.y + self.height
+        )
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A box to draw.
+
+    Attributes:
+        number: from 1, as beneath the picture.
+        label, score: as found.
+        x, y, width, height: in units of the drawing.
+        tag: where its name stands.
+        colour: number of its colour.
+        related: numbers of its relations, from 0.
+    """
+
+    number: int
+    label: str
+    score: float
+    x: float
+    y: float
+    width: float
+    height: float
+    tag: Tag
+    colour: int
+    related: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A relation to draw.
+
+    Attributes:
+        number: of the relation, from 0.
+        path: of an SVG path from subject to object.
+        tag: where the predicate stands.
+        colour: of its subject.
+    """
+
+    number: int
+    path: str
+    tag: Tag
+    colour: int
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Everything about one picture that the page shows."""
+
+    copy: Copy
+    height: float
+    things: tuple[Thing, ...]
+    lines: tuple[Line, ...]
+    graph: SceneGraph
+    note: str
+    alt: str
+
+
+def write_scenes(out: Path, title: str, note: str, scenes: Iterable[ShownScene]) -> None:
+    """Write the page; pictures are drawn one after the other, so that few are in memory.
+
+    Args:
+        out: an .html file; an existing one is replaced.
+        title: of the page.
+        note: what is shown and how it was found.
+        scenes: in order.
+    Raises:
+        ConfigError, DataError, MissingError: see `check_page`.
+    """
+    found = (drawn(scene) for scene in scenes)
+    write_page(out, "scenes", title, note, scenes=found, units=UNITS, most=MOST_LINES)
+
+
+def drawn(scene: ShownScene) -> Drawing:
+    """Where everything of a picture stands.
+
+    Args:
+        scene: picture and graph.
+    """
+    copy = copy_of(scene.picture, side_px=720)
+    height = UNITS * copy.height_px / copy.width_px
+    graph, taken = scene.graph, list[Tag]()
+    boxes = [
+        (x0 * UNITS, y0 * height, (x1 - x0) * UNITS, (y1 - y0) * height)
+        for x0, y0, x1, y1 in (thing.box for thing in graph.objects)
+    ]
+    things = []
+    for place, (thing, (x, y, wide, high)) in enumerate(zip(graph.objects, boxes, strict=True)):
+        text = f"{place + 1} {thing.label}"
+        across, line = _plate(text)
+        ends = (x, x + wide - across)
+        corners = [(left, top) for top in (y - line, y, y + high - line, y + high) for left in ends]
+        tag = _free(text, corners, height, taken) or _inside(text, corners[0], height)
+        taken.append(tag)
+        related = tuple(number for number, one in enumerate(graph.relations) if place in (one.s, one.o))
+        things.append(
+            Thing(place + 1, thing.label, thing.score, x, y, wide, high, tag, place % COLOURS, related)
+        )
+    return Drawing(
+        copy, height, tuple(things), _lines(graph, boxes, height, taken), graph, scene.note, alt(graph)
+    )
+
+
+def alt(graph: SceneGraph) -> str:
+    """The graph as a sentence, for readers who cannot see the picture."""
+    if graph.empty:
+        return "picture in which nothing was found"
+    words = ", ".join(thing.label for thing in graph.objects)
+    return f"picture with {words}"
+
+
+def _lines(
+    graph: SceneGraph, boxes: Sequence[tuple[float, float, float, float]], height: float, taken: list[Tag]
+) -> tuple[Line, ...]:
+    """The first relations as bent lines between middles; two things are joined once.
+
+    Where there is no room for its words a line is left out: all relations stand beneath.
+    """
+    found: list[Line] = []
+    joined: set[frozenset[int]] = set()
+    for number, relation in enumerate(graph.relations):
+        pair = frozenset((relation.s, relation.o))
+        if len(found) == MOST_LINES or pair in joined:
+            continue
+        joined.add(pair)
+        (ax, ay), (bx, by) = (
+            (x + wide / 2, y + high / 2) for x, y, wide, high in (boxes[relation.s], boxes[relation.o])
+        )
+        # Bent to the right of its way, so that two lines over the same place can be told apart.
+        mx, my = (ax + bx) / 2 - (by - ay) * 0.18, (ay + by) / 2 + (bx - ax) * 0.18
+        across, line = _plate(relation.p)
+        cx, cy = (ax + 2 * mx + bx) / 4 - across / 2, (ay + 2 * my + by) / 4 - line / 2
+        near = [(cx, cy + step * line * 1.1) for step in (0, -1, 1, -2, 2, -3, 3)]
+        tag = _free(relation.p, near, height, taken)
+        if tag is None:
+            continue
+        taken.append(tag)
+        path = f"M{ax:.0f} {ay:.0f}Q{mx:.0f} {my:.0f} {bx:.0f} {by:.0f}"
+        found.append(Line(number, path, tag, relation.s % COLOURS))
+    return tuple(found)
+
+
+def _plate(text: str) -> tuple[float, float]:
+    """Width and height of the plate of a text."""
+    widths = (_NARROW if one in " fijlrt.,'|" else _WIDE if one in "mwMW" else _USUAL for one in text)
+    return sum(widths) * _TEXT + 2 * _PAD, _TEXT * 1.28
+
+
+def _free(
+    text: str, places: Sequence[tuple[float, float]], height: float, taken: Sequence[Tag]
+) -> Tag | None:
+    """A plate at the first place that no other plate has."""
+    tags = (_inside(text, place, height) for place in places)
+    return next((one for one in tags if not any(one.hits(other) for other in taken)), None)
+
+
+def _inside(text: str, place: tuple[float, float], height: float) -> Tag:
+    """A plate at a place, moved into the picture."""
+    across, line = _plate(text)
+    x, y = (
+        min(max(0.0, at), max(0.0, end - size))
+        for at, end, size in zip(place, (UNITS, height), (across, line), strict=True)
+    )
+    return Tag(x, y, across, line, text)
+
+
+_SIDE_PX = 400
+
+
+def write_scene_page(graphs: Path, files: Mapping[str, bytes], out: Path, most: int, found_by: str) -> None:
+    """Write the page.
+
+    Args:
+        graphs: JSON lines.
+        files: id of each graph's picture → its file.
+        out: the page; an existing one is replaced.
+        most: pictures on it, ≥ 1.
+        found_by: a sentence about where the graphs come from.
+    Raises:
+        DataError: a picture that has a graph cannot be opened any more.
+    """
+    count = sum(1 for _ in each_graph(graphs))
+    shown = {place * count // most for place in range(most)} if count > most else set(range(count))
+    # Names below what all have in common tell pictures apart; whole paths would fill the page.
+    above = os.path.commonpath([os.path.dirname(path) for path in files.values()]) if files else b""  # noqa: PTH120
+
+    def chosen() -> Iterator[ShownScene]:
+        for place, graph in enumerate(each_graph(graphs)):
+            if place not in shown:
+                continue
+            path = files[graph.image]
+            try:
+                suffix = os.fsdecode(os.path.splitext(path)[1]).lower()  # noqa: PTH122
+                rgb = decode(read_file(path).data, _SIDE_PX, suffix).rgb
+            except PictureError as error:
+                raise DataError(f"{display(path)}: {error}; run limner scenes again") from error
+            yield ShownScene(rgb, graph, display(os.path.relpath(path, above)))
+
+    sample = f"{len(shown):,} of {counted(count, 'picture')}, spread evenly." if len(shown) < count else ""
+    write_scenes(out, "Scene graphs", " ".join(part for part in (sample, found_by) if part), chosen())

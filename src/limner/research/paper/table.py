@@ -1,0 +1,381 @@
+"""Tables of results as records, and the same table as Markdown, LaTeX or HTML.
+
+Every cell carries its interval, the published figure and its mark of significance, so that no format can drop
+one by accident. Per cent appears here and nowhere else.
+"""
+
+import html
+import math
+import string
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+from pydantic import ConfigDict, Field
+
+from limner.errors import ConfigError, unknown
+from limner.records import Record
+
+Kind = Literal["percent", "rank", "precision", "count", "probability", "setting", "score"]
+Mark = Literal["", "*", "†"]
+Format = Literal["md", "latex", "html"]
+NONE = "–"
+SETTINGS = "settings"
+"""Heading of the column that says how the runs of a row were trained."""
+UNEVEN = "‡"
+"""Sign of a comparison between runs whose settings differ."""
+_FORMS: Mapping[Kind, str] = {
+    "percent": ".1f",
+    "rank": ".1f",
+    "precision": ".2f",
+    "count": ".0f",
+    "probability": ".3f",
+    "setting": "g",
+    "score": ".4f",
+}
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "_": r"\_",
+        "%": r"\%",
+        "&": r"\&",
+        "#": r"\#",
+        "$": r"\$",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"$<$",
+        ">": r"$>$",
+        "≥": r"$\geq$",
+        "–": "--",
+        "†": r"$\dagger$",
+        "‡": r"$\ddagger$",
+        "β": r"$\beta$",
+        "γ": r"$\gamma$",
+        "λ": r"$\lambda$",
+        "μ": r"$\mu$",
+        "σ": r"$\sigma$",
+        "α": r"$\alpha$",
+        "Γ": r"$\Gamma$",
+        "−": r"$-$",
+        "→": r"$\to$",
+        "|": r"$|$",
+        "×": r"$\times$",
+        "±": r"$\pm$",
+    }
+)
+
+
+@cache
+def reference() -> Mapping[str, Any]:
+    """All published figures by table, as in the files of ``reference/``."""
+    folder = files("limner.research.paper") / "reference"
+    found: dict[str, Any] = {}
+    for file in sorted(folder.iterdir(), key=lambda one: one.name):
+        found |= tomllib.loads(file.read_text("utf-8"))
+    return found
+
+
+class Cell(Record):
+    """One figure.
+
+    Attributes:
+        value: a fraction, rank, precision, count, probability, setting or score; None where no result exists.
+        low, high: interval, in the unit of the value.
+        paper: the published figure, in the same unit, as printed.
+        paper_deviation: that is printed with it, over the pools of one training.
+        release: the same figure recomputed from the files of the release.
+        release_deviation: of it, over the same pools.
+        mark: ``*`` better, ``†`` worse than the control, significantly after correction.
+        kind: how it is written.
+        applies: False where the row has no such figure (a system that refines nothing), which is no gap;
+            a published one is shown all the same.
+        uneven: compared with a control that was run with other settings.
+    """
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    paper: float | None = None
+    paper_deviation: float | None = None
+    release: float | None = None
+    release_deviation: float | None = None
+    mark: Mark = ""
+    kind: Kind = "percent"
+    applies: bool = True
+    uneven: bool = False
+
+    def parts(self) -> tuple[str, str, str]:
+        """The figure with its mark, its interval, and the published figure, each possibly empty."""
+        sign = UNEVEN if self.uneven and self.mark else ""
+        main = NONE if self.value is None else written(self.value, self.kind) + self.mark + sign
+        if not self.applies:
+            main = ""
+        span = ""
+        if self.value is not None and self.low is not None and self.high is not None:
+            span = f"[{written(self.low, self.kind)}, {written(self.high, self.kind)}]"
+        found = []
+        if self.paper is not None:
+            found.append(written(self.paper, self.kind))
+            if self.paper_deviation is not None:
+                found[0] += f" ± {written(self.paper_deviation, self.kind)}"
+        if self.release is not None:
+            # a rank with all its digits: rounded to those of the paper it would look like another figure
+            form = ".2f" if self.kind == "rank" else _FORMS[self.kind]
+            found.append(f"release {self.release:{form}}")
+            if self.release_deviation is not None:
+                found[-1] += f" ± {self.release_deviation:{form}}"
+        return main, span, f"({', '.join(found)})" if found else ""
+
+
+class Settings(Record):
+    """How the runs behind some figures were trained and measured.
+
+    Attributes:
+        preset: of the runs, "" where none was recorded.
+        deviations: from it, of all runs; None where they were not recorded.
+        some: deviations of some of the runs only.
+        backbone: architecture and whether it was frozen or trained, "" where it was not recorded.
+        seeds: of training.
+        data: data sets.
+        split: of them.
+        unpublished: where the runs differ from the published ones, in words.
+    """
+
+    preset: str
+    deviations: tuple[str, ...] | None
+    some: tuple[str, ...] = ()
+    backbone: str
+    seeds: tuple[int, ...]
+    data: tuple[str, ...]
+    split: str
+    unpublished: tuple[str, ...] = ()
+
+    @property
+    def listed(self) -> str:
+        """All deviations in one line, "" for none."""
+        every = ", ".join(self.deviations or ())
+        return every + (f"{'; ' * bool(every)}of some runs only: {', '.join(self.some)}" if self.some else "")
+
+    def words(self, letter: str = "") -> str:
+        """One line for the table; `letter` names the note that lists the deviations."""
+        preset = f"preset {self.preset}" if self.preset else "preset not recorded"
+        count = len(self.deviations or ()) + len(self.some)
+        if self.deviations is None:
+            preset += ", deviations not recorded"
+        elif count:
+            preset += f" with {count} deviation{'s' * (count > 1)} ({letter})"
+        seeds = f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))}"
+        backbone = self.backbone or "backbone not recorded"
+        where = f"{', '.join(self.data)}, {self.split} split"
+        return "; ".join((preset, backbone, seeds, where, *self.unpublished))
+
+
+class Row(Record):
+    """One row.
+
+    Attributes:
+        name: of the system or relation.
+        cells: one per column of all blocks.
+        remark: beside the name, such as the number of seeds.
+        settings: of the runs behind it; None where no run is.
+        uneven: where these differ from the settings of what the row is compared with, "" for nowhere.
+    """
+
+    name: str
+    cells: tuple[Cell, ...]
+    remark: str = ""
+    settings: Settings | None = None
+    uneven: str = ""
+
+
+class Block(Record):
+    """Neighbouring columns under one heading."""
+
+    title: str
+    columns: tuple[str, ...]
+
+
+class Table(Record):
+    """A table ready to be written.
+
+    Attributes:
+        name: such as ``cmcm-5``.
+        title: one line.
+        corner: heading of the row names.
+        blocks: columns, from left to right.
+        rows: from top to bottom.
+        notes: lines below it.
+        columns_of: system → settings, where a column is of a system and not a row.
+    """
+
+    name: str
+    title: str
+    corner: str
+    blocks: tuple[Block, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+    columns_of: Mapping[str, Settings] = Field(default_factory=dict)
+
+    @property
+    def empty(self) -> int:
+        """Cells without a result that should have one."""
+        return sum(cell.applies and cell.value is None for row in self.rows for cell in row.cells)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(column for block in self.blocks for column in block.columns)
+
+    @property
+    def letters(self) -> Mapping[str, str]:
+        """List of deviations → letter of the note that has it, in the order of the rows."""
+        every = [row.settings for row in self.rows if row.settings] + list(self.columns_of.values())
+        lists = dict.fromkeys(one.listed for one in every if one.listed)
+        return {one: _letter(number) for number, one in enumerate(lists)}
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Headings of what stands before the figures."""
+        return (self.corner, *((SETTINGS,) if any(row.settings for row in self.rows) else ()))
+
+    @property
+    def beside(self) -> list[tuple[str, ...]]:
+        """What stands before the figures of every row: its name and, where any row has them, settings."""
+        letters = self.letters
+        words = [
+            row.settings.words(letters.get(row.settings.listed, "")) if row.settings else NONE
+            for row in self.rows
+        ]
+        return [(_name(row), own)[: len(self.left)] for row, own in zip(self.rows, words, strict=True)]
+
+
+def written(value: float, kind: Kind) -> str:
+    """A figure as printed.
+
+    Fractions as per cent with one decimal, ranks with one, precisions with two, probabilities with three,
+    small ones as "<0.001", scores with four, settings as they are.
+    """
+    if math.isinf(value):
+        return "∞"
+    if kind == "probability" and value < 0.001:
+        return "<0.001"
+    return format(100 * value if kind == "percent" else value, _FORMS[kind])
+
+
+def render(tables: Sequence[Table], form: Format = "md") -> str:
+    """Tables as one text.
+
+    Args:
+        tables: in order.
+        form: ``md``, ``latex`` (needs the package booktabs) or ``html`` (a fragment without style).
+    Raises:
+        ConfigError: no such form.
+    """
+    if form not in get_args(Format):
+        raise ConfigError("table: " + unknown("format", form, get_args(Format)))
+    write = {"md": _markdown, "latex": _latex, "html": _html}[form]
+    return "\n".join(write(table) for table in tables)
+
+
+def notes_of(table: Table) -> tuple[str, ...]:
+    """The notes, those on settings and, where cells are empty, how many."""
+    cells = sum(cell.applies for row in table.rows for cell in row.cells)
+    gap = (f"{table.empty} of {cells} cells have no result ({NONE}).",) if table.empty else ()
+    letters = table.letters
+    columns = [f"{name}: {one.words(letters.get(one.listed, ''))}." for name, one in table.columns_of.items()]
+    uneven: dict[str, list[str]] = {}
+    for row in table.rows:
+        if row.uneven:
+            uneven.setdefault(row.uneven, []).append(row.name)
+    signs = [
+        f"{UNEVEN} {', '.join(names)}: compared across settings; {how}." for how, names in uneven.items()
+    ]
+    lists = [f"({letter}) Deviations from the preset: {listed}." for listed, letter in letters.items()]
+    return (*table.notes, *columns, *signs, *lists, *gap)
+
+
+def _letter(number: int) -> str:
+    """Letters for 0, 1, … in turn: a to z, then aa, ab and so on."""
+    tail = string.ascii_lowercase[number % 26]
+    return tail if number < 26 else _letter(number // 26 - 1) + tail
+
+
+def _markdown(table: Table) -> str:
+    def safe(text: str) -> str:
+        return text.replace("\\", "\\\\").replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
+
+    titled = len(table.blocks) > 1
+    heads = [
+        f"{block.title}: {column}" if titled else column for block in table.blocks for column in block.columns
+    ]
+    lines = [f"**{safe(table.title)}**", ""]
+    lines.append("| " + " | ".join(safe(head) for head in (*table.left, *heads)) + " |")
+    lines.append("|" + "---|" * len(table.left) + "---:|" * len(heads))
+    for row, beside in zip(table.rows, table.beside, strict=True):
+        cells = [" ".join(safe(part) for part in cell.parts() if part) for cell in row.cells]
+        lines.append("| " + " | ".join([*map(safe, beside), *cells]) + " |")
+    lines += ["", *(f"{safe(note)}  " for note in notes_of(table)), ""]
+    return "\n".join(lines)
+
+
+def _latex(table: Table) -> str:
+    def safe(text: str) -> str:
+        return text.translate(_LATEX)
+
+    def cell_of(cell: Cell) -> str:
+        main, *small = cell.parts()
+        return " ".join([safe(main), *(rf"{{\scriptsize {safe(part)}}}" for part in small if part)])
+
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{safe(table.title)}}}"]
+    left = "l" + r"p{4cm}" * (len(table.left) - 1)
+    lines += [rf"\begin{{tabular}}{{{left}{'r' * len(table.columns)}}}", r"\toprule"]
+    if len(table.blocks) > 1:
+        spans = [rf"\multicolumn{{{len(b.columns)}}}{{c}}{{{safe(b.title)}}}" for b in table.blocks]
+        lines.append(" & ".join([*("" for _ in table.left), *spans]) + r" \\")
+    lines.append(" & ".join(safe(head) for head in (*table.left, *table.columns)) + r" \\")
+    lines.append(r"\midrule")
+    for row, (name, *words) in zip(table.rows, table.beside, strict=True):
+        small = [rf"{{\scriptsize {safe(one)}}}" for one in words]
+        lines.append(" & ".join([safe(name), *small, *map(cell_of, row.cells)]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par {{\footnotesize {safe(note)}}}" for note in notes_of(table)]
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def _html(table: Table) -> str:
+    def cell_of(cell: Cell) -> str:
+        main, *small = cell.parts()
+        rest = "".join(f" <small>{html.escape(part)}</small>" for part in small if part)
+        return f"<td>{html.escape(main)}{rest}</td>"
+
+    # Wide tables scroll by themselves, not with the page they stand on.
+    title = html.escape(table.title)
+    lines = [f'<div role="region" aria-label="{title}" tabindex="0" style="overflow-x:auto">']
+    lines += ["<table>", f"<caption>{title}</caption>", "<thead>"]
+    corner = "".join(f'<th scope="col">{html.escape(head)}</th>' for head in table.left)
+    if len(table.blocks) > 1:
+        spans = [
+            f'<th scope="colgroup" colspan="{len(b.columns)}">{html.escape(b.title)}</th>'
+            for b in table.blocks
+        ]
+        lines.append("<tr>" + "<td></td>" * len(table.left) + "".join(spans) + "</tr>")
+    heads = "".join(f'<th scope="col">{html.escape(column)}</th>' for column in table.columns)
+    lines += [f"<tr>{corner}{heads}</tr>", "</thead>", "<tbody>"]
+    for row, (name, *words) in zip(table.rows, table.beside, strict=True):
+        cells = "".join(f"<td>{html.escape(one)}</td>" for one in words)
+        cells += "".join(map(cell_of, row.cells))
+        lines.append(f'<tr><th scope="row">{html.escape(name)}</th>{cells}</tr>')
+    lines += ["</tbody>", "</table>", "</div>"]
+    lines += [f"<p>{html.escape(note)}</p>" for note in notes_of(table)]
+    return "\n".join([*lines, ""])
+
+
+def _name(row: Row) -> str:
+    name = f"{row.name} {UNEVEN}" if row.uneven else row.name
+    return f"{name} ({row.remark})" if row.remark else name

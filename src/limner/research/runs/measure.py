@@ -1,0 +1,197 @@
+"""What measuring a trained run finds beside ranks: how found pictures look, how good generated texts are."""
+
+import hashlib
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.counts import counted
+from limner.encoders.pixels import CellColours
+from limner.errors import ConfigError, LimnerWarning, MissingError
+from limner.research.datasets.features import Features
+from limner.research.datasets.pairs import Pair
+from limner.research.evaluation.caption_scores import text_scores
+from limner.research.evaluation.ranking import Score
+from limner.research.evaluation.results import (
+    About,
+    Captions,
+    ChoiceResult,
+    Definition,
+    Result,
+    SequenceResult,
+)
+from limner.research.evaluation.results import Pictures as PictureKind
+from limner.research.evaluation.saliency import Saliency
+from limner.research.evaluation.sequences import measure_sequences, of_stories, saliency_of
+from limner.research.systems.base import to_tensor
+from limner.research.systems.gsda.captioner import generate
+from limner.research.systems.gsda.model import Gsda
+from limner.research.training.corpus import ArrayRows, PictureRows
+
+MOST_PICTURES = 5000
+COLOURS = "mean colours of drawings"
+
+
+class SequenceMeter:
+    """Measures one run after the other; the models of saliency are made once per test set."""
+
+    def __init__(self, *, saliency: bool | None = None) -> None:
+        """Take whether saliency is measured; None measures it for galleries of at most 5000 pictures."""
+        self._wanted = saliency
+        self._made: dict[str, Mapping[Definition, Saliency]] = {}
+
+    def measure(
+        self, about: About, pairs: Sequence[Pair], score: Score, pictures: PictureRows
+    ) -> SequenceResult | None:
+        """Ranks of one run by step, or None where the pairs are no steps of stories.
+
+        Args:
+            about: what is measured.
+            pairs: (N,) all rows of the part.
+            score: see `limner.research.evaluation.sequences.measure_sequences`.
+            pictures: as the run's corpus holds them.
+        """
+        if not of_stories(pairs):
+            return None
+        ids = list(dict.fromkeys(pair.image_id for pair in pairs))
+        features, described, similar = fixed_features(pictures, ids)
+        wanted = self._wanted if self._wanted is not None else len(ids) <= MOST_PICTURES
+        if features is None or not wanted:
+            left_out = f"VSR of {counted(len(ids), 'picture')} is left out; --saliency measures it"
+            if features is None:
+                left_out = "no fixed features of its pictures are available; VSR and VFS are left out"
+            warnings.warn(f"{about.system}: {left_out}", LimnerWarning, stacklevel=2)
+        return measure_sequences(
+            about,
+            pairs,
+            score,
+            features=features,
+            described=described,
+            similarity=similar,
+            saliency=self._saliency if wanted else None,
+        )
+
+    def _saliency(
+        self,
+        texts: Sequence[str],
+        stories: Sequence[str],
+        relevant: Sequence[Sequence[int]],
+        features: NDArray[np.floating],
+    ) -> Mapping[Definition, Saliency]:
+        """Those of the same steps and features, made once."""
+        digest = hashlib.sha256(repr((list(texts), list(stories), list(relevant))).encode())
+        digest.update(np.ascontiguousarray(features).tobytes())
+        key = digest.hexdigest()
+        if key not in self._made:
+            self._made[key] = saliency_of(texts, stories, relevant, features)
+        return self._made[key]
+
+
+def fixed_features(pictures: PictureRows, ids: Sequence[str]) -> tuple[NDArray[np.float32] | None, str, bool]:
+    """Features of some pictures that no run has trained.
+
+    Args:
+        pictures: stored features, or drawings; of others there are none.
+        ids: (M,) by `Pair.image_id`.
+    Returns:
+        (M, F) features or None, what they are of, and whether their cosine says that pictures are alike,
+        which the colours of drawings do not.
+    """
+    if isinstance(pictures, Features):
+        rows = pictures.take(pictures.places(ids))
+        # A grid's mean is what the backbone pools.
+        pooled = rows.mean(axis=1) if rows.ndim == 3 else rows
+        name = pictures.key.backbone.removesuffix("-grid")
+        return pooled, f"features of {name} ({pictures.key.weights_sha256[:8]})", True
+    if isinstance(pictures, ArrayRows):
+        import torch
+
+        values = pictures.take(pictures.places(ids))
+        if values.dtype == np.uint8:
+            return CellColours()(torch.from_numpy(values)).numpy(), COLOURS, False
+    return None, "", False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What one run found on one part.
+
+    Attributes:
+        result: ranks and predicted relations.
+        choices: per number of options.
+        sequences: None where it was not asked for or the pairs are no steps of stories.
+    """
+
+    result: Result
+    choices: tuple[ChoiceResult, ...]
+    sequences: SequenceResult | None = None
+
+    def write(self, run: Path) -> None:
+        """Store all of it in the folder of a run, where tables and figures read it."""
+        self.result.write(run)
+        for answers in self.choices:
+            answers.write(run)
+        if self.sequences is not None:
+            self.sequences.write(run)
+
+    def recall(self, k: int) -> float:
+        """Share of the texts whose picture is among the first k of all pictures, as scored, unrefined.
+
+        Raises:
+            ConfigError: k < 1, or there are no ranks against all pictures.
+        """
+        if k < 1 or self.result.full is None:
+            raise ConfigError(f"recall: k = {k}, expected at least 1, and ranks against all pictures")
+        return float((np.array(self.result.full.plain) <= k).mean())
+
+
+def generated(result: SequenceResult, model: Gsda, pairs: Sequence[Pair], pictures: PictureRows) -> Captions:
+    """What every true sentence costs from the true and from the first found pictures, and what is generated.
+
+    Args:
+        result: of this model, whose `found["steps"]` is meant.
+        model: with a captioner.
+        pairs: all rows of the part.
+        pictures: as the run's corpus holds them.
+    Source: docs/methods/evaluation.md §7; greedy sentences.
+    """
+    captioner = model.captioner
+    assert captioner is not None  # noqa: S101  (declared)
+    known = {pair.id: pair for pair in pairs}
+
+    def by_story(ids: Sequence[str]) -> list[list[Pair]]:
+        together = groupby(zip(ids, result.stories, strict=True), key=lambda one: one[1])
+        return [[known[name] for name, _ in own] for _, own in together]
+
+    asked: dict[PictureKind, Sequence[str]] = {
+        "true": result.ids,
+        "found": [row[0] for row in result.found["steps"].top],
+    }
+    shown = {kind: [_features(model, pictures, own) for own in by_story(ids)] for kind, ids in asked.items()}
+    stories = [[pair.text for pair in own] for own in by_story(result.ids)]
+    costs = {kind: captioner.surprise(features, stories) for kind, features in shown.items()}
+    said = [text for story in generate(captioner, shown["true"]) for text in story]
+    scores = None
+    try:
+        scores = text_scores(said, [text for story in stories for text in story])
+    except MissingError as error:
+        left_out = f"{result.about.system}: {error}; only the perplexity of captions is measured"
+        warnings.warn(left_out, LimnerWarning, stacklevel=2)
+    return Captions(
+        tokens=tuple(costs["true"].tokens.tolist()),
+        unknown=tuple(costs["true"].unknown.tolist()),
+        nats={kind: tuple(np.round(cost.nats, 4).tolist()) for kind, cost in costs.items()},
+        scores=scores,
+    )
+
+
+def _features(model: Gsda, pictures: PictureRows, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+    """(T, F) what the model sees of the pictures of some pairs."""
+    rows = pictures.take(pictures.places([pair.image_id for pair in pairs]))
+    described: NDArray[np.float32] = model.described(to_tensor(rows, model.device)).float().cpu().numpy()
+    return described

@@ -1,0 +1,206 @@
+"""A settings file becomes a trained run.
+
+Library code: it reports what happens through a callback and prints nothing.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from limner.counts import counted
+from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder, weight_file
+from limner.encoders.pixels import build
+from limner.encoders.weight_files import read_state
+from limner.errors import ConfigError, DataError
+from limner.research.datasets.features import Layer
+from limner.research.datasets.missing import write_left_out
+from limner.research.runs.run import Run
+from limner.research.runs.validation import (
+    chosen_refinement,
+    fit_pairwise,
+    maximise,
+    measured,
+    validation,
+    write_pairwise,
+    write_refinement,
+)
+from limner.research.scenes.beside import beside
+from limner.research.systems import read_config, system
+from limner.research.systems.base import backbone_of
+from limner.research.training import processes
+from limner.research.training.corpus import Corpus, corpus_of, open_corpus
+from limner.research.training.loop import BEST, Event
+from limner.research.training.settings import RunConfig, replaced
+
+
+class StoppedError(KeyboardInterrupt):
+    """Whoever watches asked to stop; the state is saved, and the same call goes on from there."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """A line for whoever trains."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Pictures whose features are there, of those that have to be.
+
+    Attributes:
+        done, total: pictures.
+    """
+
+    done: int
+    total: int
+
+
+Progress = Callable[[Note | Reading | Event], object]
+"""Told what happens; True after a step or an epoch asks to save and stop."""
+
+
+def train(
+    config: str | Path | RunConfig,
+    *,
+    to: str | Path,
+    data: str = "",
+    overrides: Sequence[str] | Mapping[str, object] = (),
+    smoke: bool = False,
+    weights: Path | None = None,
+    device: str = "cpu",
+    progress: Progress = lambda news: None,
+) -> Run:
+    """Train a system as its settings say; a folder that holds a stopped run goes on.
+
+    The test split is dropped before anything is made from the data. Under torchrun the processes train
+    together, and each is told of its own steps.
+
+    Args:
+        config: a settings file, TOML, or settings.
+        to: folder of the run; made if absent.
+        data: what is laid over the file, see `limner.research.systems.overlays`.
+        overrides: ``key=value`` that replace settings of a file, such as ``loop.lr=2e-4``, or a map of them.
+        smoke: shrink everything to a run of seconds, to see that it works.
+        weights: of the backbone: a file, or a folder to look in; with `smoke`, without them, a tiny backbone
+            of random weights takes its place.
+        device: what trains, see `limner.devices.device_of`; under torchrun, cuda is one card per process.
+        progress: told of notes, pictures read, steps and epochs.
+    Returns:
+        The run, with its best weights on validation.
+    Raises:
+        ConfigError: a setting is wrong, or does not fit the data.
+        StoppedError: `progress` asked to stop.
+        LimnerError: as the data, the weights and `limner.research.systems.base.System.train`.
+    """
+    device = processes.join(device)
+    first = processes.rank() == 0
+    to = Path(to).expanduser()
+    if not isinstance(config, RunConfig):
+        if isinstance(overrides, Mapping):  # JSON's numbers, words and lists are TOML's as well
+            overrides = [f"{key}={json.dumps(value, default=str)}" for key, value in overrides.items()]
+        config = read_config(Path(config).expanduser(), overrides, data)
+    elif overrides or data:
+        raise ConfigError("train: overrides and data go with a settings file; these are settings already")
+    settings = shrunk(config, weights) if smoke else config
+    own = system(settings.system)
+    can = own.capabilities(settings)
+    measured(settings.loop.metric, can)
+    if settings.loop.precision != "float32" and not can.gradients:
+        raise ConfigError(
+            f"train: {settings.system} is fitted at once, in full precision; leave loop.precision out"
+        )
+    if processes.several() and not can.gradients:
+        raise ConfigError(f"train: {settings.system} is fitted at once, by one process; leave torchrun out")
+    more_is_better = maximise(settings.loop.metric)
+
+    def read(done: int, total: int) -> None:
+        progress(Reading(done, total))
+
+    with processes.first_alone():
+        found, pictures = open_corpus(
+            settings.data,
+            files=can.backbone == "finetune",
+            layer=can.layer,
+            mirrored=can.mirrored,
+            weights=weights,
+            device=device,
+            report=read,
+            beside=beside,
+        )
+    chosen = settings.data
+    corpus = corpus_of(found, pictures, chosen.relations, chosen.limit, chosen.validation_sample)
+
+    def note(line: str) -> None:
+        if first and line:
+            progress(Note(line))
+
+    if first:
+        for line in (*found.notes, write_left_out(found.missing, to)):
+            note(line)
+    drawn = f" (drawn from {corpus.held_out}, data.validation_sample)" if corpus.held_out else ""
+    note(
+        f"{corpus.name}: {len(corpus.train)} training and"
+        f" {counted(len(corpus.val), 'validation pair')}{drawn};"
+        f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
+    )
+    position, finished = own.train(
+        settings,
+        corpus,
+        to,
+        validate=validation(corpus, can, settings.loop.metric),
+        maximise=more_is_better,
+        report=progress,
+        note=note,
+        device=device,
+        pretrained=_backbone(settings, can.layer, weights) if can.backbone == "finetune" else None,
+        sentences=text_encoder(SENTENCES) if can.sentences else None,
+        multilingual=text_encoder(MULTILINGUAL) if can.multilingual else None,
+    )
+    processes.mirror(to / BEST)
+    processes.leave()
+    if not finished:
+        raise StoppedError
+    run = replace(Run.open(to, device), position=position)
+    if first:
+        _conclude(run, corpus, note)
+    return run
+
+
+def shrunk(config: RunConfig, weights: Path | None) -> RunConfig:
+    """Settings of a run of seconds; the backbone stays the one named where weights are given for it."""
+    kept = {} if weights is None else {"data": {"backbone": config.data.backbone}}
+    small: RunConfig = replaced(config.smoke(), kept)
+    return small
+
+
+def _backbone(settings: RunConfig, layer: Layer, weights: Path | None) -> tuple[nn.Module, int]:
+    """The pretrained backbone in training form, giving vectors or grids, and its width."""
+    name = settings.data.backbone
+    file = weight_file(name, weights)
+    built = build(name, read_state(file), str(file.path))
+    return backbone_of(built.network, name, layer, built.width)
+
+
+def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
+    """Choose on validation, and store, how relations refine scores, or what a metric's cosines say."""
+    if run.can.relations:
+        refinement = chosen_refinement(run.model, corpus, run.can)
+        write_refinement(run.folder, refinement)
+        strength, threshold = (
+            f"{value:g} {'chosen on validation' if stated is None else 'as stated'}"
+            for value, stated in (
+                (refinement.strength, run.can.strength),
+                (refinement.threshold, run.can.threshold),
+            )
+        )
+        note(f"refinement: strength {strength}, threshold {threshold}")
+    if not run.can.texts:
+        try:
+            write_pairwise(run.folder, fit_pairwise(run.model, corpus))
+        except DataError as error:
+            note(f"{error}; until then 'limner illustrate --metric' will not take this run")

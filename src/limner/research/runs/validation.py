@@ -1,0 +1,370 @@
+"""What selects a model while it trains: how well it ranks the validation pictures, or chooses among few.
+
+The same measure for every system that encodes texts and pictures. It sees validation rows only and refines
+nothing; refinement is chosen once, afterwards.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import combinations
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from limner.arrays import FloatArray
+from limner.checksums import seal, unseal
+from limner.errors import CheckpointError, ConfigError, DataError, unknown
+from limner.files import write_text
+from limner.research.datasets.splits import text_id
+from limner.research.evaluation.choice import answer, draw_choices
+from limner.research.evaluation.pools import different
+from limner.research.evaluation.ranking import (
+    ALL,
+    BLOCK_CELLS,
+    Metric,
+    Ranking,
+    Score,
+    host,
+    rank,
+    rank_blocks,
+)
+from limner.research.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, choose, pair_logits
+from limner.research.evaluation.relations import average_precision
+from limner.research.evaluation.stories import same_document
+from limner.research.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilities, Model
+from limner.research.training import processes
+from limner.research.training.batches import stories_of
+from limner.research.training.corpus import Corpus, PictureRows, Rows
+from limner.research.training.shares import in_shares, summed
+from limner.store.channels import Evidence
+
+METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")
+MAP = "mAP"
+CHOICE = "C@"
+HINGE = "hinge"
+_BLOCK = 512
+"""Pictures, queries or texts that one of several processes takes at a time."""
+T = TypeVar("T")
+
+
+def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[[Any], Mapping[str, float]]:
+    """Figures of a model on the validation rows, against all their pictures.
+
+    MedR, R@1, R@5, R@10 (fractions) and MRR; where relations are predicted also mAP, the mean average
+    precision over the relations that occur; of a model of pictures alone, R@1 and mAP of a picture's own
+    story, see `limner.research.evaluation.stories`; C@c, the mean c-way accuracy of both directions; and hinge, the
+    validation loss, see `mean_hinge`.
+
+    Args:
+        corpus: its `val` is looked at, nothing else.
+        can: what the system of the models does.
+        metric: C@c or hinge, which are measured only where they are asked for.
+    Returns:
+        model → name → figure.
+    Raises:
+        ConfigError: see `choices_of`.
+        DataError: too few validation pairs for so many options.
+    """
+    rows = corpus.val
+    texts_of, images_of = [text_id(pair.text) for pair in rows.pairs], [pair.image_id for pair in rows.pairs]
+    questions = [draw_choices(texts_of, images_of, c) for c in choices_of(metric)]
+
+    def measure(model: Model) -> dict[str, float]:
+        if not can.texts:
+            pictures, stories = story_pictures(model, corpus.pictures, rows)
+            return same_document(model.scorer(pictures, pictures), stories)
+        texts, images, columns = vectors(model, corpus.pictures, rows, can)
+        score, shape = model.scorer(texts, images), (len(texts), len(images))
+        right = columns[:, None].tolist()
+        ranking = shared_ranking(score, shape, right, model.device)
+        found = {name: Metric.parse(name)(ranking) for name in METRICS}
+        for one in questions:
+            found[f"{CHOICE}{one.c}"] = float(np.mean(answer(score, np.arange(len(columns)), columns, one)))
+        if metric == HINGE:
+            found[HINGE] = mean_hinge(score, len(images), columns, can.margin, model.device)
+        if can.relations:
+            probabilities = model.relation_probabilities(texts, images[columns]).astype(np.float64)
+            known = [c for c in range(rows.labels.shape[1]) if rows.labels[:, c].any()]
+            values = [
+                average_precision(probabilities[:, c], rows.labels[:, c].astype(np.int64)) for c in known
+            ]
+            if values:
+                found[MAP] = float(np.mean(values))
+        return found
+
+    return measure
+
+
+def story_pictures(
+    model: Model, pictures: PictureRows, rows: Rows
+) -> tuple[FloatArray, list[frozenset[str]]]:
+    """(M, D) of all different pictures of some rows, and the stories each occurs in."""
+    columns, first = different([pair.image_id for pair in rows.pairs])
+    stories: list[set[str]] = [set() for _ in first]
+    for pair, column in zip(rows.pairs, columns.tolist(), strict=True):
+        stories[column].add(pair.seq or pair.id)
+    return _images(model, pictures, rows.places[first]), [frozenset(own) for own in stories]
+
+
+def vectors(
+    model: Model, pictures: PictureRows, rows: Rows, can: Capabilities
+) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+    """Texts and different pictures of some rows in the joint space.
+
+    Returns:
+        (N, D) texts, (M, D) pictures in order of first appearance, (N,) the column of each text's picture.
+    """
+    columns, first = different([pair.image_id for pair in rows.pairs])
+    return _texts(model, rows, can), _images(model, pictures, rows.places[first]), columns
+
+
+def _images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
+    """(M, …) pictures of some places, taken in blocks, each by one process."""
+
+    def made(some: slice) -> FloatArray:
+        return model.encode_image(pictures.take(places[some]))
+
+    return in_shares(len(places), _BLOCK, made, model.device)
+
+
+def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
+    """(N, …) texts of some rows; models of sequences read every story whole, in its order.
+
+    Texts of like length are read together, each block of them by one process.
+    """
+    texts = rows.texts
+    if not can.stories:
+        order = np.argsort([len(text) for text in texts], kind="stable")
+
+        def made(some: slice) -> FloatArray:
+            return model.encode_text([texts[place] for place in order[some].tolist()])
+
+        read = in_shares(len(texts), ENCODE_BATCH, made, model.device)
+        return read[np.argsort(order)]
+    found = np.zeros((len(texts), *model.shape), np.float32)
+    stories = stories_of(rows.pairs)
+    starts = range(0, len(stories), ENCODE_STORIES)
+    for start in starts[processes.rank() :: processes.count()]:
+        some = stories[start : start + ENCODE_STORIES]
+        parts = model.encode_stories([[texts[place] for place in story] for story in some])
+        found[np.concatenate(some)] = np.concatenate(parts)
+    return summed(found, model.device)
+
+
+def shared_ranking(
+    score: Score, shape: tuple[int, int], right: Sequence[Sequence[int]], device: torch.device
+) -> Ranking:
+    """As `limner.research.evaluation.ranking.rank_blocks`, each block of queries by one process."""
+    rows, size = shape
+    counts = np.zeros((3, rows), np.int64)
+    for start in range(0, rows, _BLOCK)[processes.rank() :: processes.count()]:
+        stop = min(start + _BLOCK, rows)
+
+        def some(first: int, last: int, start: int = start) -> Any:  # noqa: ANN401  (see `Score`)
+            return score(slice(start + first, start + last), ALL)
+
+        found = rank_blocks(some, (stop - start, size), right[start:stop], first=start)
+        counts[:, start:stop] = found.better, found.equal, found.tied
+    better, equal, tied = summed(counts, device)
+    return Ranking(better, equal, tied, size)
+
+
+def mean_hinge(
+    score: Score,
+    pictures: int,
+    columns: NDArray[np.int64],
+    margin: float,
+    device: torch.device | None = None,
+) -> float:
+    """What the average wrong picture of a text, and wrong text of a picture, costs: the validation loss.
+
+    Args:
+        score: of N texts with M pictures; asked for blocks.
+        pictures: M.
+        columns: (N,) the picture of each text; its other texts are not wrong.
+        margin: score units, > 0.
+        device: of the group of processes, where there are several.
+    Returns:
+        Mean of both directions over all wrong pairs; 0 where there are none.
+    Source: T&K 2022, Section 3.5, which selects by validation loss; docs/methods/complementary.md §7.1 with
+    all weights 1 and all pictures at once.
+    """
+    rows, step = len(columns), max(1, BLOCK_CELLS // pictures // 4)  # beside a block lie its costs
+    blocks = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+    blocks = blocks[processes.rank() :: processes.count()]
+    true, costs = np.zeros(rows, np.float32), np.zeros((2, rows))
+    for some in blocks:
+        true[some] = host(score(some, ALL))[np.arange(some.stop - some.start), columns[some]]
+    true = summed(true, device)
+    best = np.full(pictures, -np.inf, np.float32)
+    np.maximum.at(best, columns, true)  # a picture of several texts is found by its nearest one
+    for some in blocks:
+        table = host(score(some, ALL))
+        wrong = columns[some, None] != np.arange(pictures)
+        for direction, reference in enumerate((true[some, None], best)):
+            found = np.maximum(0, margin + table - reference)
+            # text by text, so that the sum is the same for blocks of any size
+            costs[direction, some] = found.sum(axis=1, where=wrong, dtype=np.float64)
+    costs = summed(costs, device)
+    count = 2 * rows * (pictures - 1)
+    return float(costs.sum()) / count if count else 0.0
+
+
+def choices_of(metric: str) -> tuple[int, ...]:
+    """Options c of a metric C@c; nothing for another metric.
+
+    Raises:
+        ConfigError: C@ and no number of at least 2.
+    """
+    if not metric.startswith(CHOICE):
+        return ()
+    cut = metric.removeprefix(CHOICE)
+    if not (cut.isascii() and cut.isdigit() and int(cut) >= 2 and not cut.startswith("0")):
+        raise ConfigError(f"metric: {metric!r}, expected an integer of at least 2 after C@, such as C@5")
+    return (int(cut),)
+
+
+def measured(metric: str, can: Capabilities) -> tuple[str, ...]:
+    """Names of the validation figures of runs that are selected by `metric`.
+
+    Raises:
+        ConfigError: `metric` is none of them, or C@ and no number of at least 2.
+    """
+    if not can.texts:
+        found: tuple[str, ...] = ("R@1", MAP)
+    else:
+        found = (*METRICS, *(f"{CHOICE}{c}" for c in choices_of(metric)))
+        if can.margin is not None and metric == HINGE:
+            found += (HINGE,)
+        if can.relations:
+            found += (MAP,)
+    if metric not in found:
+        raise ConfigError(unknown("validation figure", metric, found))
+    return found
+
+
+def maximise(metric: str) -> bool:
+    """Whether more of a figure is better.
+
+    Raises:
+        ConfigError: no such metric.
+    """
+    if metric == HINGE:
+        return False
+    return metric == MAP or bool(choices_of(metric)) or Metric.parse(metric).higher_is_better
+
+
+def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refinement:
+    """The refinement that the settings state; what they leave open ranks best on the validation rows.
+
+    Args:
+        model: predicts relations.
+        corpus: its `val` is looked at, nothing else.
+        can: what its system does.
+    """
+    if can.strength is not None and can.threshold is not None:
+        return Refinement(can.strength, can.threshold, can.relations or "multiply")
+    texts, images, columns = vectors(model, corpus.pictures, corpus.val, can)
+    right = columns[:, None].tolist()
+    return choose(
+        model.scorer(texts, images),
+        pair_logits(model, texts, images),
+        lambda table, some: rank(table, right[some], first=some.start).ranks(),
+        strengths=STRENGTHS if can.strength is None else (can.strength,),
+        thresholds=THRESHOLDS if can.threshold is None else (can.threshold,),
+        form=can.relations or "multiply",
+    )
+
+
+PAIRWISE, REFINEMENT = "pairwise.json", "refinement.json"
+PAIRS = 100_000
+
+
+def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
+    """What a cosine says: the logarithm of P(cosine | same story) / P(cosine | different stories).
+
+    Args:
+        model: of pictures, of the system document.
+        corpus: whose validation pictures are compared, since training pictures lie closer together than
+            unseen ones will: all pairs of one story and random others, up to 100,000 of either.
+    Returns:
+        Linear in the cosine, nats; by logistic regression, freed of the share of either kind of pairs.
+    Raises:
+        DataError: the validation pictures are all of one story, or all of different ones.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    vectors, stories = story_pictures(model, corpus.pictures, corpus.val)
+    members: dict[str, list[int]] = {}
+    for row, own in enumerate(stories):
+        for story in own:
+            members.setdefault(story, []).append(row)
+    together = {pair for rows in members.values() for pair in combinations(rows, 2)}
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, len(stories), (min(PAIRS, 20 * len(stories)), 2)).tolist()
+    apart = [(a, b) for a, b in drawn if not stories[a] & stories[b]]
+    if not together or not apart:
+        kind = "one story" if apart else "different stories"
+        raise DataError(
+            f"{corpus.name}: no two validation pictures of {kind}, so nothing tells what a cosine means;"
+            " use a larger validation part"
+        )
+    near = sorted(together)
+    if len(near) > PAIRS:
+        near = [near[place] for place in rng.permutation(len(near))[:PAIRS]]
+    first, second = np.array(near + apart).T
+    same = np.arange(len(first)) < len(near)
+    cosines = (vectors[first] * vectors[second]).sum(axis=1, dtype=np.float64)
+    fitted = LogisticRegression(C=np.inf, max_iter=1000).fit(cosines[:, None], same)
+    prior = float(np.log(same.mean() / (1 - same.mean())))
+    return Evidence(slope=float(fitted.coef_[0, 0]), z_slope=0.0, offset=float(fitted.intercept_[0]) - prior)
+
+
+def write_pairwise(run: Path, evidence: Evidence) -> None:
+    """Store it, whole or not at all."""
+    write_text(run / PAIRWISE, seal(evidence.model_dump_json() + "\n"))
+
+
+def read_pairwise(run: Path) -> Evidence:
+    """What training fitted.
+
+    Raises:
+        CheckpointError: none is there, or it is damaged.
+    """
+    return _stored(run / PAIRWISE, Evidence.model_validate_json, "pairwise term of a same-document metric")
+
+
+def write_refinement(run: Path, refinement: Refinement) -> None:
+    """Store a refinement beside the weights, whole or not at all."""
+    # JSON has no infinity, so the threshold is a string.
+    stored = asdict(refinement) | {"threshold": str(refinement.threshold)}
+    write_text(run / REFINEMENT, seal(json.dumps(stored, sort_keys=True) + "\n"))
+
+
+def read_refinement(run: Path) -> Refinement:
+    """The refinement chosen on validation when the run was trained.
+
+    Raises:
+        CheckpointError: none is stored there, or it is damaged; training did not end.
+    """
+
+    def parsed(content: bytes) -> Refinement:
+        saved: dict[str, Any] = json.loads(content)
+        return Refinement(float(saved["strength"]), float(saved["threshold"]), saved["form"])
+
+    return _stored(run / REFINEMENT, parsed, "refinement")
+
+
+def _stored(file: Path, parse: Callable[[bytes], T], what: str) -> T:
+    """What training left at its end."""
+    try:
+        return parse(unseal(file.read_bytes(), file, "run limner train to its end"))
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error).partition("\n")[0]
+        raise CheckpointError(f"{file}: no {what} there ({reason}); run limner train to its end") from error

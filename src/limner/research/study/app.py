@@ -1,0 +1,415 @@
+"""The study as a web application: consent, pages to answer one after the other, a way to come back.
+
+A rater is a random secret in a cookie; nothing else is asked, and only what there is to judge is shown.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from secrets import compare_digest
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import Depends, FastAPI, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+from limner.counts import counted
+from limner.errors import ConfigError, LimnerError
+from limner.research.study.assignment import Plan, units
+from limner.research.study.copies import MEDIA_TYPES, unlike
+from limner.research.study.newcomers import NEW_RATERS, Newcomers
+from limner.research.study.pages import Pages, Wording, of_another_page, read_answers
+from limner.research.study.raters import Panelist, TakenError, new_secret, public_id
+from limner.research.study.records import PICTURES, Answer, Notice, read_study
+from limner.research.study.recruitment import PARAMETERS, PanelError, Recruitment
+from limner.research.study.votes import HOLD_S, Turn, VoteBase
+from limner.server import problems
+from limner.server.limits import Limits
+from limner.server.problems import ProblemError
+from limner.server.security import is_loopback
+from limner.server.serving import bind, serve
+
+STATIC = Path(__file__).parent / "static"
+YEAR_S = 365 * 24 * 3600
+BODY_BYTES = 256 * 1024
+KEPT = "private, max-age=31536000, immutable"
+NOTES = {
+    "gone": "Somebody else has answered that page meanwhile. Here is the next one.",
+    "other": "That answer was given on another page and was not kept. Please answer this page.",
+}
+_SECRET = re.compile(r"[A-Za-z0-9_-]{24}")
+Form = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the routes work with.
+
+    Attributes:
+        votes: the database.
+        plan: how pages are dealt.
+        wording: of the study.
+        pictures: folder of the pictures.
+        invitation: token that whoever begins must bring; "" asks for none.
+        hold_s: seconds a page is kept for a rater who does not answer.
+        recruitment: where raters come from and go.
+        checks: attention check → the answer due.
+        newcomers: how fast raters may begin.
+    """
+
+    votes: VoteBase
+    plan: Plan
+    wording: Wording
+    pictures: Path
+    invitation: str = ""
+    hold_s: float = HOLD_S
+    recruitment: Recruitment = field(default_factory=Recruitment)
+    checks: Mapping[str, Answer] = field(default_factory=dict)
+    newcomers: Newcomers = field(default_factory=Newcomers)
+
+    @property
+    def cookie(self) -> str:
+        """Name of the rater's cookie: studies on one machine do not disturb each other."""
+        return f"limner-study-{self.plan.study[:12]}"
+
+    def rater(self, request: Request) -> str | None:
+        """Public id of the rater who asks, if they take part."""
+        secret = request.cookies.get(self.cookie, "")
+        rater = public_id(secret)
+        return rater if _SECRET.fullmatch(secret) and self.votes.knows(rater) else None
+
+    def known(self, request: Request) -> str:
+        """Public id of the rater who asks.
+
+        Raises:
+            ProblemError: it is nobody who takes part.
+        """
+        rater = self.rater(request)
+        if rater is None:
+            raise ProblemError(401, "you have not begun, or on another device: begin on the first page")
+        return rater
+
+    def screened(self, rater: str) -> bool:
+        """Whether a rater has failed so many attention checks that nothing more is asked."""
+        most = self.recruitment.screen_out
+        if most is None:
+            return False
+        given = self.votes.answers(rater, self.checks)
+        return sum(said != self.checks[item] for item, said in given.items()) >= most
+
+    def panelist(self, parameters: Mapping[str, str]) -> Panelist | None:
+        """Who comes from the panel by an address; None for somebody who only looks.
+
+        Raises:
+            ProblemError: the address does not say.
+        """
+        try:
+            return self.recruitment.came(parameters)
+        except PanelError as error:
+            raise ProblemError(400, str(error)) from None
+
+    def link(self, request: Request) -> str:
+        """The address by which the rater who asks comes back."""
+        return f"{str(request.base_url).rstrip('/')}/resume/{request.cookies.get(self.cookie, '')}"
+
+    def enter(self, request: Request, secret: str) -> Response:
+        """Go on as the rater with this secret."""
+        response = RedirectResponse("/rate", 303)
+        secure = request.url.scheme == "https"
+        # Lax: a link in a message must lead back to the rater's own pages.
+        response.set_cookie(
+            self.cookie, secret, max_age=YEAR_S, httponly=True, samesite="lax", secure=secure, path="/"
+        )
+        return response
+
+
+async def _form(request: Request) -> Form:
+    """Fields of a form as browsers send it."""
+    try:
+        body = (await request.body()).decode("utf-8")
+        return parse_qs(body, keep_blank_values=True, max_num_fields=10_000)
+    except ValueError:
+        raise ProblemError(400, "the form cannot be read; go back and send it again") from None
+
+
+def study_app(desk: Desk) -> FastAPI:
+    """The application of one study.
+
+    Args:
+        desk: what its routes work with.
+    """
+    app = FastAPI(title="limner study", openapi_url=None, docs_url=None, redoc_url=None)
+    pages = Pages(desk.wording)
+    _refuse(app, pages)
+    _arrive(app, desk, pages)
+    _answer(app, desk, pages)
+    _leave(app, desk, pages)
+    app.mount("/static", StaticFiles(directory=STATIC))
+    return app
+
+
+def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
+    """Consent, and coming back."""
+    panel = desk.recruitment.panel
+
+    def asked(
+        secret: str,
+        invitation: str,
+        panelist: Panelist | None = None,
+        *,
+        unticked: bool = False,
+        wait_s: int = 0,
+    ) -> str:
+        most = desk.plan.room()
+        most += desk.plan.checks_among(public_id(secret), most)
+        hidden = {"rater": secret, "token": invitation}
+        if panelist is not None:
+            said = panelist.model_dump(include={"worker", "batch", "session"})
+            hidden = {"token": invitation} | {PARAMETERS[panel][name]: value for name, value in said.items()}
+        preview = bool(panel) and panelist is None
+        return pages.render(
+            "consent.html", hidden=hidden, pages=most, unticked=unticked, wait_s=wait_s, preview=preview
+        )
+
+    @app.get("/")
+    def consent(request: Request, token: str = "") -> Response:
+        if not panel or (request.query_params.keys() <= {"token"} and desk.rater(request)):
+            if desk.rater(request) is not None:
+                return RedirectResponse("/rate", 303)
+            _invited(desk, token)
+            return _page(asked(new_secret(), token))
+        panelist = desk.panelist(request.query_params)
+        secret = new_secret() if panelist is None else panelist.secret(desk.plan.study)
+        if desk.votes.knows(public_id(secret)):
+            return desk.enter(request, secret)
+        _invited(desk, token)
+        return _page(asked(secret, token, panelist))
+
+    @app.post("/begin")
+    def begin(request: Request, form: Annotated[Form, Depends(_form)]) -> Response:
+        token, secret, panelist = _one(form, "token"), _one(form, "rater"), None
+        _invited(desk, token)
+        if panel:
+            panelist = desk.panelist({name: _one(form, name) for name in form})
+            secret = "" if panelist is None else panelist.secret(desk.plan.study)
+        if not _SECRET.fullmatch(secret):
+            raise ProblemError(400, "this form was not made here; begin on the first page")
+        if _one(form, "consent") != "yes":
+            return _page(asked(secret, token, panelist, unticked=True), 422)
+        rater, address = public_id(secret), request.client.host if request.client else ""
+        if desk.votes.knows(rater):  # a double click
+            return desk.enter(request, secret)
+        wait_s = math.ceil(desk.newcomers.wait_s(address))
+        if wait_s:
+            refused = _page(asked(secret, token, panelist, wait_s=wait_s), 429)
+            refused.headers["retry-after"] = str(wait_s)
+            return refused
+        try:
+            desk.votes.join(secret, panelist)
+        except TakenError:
+            raise ProblemError(409, "you have taken part in this study already, which counts once") from None
+        crowd = desk.newcomers.began(address, rater)
+        if crowd is not None:
+            desk.votes.mark(*crowd)
+        return desk.enter(request, secret)
+
+    @app.get("/resume/{secret}")
+    def resume(request: Request, secret: str) -> Response:
+        if not _SECRET.fullmatch(secret) or not desk.votes.knows(public_id(secret)):
+            raise ProblemError(404, "nobody takes part by this link; copy the whole of it")
+        return desk.enter(request, secret)
+
+
+def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
+    """One page after the other, and their pictures."""
+    names = frozenset(
+        one.picture
+        for unit in desk.plan.units.values()
+        for item in unit.items
+        for one in item.candidates
+        if one.picture
+    )
+
+    def shown(request: Request, turn: Turn, rater: str, note: str = "", form: Form | None = None) -> str:
+        return pages.rating(
+            turn,
+            desk.plan,
+            rater,
+            link=desk.link(request),
+            ending=desk.recruitment.done,
+            note=note,
+            form=form,
+        )
+
+    @app.get("/rate")
+    def rate(request: Request, note: str = "") -> Response:
+        rater = desk.rater(request)
+        if rater is None:
+            return RedirectResponse("/", 303)
+        if desk.screened(rater):
+            return _page(pages.render("screened.html", rater=rater, ending=desk.recruitment.screened))
+        turn = desk.votes.turn(rater, desk.plan, hold_s=desk.hold_s)
+        return _page(shown(request, turn, rater, note=NOTES.get(note, "")))
+
+    @app.post("/rate")
+    def answer(request: Request, form: Annotated[Form, Depends(_form)]) -> Response:
+        rater = desk.known(request)
+        unit = desk.plan.units.get(_one(form, "unit"))
+        if unit is None:
+            raise ProblemError(400, "this study has no such page; reload it")
+        if of_another_page(form, unit, desk.plan, rater):
+            return RedirectResponse("/rate?note=other", 303)
+        found = read_answers(form, unit, desk.plan, rater, pairs=desk.wording.pairs)
+        if found is None:
+            turn = desk.votes.turn(rater, desk.plan, hold_s=desk.hold_s)
+            if turn.unit != unit:  # answered already, in another window perhaps
+                return RedirectResponse("/rate", 303)
+            return _page(shown(request, turn, rater, form=form), 422)
+        gone = desk.votes.vote(rater, unit, found) == "gone"
+        return RedirectResponse("/rate?note=gone" if gone else "/rate", 303)
+
+    @app.get("/pictures/{name}")
+    def picture(request: Request, name: str) -> Response:
+        desk.known(request)
+        if name not in names:
+            raise ProblemError(404, "this study has no such picture")
+        # A whole file, whatever is asked for, and neither its time nor anything made from it: no header and
+        # no step differs between the pictures of a study.
+        content = (desk.pictures / name).read_bytes()
+        kind = MEDIA_TYPES.get(name.rpartition(".")[2])
+        return Response(content, media_type=kind, headers={"cache-control": KEPT})
+
+
+def _leave(app: FastAPI, desk: Desk, pages: Pages) -> None:
+    """A pause, and withdrawing."""
+
+    @app.get("/pause")
+    def pause(request: Request) -> Response:
+        rater = desk.known(request)
+        return _page(pages.render("pause.html", link=desk.link(request), rater=rater))
+
+    @app.get("/withdraw")
+    def withdraw(request: Request) -> Response:
+        rater = desk.known(request)
+        if desk.votes.withdrew(rater):
+            return _page(pages.render("withdrawn.html"))
+        return _page(pages.render("withdraw.html", rater=rater))
+
+    @app.post("/withdraw")
+    def withdrawn(request: Request) -> Response:
+        desk.votes.withdraw(desk.known(request), "rater")
+        return RedirectResponse("/withdraw", 303)
+
+
+def _refuse(app: FastAPI, pages: Pages) -> None:
+    """Answer errors with a page where a browser shows it, with problem+json elsewhere."""
+    problems.install(app)
+    plain = dict(app.exception_handlers)
+
+    def as_page(request: Request, error: Exception) -> Response:
+        answered: Response = plain[next(kind for kind in type(error).__mro__ if kind in plain)](
+            request, error
+        )
+        if "text/html" not in request.headers.get("accept", ""):
+            return answered
+        detail = "Something went wrong here; it has been noted. What you have answered so far is stored."
+        if isinstance(error, ProblemError):
+            detail = error.details.detail
+        elif isinstance(error, HTTPException):
+            detail = "There is nothing at this address."
+        detail = detail[:1].upper() + detail[1:]
+        page = pages.render("message.html", heading="This did not work", detail=detail)
+        return _page(page, answered.status_code)
+
+    for kind in (LimnerError, HTTPException):
+        app.add_exception_handler(kind, as_page)
+
+
+def _page(text: str, status: int = 200) -> Response:
+    # Without any referrer, browsers do not tell the origin of a form either, and the guard wants to know it.
+    return HTMLResponse(text, status, {"referrer-policy": "same-origin"})
+
+
+def _invited(desk: Desk, token: str) -> None:
+    if desk.invitation and not compare_digest(token.encode(), desk.invitation.encode()):
+        raise ProblemError(401, "this study is by invitation; open the whole address that you were sent")
+
+
+def _one(form: Form, name: str) -> str:
+    values = form.get(name, [])
+    return values[0] if len(values) == 1 else ""
+
+
+def serve_study(
+    folder: Path,
+    *,
+    votes: str | None,
+    host: str,
+    port: int | None,
+    names: Sequence[str],
+    limit: int | None,
+    hold_s: float,
+    notice: Notice | None,
+    recruitment: Recruitment,
+    new_raters: int = NEW_RATERS,
+    note: Callable[[str], None],
+    ready: Callable[[str], None],
+) -> None:
+    """Serve a study until Ctrl-C.
+
+    Args:
+        folder: of the study.
+        votes: where they are kept, see `limner.research.study.connection.votes_url`.
+        host: address to listen on.
+        port: to listen on; None for the usual one, or any that is free.
+        names: under which raters reach the server, beside its address.
+        limit: pages one rater is asked at most; None for all.
+        hold_s: seconds a page is kept for a rater who does not answer.
+        notice: contact, purpose and retention, of a study that was registered without.
+        recruitment: where raters come from and go.
+        new_raters: that may begin a minute from one network address, as many at once; 0 for any number.
+        note: receives one line on how far the study is.
+        ready: receives the address once the server answers.
+    Raises:
+        ConfigError: raters elsewhere would not be told contact, purpose and retention, or in two ways.
+        LimnerError: as `read_study`, `VoteBase` and `bind`.
+    """
+    files = read_study(folder)
+    if notice and files.study.notice:
+        raise ConfigError(f"{folder}: contact, purpose and retention are registered; leave the options out")
+    if not (notice or files.study.notice) and (names or not is_loopback(host)):
+        raise ConfigError(
+            f"{folder}: raters elsewhere must be told whom to ask, what for, and how long answers are kept;"
+            " add --contact, --purpose and --retention, here or to 'limner study create'"
+        )
+    plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
+    with closing(VoteBase(folder, files.study, votes)) as base:
+        bound = bind(host, port)
+        note(
+            f"{files.study.title}: {counted(len(plan.names(check=False)), 'page')} and"
+            f" {len(plan.names(check=True))}"
+            f" attention checks, {counted(plan.raters, 'rater')} a page,"
+            f" {counted(len(base.votes()), 'vote')} in {base.name}"
+        )
+        if unlike(folder / PICTURES):
+            note(
+                "its pictures differ in kind or size of file, by which raters might tell systems apart;"
+                " 'limner study create' makes them alike now"
+            )
+        wording = Wording.of(files.study, notice, recruitment.panel_words)
+        rights = {name: entry.right for name, entry in files.key.items.items() if entry.right is not None}
+        newcomers = Newcomers(new_raters)
+        desk = Desk(
+            base, plan, wording, folder / PICTURES, bound.token or "", hold_s, recruitment, rights, newcomers
+        )
+        # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
+        # its token itself, and only until a rater has begun.
+        guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)
+        serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()), limits=Limits())

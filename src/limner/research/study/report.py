@@ -1,0 +1,409 @@
+"""The tables of a human study, the papers' figures beside ours: outcomes, tests, power and agreement.
+
+A report becomes tables here and nowhere else, so that Markdown, LaTeX and HTML say the same.
+"""
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from scipy.stats import binomtest
+
+from limner.counts import counted
+from limner.records import Record
+from limner.research.evaluation.uncertainty import Interval
+from limner.research.paper.table import Block, Cell, Kind, Row, Table, reference, render
+from limner.research.study.analysis import NO_MAJORITY, NOTHING, Preference, StudyReport, View
+from limner.research.study.newcomers import CROWD
+from limner.research.study.records import Study, StudyFiles, redrawn
+from limner.research.study.statistics import EFFECTS, MeanTest
+
+PAIR_COLUMNS = {
+    "better": "better",
+    "worse": "worse",
+    "same": 'same ("both good")',
+    "neither": 'neither ("both bad")',
+    NO_MAJORITY: NO_MAJORITY,
+}
+PATTERNS = ("A", "AB", "AC", "ABC", "B", "C", "BC", NOTHING)
+FEWEST_COLUMNS = (2, 3, 4, 5)
+
+
+def build(report: StudyReport, *, published: bool = False) -> list[Table]:
+    """All tables of a report, in order: per view outcomes, tests, power and agreement.
+
+    Args:
+        report: of `limner.research.study.analysis.analyse`.
+        published: also show the figures of the papers, beside ours.
+    """
+    found: list[Table] = []
+    for view in report.views:
+        if report.protocol == "pairwise":
+            found.append(_pairs(report, view, published=published))
+        else:
+            found += [_patterns(report, view, published=published), _ticked(report, view)]
+        found += [_tests(report, view), _power(report, view, published=published), _agreement(report, view)]
+    return found
+
+
+def _title(words: str, report: StudyReport, view: View) -> str:
+    """A title that says whose votes a table counts, and whether more are to come."""
+    return f"{words} ({view.raters}{'; interim' if report.interim else ''})"
+
+
+def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
+    """Table 6 of CMCM: shares of the outcomes per relation."""
+    entry = reference()["cmcm-6"]
+    theirs: Mapping[str, Mapping[str, float]] = entry["rows"] if published else {}
+    tested = [one.tested for one in view.strata]
+    once = {name for name in tested if tested.count(name) == 1}
+    ours = {_row_name(one, theirs, alone=one.tested in once): one for one in view.strata}
+    rows = []
+    for name in [*theirs, *(name for name in ours if name not in theirs)]:
+        one, cells = ours.get(name), []
+        for outcome in PAIR_COLUMNS:
+            paper = theirs.get(name, {}).get(outcome)
+            printed = None if paper is None else paper / 100
+            if one is None or not one.items:
+                cells.append(Cell(paper=printed, applies=printed is not None or one is not None))
+                continue
+            count = one.outcomes.get(outcome, 0)
+            span = binomtest(count, one.items).proportion_ci(1 - report.level, method="wilson")
+            share = count / one.items
+            low, high = min(float(span.low), share), max(float(span.high), share)
+            cells.append(Cell(value=share, low=low, high=high, paper=printed))
+        remark = "" if one is None else _sizes(one)
+        if one is not None and one.tested and name in theirs and one.tested != name:
+            remark = f"here {one.tested}, {remark}"
+        rows.append(Row(name=name, cells=tuple(cells), remark=remark))
+    notes = [
+        "Share of items in per cent; brackets: Wilson interval, items taken as independent."
+        + (
+            f" Parentheses: the paper's figure, of {entry['items']} items a row that were chosen by their"
+            " outcome."
+            if published
+            else ""
+        ),
+        "Better: more than half of an item's raters prefer the picture of the tested system. No majority: no"
+        " answer has more than half of the votes" + ("; the paper has no such column." if published else "."),
+        "Same: raters answered that the two pictures are exactly the same, or they are and nobody was asked"
+        + ('; the paper prints this answer as "both good".' if published else "."),
+    ]
+    return Table(
+        name="cmcm-6",
+        title=_title(entry["title"] if published else "Preferences", report, view),
+        corner="system",
+        blocks=_blocks({"share of items": tuple(PAIR_COLUMNS.values() if published else PAIR_COLUMNS)}),
+        rows=tuple(rows),
+        notes=(*notes, *_counted(report, view)),
+    )
+
+
+def _row_name(one: Preference, published: Mapping[str, Any], *, alone: bool) -> str:
+    """The paper's row of a relation, or of a system with one stratum; else a row of its own."""
+    if f"CMCM_{one.stratum}" in published:
+        return f"CMCM_{one.stratum}"
+    if alone and one.tested in published:
+        return one.tested
+    return one.stratum if one.stratum == "all" or not one.tested else f"{one.tested}, {one.stratum}"
+
+
+def _patterns(report: StudyReport, view: View, *, published: bool) -> Table:
+    """Table 2 of VRSS: steps by what the majority ticked and how many votes it had."""
+    entry = reference()["vrss-2"]
+    theirs: Mapping[str, Mapping[str, int]] = entry["rows"] if published else {}
+    votes = sorted({*FEWEST_COLUMNS, *(n for counts in view.patterns.values() for n in counts)})
+    total = sum(sum(counts.values()) for counts in view.patterns.values())
+    rows = []
+    for pattern in (*PATTERNS, NO_MAJORITY):
+        counts, paper = view.patterns.get(pattern, {}), theirs.get(pattern, {})
+        cells = [
+            Cell(value=counts.get(n, 0) if total else None, paper=paper.get(str(n)), kind="count")
+            for n in votes
+        ]
+        ours, printed = sum(counts.values()), sum(paper.values())
+        cells.append(Cell(value=ours if total else None, paper=printed or None, kind="count"))
+        share = printed / entry["steps"] if paper else None
+        cells.append(Cell(value=ours / total if total else None, paper=share))
+        rows.append(Row(name=_pattern_name(pattern, report), cells=tuple(cells)))
+    return Table(
+        name="vrss-2",
+        title=_title(entry["title"] if published else "Pictures that the majority ticked", report, view),
+        corner="ticked by the majority",
+        blocks=_blocks({"steps by votes": [str(n) for n in votes], "all": ("steps", "% of steps")}),
+        rows=tuple(rows),
+        notes=(
+            "Steps for which more than half of the raters ticked exactly these pictures, by how many did;"
+            " without a majority, by the most votes that anything had. A tick of a picture that several"
+            " systems chose counts for each.",
+            *(
+                (
+                    f"Parentheses: the paper's figure, of {entry['steps']} steps, where the model with"
+                    " context is VRSS and the one without VSE++; it prints no steps without the true"
+                    " picture.",
+                )
+                if published
+                else ()
+            ),
+            *_counted(report, view),
+        ),
+    )
+
+
+def _pattern_name(pattern: str, report: StudyReport) -> str:
+    if pattern in (NOTHING, NO_MAJORITY):
+        return pattern
+    plain = {"A": "true", "B": "context", "C": "no context"}
+    names = [
+        report.systems[letter][0] if len(report.systems.get(letter, ())) == 1 else plain[letter]
+        for letter in pattern
+    ]
+    return f"{', '.join(names)}{' only' if len(names) == 1 else ''}"
+
+
+def _ticked(report: StudyReport, view: View) -> Table:
+    """Every system by itself, however the majority of whole patterns falls out."""
+    rows = []
+    for letter in ("A", "B", "C"):
+        found = view.ticks.get(letter)
+        cells = (Cell(value=found.votes if found else None), Cell(value=found.steps if found else None))
+        rows.append(Row(name=_pattern_name(letter, report).removesuffix(" only"), cells=cells))
+    return Table(
+        name="vrss-2-ticks",
+        title=_title("Pictures ticked", report, view),
+        corner="picture of",
+        blocks=_blocks({"ticked, %": ("of votes", "by the majority of a step")}),
+        rows=tuple(rows),
+        notes=("Whatever else was ticked.",),
+    )
+
+
+def _tests(report: StudyReport, view: View) -> Table:
+    def cells(one: Preference) -> Iterable[Cell]:
+        yield from _cells(one.mean, {"mean": "precision"}, one.mean_interval)
+        yield from _cells(one.sign, {"wins": "count", "losses": "count", "p_value": "probability"})
+        yield _cell(one.sign_adjusted, "probability")
+        yield from _cells(one.mean, {"t": "precision", "p_value": "probability"})
+        yield _cell(one.mean_adjusted, "probability")
+        yield from _cells(one.mean, {"effect": "precision"}, one.mean)
+
+    scored = (
+        "Score of an item: +1 where the majority prefers the tested system, −1 the control, 0 else."
+        if report.protocol == "pairwise"
+        else "Score of a step: +1 where more than half of the raters tick the picture of the model with"
+        " context and not that of the one without, each by itself, −1 the other way round, 0 else."
+    )
+    return Table(
+        name=f"{report.protocol}-tests",
+        title=_title("Tests of the preference", report, view),
+        corner="stratum",
+        blocks=_blocks(
+            {
+                "score": ("mean",),
+                "sign test": ("wins", "losses", "p", "p (Holm)"),
+                "t-test": ("t", "p", "p (Holm)", "effect d"),
+            }
+        ),
+        rows=tuple(Row(name=one.stratum, cells=tuple(cells(one)), remark=_sizes(one)) for one in view.strata),
+        notes=(
+            scored,
+            "Sign test: exact, two-sided, ties left out. t-test: mean score against 0; no figure where all"
+            " scores are equal. Effect: mean over standard deviation, interval by the noncentral t.",
+            "Interval of the mean: bootstrap of whole stories or duplicate groups. Holm: corrected for the"
+            " number of strata; the row of all strata is no further test.",
+        ),
+    )
+
+
+def _power(report: StudyReport, view: View, *, published: bool) -> Table:
+    names = [f"{effect:g}" for effect in EFFECTS]
+
+    def cells(one: Preference) -> Iterable[Cell]:
+        yield _cell(one.items, "count")
+        yield from _cells(one.power, {"detectable": "precision", "detectable_t": "precision"})
+        for name in names:
+            yield _cell(one.power.of[name] if one.power else None, "precision")
+
+    required = next((one.power.power for one in view.strata if one.power), 0.95)
+    paper = reference()["cmcm-6"]["detectable"]
+    said = f" The paper states {paper}, which belongs to about 450 items."
+    return Table(
+        name=f"{report.protocol}-power",
+        title=_title("What the study can see", report, view),
+        corner="stratum",
+        blocks=_blocks(
+            {
+                "sample": ("items",),
+                f"effect seen with power {required:g}": ("normal", "t-test"),
+                "power to see an effect of": names,
+            }
+        ),
+        rows=tuple(Row(name=one.stratum, cells=tuple(cells(one))) for one in view.strata),
+        notes=(
+            f"Two-sided, level {report.level:g}; effects are means over standard deviations."
+            + (said if published and report.protocol == "pairwise" else ""),
+        ),
+    )
+
+
+def _agreement(report: StudyReport, view: View) -> Table:
+    unit = "an item" if report.protocol == "pairwise" else "a picture of a step, ticked or not"
+    kinds: dict[str, Kind] = {"observed": "percent", "kappa": "precision", "kappa_units": "count"}
+    kinds |= {"alpha": "precision", "alpha_units": "count"}
+    return Table(
+        name=f"{report.protocol}-agreement",
+        title=_title("Agreement of the raters", report, view),
+        corner="stratum",
+        blocks=_blocks(
+            {
+                "pairs of votes": ("equal",),
+                "Fleiss": ("kappa", "its units"),
+                "Krippendorff": ("alpha", "its units"),
+            }
+        ),
+        rows=tuple(Row(name=one.stratum, cells=tuple(_cells(one.agreement, kinds))) for one in view.strata),
+        notes=(
+            f"A unit is {unit}. Kappa takes those with the commonest number of votes, alpha all with two or"
+            " more; neither is defined where all votes are one answer. Pre-filled pairs do not count.",
+        ),
+    )
+
+
+def _blocks(columns: Mapping[str, Sequence[str]]) -> tuple[Block, ...]:
+    """Title → its columns."""
+    return tuple(Block(title=title, columns=tuple(own)) for title, own in columns.items())
+
+
+def _cells(
+    record: Record | None, kinds: Mapping[str, Kind], span: Interval | MeanTest | None = None
+) -> Iterable[Cell]:
+    """A figure for each of some fields of a record, none defined without the record."""
+    values = {} if record is None else dict(record)
+    return [_cell(values.get(name), kind, span) for name, kind in kinds.items()]
+
+
+def _cell(value: float | None, kind: Kind, span: Interval | MeanTest | None = None) -> Cell:
+    """A figure, or nothing where it is not defined, which is no gap."""
+    if value is None:
+        return Cell(kind=kind, applies=False)
+    low, high = (span.low, span.high) if span else (None, None)
+    return Cell(value=value, low=low, high=high, kind=kind)
+
+
+def _sizes(one: Preference) -> str:
+    filled = f", {one.prefilled} pre-filled" if one.prefilled else ""
+    return f"n = {one.items}{filled}"
+
+
+def _counted(report: StudyReport, view: View) -> Sequence[str]:
+    """Whose pictures they were, and how many votes count."""
+    roles = ["True picture", "Model with context", "Model without context"]
+    if report.protocol == "pairwise":
+        roles = ["Tested", "Control"]
+    named = [
+        f"{role}: {', '.join(report.systems.get(letter, ())) or 'not named'}"
+        for letter, role in zip("ABC", roles, strict=False)
+    ]
+    checks = report.checks
+    return (
+        f"{'; '.join(named)}.",
+        f"{counted(view.votes, 'vote')} of {counted(view.people, 'rater')};"
+        f" {counted(view.unrated, 'item')} with too few votes left out,"
+        f" {view.incomplete} of those counted have fewer than {counted(report.raters_per_item, 'vote')}.",
+        f"Attention checks, of all {counted(checks.raters, 'rater')}: {checks.wrong} of {checks.answered}"
+        f" answers wrong; failed by {counted(len(checks.failed), 'rater')};"
+        f" {counted(checks.unchecked, 'rater')} met none.",
+    )
+
+
+def standing_lines(report: StudyReport) -> list[str]:
+    """Whether the study is through, what is left out because raters withdrew, and what to look into."""
+    found = []
+    if report.interim:
+        found.append(
+            f"INTERIM: {report.votes:,} of the {counted(report.due, 'vote')} registered are in; figures and"
+            " tests will change, and a test that is looked at early is no test of the registered level"
+        )
+    gone = report.withdrawn
+    if gone.votes:
+        verb = "is" if gone.votes == 1 else "are"
+        found.append(
+            f"{counted(gone.raters, 'rater')} withdrew; {counted(gone.votes, 'vote')} {verb} left out"
+            " everywhere"
+        )
+    odd = report.flags
+    if odd.untimed:
+        found.append(
+            f"FLAG: {counted(odd.untimed, 'vote')} of {counted(len(odd.untimed_by), 'rater')} took 0 seconds:"
+            " a program sent them, or a clock was set back; they count"
+        )
+    if odd.crowded:
+        found.append(
+            f"FLAG: {counted(len(odd.crowded), 'rater')} with {counted(odd.crowd_votes, 'vote')} began one"
+            f" after another from one network address ({counted(odd.crowds, 'crowd')} of {CROWD} or more): a"
+            " class does so, and one person who takes part again and again; they count"
+        )
+    return found
+
+
+_STYLE = (
+    ":root{color-scheme:light dark}body{font:1rem/1.5 system-ui,sans-serif;max-width:84rem;margin:2rem auto;"
+    "padding:0 1rem}table{border-collapse:collapse;margin:2rem 0 .5rem}"
+    "caption{text-align:left;font-weight:600;padding-bottom:.5rem}"
+    "th,td{padding:.25rem .75rem;text-align:right;white-space:nowrap}"
+    "th:first-child{text-align:left}thead tr:last-child,tbody tr:last-child{border-bottom:1px solid}"
+)
+
+
+def report_text(
+    files: StudyFiles,
+    report: StudyReport,
+    form: Literal["md", "latex", "html", "json"] = "md",
+    *,
+    published: bool = False,
+) -> str:
+    """The whole report.
+
+    Args:
+        files: of the study.
+        report: what came out.
+        form: md, latex (tables alone; needs the package booktabs), html (one page) or json.
+        published: also show the figures of the papers, beside ours.
+    """
+    if form == "json":
+        return report.model_dump_json(indent=2)
+    tables = render(build(report, published=published), form)
+    if form == "latex":
+        return tables
+    study, again = files.study, "is" if redrawn(files.population) else "IS NOT"
+    facts = [
+        *standing_lines(report),
+        *registration_lines(study),
+        f"The sample {again} what the seed draws from the stored population; no file was altered",
+    ]
+    if form == "md":
+        plain = [line.replace("*", "\\*").replace("_", "\\_") for line in facts]
+        return "\n".join([f"# {study.title}", "", *(f"- {line}" for line in plain), "", tables])
+    title, listed = html.escape(study.title), "".join(f"<li>{html.escape(line)}</li>" for line in facts)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{_STYLE}</style></head>\n"
+        f"<body><main>\n<h1>{title}</h1>\n<ul>{listed}</ul>\n{tables}\n</main></body></html>"
+    )
+
+
+def registration_lines(study: Study) -> list[str]:
+    """What was registered, one fact a line."""
+    sizes = ", ".join(
+        f"{name}: {one.drawn:,} of {one.population:,}" for name, one in study.sample.strata.items()
+    )
+    return [
+        f"Registered {study.created:%Y-%m-%d %H:%M} UTC with limner {study.version}, SHA-256 {study.sha256}",
+        f"Protocol: {study.protocol}; question: {study.question}",
+        f"Sample: simple random, seed {study.sample.seed}, unit {study.sample.unit}; {sizes}",
+        f"{counted(study.items, 'item')} to show, {study.checks} of them attention checks;"
+        f" {study.prefilled} pairs of one picture pre-filled; {study.raters_per_item} raters per item",
+        *(f"Hypothesis: {line}" for line in study.hypotheses),
+        *(f"Planned: {line}" for line in study.analysis),
+    ]

@@ -1,0 +1,741 @@
+"""What a system is: its settings, its model, its batches and losses, and what it can do.
+
+A system states these; everything that all of them do alike, from a fresh model to a saved one, is here.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from limner.arrays import FloatArray, Some, TextEncoder, scores
+from limner.config import build
+from limner.devices import Precision, autocast
+from limner.encoders.catalogue import text_encoder
+from limner.encoders.pixels import (
+    CellColours,
+    DrawingGrid,
+    DrawingNet,
+    FromBytes,
+    classifier,
+    grid_of,
+    last_linear,
+)
+from limner.encoders.text_cache import KeptTexts
+from limner.encoders.vocabulary import Vocabulary
+from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.research.datasets.features import Layer
+from limner.research.datasets.word_vectors import glove_vectors, learn_vectors
+from limner.research.training import checkpoint, loop, processes
+from limner.research.training.batches import Batches
+from limner.research.training.checkpoint import Position
+from limner.research.training.corpus import Corpus
+from limner.research.training.loop import BEST, Event, Loop
+from limner.research.training.settings import AS_SAVED, RunConfig
+
+ENCODE_BATCH, ENCODE_STORIES = 256, 32
+_BLOCK = 1024
+_STILL = 1e-12  # of the square of the mean: what rounding alone leaves of a variance
+
+BackboneUse = Literal["frozen", "drawings", "finetune"]
+Note = Callable[[str], object]
+C = TypeVar("C", bound=RunConfig)
+M = TypeVar("M", bound="Model")
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a system does with given settings; whoever uses a run reads it here.
+
+    Attributes:
+        texts: ranks pictures for texts; where False, it compares pictures with pictures.
+        stories: encodes the steps of a story together.
+        cosine: scores by the cosine of two vectors, which is all that a library asks for.
+        vectors: of a picture.
+        words: reads texts by the words of its training texts.
+        sentences, multilingual: frozen encoders of texts that training needs.
+        keeps_sentences: the trained model still reads texts through the first of them.
+        backbone: "frozen", whose features are stored; a small net over the pixels of "drawings"; or one to
+            "finetune".
+        layer: of the features: vectors ("pooled", "stages", "described"), a "grid", or rows of "blocks".
+        trains_backbone: what drawings go through is trained along; else it is fixed.
+        mirrored: features of mirrored training pictures are wanted as well.
+        gradients: trains in steps; where False, it is fitted at once.
+        relations: predicts relations between texts and pictures, and how these refine scores.
+        strength, threshold: of the refinement, where the settings state them; None chooses on validation.
+        attention: weighs the words of a text.
+        topics: a latent topic moves through a story.
+        attends: the steps of a story attend to each other.
+        captions: tells stories from pictures.
+        exported: a library takes it as an exported file only.
+        margin: of the validation loss, score units.
+    """
+
+    texts: bool = True
+    stories: bool = False
+    cosine: bool = True
+    vectors: int = 1
+    words: bool = True
+    sentences: bool = False
+    multilingual: bool = False
+    keeps_sentences: bool = False
+    backbone: BackboneUse = "frozen"
+    layer: Layer = "pooled"
+    trains_backbone: bool = False
+    mirrored: bool = False
+    gradients: bool = True
+    relations: Literal["multiply", "add"] | None = None
+    strength: float | None = None
+    threshold: float | None = None
+    attention: bool = False
+    topics: bool = False
+    attends: bool = False
+    captions: bool = False
+    exported: bool = False
+    margin: float = 0.1
+
+    def backbone_words(self, architecture: str) -> str:
+        """Whose features the pictures are, and whether they were trained: ``resnet50 frozen``.
+
+        Args:
+            architecture: of the backbone that is frozen or trained.
+        """
+        if self.backbone == "drawings":
+            return "net for drawings trained" if self.trains_backbone else "colours of drawings frozen"
+        if self.layer == "blocks":
+            return f"{architecture}, last blocks trained"
+        return f"{architecture} {'frozen' if self.backbone == 'frozen' else 'trained'}"
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode without gradients; the mode before comes back, also after an error."""
+    before = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(before)
+
+
+def to_tensor(values: NDArray[Any], device: torch.device) -> Tensor:
+    """Features as float32, bytes as they are."""
+    plain = values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)
+    # A copy where the array is read-only (memory-mapped), which torch refuses to share.
+    return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).to(device)
+
+
+@dataclass
+class Parts:
+    """What a model is made of: of the training rows when a run starts, of its file when it is read back.
+
+    Attributes:
+        vocabulary: words of the training texts.
+        image_width: F of the picture features.
+        max_length: words of a text that count.
+        backbone: bytes of pictures → features, trained along or fixed; None where features are stored.
+        vectors: (V, E) where word vectors start; None draws them.
+        sentences, multilingual: frozen encoders of texts.
+        about: what a system keeps of a run beside weights and settings, as JSON values.
+        tensors: the weights of a run that is read back.
+        extra: what one system alone needs, such as graphs.
+        where: the file, for messages.
+        notes: lines for whoever trains.
+    """
+
+    vocabulary: Vocabulary
+    image_width: int
+    max_length: int = 0
+    backbone: nn.Module | None = None
+    vectors: Tensor | None = None
+    sentences: TextEncoder | None = None
+    multilingual: TextEncoder | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
+    extra: Any = None
+    where: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Model(nn.Module):
+    """Texts and pictures in one space: what retrieval and evaluation ask of every system's model.
+
+    A subclass gives `pictures`, and `texts` where it reads texts by their words; `features` where pictures
+    are described by something fixed.
+
+    Attributes:
+        name: of the model, for messages.
+        architecture: its settings.
+        vocabulary, max_length: of the texts it reads.
+        image_width: F of a picture's features.
+        features: bytes of pictures → (B, F), fixed; None where features are stored.
+        relations: C names, where it predicts some.
+        separable: whether a relation's logit is a text term plus a picture term.
+        precision: of products where `encode_image` takes pixels; features that are stored keep their own.
+    """
+
+    name: ClassVar[str] = ""
+    precision: Precision = "float32"
+    features: nn.Module | None
+    relations: tuple[str, ...] = ()
+
+    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401  (a system's own sizes)
+        """Take what every model has; a subclass draws its weights from torch's generator."""
+        super().__init__()
+        self.architecture = architecture
+        self.vocabulary, self.max_length = parts.vocabulary, parts.max_length
+        self.image_width = parts.image_width
+
+    def settle(self, corpus: Corpus) -> None:
+        """Take constants, such as the mean feature, from the training rows."""
+
+    @property
+    def dim(self) -> int:
+        """D, the width of a vector."""
+        return int(self.architecture.dim)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of what is made of one text or picture."""
+        return (self.dim,)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights lie."""
+        held: Tensor = next(iter(self.state_dict().values()))
+        return held.device
+
+    @property
+    def separable(self) -> bool:
+        """Whether relation logits are a text term plus a picture term."""
+        return False
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of settings, words and weights: equal fingerprints give equal vectors."""
+        digest = hashlib.sha256(self.architecture.model_dump_json().encode())
+        digest.update(repr(self.identity()).encode())
+        digest.update((self.vocabulary.to_json() if self.vocabulary.words else "").encode())
+        for name, tensor in self.state_dict().items():
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def identity(self) -> tuple[object, ...]:
+        """What else changes a vector; its `repr` counts."""
+        return (self.max_length,)
+
+    def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """(B, L) int64 words and (B,) lengths on the CPU → (B, *shape)."""
+        raise NotImplementedError
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """B features or bytes, as in training → (B, *shape)."""
+        raise NotImplementedError
+
+    def described(self, pictures: Tensor) -> Tensor:
+        """Features as they are, or those of drawn pictures' bytes: (B, F), constants.
+
+        Raises:
+            ShapeError: features of another width.
+        """
+        with torch.no_grad():
+            found: Tensor = pictures if self.features is None else self.features(pictures)
+        self.check_width(found)
+        return found
+
+    def check_width(self, features: Tensor) -> None:
+        """Refuse features that are no vectors of the width the model was made for."""
+        if features.ndim != 2 or features.shape[1] != self.image_width:
+            shape, due = tuple(features.shape), self.image_width
+            raise ShapeError(f"{self.name}: picture features have shape {shape}, expected (B, {due})")
+
+    def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+        """(B, L) int64 words on the weights' device, and (B,) lengths on the CPU."""
+        ids, lengths = self.vocabulary.batch(texts, self.max_length)
+        return torch.from_numpy(ids).to(self.device), torch.from_numpy(lengths)
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, *shape) float32 unit rows, in evaluation mode."""
+        return self._rows(len(texts), lambda some: self.texts(*self.numbers(texts[some])))
+
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories → per story (T, D) float32 unit rows; here each step by itself."""
+        return [self.encode_text(story) for story in stories]
+
+    def encode_image(self, pictures: NDArray[Any]) -> FloatArray:
+        """M features or bytes, as in training → (M, *shape) float32 unit rows; may be memory-mapped."""
+
+        def made(some: slice) -> Tensor:
+            values = to_tensor(pictures[some], self.device)
+            precision = self.precision if values.dtype == torch.uint8 else "float32"
+            with autocast(str(self.device), precision):
+                return self.pictures(values)
+
+        return self._rows(len(pictures), made)
+
+    def _rows(self, count: int, made: Callable[[slice], Tensor]) -> FloatArray:
+        """(N, *shape) of some rows at a time, in evaluation mode."""
+        found = np.zeros((count, *self.shape), np.float32)
+        with evaluating(self):
+            for start in range(0, count, ENCODE_BATCH):
+                some = slice(start, start + ENCODE_BATCH)
+                found[some] = made(some).float().cpu().numpy()
+        return found
+
+    def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, D) and (M, D) unit rows → (N, M) cosines."""
+        return scores(texts, images)
+
+    def products(self, texts: Tensor, images: Tensor) -> Tensor:
+        """What `score` gives, of tensors on any device."""
+        return texts @ images.t()
+
+    def scorer(self, texts: FloatArray, images: FloatArray) -> Callable[[Some, Some], Any]:
+        """Scores of any texts with any pictures, made on the device of the weights when they are asked for.
+
+        Args:
+            texts: (N, *shape), as `encode_text` gives them.
+            images: (M, *shape), as `encode_image` gives them.
+        Returns:
+            (Q rows, P columns) → (Q, P): an array if that device is the CPU, else a tensor there.
+        """
+        device = self.device
+        held = [torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in (texts, images)]
+
+        def some(part: Tensor, which: Some) -> Tensor:
+            return part[which] if isinstance(which, slice) else part[torch.from_numpy(which).to(device)]
+
+        def block(rows: Some, columns: Some) -> Any:  # noqa: ANN401  (an array or a tensor)
+            with torch.no_grad():
+                found = self.products(some(held[0], rows), some(held[1], columns))
+            return found.numpy() if device.type == "cpu" else found
+
+        return block
+
+    def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; logits are their sums."""
+        raise self._without("relations")
+
+    def relation_table(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, D) and (M, D) → (N, M, C) logits of all pairs, for blocks of moderate size."""
+        raise self._without("relations")
+
+    def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(B, D) and (B, D), row by row a pair → (B, C) probability that each relation holds."""
+        raise self._without("relations")
+
+    def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
+        """Per text, its tokens (as many as count) and their weights, which sum to 1."""
+        raise self._without("attention")
+
+    def _without(self, what: str) -> ConfigError:
+        return ConfigError(f"{self.name}: this model has no {what}")
+
+
+class FixedFeatures(Model):
+    """Over picture features that are not trained along, less their mean over the training pictures.
+
+    The mean is 0 where the architecture does not ask to centre.
+    """
+
+    centre: Tensor
+
+    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401
+        """See `Model`."""
+        super().__init__(architecture, parts)
+        self.features = parts.backbone
+        self.register_buffer("centre", torch.zeros(parts.image_width))
+
+    def settle(self, corpus: Corpus) -> None:
+        """The mean feature."""
+        if self.architecture.centre:
+            self.centre.copy_(feature_moments(corpus, self.described)[0])
+
+
+class EvenFeatures(FixedFeatures):
+    """Over fixed features, each with mean 0 and deviation 1 over the training pictures."""
+
+    spread: Tensor
+
+    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401
+        """See `Model`."""
+        super().__init__(architecture, parts)
+        self.register_buffer("spread", torch.ones(parts.image_width))
+        self.dropout = nn.Dropout(architecture.dropout)
+
+    def even(self, pictures: Tensor) -> Tensor:
+        """(B, F), or what `features` takes → (B, F) of unit length, but for dropout."""
+        found: Tensor = self.dropout(normalize((self.described(pictures) - self.centre) / self.spread, dim=1))
+        return found
+
+    def settle(self, corpus: Corpus) -> None:
+        """Mean and deviation of the features."""
+        mean, deviation = feature_moments(corpus, self.described)
+        self.centre.copy_(mean)
+        self.spread.copy_(deviation)
+
+
+class StoryModel(Model):
+    """A model that encodes the steps of a story together; a text alone is a story of one step."""
+
+    def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
+        """Stories of at least one step → (S, D), their steps one after the other."""
+        raise NotImplementedError
+
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories, of which some may be empty → per story (T, D) float32 rows; some are encoded at once."""
+        found = [np.zeros((0, self.dim), np.float32) for _ in stories]
+        written = [number for number, story in enumerate(stories) if story]
+        with evaluating(self):
+            for start in range(0, len(written), ENCODE_STORIES):
+                some = written[start : start + ENCODE_STORIES]
+                made = self.together([stories[number] for number in some]).float().cpu().numpy()
+                ends = np.cumsum([len(stories[number]) for number in some])[:-1]
+                for number, part in zip(some, np.split(made, ends), strict=True):
+                    found[number] = part
+        return found
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) rows, each encoded as a story of one step."""
+        parts = self.encode_stories([[text] for text in texts])
+        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
+
+
+class Task(loop.Task, Generic[C, M]):
+    """What the loop trains of a system, which adds `step`.
+
+    Attributes:
+        stories: whether batches are of whole stories.
+    """
+
+    stories: ClassVar[bool] = False
+
+    def __init__(self, model: M, corpus: Corpus, config: C, parts: Parts) -> None:
+        """Take the model, on its device, what it trains on, and what it was made of."""
+        self.model: M = model
+        self.config = config
+        self._batches = Batches(corpus, model.vocabulary, config, model.device, stories=self.stories)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Whole batches of one process."""
+        return self._batches.steps_per_epoch
+
+    def batches(self, epoch: int) -> Iterable[Any]:
+        """Batches of an epoch."""
+        return self._batches.batches(epoch)
+
+    def close(self, folder: Path) -> None:
+        """Write beside the weights what figures need, when the last epoch has ended."""
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[M]):
+    """A run that is ready to train.
+
+    Attributes:
+        task: for the loop.
+        saved_with: stored beside the weights; `System.load` reads it.
+        notes: lines for whoever trains.
+    """
+
+    task: Task[Any, M]
+    saved_with: dict[str, Any]
+    notes: tuple[str, ...] = ()
+
+
+class System(Generic[C, M]):
+    """A system that can be trained: a subclass, made once per module as ``SYSTEM``, is all that a new one is.
+
+    Attributes:
+        name: in the registry and in settings files.
+        settings: class of its settings.
+        model: class of its model.
+        training: class of its task.
+        older: what names of weights began with in earlier versions → today.
+    """
+
+    name: ClassVar[str]
+    older: ClassVar[Mapping[str, str]] = {}
+    settings: type[C]
+    model: type[M]
+    training: type[Task[C, M]]
+
+    def capabilities(self, config: C) -> Capabilities:
+        """What it does with these settings."""
+        raise NotImplementedError
+
+    def build(self, config: C, parts: Parts) -> M:
+        """A model whose weights are drawn from torch's generator."""
+        return self.model(config.model, parts)
+
+    def gather(self, config: C, corpus: Corpus, parts: Parts) -> None:
+        """Add to the parts of a new run what only this system needs, and to `about` what must be kept."""
+
+    def recall(self, config: C, parts: Parts) -> None:
+        """Add to the parts of a run that is read back what only this system needs."""
+
+    def prepare(
+        self,
+        config: C,
+        corpus: Corpus,
+        *,
+        device: str = "cpu",
+        pretrained: tuple[nn.Module, int] | None = None,
+        sentences: TextEncoder | None = None,
+        multilingual: TextEncoder | None = None,
+    ) -> Prepared[M]:
+        """Model and task of a run; words and word vectors come from the training texts alone.
+
+        Args:
+            config: settings.
+            corpus: training and validation rows.
+            device: torch device that trains.
+            pretrained: for backbone "finetune": weights loaded, taking bytes, and its width.
+            sentences: frozen encoder of texts, where the system needs one.
+            multilingual: likewise, of many languages.
+        Raises:
+            CheckpointError: backbone "finetune" without weights: it never starts from random ones.
+            ConfigError: an encoder is missing, or the settings do not fit the data.
+            ShapeError: the stored features are of another layer.
+        """
+        can, texts = self.capabilities(config), corpus.train.texts
+        if can.keeps_sentences and sentences is not None:
+            sentences = KeptTexts(sentences, corpus.val.texts)
+        for needed, given in ((can.sentences, sentences), (can.multilingual, multilingual)):
+            if needed and given is None:
+                raise ConfigError(f"{self.name}: no encoder of sentences was given")
+        data = config.data
+        vocabulary = Vocabulary.build(texts if can.words else [], data.tokeniser, data.min_count)
+        torch.manual_seed(config.loop.seed)
+        vectors = None
+        if can.words and data.vectors != "random":
+            width, seed = config.model.word_width, config.loop.seed
+            vectors = torch.from_numpy(
+                glove_vectors(data.glove, vocabulary, width=width, seed=seed)
+                if data.vectors == "glove"
+                else learn_vectors(texts, vocabulary, width=width, epochs=data.vector_epochs, seed=seed)
+            )
+        backbone, width = self._picture_side(can, corpus, pretrained)
+        parts = Parts(
+            vocabulary,
+            width,
+            data.max_length,
+            backbone,
+            vectors,
+            sentences if can.sentences else None,
+            multilingual if can.multilingual else None,
+        )
+        self.gather(config, corpus, parts)
+        model = self.build(config, parts).to(device)
+        model.precision = config.loop.precision
+        model.settle(corpus)
+        saved = self.saved_with(config, corpus, vocabulary, width)
+        if can.keeps_sentences and parts.sentences is not None:
+            saved["sentences"] = parts.sentences.fingerprint
+        task = self.training(model, corpus, config, parts)
+        return Prepared(task, saved | parts.about, parts.notes)
+
+    def load(self, path: Path, device: str = "cpu", sentences: TextEncoder | None = None) -> tuple[M, C]:
+        """A trained model in evaluation mode, and the settings it was trained with.
+
+        Args:
+            path: folder of a run, or the file of its best weights.
+            device: where it goes.
+            sentences: encoder of texts, where the run has one; None for the one that needs no download.
+        Raises:
+            MissingError: nothing was trained there yet.
+            CheckpointError: not a checkpoint of this system, damaged, or of another encoder of sentences.
+        """
+        file = path / BEST if path.is_dir() else path
+        tensors, state = checkpoint.load(file)
+        for old, new in self.older.items():
+            tensors = {
+                new + name.removeprefix(old) if name.startswith(old) else name: tensor
+                for name, tensor in tensors.items()
+            }
+        about: Any = state.get("config")
+        try:
+            config = build(self.settings, about["config"], str(file), context=AS_SAVED)
+            vocabulary = Vocabulary.from_json(json.dumps(about["vocabulary"]), str(file))
+            width = int(about["image_width"])
+        except ConfigError as error:
+            raise CheckpointError(
+                f"{error}; this version of limner cannot read these saved settings: train the run again"
+            ) from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{file}: not a checkpoint of {self.name} ({error}); train one with limner train"
+            ) from error
+        can = self.capabilities(config)
+        backbone, width = self.empty_side(config, width)
+        parts = Parts(
+            vocabulary, width, config.data.max_length, backbone, about=about, tensors=tensors, where=str(file)
+        )
+        if can.keeps_sentences:
+            parts.sentences = sentences if sentences is not None else text_encoder()
+            if about.get("sentences") != parts.sentences.fingerprint:
+                raise CheckpointError(
+                    f"{file}: trained on vectors of another encoder of sentences than"
+                    f" {parts.sentences.name}; install that version of it, or train again"
+                )
+        self.recall(config, parts)
+        model = self.build(config, parts)
+        checkpoint.load_into(model, tensors, str(file))
+        model.precision = config.loop.precision
+        return model.to(device).eval(), config
+
+    def train(
+        self,
+        config: C,
+        corpus: Corpus,
+        folder: Path,
+        *,
+        validate: Callable[[Any], Mapping[str, float]],
+        maximise: bool,
+        report: Callable[[Event], object] = lambda event: None,
+        note: Note = lambda line: None,
+        **given: Any,  # noqa: ANN401  (as `prepare`)
+    ) -> tuple[Position, bool]:
+        """Train in a folder; where that stands, and whether the last epoch was taken.
+
+        Args:
+            config: settings.
+            corpus: training and validation rows.
+            folder: of the run.
+            validate: figures of a model on the validation rows.
+            maximise: whether more of ``loop.metric`` is better.
+            report: told every step and epoch; True asks to stop.
+            note: told what whoever trains should read.
+            given: device, backbone and encoders, as `prepare` takes them.
+        """
+        prepared = self.prepare(config, corpus, **given)
+        for line in prepared.notes:
+            note(line)
+        run = Loop(
+            prepared.task,
+            config.loop,
+            folder,
+            validate=validate,
+            maximise=maximise,
+            report=report,
+            saved_with=prepared.saved_with,
+            val_pairs=len(corpus.val),
+        )
+        position = run.fit()
+        if run.finished and processes.rank() == 0:
+            prepared.task.close(folder)
+        return position, run.finished
+
+    def empty_side(self, config: C, width: int) -> tuple[nn.Module | None, int]:
+        """The picture side with weights yet to come from a checkpoint, and F; `width` where it is stored."""
+        can = self.capabilities(config)
+        if can.backbone == "drawings":
+            return drawing_backbone(can)
+        return (None, width) if can.backbone == "frozen" else empty_backbone(config.data.backbone, can.layer)
+
+    def saved_with(
+        self, config: C, corpus: Corpus, vocabulary: Vocabulary, image_width: int
+    ) -> dict[str, Any]:
+        """What `load` needs of every run to build its model again."""
+        saved: dict[str, Any] = {
+            "config": config.model_dump(mode="json"),
+            "vocabulary": json.loads(vocabulary.to_json()),
+            "image_width": image_width,
+            "deviations": config.deviations(),
+            "validation": {"pairs": len(corpus.val), "of": corpus.held_out or len(corpus.val)},
+        }
+        stored = self.capabilities(config).backbone == "frozen" and corpus.backbone
+        return saved | ({"backbone": stored} if stored else {})
+
+    def _picture_side(
+        self, can: Capabilities, corpus: Corpus, pretrained: tuple[nn.Module, int] | None
+    ) -> tuple[nn.Module | None, int]:
+        """What turns a batch of pictures into features (None where those are stored), and their width F."""
+        if can.backbone == "drawings":
+            return drawing_backbone(can)
+        if can.backbone == "finetune":
+            if pretrained is None:
+                raise CheckpointError(
+                    f"{self.name}: backbone 'finetune' needs pretrained weights of data.backbone;"
+                    " none were given"
+                )
+            return pretrained[0].requires_grad_(requires_grad=True), pretrained[1]
+        shape = corpus.pictures.take(corpus.train.places[:1]).shape
+        axes, form = (3, "a grid (P, F)") if can.layer == "grid" else (2, "vectors (F,)")
+        if len(shape) != axes:
+            raise ShapeError(f"{self.name}: features have shape {shape[1:]}, expected {form}")
+        return None, int(shape[-1])
+
+
+def feature_moments(corpus: Corpus, described: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """(F,) mean and (F,) deviation over the different training pictures, read in blocks.
+
+    Args:
+        corpus: whose training rows count.
+        described: features or bytes, as the corpus gives them → (B, F).
+    Returns:
+        The deviation of an entry that never changes is 1.
+    """
+    places = torch.unique(torch.from_numpy(corpus.train.places)).numpy()
+    total = squares = torch.zeros((), dtype=torch.float64)
+    for start in range(0, len(places), _BLOCK):
+        values = described(torch.from_numpy(corpus.pictures.take(places[start : start + _BLOCK]))).double()
+        total, squares = total + values.sum(dim=0), squares + values.square().sum(dim=0)
+    mean = total / len(places)
+    variance = (squares / len(places) - mean.square()).clamp(min=0)
+    still = variance <= _STILL * mean.square()
+    return mean.float(), variance.sqrt().masked_fill(still, 1.0).float()
+
+
+def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
+    """What takes the bytes of drawings, a small net or fixed colours, and the width of its features."""
+    if not can.trains_backbone:
+        return CellColours(), CellColours.width
+    backbone = DrawingGrid() if can.layer == "grid" else DrawingNet()
+    return FromBytes(backbone), backbone.width
+
+
+def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
+    """A classifier that takes bytes and gives vectors or a grid, its weights yet to come.
+
+    Args:
+        name: see `limner.encoders.pixels.classifier`.
+        layer: "grid" for its last map, else the pooled features.
+    Returns:
+        The module, and the width of a feature.
+    Raises:
+        ConfigError: there is no such architecture, or it has no map of features.
+    """
+    model = classifier(name)
+    _, owner, leaf, width = last_linear(model, name)
+    setattr(owner, leaf, nn.Identity())
+    return backbone_of(model, name, layer, width)
+
+
+def backbone_of(model: nn.Module, name: str, layer: Layer, width: int) -> tuple[nn.Module, int]:
+    """A classifier without its last layer as what takes bytes, and F of what it gives.
+
+    Args:
+        model: whose weights are shared.
+        name: of the architecture, for the message.
+        layer: "grid" for its last map, else the pooled features.
+        width: of the pooled features.
+    Raises:
+        ConfigError: it has no map of features.
+    """
+    if layer != "grid":
+        return FromBytes(model), width
+    grid = grid_of(model, name)
+    return FromBytes(grid), grid.width

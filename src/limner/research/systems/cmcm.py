@@ -1,0 +1,468 @@
+"""CMCM: texts and pictures in one space, and the coherence relations that hold between them.
+
+Base, CMCA and the per-relation models are settings of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from limner.arrays import FloatArray, expect
+from limner.config import Config, merged
+from limner.errors import ConfigError, ShapeError
+from limner.research.losses.checks import product
+from limner.research.losses.ranking import Geometry, batch_hard, max_hinge, sum_hinge
+from limner.research.losses.relations import Form, class_weights, indifference_loss, relation_loss
+from limner.research.nn.words import Pooling, WordEncoder
+from limner.research.systems.base import (
+    ENCODE_BATCH,
+    BackboneUse,
+    Capabilities,
+    Model,
+    Parts,
+    System,
+    Task,
+    evaluating,
+    to_tensor,
+)
+from limner.research.training.batches import Batch
+from limner.research.training.corpus import Corpus
+from limner.research.training.processes import several
+from limner.research.training.settings import Preset, RunConfig
+
+Kind = Literal["linear", "product", "mlp"]
+_PUBLISHED: Mapping[str, Any] = {
+    "backbone": "finetune",
+    "data": {"split": "released", "tokeniser": "release"},
+}
+
+
+class Architecture(Config):
+    """Sizes and parts of the model.
+
+    Attributes:
+        dim: D of the joint space.
+        word_width: E of a word vector.
+        hidden: of the LSTM, per direction.
+        bidirectional: whether it reads both ways.
+        pooling: "none" (Base, CMCM-NoAttn), "additive" or "scaled".
+        relations: how relations are predicted; "none" for Base and CMCA.
+        relations_hidden: width of the hidden layer of "mlp".
+    Source: CMCM 2022; docs/methods/cmcm.md §2.
+    """
+
+    dim: int = Field(default=1024, ge=1)
+    word_width: int = Field(default=300, ge=1)
+    hidden: int = Field(default=300, ge=1)
+    bidirectional: bool = True
+    pooling: Pooling = "scaled"
+    relations: Literal["none"] | Kind = "linear"
+    relations_hidden: int = Field(default=512, ge=1)
+
+
+class LossConfig(Config):
+    """What is minimised.
+
+    Attributes:
+        ranking: "batch_hard" over texts and pictures alike, "max_hinge" or "sum_hinge" on the cosines.
+        geometry, within: of "batch_hard".
+        margin: in units of the distance or of the cosine.
+        relation_form: weights and reduction of the relation loss.
+        relation_weight: λ_cls; with 0 no relations are predicted.
+        indifference_weight: of wrong pairs' relations against one half.
+    Source: CMCM 2022, Eqs. 1 to 3; docs/methods/cmcm.md §3.
+    """
+
+    ranking: Literal["batch_hard", "max_hinge", "sum_hinge"] = "batch_hard"
+    geometry: Geometry = "euclidean"
+    within: bool = True
+    margin: float = Field(default=0.3, gt=0)
+    relation_form: Form = "release"
+    relation_weight: float = Field(default=0.1, ge=0)
+    indifference_weight: float = Field(default=0.0, ge=0)
+
+
+class CmcmConfig(RunConfig):
+    """One run of CMCM or of one of its baselines.
+
+    Attributes:
+        model: see `Architecture`.
+        loss: see `LossConfig`.
+        backbone: "frozen" features, a small net for "drawings", or "finetune" the backbone along.
+        refinement: how scores are refined at test time, where relations are predicted.
+        refinement_strength: λ of the refinement; None chooses on validation.
+        refinement_threshold: T of the refinement, score units; None chooses on validation.
+    """
+
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
+        "release": merged(_PUBLISHED, {"data": {"crop": "random"}}),
+        "paper": merged(
+            _PUBLISHED,
+            {
+                "loss": {"ranking": "max_hinge", "relation_form": "paper"},
+                "loop": {"betas": (0.9, 0.999)},
+            },
+        ),
+        "sound": {
+            "data": {"split": "grouped", "tokeniser": "default"},
+            "model": {"relations": "product"},
+            "loss": {"indifference_weight": 0.1},
+            "refinement": "add",
+            "refinement_strength": None,
+            "refinement_threshold": None,
+        },
+        "laptop": {
+            "backbone": "frozen",
+            "data": {"split": "grouped", "tokeniser": "default"} | {"backbone": "resnet50", "crop": "none"},
+            "refinement_strength": None,
+            "refinement_threshold": None,
+        },
+    }
+    ROW: ClassVar[frozenset[str]] = frozenset(
+        {"model.pooling", "model.relations", "data.relations", "data.shuffle_relations"}
+    )
+    SMOKE: ClassVar[Mapping[str, Any]] = {
+        "model": {"dim": 16, "word_width": 12, "hidden": 8, "relations_hidden": 8}
+    }
+
+    system: Literal["cmcm"] = "cmcm"
+    model: Architecture = Architecture()
+    loss: LossConfig = LossConfig()
+    backbone: BackboneUse = "frozen"
+    refinement: Literal["multiply", "add"] = "multiply"
+    refinement_strength: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    refinement_threshold: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @property
+    def trained(self) -> Architecture:
+        """The model that is built: without relations where their loss weighs 0.
+
+        Untrained relations would refine rankings at random.
+        """
+        relations = self.model.relations if self.loss.relation_weight else "none"
+        return self.model.model_copy(update={"relations": relations})
+
+
+class CoherenceModule(nn.Module):
+    """Relation logits of pairs.
+
+    "linear": z = W [t; v] + b, which cannot express that a relation depends on text and picture together.
+    "product": W [t; v; t⊙v] + b. "mlp": W₂ ReLU(W₁ [t; v] + b₁) + b₂.
+
+    Source: CMCM 2022, Coherence Aware Module; docs/methods/cmcm.md §2.4; the last two are ours.
+    """
+
+    def __init__(self, dim: int, relations: int, kind: Kind = "linear", hidden: int = 512) -> None:
+        """Draw the weights from torch's generator.
+
+        Args:
+            dim: D.
+            relations: C, at least 1.
+            kind: see above.
+            hidden: width of the hidden layer of "mlp".
+        """
+        super().__init__()
+        self.kind, self.dim = kind, dim
+        self.first = nn.Linear(2 * dim, hidden if kind == "mlp" else relations)
+        self.product = nn.Parameter(torch.randn(relations, dim) * dim**-0.5) if kind == "product" else None
+        self.second = nn.Linear(hidden, relations) if kind == "mlp" else None
+
+    def forward(self, texts: Tensor, images: Tensor) -> Tensor:
+        """(B, D) and (B, D), row by row a pair → (B, C)."""
+        expect("relations", texts=(texts, f"B {self.dim}"), images=(images, f"B {self.dim}"))
+        logits: Tensor = self.first(torch.cat([texts, images], dim=1))
+        if self.product is not None:
+            logits = logits + (texts * images) @ self.product.t()
+        return logits if self.second is None else self._deeper(logits)
+
+    def terms(self, texts: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
+        """What a text adds, (N, C) with the bias, and what a picture adds, (M, C); a logit is their sum.
+
+        Raises:
+            ConfigError: the module is not linear.
+        Source: docs/methods/cmcm.md §2.4.
+        """
+        if self.kind != "linear":
+            raise ConfigError(
+                f"relations: {self.kind!r} is no sum of a text and a picture term; use its table"
+            )
+        return self._halves(texts, images)
+
+    def table(self, texts: Tensor, images: Tensor) -> Tensor:
+        """(N, D) and (M, D) → (N, M, C); no pair's vectors are put side by side.
+
+        Memory is N·M·C, and for "mlp" N·M·hidden: call it in blocks.
+        """
+        first, second = self._halves(texts, images)
+        logits = first.unsqueeze(1) + second  # (N, M, C), for "mlp" (N, M, hidden)
+        if self.product is not None:
+            logits = logits + torch.stack([(texts * w) @ images.t() for w in self.product], dim=2)
+        return logits if self.second is None else self._deeper(logits)
+
+    def _deeper(self, hidden: Tensor) -> Tensor:
+        assert self.second is not None  # noqa: S101  (the type checker's: only "mlp" comes here)
+        found: Tensor = self.second(torch.relu(hidden))
+        return found
+
+    def _halves(self, texts: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
+        """The first layer applied to either part alone; the bias goes with the text."""
+        expect("relations", texts=(texts, f"N {self.dim}"), images=(images, f"M {self.dim}"))
+        of_text, of_image = self.first.weight[:, : self.dim], self.first.weight[:, self.dim :]
+        return texts @ of_text.t() + self.first.bias, images @ of_image.t()
+
+
+class Joint(NamedTuple):
+    """What the model says about B pairs.
+
+    Attributes:
+        texts: (B, D) rows of unit length.
+        images: (B, D) rows of unit length.
+        logits: (B, C) of the relations, or None.
+        attention: (B, T) over the words, or None.
+    """
+
+    texts: Tensor
+    images: Tensor
+    logits: Tensor | None
+    attention: Tensor | None
+
+
+class ImageHead(nn.Module):
+    """Features → batch norm → linear → unit length, over a backbone that trains along or stored features.
+
+    Source: CMCM 2022; docs/methods/cmcm.md §2.1.
+    """
+
+    def __init__(self, width: int, dim: int, backbone: nn.Module | None = None) -> None:
+        """Prepare.
+
+        Args:
+            width: F of a feature.
+            dim: D.
+            backbone: bytes of pictures → (B, F); None where features are stored.
+        """
+        super().__init__()
+        self.backbone = backbone
+        self.norm = nn.BatchNorm1d(width)
+        self.project = nn.Linear(width, dim)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """(B, F) features, or what the backbone takes → (B, D).
+
+        Raises:
+            ShapeError: features of another width, or one picture alone in training.
+        """
+        features = pictures if self.backbone is None else self.backbone(pictures)
+        if features.ndim != 2 or features.shape[1] != self.norm.num_features:
+            due = self.norm.num_features
+            raise ShapeError(
+                f"cmcm: picture features have shape {tuple(features.shape)}, expected (B, {due})"
+            )
+        if self.training and len(features) < 2 and not several():
+            raise ShapeError("cmcm: one picture in a training batch, expected at least 2 for batch norm")
+        return nn.functional.normalize(self.project(self.norm(features)), dim=1)
+
+
+class Cmcm(Model):
+    """The whole system."""
+
+    name = "cmcm"
+
+    def __init__(self, architecture: Architecture, parts: Parts) -> None:
+        """Draw the weights from torch's generator; names of the relations are part of what was kept.
+
+        Raises:
+            ConfigError: relations are to be predicted and none is named.
+            ShapeError: the word vectors do not fit.
+        """
+        super().__init__(architecture, parts)
+        relations = tuple(str(name) for name in parts.about.get("relations", ()))
+        if architecture.relations != "none" and not relations:
+            raise ConfigError(
+                "cmcm: no relation to predict; name some in data.relations or add --set model.relations=none"
+            )
+        self.relations = relations if architecture.relations != "none" else ()
+        self.words = WordEncoder(
+            len(self.vocabulary),
+            architecture.dim,
+            vectors=parts.vectors,
+            width=architecture.word_width,
+            hidden=architecture.hidden,
+            bidirectional=architecture.bidirectional,
+            pooling=architecture.pooling,
+        )
+        self.image_head = ImageHead(parts.image_width, architecture.dim, parts.backbone)
+        self.coherence = (
+            CoherenceModule(
+                architecture.dim, len(self.relations), architecture.relations, architecture.relations_hidden
+            )
+            if architecture.relations != "none"
+            else None
+        )
+
+    def forward(self, ids: Tensor, lengths: Tensor, pictures: Tensor) -> Joint:
+        """Encode B pairs.
+
+        Args:
+            ids: (B, T) int64.
+            lengths: (B,) int64 in 1…T.
+            pictures: B features, or what the backbone takes.
+        Raises:
+            ShapeError: sizes do not fit.
+        """
+        texts = self.words(ids, lengths)
+        images = self.image_head(pictures)
+        logits = None if self.coherence is None else self.coherence(texts.vectors, images)
+        return Joint(texts.vectors, images, logits, texts.attention)
+
+    def identity(self) -> tuple[object, ...]:
+        """Length of texts and names of relations."""
+        return (self.max_length, self.relations)
+
+    def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """(B, T) words and (B,) lengths → (B, D) rows of unit length."""
+        vectors: Tensor = self.words(words, lengths).vectors
+        return vectors
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(B, F) features, or what the backbone takes → (B, D) rows of unit length."""
+        found: Tensor = self.image_head(pictures)
+        return found
+
+    def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
+        """Per text, its tokens (as many as count) and their weights, which sum to 1.
+
+        Raises:
+            ConfigError: the model has no attention.
+        """
+        if self.words.attention is None:
+            raise ConfigError("cmcm: pooling 'none' has no attention; train with --set model.pooling=scaled")
+        found: list[list[tuple[str, float]]] = []
+        with evaluating(self):
+            for start in range(0, len(texts), ENCODE_BATCH):
+                some = texts[start : start + ENCODE_BATCH]
+                weights = self.words(*self.numbers(some)).attention
+                for text, row in zip(some, weights.cpu().tolist(), strict=True):
+                    found.append(
+                        list(zip(self.vocabulary.tokens(text)[: self.max_length], row, strict=False))
+                    )
+        return found
+
+    @property
+    def separable(self) -> bool:
+        """Whether relation logits are a text term plus a picture term."""
+        return bool(self.architecture.relations == "linear")
+
+    def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; logits are their sums.
+
+        Raises:
+            ConfigError: the model predicts no relations, or not linearly.
+        """
+        with evaluating(self):
+            first, second = self._coherence().terms(
+                to_tensor(texts, self.device), to_tensor(images, self.device)
+            )
+        return first.float().cpu().numpy(), second.float().cpu().numpy()
+
+    def relation_table(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(N, D) and (M, D) → (N, M, C) logits of all pairs, for blocks of moderate size.
+
+        Raises:
+            ConfigError: the model predicts no relations.
+        """
+        with evaluating(self):
+            table = self._coherence().table(to_tensor(texts, self.device), to_tensor(images, self.device))
+        found: FloatArray = table.float().cpu().numpy()
+        return found
+
+    def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(B, D) and (B, D), row by row a pair → (B, C) probability that each relation holds.
+
+        Raises:
+            ConfigError: the model predicts no relations.
+        """
+        with evaluating(self):
+            logits = self._coherence()(to_tensor(texts, self.device), to_tensor(images, self.device))
+        found: FloatArray = logits.float().sigmoid().cpu().numpy()
+        return found
+
+    def _coherence(self) -> CoherenceModule:
+        if self.coherence is None:
+            raise ConfigError(
+                "cmcm: this model predicts no relations; train one with --set model.relations=linear"
+            )
+        return self.coherence
+
+
+class CmcmTask(Task[CmcmConfig, Cmcm]):
+    """A ranking loss, and losses of relations where some are predicted."""
+
+    def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig, parts: Parts) -> None:
+        """Take what is trained and what it trains on."""
+        super().__init__(model, corpus, config, parts)
+        labels = torch.from_numpy(corpus.train.labels)
+        self._labels = labels.to(model.device)
+        self._weights: Tensor | None = None
+        if model.coherence is not None:
+            self._weights = class_weights(labels, config.loss.relation_form).to(model.device)
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Losses by name."""
+        loss, own = self.config.loss, self.model(batch.words, batch.lengths, batch.pictures)
+        logits = None if own.logits is None else batch.whole(own.logits)
+        out = Joint(batch.whole(own.texts), batch.whole(own.images), logits, None)
+        if loss.ranking == "batch_hard":
+            ranking = batch_hard(
+                out.texts, out.images, loss.margin, batch.neg, geometry=loss.geometry, within=loss.within
+            )
+        else:
+            hinge = max_hinge if loss.ranking == "max_hinge" else sum_hinge
+            ranking = hinge(product(out.texts, out.images.t()), loss.margin, batch.neg)
+        found = {"ranking": ranking}
+        total = ranking
+        if self.model.coherence is not None and self._weights is not None:
+            assert out.logits is not None  # noqa: S101  (the type checker's: there is a module for them)
+            found["relations"] = relation_loss(
+                out.logits, self._labels[batch.rows], self._weights, loss.relation_form
+            )
+            total = total + loss.relation_weight * found["relations"]
+            if loss.indifference_weight:
+                table = self.model.coherence.table(out.texts, out.images)
+                found["indifference"] = indifference_loss(table, batch.neg)
+                total = total + loss.indifference_weight * found["indifference"]
+        return {"total": total} | found
+
+
+class CmcmSystem(System[CmcmConfig, Cmcm]):
+    """What it declares."""
+
+    name = "cmcm"
+    settings = CmcmConfig
+    model = Cmcm
+    training = CmcmTask
+
+    def capabilities(self, config: CmcmConfig) -> Capabilities:
+        """Ranks single texts, predicts relations, weighs words; its backbone can train along."""
+        return Capabilities(
+            backbone=config.backbone,
+            trains_backbone=True,
+            relations=None if config.trained.relations == "none" else config.refinement,
+            strength=config.refinement_strength,
+            threshold=config.refinement_threshold,
+            attention=config.model.pooling != "none",
+        )
+
+    def gather(self, config: CmcmConfig, corpus: Corpus, parts: Parts) -> None:
+        """Names of the relations."""
+        parts.about["relations"] = list(corpus.relations)
+
+    def build(self, config: CmcmConfig, parts: Parts) -> Cmcm:
+        """The model, with the relations that are trained."""
+        return Cmcm(config.trained, parts)
+
+
+SYSTEM = CmcmSystem()

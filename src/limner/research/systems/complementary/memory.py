@@ -1,0 +1,365 @@
+"""What an epoch leaves for the next: one vector per training pair and side, as a past epoch saw them.
+
+Neighbourhood scores and some baselines compare a batch with the whole set, which only a memory can afford. A
+pair that no whole batch held in the first epoch is encoded at its end, so that from then on all have vectors.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from limner.checksums import rows_checksum
+from limner.counts import counted
+from limner.errors import CheckpointError
+from limner.files import reserve, storing
+from limner.research.losses.checks import product
+from limner.research.systems.complementary.model import Pvse
+from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.training import processes
+from limner.research.training.corpus import Corpus
+from limner.research.training.shares import share_of, whole
+
+TEXT, IMAGE, SUMS, PREFIX, FOLDER = "text", "image", "sums", "bank.", "bank"
+Mode = Literal["r+", "c"]
+_BLOCK = 256
+_SHARED = 1 << 16  # rows of a table at once
+
+
+class Bank(NamedTuple):
+    """Vectors of training pairs as a past epoch saw them: all, or of several processes a share of the rows.
+
+    Attributes:
+        texts, images: (R, H) means of the heads, not of unit length.
+        seen: (R,) bool, which rows hold something.
+        rows: which of the n training pairs the R are.
+        shares: rows of every process, with sum n.
+    """
+
+    texts: Tensor
+    images: Tensor
+    seen: Tensor
+    rows: slice
+    shares: tuple[int, ...]
+
+    def nearest(self, tables: Sequence[Tensor], by: Tensor, usable: Tensor, count: int) -> list[Tensor]:
+        """The columns of each row that are largest by some value; of several processes, of all their shares.
+
+        Args:
+            tables: (B, R) each.
+            by: (B, R).
+            usable: (B, R) bool; what is not usable comes last.
+            count: of the columns each process gives at most; one process gives all as they are.
+        Returns:
+            (B, M) of every table, and of `usable`.
+        """
+        if len(self.shares) < 2:
+            return [*tables, usable]
+        kept = [min(count, share) for share in self.shares]
+        most = kept[processes.rank()]
+        places = by.masked_fill(~usable, -torch.inf).topk(most, dim=1).indices
+        found = [whole(table.detach().gather(1, places).t(), kept).t() for table in tables]
+        return [*found, whole(usable.gather(1, places).t().float(), kept).t().bool()]
+
+
+class _Table(NamedTuple):
+    """Vectors of a process's pairs, and the number of the swap that each was last written for.
+
+    Attributes:
+        text, image: (R, H) float32.
+        stamps: (R,) int32.
+        sums: (R,) int64, checksums of a row of the three, as it was last written.
+    """
+
+    text: Tensor
+    image: Tensor
+    stamps: Tensor
+    sums: Tensor
+
+    def due(self, rows: Tensor, stamps: Tensor) -> Tensor:
+        """The checksums of rows as they are now, (R,), where their numbers are (R,) `stamps`."""
+        parts = (self.text.numpy(), self.image.numpy())
+        numbers = stamps.numpy()
+        found = (
+            rows_checksum(*(part[row] for part in parts), numbers[place : place + 1])
+            for place, row in enumerate(rows.tolist())
+        )
+        return torch.from_numpy(np.fromiter(found, np.uint64, len(rows)).view(np.int64))
+
+    def sound(self) -> Tensor:
+        """(R,) bool, which rows are as they were written."""
+        return self.due(torch.arange(len(self.stamps)), self.stamps) == self.sums
+
+
+class EpochMemory:
+    """Two tables: one that is read, from past epochs, and one that is written for the next epoch.
+
+    Until a pair is seen again its vectors stay; a pair never seen is 0 and not `seen`. After an epoch the
+    tables change roles. In the folder of a run they are memory-mapped files beside the checkpoint, since
+    16 kB a pair are too much for every checkpoint; of several processes each keeps a share of the rows.
+    A checkpoint says which table is read and how often they have changed roles. That is enough: steps after
+    it write again what a kill left behind, and the table that is read is not written before the next one.
+    """
+
+    def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig) -> None:
+        """Make empty ones.
+
+        Args:
+            model: whose embeddings are kept.
+            corpus: whose training rows have places.
+            config: settings; kmode "aligned" and "max" keep all heads, side by side.
+        """
+        self._model, self._rows, self._pictures = model, corpus.train, corpus.pictures
+        kmode = config.weights.kmode if config.measures else "mean"
+        self._scale = {"mean": None, "aligned": math.sqrt(model.heads), "max": 1.0}[kmode]
+        self._often = not config.measures  # looked at in every step, not once an epoch
+        self._width = model.dim * (1 if self._scale is None else model.heads)
+        self._seen = torch.zeros(len(self._rows), dtype=torch.bool, device=model.device)
+        self._shares = tuple(share_of(len(self._rows)))
+        start = sum(self._shares[: processes.rank()])
+        self._own = slice(start, start + self._shares[processes.rank()])
+        self._swaps, self._live = 0, 0
+        self._folder: Path | None = None
+        self._resumed = False
+        self._bank: Bank | None = None
+        self._maps: list[np.memmap[Any, Any]] = []
+
+    def open(self, folder: Path) -> None:
+        """Keep the tables in the folder of a run, from their first use on."""
+        self._folder = folder / FOLDER
+
+    def read(self) -> Bank | None:
+        """The epoch before, not to be changed; None in the first one, unless it began warm."""
+        if self._swaps == 0:
+            return None
+        if self._bank is None:
+            table = self._tables[self._live]
+            device = self._model.device if self._often else torch.device("cpu")
+            held = table.text.to(device), table.image.to(device), self._seen[self._own]
+            self._bank = Bank(*held, self._own, self._shares)
+        return self._bank
+
+    def write(self, rows: Tensor, texts: Tensor, images: Tensor) -> None:
+        """Keep (B, K, H) embeddings of (B,) different rows for the next epoch, those of this share."""
+        table, places = self._tables[1 - self._live], rows.cpu() - self._own.start
+        mine = (places >= 0) & (places < len(table.stamps))
+        places = places[mine]
+        for own, heads in ((table.text, texts), (table.image, images)):
+            kept = heads.detach()[mine.to(heads.device)]
+            kept = kept.mean(dim=1) if self._scale is None else kept.flatten(1) / self._scale
+            own[places] = kept.to(own)
+        table.stamps[places] = self._swaps + 1
+        table.sums[places] = table.due(places, table.stamps[places])
+
+    def warm(self) -> None:
+        """Encode all pairs before the first epoch, where that is not done."""
+        if self.read() is None:
+            self._encode(np.arange(self._own.start, self._own.stop))
+            self._swap()
+
+    def close(self) -> None:
+        """Let what an epoch wrote be read from now on; every pair has vectors then.
+
+        Raises:
+            CheckpointError: what it wrote before the run was resumed is damaged.
+        """
+        if self._resumed:
+            self._resumed, table = False, self._tables[1 - self._live]
+            number = torch.full_like(table.stamps, self._swaps + 1)
+            mine = table.stamps == number
+            # a row whose number alone is damaged would count as not written
+            _refuse(
+                self._folder,
+                1 - self._live,
+                mine == (table.due(torch.arange(len(mine)), number) == table.sums),
+            )
+        unseen = ~(self._seen[self._own].cpu() | self._written())
+        self._encode(unseen.nonzero().squeeze(1).numpy() + self._own.start)
+        self._swap()
+
+    def state(self) -> dict[str, Tensor]:
+        """What a checkpoint holds; the tables are on the disk when this returns."""
+        for one in self._maps:
+            one.flush()
+        held = {"swaps": self._swaps, "live": self._live, "width": self._width}
+        held |= {"shares": len(self._shares)} if len(self._shares) > 1 else {}
+        return {PREFIX + name: torch.tensor(value) for name, value in held.items()} | {
+            f"{PREFIX}seen": self._seen.clone()
+        }
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what `state` gave, with the tables in the folder, bit for bit.
+
+        Raises:
+            CheckpointError: other pairs, widths or processes; nothing is changed then.
+        """
+        shares = int(state.get(f"{PREFIX}shares", 1))
+        if shares != len(self._shares):
+            raise CheckpointError(
+                f"memory: the saved one is shared by {counted(shares, 'process', 'processes')}, here are"
+                f" {len(self._shares)}; resume with as many as before"
+            )
+        seen, width = state.get(f"{PREFIX}seen"), state.get(f"{PREFIX}width")
+        if seen is None or width is None or (len(seen), int(width)) != (len(self._seen), self._width):
+            found = (
+                "none"
+                if seen is None or width is None
+                else f"{counted(len(seen), 'pair')}, {int(width)} wide"
+            )
+            raise CheckpointError(
+                f"memory: the saved one is of {found}, expected {counted(len(self._seen), 'pair')},"
+                f" {self._width} wide;"
+                " resume with the same data and model"
+            )
+        self._swaps, self._live = int(state[f"{PREFIX}swaps"]), int(state[f"{PREFIX}live"])
+        self._seen.copy_(seen)
+        self._resumed, self._bank = True, None
+        self.__dict__.pop("_tables", None)
+
+    @cached_property
+    def _tables(self) -> tuple[_Table, _Table]:
+        """Both; opened, made or made up at their first use.
+
+        Raises:
+            CheckpointError: a resumed run's files are not there whole, or damaged.
+        """
+        count = self._own.stop - self._own.start
+        if self._folder is None:
+            size = (count, self._width)
+
+            def empty() -> _Table:
+                numbers = torch.zeros(count, dtype=torch.int32)
+                return _Table(torch.zeros(size), torch.zeros(size), numbers, numbers.long())
+
+            return empty(), empty()
+        folder, rank = self._folder, processes.rank()
+        if not self._resumed:
+            folder.mkdir(parents=True, exist_ok=True)
+
+        def opened(number: int) -> _Table:
+            start = folder / f"{rank}-{number}"
+            older = self._resumed and not start.with_suffix(f".{SUMS}").exists()
+            if older:  # taken as it is
+                _mapped(start.with_suffix(f".{SUMS}"), np.int64, (count,), new=True)
+            maps, table = _opened(start, (count, self._width), new=not self._resumed)
+            self._maps += maps
+            if older:
+                table.sums[:] = table.due(torch.arange(count), table.stamps)
+            return table
+
+        tables = opened(0), opened(1)
+        if self._resumed and self._swaps:
+            _refuse(folder, self._live, tables[self._live].sound())
+        return tables
+
+    def _written(self) -> Tensor:
+        """(R,) bool: which rows were written for the next swap."""
+        return self._tables[1 - self._live].stamps == self._swaps + 1
+
+    def _swap(self) -> None:
+        """Let the tables change roles."""
+        read, fresh = self._tables[self._live], self._tables[1 - self._live]
+        kept = ~self._written()
+        for old, new in ((read.text, fresh.text), (read.image, fresh.image)):
+            new[kept] = old[kept]
+        changed = kept.nonzero().squeeze(1)
+        fresh.sums[changed] = fresh.due(changed, fresh.stamps[changed])
+        self._seen[:] = True  # what no batch held was encoded
+        self._swaps, self._live, self._bank = self._swaps + 1, 1 - self._live, None
+
+    def _encode(self, rows: NDArray[np.int64]) -> None:
+        device, texts = self._model.device, self._rows.texts if len(rows) else []
+        for start in range(0, len(rows), _BLOCK):
+            some = rows[start : start + _BLOCK]
+            images = self._model.encode_image(self._pictures.take(self._rows.places[some]))
+            words = self._model.encode_text([texts[row] for row in some])
+            made = (torch.from_numpy(part).to(device) for part in (some, words, images))
+            self.write(*made)
+
+
+def _opened(
+    start: Path, shape: tuple[int, int], *, new: bool, mode: Mode = "r+"
+) -> tuple[list[np.memmap[Any, Any]], _Table]:
+    """The files of a table, whose names begin alike, and what they hold."""
+    forms = {TEXT: (np.float32, shape), IMAGE: (np.float32, shape)}
+    rows: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
+        **forms,
+        "stamps": (np.int32, shape[:1]),
+        SUMS: (np.int64, shape[:1]),
+    }
+    maps = [_mapped(start.with_suffix(f".{name}"), *form, new=new, mode=mode) for name, form in rows.items()]
+    return maps, _Table(*map(torch.from_numpy, maps))
+
+
+def _refuse(where: Path | None, number: int, sound: Tensor) -> None:
+    """Go on from no vector that is not as it was written."""
+    if not sound.all():
+        raise CheckpointError(
+            f"{where}: {counted(int((~sound).sum()), 'row')} of table {number} damaged, the first of pair"
+            f" {int(sound.int().argmin())} (its checksum differs); put the run back from a copy, or train in"
+            " another folder"
+        )
+
+
+def states(run: Path, state: Mapping[str, Tensor]) -> Iterator[tuple[Path, bool | None]]:
+    """The table that is read, of every process of a run, and whether it is as it was written.
+
+    Args:
+        run: its folder.
+        state: what `EpochMemory.state` gave for its checkpoint; empty of systems without a memory.
+    Returns:
+        None where it has no checksums, being of an earlier version.
+    Raises:
+        CheckpointError: a file is not there whole.
+    """
+    if not state.get(f"{PREFIX}swaps"):
+        return
+    count, shares = len(state[f"{PREFIX}seen"]), int(state.get(f"{PREFIX}shares", 1))
+    rows = share_of(count, shares)
+    for path in sorted((run / FOLDER).glob(f"*-{int(state[f'{PREFIX}live'])}.{TEXT}")):
+        if not path.with_suffix(f".{SUMS}").exists():
+            yield path, None
+        else:
+            # of an earlier version, every process has all rows
+            held = rows[int(path.name.partition("-")[0])] if shares > 1 else count
+            shape = held, int(state[f"{PREFIX}width"])
+            yield path, bool(_opened(path.with_suffix(""), shape, new=False, mode="c")[1].sound().all())
+
+
+def _mapped(
+    path: Path, dtype: type[np.generic], shape: tuple[int, ...], *, new: bool, mode: Mode = "r+"
+) -> np.memmap[Any, Any]:
+    """A table in a file, all zeros when new.
+
+    Raises:
+        StorageError: the disk is full, or cannot be written.
+        CheckpointError: a resumed run's file is not there whole.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if new:
+        with storing(path, size), path.open("wb") as file:
+            reserve(file, size)
+    try:
+        found = path.stat().st_size
+    except OSError as error:
+        raise CheckpointError(
+            f"{path}: {error.strerror}; the memory of an epoch needs {size:,} bytes"
+        ) from error
+    if found != size:
+        raise CheckpointError(f"{path}: {found:,} bytes, expected {size:,}; train in another folder")
+    return np.memmap(path, dtype, mode, shape=shape)
+
+
+def against(heads: Tensor, bank: Tensor) -> Tensor:
+    """(B, K, H) embeddings and (n, H) of a bank → (B, n) cosines of the means of the heads."""
+    means = normalize(heads.detach().mean(dim=1), dim=1)
+    return torch.cat(
+        [product(means, normalize(part.to(means), dim=1).t()) for part in torch.split(bank, _SHARED)], dim=1
+    )

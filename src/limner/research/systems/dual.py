@@ -1,0 +1,183 @@
+"""Dual encoder: sentence vectors and picture features, both frozen, through trained layers into one space.
+
+A step can be read alone, with the mean of its story, or with a recurrent network over all steps.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from limner.arrays import FloatArray
+from limner.config import Config
+from limner.research.losses.checks import product
+from limner.research.losses.contrastive import info_nce
+from limner.research.nn.words import read_both_ways
+from limner.research.systems.base import (
+    Capabilities,
+    EvenFeatures,
+    Parts,
+    StoryModel,
+    System,
+    Task,
+    evaluating,
+    to_tensor,
+)
+from limner.research.training.batches import Batch
+from limner.research.training.corpus import Corpus
+from limner.research.training.settings import RunConfig, every_preset
+
+FIRST_SCALE, LARGEST_SCALE = 1 / 0.07, 100.0
+
+
+class DualArchitecture(Config):
+    """Sizes and parts of the model.
+
+    Attributes:
+        dim: D of the joint space.
+        context: what a step knows of its story: nothing, the mean of its vectors, or a GRU both ways.
+        hidden: of the GRU, per direction.
+        dropout: of input entries in training.
+    """
+
+    dim: int = Field(default=512, ge=1)
+    context: Literal["none", "mean", "recurrent"] = "recurrent"
+    hidden: int = Field(default=256, ge=1)
+    dropout: float = Field(default=0.3, ge=0, lt=1)
+
+
+class DualConfig(RunConfig):
+    """One run of the dual encoder; it is of no paper, so all presets are the same.
+
+    Attributes:
+        model: see `DualArchitecture`.
+        backbone: "frozen" features, or fixed colours of "drawings".
+        features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
+    """
+
+    PRESETS = every_preset(
+        {
+            "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "weight_decay": 1e-4, "epochs": 60, "metric": "MRR"}
+            | {"stop_after_stale": 15}
+        }
+    )
+    ROW: ClassVar[frozenset[str]] = frozenset({"model.context"})
+    SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"dim": 16, "hidden": 8}}
+
+    system: Literal["dual"] = "dual"
+    model: DualArchitecture = DualArchitecture()
+    backbone: Literal["frozen", "drawings"] = "frozen"
+    features: Literal["pooled", "stages"] = "stages"
+
+
+class Dual(StoryModel, EvenFeatures):
+    """The whole system."""
+
+    name = "dual"
+
+    def __init__(self, architecture: DualArchitecture, parts: Parts) -> None:
+        """Draw the weights from torch's generator."""
+        super().__init__(architecture, parts)
+        assert parts.sentences is not None  # noqa: S101  (declared)
+        own, self.sentences = architecture, parts.sentences
+        width = self.sentences.dim
+        self.story = (
+            nn.GRU(width, own.hidden, batch_first=True, bidirectional=True)
+            if own.context == "recurrent"
+            else None
+        )
+        read = width + {"none": 0, "mean": width, "recurrent": 2 * own.hidden}[own.context]
+        self.of_text = nn.Linear(read, own.dim)
+        self.of_image = nn.Linear(parts.image_width, own.dim)
+        self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
+
+    def forward(self, texts: Tensor, steps: Tensor) -> Tensor:
+        """Texts of B stories → (S, D) rows of unit length.
+
+        Args:
+            texts: (S, W) sentence vectors, the steps of all stories one after the other.
+            steps: (B,) int64 on the CPU, with sum S.
+        Raises:
+            ShapeError: sizes do not fit.
+        """
+        own = self.dropout(texts)
+        if self.story is not None:
+            own = torch.cat([own, read_both_ways(self.story, own, steps)], dim=1)
+        elif self.architecture.context == "mean":
+            means = torch.stack([part.mean(dim=0) for part in own.split(steps.tolist())])
+            own = torch.cat([own, means.repeat_interleave(steps.to(means.device), dim=0)], dim=1)
+        return normalize(self.of_text(own), dim=1)
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(B, F) features, or what `features` takes → (B, D) rows of unit length."""
+        return normalize(self.of_image(self.even(pictures)), dim=1)
+
+    @property
+    def scale(self) -> Tensor:
+        """1/τ of the softmax, learned, at most 100."""
+        return self.log_scale.exp().clamp(max=LARGEST_SCALE)
+
+    def identity(self) -> tuple[object, ...]:
+        """The encoder of sentences."""
+        return (self.sentences.fingerprint,)
+
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories → per story (T, D) float32 unit rows; all sentences are read at once."""
+        counts = [len(story) for story in stories]
+        vectors = self.sentences.encode_text([text for story in stories for text in story])
+        found: list[FloatArray] = []
+        with evaluating(self):
+            for part in np.split(vectors, np.cumsum(counts)[:-1]) if counts else []:
+                if not len(part):
+                    found.append(np.zeros((0, self.dim), np.float32))
+                    continue
+                # a story at a time: its vectors do not depend on its company
+                made = self(to_tensor(part, self.device), torch.tensor([len(part)]))
+                found.append(made.float().cpu().numpy())
+        return found
+
+
+class DualTask(Task[DualConfig, Dual]):
+    """A softmax over a batch, both directions; all training texts are encoded once."""
+
+    stories = True
+
+    def __init__(self, model: Dual, corpus: Corpus, config: DualConfig, parts: Parts) -> None:
+        """Take what is trained and what it trains on."""
+        super().__init__(model, corpus, config, parts)
+        self._texts = torch.from_numpy(model.sentences.encode_text(corpus.train.texts)).to(model.device)
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """The softmax."""
+        texts = batch.whole(self.model(self._texts[batch.own_rows], batch.own_steps))
+        images = batch.whole(self.model.pictures(batch.pictures))
+        logits = product(self.model.scale * texts, images.t())
+        return {"total": info_nce(logits, batch.neg)}
+
+
+class DualSystem(System[DualConfig, Dual]):
+    """What it declares."""
+
+    name = "dual"
+    settings = DualConfig
+    model = Dual
+    training = DualTask
+
+    def capabilities(self, config: DualConfig) -> Capabilities:
+        """Reads stories through an encoder of sentences."""
+        return Capabilities(
+            stories=True,
+            words=False,
+            sentences=True,
+            keeps_sentences=True,
+            backbone=config.backbone,
+            layer=config.features,
+        )
+
+
+SYSTEM = DualSystem()

@@ -1,0 +1,162 @@
+"""Scene graphs of pictures as GSDA takes them: side by side in a batch, with a vector of every label."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from limner.arrays import FloatArray, TextEncoder
+from limner.counts import counted
+from limner.errors import DataError, NumericsError
+from limner.research.nn.graphs import GraphBatch
+from limner.research.scenes.graphs import SceneGraph, SceneObject, SceneRelation
+
+_MADE_UP = ("person", "animal", "tree", "house")
+
+
+def graph_words(graphs: Iterable[SceneGraph]) -> list[str]:
+    """Every label and predicate once, sorted: the words a graph encoder needs vectors of."""
+    found: set[str] = set()
+    for graph in graphs:
+        found.update(thing.label for thing in graph.objects)
+        found.update(relation.p for relation in graph.relations)
+    return sorted(found)
+
+
+def made_up_graphs(ids: Iterable[str]) -> dict[str, SceneGraph]:
+    """Picture → a graph of two things that follow from its id alone, for runs without a detector."""
+    found = {}
+    for name in ids:
+        drawn = hashlib.sha256(name.encode()).digest()
+        things = [
+            SceneObject(label=_MADE_UP[number % len(_MADE_UP)], box=(0.0, 0.0, 1.0, 1.0), score=1.0)
+            for number in drawn[:2]
+        ]
+        found[name] = SceneGraph(
+            image=name, objects=tuple(things), relations=(SceneRelation(s=0, p="near", o=1, score=1.0),)
+        )
+    return found
+
+
+def batch_graphs(graphs: Sequence[SceneGraph], numbers: Mapping[str, int]) -> GraphBatch:
+    """Graphs side by side, without an edge between any two.
+
+    Args:
+        graphs: B of them, empty ones too.
+        numbers: label or predicate → its row among the label vectors.
+    Raises:
+        DataError: a label without a number.
+    """
+    labels: list[int] = []
+    owner: list[int] = []
+    triples: list[tuple[int, int, int]] = []
+    for place, graph in enumerate(graphs):
+        first = len(labels)
+        words = [thing.label for thing in graph.objects] + [relation.p for relation in graph.relations]
+        strange = next((word for word in words if word not in numbers), None)
+        if strange is not None:
+            raise DataError(f"graph {place + 1} of {len(graphs)}: no vector for {strange!r}; add its label")
+        labels += [numbers[word] for word in words]
+        owner += [place] * len(words)
+        middle = first + len(graph.objects)
+        triples += [
+            (first + relation.s, middle + number, first + relation.o)
+            for number, relation in enumerate(graph.relations)
+        ]
+    return GraphBatch(
+        torch.tensor(labels, dtype=torch.int64),
+        torch.tensor(owner, dtype=torch.int64),
+        torch.tensor(triples, dtype=torch.int64).reshape(-1, 3),
+        torch.tensor([not graph.objects for graph in graphs], dtype=torch.bool),
+    )
+
+
+@dataclass(frozen=True)
+class LabelVectors:
+    """Labels and predicates with their vectors.
+
+    Attributes:
+        labels: V different ones.
+        matrix: (V, E) float32.
+        unknown: labels none of whose words has a vector; their rows are zero, and the caller must say so.
+    """
+
+    labels: tuple[str, ...]
+    matrix: FloatArray
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Label → row."""
+        return {label: row for row, label in enumerate(self.labels)}
+
+
+def label_words(label: str) -> list[str]:
+    """The words of a label: lower case, split at blanks, hyphens and underscores."""
+    return label.lower().replace("-", " ").replace("_", " ").split()
+
+
+def word_label_vectors(labels: Sequence[str], vectors: Mapping[str, FloatArray]) -> LabelVectors:
+    """Vectors of labels by word vectors; of a label of several words, the mean of those that are known.
+
+    Args:
+        labels: different ones.
+        vectors: word in lower case → (E,), such as GloVe's.
+    Raises:
+        DataError: no word is known at all.
+        NumericsError: a vector is not finite.
+    Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
+    """
+    if not vectors:
+        raise DataError("label vectors: no word vectors given; check their file")
+    width = len(next(iter(vectors.values())))
+    matrix = np.zeros((len(labels), width), dtype=np.float32)
+    unknown = []
+    for row, label in enumerate(labels):
+        known = [vectors[word] for word in label_words(label) if word in vectors]
+        if known:
+            matrix[row] = np.mean(known, axis=0)
+        else:
+            unknown.append(label)
+    if labels and len(unknown) == len(labels):
+        raise DataError(
+            f"label vectors: none of {counted(len(labels), 'label')} ({labels[0]!r} …) has a word vector;"
+            " are the vectors of another language?"
+        )
+    if not np.isfinite(matrix).all():
+        row = int(np.argmin(np.isfinite(matrix).all(axis=1)))
+        raise NumericsError(f"label vectors: that of {labels[row]!r} is not finite; check the file")
+    return LabelVectors(tuple(labels), matrix, tuple(unknown))
+
+
+def sentence_label_vectors(labels: Sequence[str], encoder: TextEncoder) -> LabelVectors:
+    """Vectors of labels by an encoder of sentences, which knows every word.
+
+    Args:
+        labels: different ones.
+        encoder: such as MiniLM, which needs no download.
+    """
+    rows = encoder.encode_text(labels) if labels else np.zeros((0, encoder.dim), np.float32)
+    return LabelVectors(tuple(labels), rows)
+
+
+@dataclass(frozen=True)
+class PictureGraphs:
+    """Graphs by row, and what their labels mean.
+
+    Attributes:
+        graphs: one per row.
+        labels: vectors of every label and predicate, of other pictures' graphs too: they are frozen, and any
+            picture's graph must be readable.
+    """
+
+    graphs: tuple[SceneGraph, ...]
+    labels: LabelVectors
+
+    def batch(self, rows: Tensor) -> GraphBatch:
+        """(S,) rows → their graphs side by side, on the rows' device."""
+        some = [self.graphs[row] for row in rows.tolist()]
+        return batch_graphs(some, self.labels.numbers).to(rows.device)

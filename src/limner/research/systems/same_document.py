@@ -1,0 +1,101 @@
+"""Same-document metric: a projection of picture features in which pictures of one story lie together.
+
+What draws the pictures of a storyboard together, and what a pinned picture pulls with. It reads no text.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from limner.config import Config
+from limner.research.losses.contrastive import same_group
+from limner.research.systems.base import Capabilities, EvenFeatures, Parts, System, Task
+from limner.research.training.batches import Batch
+from limner.research.training.settings import RunConfig, every_preset
+
+
+class DocumentArchitecture(Config):
+    """Sizes of the projection.
+
+    Attributes:
+        dim: D.
+        dropout: of feature entries in training.
+    """
+
+    dim: int = Field(default=128, ge=1)
+    dropout: float = Field(default=0.2, ge=0, lt=1)
+
+
+class DocumentConfig(RunConfig):
+    """One run of the same-document metric; it is of no paper, so all presets are the same.
+
+    Attributes:
+        model: see `DocumentArchitecture`.
+        temperature: τ of the softmax.
+        backbone: "frozen" features, or fixed colours of "drawings".
+        features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
+    """
+
+    PRESETS = every_preset(
+        {
+            "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "weight_decay": 1e-4, "epochs": 60, "metric": "mAP"}
+            | {"stop_after_stale": 15}
+        }
+    )
+    SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"dim": 8}}
+
+    system: Literal["document"] = "document"
+    model: DocumentArchitecture = DocumentArchitecture()
+    temperature: float = Field(default=0.1, gt=0)
+    backbone: Literal["frozen", "drawings"] = "frozen"
+    features: Literal["pooled", "stages"] = "stages"
+
+
+class SameDocument(EvenFeatures):
+    """Features, each with mean 0 and deviation 1 over the training pictures → unit length → linear → unit."""
+
+    name = "document"
+
+    def __init__(self, architecture: DocumentArchitecture, parts: Parts) -> None:
+        """Draw the weights from torch's generator."""
+        super().__init__(architecture, parts)
+        self.project = nn.Linear(parts.image_width, architecture.dim, bias=False)
+
+    def identity(self) -> tuple[object, ...]:
+        """Nothing beside settings and weights."""
+        return ()
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(B, F), or what `features` takes → (B, D) rows of unit length."""
+        return normalize(self.project(self.even(pictures)), dim=1)
+
+
+class DocumentTask(Task[DocumentConfig, SameDocument]):
+    """Pictures of one story together, all others apart."""
+
+    stories = True
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """How well a picture tells its story's others from all other pictures."""
+        vectors = batch.whole(self.model.pictures(batch.pictures))
+        ids = self._batches.image_ids[batch.rows]
+        return {"total": same_group(vectors, batch.stories, ids, self.config.temperature)}
+
+
+class DocumentSystem(System[DocumentConfig, SameDocument]):
+    """What it declares."""
+
+    name = "document"
+    settings = DocumentConfig
+    model = SameDocument
+    training = DocumentTask
+
+    def capabilities(self, config: DocumentConfig) -> Capabilities:
+        """Compares pictures."""
+        return Capabilities(texts=False, words=False, backbone=config.backbone, layer=config.features)
+
+
+SYSTEM = DocumentSystem()

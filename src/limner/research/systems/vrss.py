@@ -1,0 +1,298 @@
+"""VRSS: a story's steps become generated picture vectors, each depending on a latent topic that moves on.
+
+With its two ablations: no latents (VRSS-VAE) and no context (VRSS-GlobalCon). Retrieval is the cosine between
+a generated vector and a picture's features.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from limner.config import Config
+from limner.errors import ConfigError
+from limner.research.losses.checks import product
+from limner.research.losses.generative import Anchor, gaussian_kl, gaussian_nll, generated_hinge, half_square
+from limner.research.nn.story import (
+    HIGH,
+    LOW,
+    EncodedSteps,
+    LatentWalk,
+    SentenceReader,
+    StepEncoder,
+    WordReader,
+    perceptron,
+)
+from limner.research.nn.words import states
+from limner.research.systems.base import (
+    Capabilities,
+    FixedFeatures,
+    Parts,
+    StoryModel,
+    System,
+    evaluating,
+)
+from limner.research.systems.text_side import TextModel, TextSide, TextTask, reading
+from limner.research.training.batches import Batch
+from limner.research.training.settings import Preset, RunConfig, every_preset
+
+_LOOP = {"optimiser": "adadelta", "lr": 1.0, "clip_norm": 5.0, "epochs": 50, "metric": "R@10"}
+
+
+class VrssArchitecture(Config):
+    """Sizes and parts of the model.
+
+    Attributes:
+        text: what reads a step: a GRU over its trained "words", or a frozen encoder of "sentences".
+        word_width: E.
+        hidden: of every GRU, per direction.
+        latent: Z.
+        mlp: hidden width of the networks of prior, posterior and decoder.
+        dropout: on word and step vectors.
+        latents: whether there are latent variables; without them a GRU decodes (VRSS-VAE).
+        context: whether steps attend to their story (not for VRSS-GlobalCon).
+        variance: of the decoder, "fixed" or "learned" (literal).
+        centre: subtract the training pictures' mean feature before vectors are compared.
+        first_log_variance: where the posterior's log-variances begin; the paper does not say, and at 0 the
+            noise of the latents drowns what the texts say.
+    Source: VRSS 2020, Section 4; docs/methods/vrss.md §2, §5.
+    """
+
+    text: TextSide = "words"
+    word_width: int = Field(default=500, ge=1)
+    hidden: int = Field(default=500, ge=1)
+    latent: int = Field(default=500, ge=1)
+    mlp: int = Field(default=1000, ge=1)
+    dropout: float = Field(default=0.3, ge=0, lt=1)
+    latents: bool = True
+    context: bool = True
+    variance: Literal["fixed", "learned"] = "fixed"
+    centre: bool = False
+    first_log_variance: float = Field(default=-5.0, ge=LOW, le=HIGH)
+
+
+class VrssConfig(RunConfig):
+    """One run of VRSS, VRSS-VAE (``model.latents=false``) or VRSS-GlobalCon (``model.context=false``).
+
+    The authors released no code, so `release` equals `paper`, with our readings where the paper is silent or
+    cannot work as printed; ``variant = "literal"`` is what is printed. `sound` centres the features, reads
+    steps through a frozen encoder of sentences, as few stories teach no language, and takes Adam:
+    with AdaDelta at 1.0 validation stayed near chance. Its hinge, a mean, weighs 200: about as much as the
+    paper's sum over the wrong pictures of a batch at 1.7.
+
+    Attributes:
+        model: see `VrssArchitecture`.
+        variant: "default" squares distances, scales the KL and averages over wrong pictures; "literal" takes
+            the density with a learned variance and sums.
+        margin: α of the hinge, score units.
+        beta: weight of the hinge.
+        anchor: direction of the hinge, see `generated_hinge`.
+        kl_epochs: epochs in which the KL's weight grows from 0 to 1; 0 has it whole from the first step.
+        free_nats: KL of a step that costs nothing, against collapse.
+        backbone: "frozen" features, or fixed colours of "drawings".
+    Source: VRSS 2020, Eqs. 4 to 6; docs/methods/vrss.md §3, §5.
+    """
+
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset({"loop": _LOOP}) | {
+        "sound": {
+            "loop": {"optimiser": "adam", "lr": 1e-3, "betas": (0.9, 0.999)}
+            | {"epochs": 30, "stop_after_stale": 8, "metric": "MRR"},
+            "model": {"centre": True, "text": "sentences"},
+            "beta": 200.0,
+        },
+        "laptop": {"data": {"backbone": "resnet50"}},
+    }
+    ROW: ClassVar[frozenset[str]] = frozenset({"model.latents", "model.context"})
+    # squared distances, a scaled KL and a mean hinge; a fixed variance; a KL that warms up
+    OURS: ClassVar[Mapping[str, Any]] = {"variant": "default", "model.variance": "fixed", "kl_epochs": 10}
+    SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"word_width": 12, "hidden": 8, "latent": 6, "mlp": 16}}
+
+    system: Literal["vrss"] = "vrss"
+    model: VrssArchitecture = VrssArchitecture()
+    variant: Literal["default", "literal"] = "default"
+    margin: float = Field(default=0.2, gt=0)
+    beta: float = Field(default=1.7, ge=0)
+    anchor: Anchor = "both"
+    kl_epochs: int = Field(default=10, ge=0)
+    free_nats: float = Field(default=0.0, ge=0)
+    backbone: Literal["frozen", "drawings"] = "frozen"
+
+
+class Generated(NamedTuple):
+    """What the model says about S steps of B stories, in the order they were given.
+
+    Attributes:
+        means: (S, F) generated picture vectors.
+        log_variances: (S, F), or None where the variance is fixed.
+        posterior, prior: (S, Z) mean and log-variance each, or None without latents.
+        latents: (S, Z) the latents drawn (posterior means in evaluation), or None.
+        attention: (B, T, T), or None without context.
+    """
+
+    means: Tensor
+    log_variances: Tensor | None
+    posterior: tuple[Tensor, Tensor] | None
+    prior: tuple[Tensor, Tensor] | None
+    latents: Tensor | None
+    attention: Tensor | None
+
+    def whole(self, joined: Callable[[Tensor], Tensor]) -> "Generated":
+        """The same of all shares of a batch, without attention."""
+        means, log_variances, posterior, prior, latents, _ = self
+        return Generated(
+            joined(means),
+            None if log_variances is None else joined(log_variances),
+            None if posterior is None else (joined(posterior[0]), joined(posterior[1])),
+            None if prior is None else (joined(prior[0]), joined(prior[1])),
+            latents,
+            None,
+        )
+
+
+class Vrss(TextModel, StoryModel, FixedFeatures):
+    """The whole system."""
+
+    name = "vrss"
+
+    def __init__(self, architecture: VrssArchitecture, parts: Parts) -> None:
+        """Draw the weights from torch's generator.
+
+        Raises:
+            ConfigError: a learned variance without latents has no meaning here.
+            ShapeError: the word vectors do not fit.
+        """
+        super().__init__(architecture, parts)
+        if architecture.variance == "learned" and not architecture.latents:
+            raise ConfigError("vrss: variance 'learned' goes with latents; add --set model.variance=fixed")
+        own = architecture
+        reader: WordReader | SentenceReader
+        if parts.sentences is not None:
+            reader = SentenceReader(parts.sentences.dim, hidden=own.hidden, dropout=own.dropout)
+        else:
+            reader = WordReader(
+                len(self.vocabulary),
+                width=own.word_width,
+                hidden=own.hidden,
+                dropout=own.dropout,
+                vectors=parts.vectors,
+            )
+        self.steps = StepEncoder(reader, hidden=own.hidden, context=own.context, dropout=own.dropout)
+        inputs = self.steps.width * (2 if own.context else 1)
+        spread = 2 if own.variance == "learned" else 1
+        if own.latents:
+            self.walk = LatentWalk(
+                inputs, hidden=own.mlp, latent=own.latent, first_log_variance=own.first_log_variance
+            )
+            self.decoder = perceptron(2 * own.latent, own.mlp, spread * self.image_width)
+        else:
+            self.reader = nn.GRU(inputs, own.hidden, batch_first=True, bidirectional=True)
+            self.decoder = perceptron(2 * own.hidden, own.mlp, self.image_width)
+
+    def forward(self, texts: Tensor, lengths: Tensor, steps: Tensor) -> Generated:
+        """Generate a picture vector for every step of B stories.
+
+        Args:
+            texts: the steps of all stories one after the other: (S, L) int64 words, or (S, ·) vectors.
+            lengths: (S,) int64 on the CPU, in 1…L.
+            steps: (B,) int64 on the CPU, with sum S.
+        Raises:
+            ShapeError: sizes do not fit.
+        Source: VRSS 2020, Eqs. 1 to 3; docs/methods/vrss.md §2.1, §2.2.
+        """
+        read = self.steps(texts, lengths, steps)
+        inputs = read.steps if read.context is None else torch.cat([read.steps, read.context], dim=2)
+        if not self.architecture.latents:
+            whole = states(self.reader, inputs, steps)
+            return Generated(self.decoder(whole[read.real]), None, None, None, None, read.attention)
+        return self._recur(inputs, read)
+
+    def _recur(self, inputs: Tensor, read: EncodedSteps) -> Generated:
+        """The decoder sees the latent of a step and that of the step before."""
+        walked = self.walk(inputs, read.real)
+        out = self.decoder(torch.cat([walked.earlier, walked.latents], dim=1))
+        spread = None
+        if self.architecture.variance == "learned":
+            out, spread = out.chunk(2, dim=1)
+            spread = spread.clamp(LOW - 4, HIGH)  # unit vectors of F dimensions have variances of about 1/F
+        return Generated(out, spread, walked.posterior, walked.prior, walked.latents, read.attention)
+
+    @property
+    def dim(self) -> int:
+        """F: generated vectors live where the features do."""
+        return self.image_width
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(M, F) features, or what `features` takes → (M, F) unit rows, constants."""
+        return nn.functional.normalize(self.described(pictures) - self.centre, dim=1)
+
+    def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
+        """By posterior means; a story knows all its steps."""
+        return nn.functional.normalize(self(*self._read(stories)).means, dim=1)
+
+    def story(self, texts: Sequence[str]) -> Generated:
+        """Everything said about one story of at least one step, in evaluation mode."""
+        with evaluating(self):
+            made = self(*self._read([texts]))
+        found: Generated = made
+        return found
+
+    def _read(self, stories: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
+        counts = torch.tensor([len(story) for story in stories])
+        return *self.numbers([text for story in stories for text in story]), counts
+
+
+class VrssTask(TextTask[VrssConfig, Vrss]):
+    """Reconstruction of picture vectors, KL of the latents, and a hinge."""
+
+    stories = True
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Losses by name, means over steps; ``kl`` is in nats per step, whatever it weighs."""
+        config = self.config
+        made = self.model(self.texts(batch), batch.lengths, batch.own_steps).whole(batch.whole)
+        gold = batch.whole(self.model.pictures(batch.pictures))
+        scores = product(nn.functional.normalize(made.means, dim=1), gold.t())
+        over: Literal["mean", "sum"] = "sum" if config.variant == "literal" else "mean"
+        hinge = generated_hinge(scores, config.margin, batch.neg, config.anchor, over).mean()
+        cost = (
+            half_square(gold, made.means)
+            if made.log_variances is None
+            else gaussian_nll(gold, made.means, made.log_variances)
+        )
+        found = {"reconstruction": cost.mean(), "hinge": hinge}
+        total = found["reconstruction"] + config.beta * hinge
+        if made.posterior is not None and made.prior is not None:
+            divergence = gaussian_kl(*made.posterior, *made.prior)
+            found["kl"] = divergence.mean()
+            scale = 1.0 if config.variant == "literal" else 1 / config.model.latent
+            grown = min(1.0, batch.epoch / config.kl_epochs) if config.kl_epochs else 1.0
+            total = total + grown * scale * divergence.clamp(min=config.free_nats).mean()
+        return {"total": total} | found
+
+
+class VrssSystem(System[VrssConfig, Vrss]):
+    """What it declares."""
+
+    name = "vrss"
+    older: ClassVar[Mapping[str, str]] = {
+        f"{part}.": f"walk.{part}." for part in ("from_inputs", "from_before", "posterior", "prior")
+    }
+    settings = VrssConfig
+    model = Vrss
+    training = VrssTask
+
+    def capabilities(self, config: VrssConfig) -> Capabilities:
+        """Generates pictures of a story's steps."""
+        can = Capabilities(
+            stories=True,
+            backbone=config.backbone,
+            topics=config.model.latents,
+            attends=config.model.context,
+            margin=config.margin,
+        )
+        return reading(config.model.text, can)
+
+
+SYSTEM = VrssSystem()

@@ -1,0 +1,141 @@
+"""VSE0 and VSE++: one vector per text and picture, and a hinge on all or the hardest wrong candidates.
+
+The plain baselines that all systems are compared with.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from limner.config import Config
+from limner.research.losses.checks import product
+from limner.research.losses.ranking import max_hinge, sum_hinge
+from limner.research.systems.base import Capabilities, Parts, System
+from limner.research.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
+from limner.research.training.batches import Batch
+from limner.research.training.settings import Preset, RunConfig, every_preset
+
+_PRESET: Mapping[str, Any] = {
+    "loop": {"betas": (0.9, 0.999), "lr": 2e-4, "clip_norm": 2.0, "epochs": 30}
+    | {"schedule": "steps", "steps": (15,), "metric": "MRR"},
+    "data": {"batch": 128, "vectors": "random", "min_count": 4},
+}
+
+
+class VseArchitecture(Config):
+    """Sizes of the model.
+
+    Attributes:
+        text: what reads a text: a GRU over its trained "words", or a linear layer over the vector of a frozen
+            encoder of "sentences", the control of systems that have one.
+        dim: D of the joint space.
+        word_width: E.
+        no_imgnorm: leave picture vectors as long as they are, as the authors' VSE0.
+    Source: VSE++ 2018; docs/methods/gsda.md §8.1, §8.5.
+    """
+
+    text: TextSide = "words"
+    dim: int = Field(default=1024, ge=1)
+    word_width: int = Field(default=300, ge=1)
+    no_imgnorm: bool = False
+
+
+class VseConfig(RunConfig):
+    """One run of VSE0 or VSE++.
+
+    Source: VSE++ 2018; docs/methods/gsda.md §8.1.
+
+    Attributes:
+        model: see `VseArchitecture`.
+        hinge: on the "sum" of all candidates (VSE0), or on the hardest one, "max" (VSE++).
+        margin: score units.
+        warm_up_epochs: of the sum hinge before the hardest candidate counts alone.
+        backbone: "frozen" features, a small net for "drawings", or "finetune" the backbone along.
+    """
+
+    PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
+        "sound": {"warm_up_epochs": 1},
+        "laptop": {
+            "data": {"backbone": "resnet50", "vectors": "cbow", "min_count": 1},
+            "loop": {"schedule": "plateau", "plateau_patience": 15, "steps": ()},
+        },
+    }
+    ROW: ClassVar[frozenset[str]] = frozenset({"hinge", "model.text"})
+    SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"dim": 16, "word_width": 12}}
+
+    system: Literal["vse"] = "vse"
+    model: VseArchitecture = VseArchitecture()
+    hinge: Literal["sum", "max"] = "sum"
+    margin: float = Field(default=0.2, gt=0)
+    warm_up_epochs: int = Field(default=0, ge=0)
+    backbone: Literal["frozen", "drawings", "finetune"] = "frozen"
+
+
+class Vse(TextModel):
+    """A GRU over words or a linear layer over sentence vectors, and one over picture features."""
+
+    name = "vse"
+
+    def __init__(self, architecture: VseArchitecture, parts: Parts) -> None:
+        """Draw the weights from torch's generator.
+
+        Raises:
+            ShapeError: the word vectors do not fit.
+        """
+        super().__init__(architecture, parts)
+        own = architecture
+        self.reader = TextReader("vse", parts, word_width=own.word_width, dim=own.dim)
+        self.backbone = parts.backbone
+        self.project = nn.Linear(parts.image_width, own.dim)
+
+    def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
+        """(B, L) int64 and (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D) rows of unit length.
+
+        Raises:
+            ShapeError: sizes do not fit.
+        """
+        return normalize(self.reader(words, lengths), dim=1)
+
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(B, F), or what the backbone takes → (B, D).
+
+        Raises:
+            ShapeError: features of another width.
+        """
+        features = pictures if self.backbone is None else self.backbone(pictures)
+        self.check_width(features)
+        made = self.project(normalize(features, dim=1))
+        return made if self.architecture.no_imgnorm else normalize(made, dim=1)
+
+
+class VseTask(TextTask[VseConfig, Vse]):
+    """A hinge on wrong pairs of a batch."""
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """The hinge, per pair."""
+        config, model = self.config, self.model
+        texts = batch.whole(model.texts(self.texts(batch), batch.lengths))
+        scores = product(texts, batch.whole(model.pictures(batch.pictures)).t())
+        hinge = sum_hinge if config.hinge == "sum" or batch.epoch < config.warm_up_epochs else max_hinge
+        return {"total": hinge(scores, config.margin, batch.neg)}
+
+
+class VseSystem(System[VseConfig, Vse]):
+    """What it declares."""
+
+    name = "vse"
+    older: ClassVar[Mapping[str, str]] = {"embedding.": "reader.embedding.", "gru.": "reader.words."}
+    settings = VseConfig
+    model = Vse
+    training = VseTask
+
+    def capabilities(self, config: VseConfig) -> Capabilities:
+        """Ranks single texts; its backbone can train along."""
+        can = Capabilities(backbone=config.backbone, trains_backbone=True, margin=config.margin)
+        return reading(config.model.text, can)
+
+
+SYSTEM = VseSystem()

@@ -1,0 +1,406 @@
+"""The data set a run names, and what training may see of it: training and validation rows, nothing else.
+
+The test rows are dropped at once; vocabulary, weights and batches are made from what is left.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from limner.arrays import ByteArray
+from limner.counts import counted
+from limner.devices import Precision
+from limner.encoders.base_file import BACKBONE
+from limner.errors import ConfigError, DataError, ShapeError, unknown
+from limner.locations import location
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
+from limner.research.datasets import split_source
+from limner.research.datasets.features import FeatureKey, Features, Layer, block_features, picture_features
+from limner.research.datasets.mixture import licensed, read_mixture
+from limner.research.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
+from limner.research.datasets.registry import data_set
+from limner.research.training.framing import WHOLE, Framing
+from limner.research.training.settings import DataConfig
+from limner.threads import ahead, cores
+
+Places = NDArray[np.int64]
+
+IN_FILES = (
+    "EfficientNet-Lite2 reads pictures in files, and those of picturebook are drawn in memory; write them"
+    " to a folder with limner.research.worlds.write, and pass --data stories --set data.annotations=FOLDER"
+)
+"""Of settings that show drawn pictures to the backbone that comes with limner."""
+
+
+class PictureRows(Protocol):
+    """Rows by picture."""
+
+    def places(self, ids: Sequence[str]) -> Places:
+        """(B,) rows of some pictures, by `Pair.image_id`; a picture without a row is an error."""
+        ...
+
+    def take(self, places: Places) -> NDArray[Any]:
+        """(B, …) of some rows: float features, or bytes (B, H, W, 3)."""
+        ...
+
+
+class ArrayRows:
+    """An array in memory or memory-mapped, with the pictures' ids."""
+
+    def __init__(self, ids: Sequence[str], values: NDArray[Any]) -> None:
+        """Take both.
+
+        Args:
+            ids: (N,) different.
+            values: (N, …).
+        Raises:
+            ShapeError: not one row per id, or an id comes twice.
+        """
+        self._places = {name: place for place, name in enumerate(ids)}
+        if len(self._places) != len(values) or len(self._places) != len(ids):
+            raise ShapeError(
+                f"pictures: {counted(len(self._places), 'different id')} for {counted(len(values), 'row')}"
+            )
+        self._values = values
+
+    def places(self, ids: Sequence[str]) -> Places:
+        """See `PictureRows`."""
+        return _places(self._places, ids)
+
+    def take(self, places: Places) -> NDArray[Any]:
+        """See `PictureRows`."""
+        return self._values[places]
+
+
+class FileRows:
+    """Files, decoded and framed each time; for training a backbone along."""
+
+    def __init__(
+        self, files: Mapping[str, Path | str], framing: Framing = WHOLE, workers: int | None = None
+    ) -> None:
+        """Take the files.
+
+        Args:
+            files: `Pair.image_id` → file.
+            framing: which part of a picture is seen.
+            workers: threads that decode; None for one per core.
+        """
+        self._files = [Path(path) for path in files.values()]
+        self._places = {name: place for place, name in enumerate(files)}
+        self._framing, self._workers = framing, workers or cores()
+
+    def places(self, ids: Sequence[str]) -> Places:
+        """See `PictureRows`."""
+        return _places(self._places, ids)
+
+    def take(self, places: Places) -> NDArray[Any]:
+        """(B, side, side, 3) bytes, as pictures are measured."""
+        framing = self._framing
+        return self._each(lambda place: framing.plain(self._decoded(place, framing.shorter_px)), places)
+
+    def drawn(self, places: Places, seeds: Sequence[Sequence[int]]) -> NDArray[Any]:
+        """(B, side, side, 3) bytes, as pictures are trained on.
+
+        Args:
+            places: (B,) rows.
+            seeds: (B,) of a generator of each picture's own.
+        """
+
+        def one(place: int, seed: Sequence[int]) -> ByteArray:
+            picture = self._decoded(place, self._framing.drawn_from_px)
+            return self._framing.drawn(picture, np.random.default_rng(seed))
+
+        return self._each(one, places, seeds)
+
+    def _each(self, read: Callable[..., ByteArray], places: Places, *more: Sequence[Any]) -> NDArray[Any]:
+        workers = self._workers
+        wanted = zip(places.tolist(), *more, strict=True)
+        with closing(ahead(wanted, lambda one: read(*one), workers=workers, in_flight=2 * workers)) as found:
+            return np.stack(list(found))
+
+    def _decoded(self, place: int, side_px: int | None) -> Image.Image:
+        path = self._files[place]
+        try:
+            return decode(read_file(os.fsencode(path.absolute())).data, side_px, path.suffix.lower()).rgb
+        except PictureError as error:
+            raise DataError(
+                f"pictures: {path}: {error}; leave its pairs out with --set data.missing=drop"
+            ) from error
+
+
+def _places(known: Mapping[str, int], ids: Sequence[str]) -> Places:
+    absent = [name for name in ids if name not in known]
+    if absent:
+        raise DataError(f"pictures: {absent[0]!r} has no row ({len(absent)} of {len(ids)}); make them again")
+    return np.array([known[name] for name in ids], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Pairs with what a loss needs beside them.
+
+    Attributes:
+        pairs: (N,).
+        places: (N,) rows of their pictures.
+        labels: (N, C) float32, 0 or 1.
+        text_ids, image_ids: (N,) int64, equal for equal texts and pictures.
+    """
+
+    pairs: tuple[Pair, ...]
+    places: Places
+    labels: NDArray[np.float32]
+    text_ids: NDArray[np.int64]
+    image_ids: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """N."""
+        return len(self.pairs)
+
+    @property
+    def texts(self) -> list[str]:
+        """(N,) as written."""
+        return [pair.text for pair in self.pairs]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Training and validation rows of a set, and its pictures.
+
+    Attributes:
+        name: of the set.
+        relations: C names, in the order of the labels.
+        train: every row.
+        val: one row per pair, of a drawn sample where they are many.
+        pictures: where the rows' `places` lead.
+        held_out: validation pairs that the sample was drawn from; 0 where all are in `val`.
+    """
+
+    name: str
+    relations: tuple[str, ...]
+    train: Rows
+    val: Rows
+    pictures: PictureRows
+    held_out: int = 0
+
+    @property
+    def backbone(self) -> dict[str, str] | None:
+        """What made the stored features: ``backbone``, ``weights_sha256`` and ``transform``; None for bytes.
+
+        A run keeps it beside its weights: of any other features its pictures mean nothing.
+        """
+        if not isinstance(self.pictures, Features):
+            return None
+        return self.pictures.key.model_dump(exclude={"data"})
+
+
+def open_corpus(
+    config: DataConfig,
+    *,
+    files: bool = False,
+    layer: Layer = "pooled",
+    mirrored: bool = False,
+    weights: Path | None = None,
+    device: str = "cpu",
+    precision: Precision | None = None,
+    report: Callable[[int, int], None] = lambda done, total: None,
+    beside: Callable[..., PictureRows] | None = None,
+) -> tuple[PairSet, PictureRows]:
+    """Pairs with split and group, and their pictures.
+
+    Args:
+        config: which.
+        files: pictures are decoded from files each time, instead of stored features.
+        layer: which features are stored; of EfficientNet-Lite2 "stages" are "described".
+        mirrored: store those of mirrored training pictures as well; of the rows of `block_features` alone.
+        weights: of the backbone, a file or a folder; None looks in the usual places.
+        device: torch device that computes features.
+        precision: as of `picture_features`.
+        report: called with pictures done and due while features are computed.
+        beside: what joins the rows of `DataConfig.beside`, `limner.research.scenes.beside.beside`.
+    Raises:
+        ConfigError: a set needs a folder that is not named; drawn pictures have no such features; or
+            pictures are to be cropped, mirrored or of another size where no backbone sees them anew.
+        MissingError, DataError, CheckpointError: see the readers and `picture_features`.
+    """
+    if config.beside and beside is None:
+        raise ConfigError("data.beside: only training and measuring a run read further encoders")
+    draw = None if config.set == "mixture" else data_set(config.set).draw
+    if config.framing != WHOLE and (draw is not None or not files):
+        what = "drawn pictures" if draw is not None else "stored features of whole pictures"
+        raise ConfigError(
+            f"{config.set}: data.crop {config.crop!r}, data.flip {config.flip} and data.picture_size"
+            f" {config.picture_size} are for files of pictures and --set data.backbone=finetune, not for"
+            f" {what}; leave them at 'none', false and 224"
+        )
+    if draw is not None:
+        return _drawn(config, draw, layer)
+    if config.set == "mixture":
+        data = read_mixture(config.mixture, Path(config.features))
+    else:
+        data = licensed(split_source(config, Path(config.features)), config.licences)
+    if config.shuffle_relations:
+        data = shuffle_relations(data, config.split_seed)
+    if config.limit is not None:
+        data = _limited(data, config.limit)
+    if files:
+        return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, config.framing)
+    if layer in ("blocks", "described") or (config.backbone == BACKBONE and layer != "grid"):
+        if config.features_from:
+            raise ConfigError(f"data.features_from: rows of {BACKBONE} are read from a disk; leave it out")
+        root = Path(config.features)
+        of = "described" if layer == "stages" else layer
+        rows = block_features(
+            data, root, layer=of, mirrored=mirrored, device=device, precision=precision, report=report
+        )
+        if not config.beside:
+            return data, rows
+        assert beside is not None  # noqa: S101  (asked above)
+        return data, beside(rows, data, root, config.beside, weights=weights, device=device, report=report)
+    features = picture_features(
+        data,
+        Path(config.features),
+        backbone=config.backbone,
+        layer=layer,
+        weights=weights,
+        device=device,
+        precision=precision,
+        report=report,
+        elsewhere=_elsewhere(config),
+    )
+    return data, features
+
+
+def _drawn(
+    config: DataConfig, draw: Callable[..., tuple[PairSet, NDArray[np.uint8]]], layer: Layer
+) -> tuple[PairSet, PictureRows]:
+    """Pairs and pictures of a set that is drawn.
+
+    Raises:
+        ConfigError: the backbone of such a layer reads files.
+    """
+    if layer in ("blocks", "described"):
+        raise ConfigError(IN_FILES)
+    data, pixels = draw(config.stories, config.world_seed, config.picture_px)
+    if config.shuffle_relations:
+        data = shuffle_relations(data, config.world_seed)
+    return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
+
+
+def _elsewhere(config: DataConfig) -> Callable[[FeatureKey, Sequence[str]], Features] | None:
+    """Opens stores at `features_from`, if there is such an address.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not config.features_from:
+        return None
+    at = location(config.features_from)
+    if at is None:
+        raise ConfigError(
+            f"data.features_from {config.features_from!r}: expected an address such as s3://BUCKET/FOLDER; a"
+            " folder is data.features"
+        )
+    from limner.research.datasets.remote_features import open_remote
+
+    cache, most_gb = Path(config.features), config.features_cache_gb
+    return lambda key, ids: open_remote(at, key, ids, cache, most_gb=most_gb)
+
+
+def _limited(data: PairSet, limit: int) -> PairSet:
+    """The first pairs of every split, and a name that says so: their features are stored apart."""
+    kept, counts = [], dict.fromkeys(("", "train", "val", "test"), 0)
+    for pair in data.pairs:
+        counts[pair.split] += 1
+        if counts[pair.split] <= limit:
+            kept.append(pair)
+    return replace(data, name=f"{data.name}-first{limit}", pairs=tuple(kept))
+
+
+def corpus_of(
+    data: PairSet,
+    pictures: PictureRows,
+    relations: Sequence[str] = (),
+    limit: int | None = None,
+    sample: int = 0,
+) -> Corpus:
+    """The rows training may see.
+
+    Args:
+        data: with a split.
+        pictures: holds every picture of train and val.
+        relations: to predict; empty for all of the set.
+        limit: rows per split at most, the first ones.
+        sample: validation pairs at most, see `drawn_sample`; 0 for all.
+    Raises:
+        ConfigError: the set has no such relation.
+        DataError: no training or validation row, or a picture without a row.
+    """
+    for name in relations:
+        if name not in data.relations:
+            raise ConfigError(f"{data.name}: " + unknown("relation", name, data.relations))
+    chosen = tuple(relations) or data.relations
+    train = data.split("train")[:limit]
+    val = one_row_per_pair(data.split("val"))[:limit]
+    if len(train) < 2 or not val:
+        raise DataError(
+            f"{data.name}: {len(train)} training and {counted(len(val), 'validation row')}, expected some"
+        )
+    some = drawn_sample(val, sample) if sample else val
+    return Corpus(
+        data.name,
+        chosen,
+        rows_of(train, pictures, chosen),
+        rows_of(some, pictures, chosen),
+        pictures,
+        held_out=len(val) if len(some) < len(val) else 0,
+    )
+
+
+def drawn_sample(pairs: Sequence[Pair], size: int) -> tuple[Pair, ...]:
+    """At most so many pairs, drawn by seed 0; a group, and with it a story or a document, comes whole or not.
+
+    Args:
+        pairs: (N,) with groups.
+        size: at least 1.
+    Returns:
+        In their order; all where they are no more. A group larger than that is never drawn; where all are,
+        the first pairs are taken.
+    """
+    if len(pairs) <= size:
+        return tuple(pairs)
+    groups: dict[str, list[int]] = {}
+    for row, pair in enumerate(pairs):
+        groups.setdefault(pair.group or pair.seq or pair.id, []).append(row)
+    whole = list(groups.values())
+    kept: list[int] = []
+    for place in np.random.default_rng(0).permutation(len(whole)).tolist():
+        if len(kept) + len(whole[place]) <= size:
+            kept += whole[place]
+    return tuple(pairs[row] for row in sorted(kept or range(size)))
+
+
+def rows_of(pairs: Sequence[Pair], pictures: PictureRows, relations: Sequence[str]) -> Rows:
+    """Rows of some pairs.
+
+    Raises:
+        DataError: a pair lacks a label, or its picture has no row.
+    """
+    for pair in pairs:
+        lacking = [name for name in relations if name not in pair.labels]
+        if lacking:
+            raise DataError(
+                f"pair {pair.id!r} has no label {lacking[0]!r}; every pair needs one per relation"
+            )
+    labels = [[pair.labels[name] for name in relations] for pair in pairs]
+    text_ids, image_ids = identities(pairs)
+    places = pictures.places([pair.image_id for pair in pairs])
+    table = np.array(labels, np.float32).reshape(len(pairs), len(relations))
+    return Rows(tuple(pairs), places, table, text_ids, image_ids)

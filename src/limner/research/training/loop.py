@@ -1,0 +1,409 @@
+"""The training loop, the only one: any model whose `step` gives named losses.
+
+It draws batches, takes steps, validates, keeps the best weights and can go on after a kill at the
+very step it had saved, bit for bit on a CPU. It knows no system, no data set and no test split.
+"""
+
+import json
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
+
+from limner.config import Config
+from limner.devices import Precision, autocast
+from limner.errors import NumericsError
+from limner.files import make_folder, write_lines
+from limner.research.training import checkpoint, processes, shares
+from limner.research.training.checkpoint import RESUME, Position, State
+
+BEST, HISTORY = "model.safetensors", "history.jsonl"
+OptimiserName = Literal["adam", "adadelta"]
+
+
+class Task:
+    """What the loop trains; whoever makes one gives `model`, batches and `step`.
+
+    Attributes:
+        model: holds every weight.
+    """
+
+    model: nn.Module
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches in one epoch."""
+        raise NotImplementedError
+
+    def batches(self, epoch: int) -> Iterable[Any]:
+        """A process's shares of the batches of an epoch; these are a function of seed and epoch alone."""
+        raise NotImplementedError
+
+    def step(self, batch: Any) -> Mapping[str, Tensor]:  # noqa: ANN401  (a system's own batch)
+        """Scalar losses by name; ``total`` is the one to minimise."""
+        raise NotImplementedError
+
+    def describe(self, batch: Any) -> str:  # noqa: ANN401
+        """Ids of a batch's samples, for the message when a loss is not finite."""
+        return ", ".join(batch.ids)
+
+    def open(self, folder: Path) -> None:
+        """Told the folder of the run before training or `remember`; for what no checkpoint has room for."""
+
+    def memory(self) -> dict[str, Tensor]:
+        """What is kept between steps beside the weights, such as a bank of embeddings.
+
+        Every process is asked, and has on its disk what it keeps in files of its own; the first's is saved.
+        """
+        return {}
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """Go on from what `memory` gave, bit for bit; what does not fit is a CheckpointError."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something to show: a step taken or an epoch validated.
+
+    Attributes:
+        kind: step or epoch.
+        position: where training stands.
+        values: mean losses of the epoch so far, or validation figures.
+        remaining_s: estimated seconds to the end.
+        steps: batches of an epoch.
+        epochs: due in all.
+        metric: the figure that selects.
+    """
+
+    kind: Literal["step", "epoch"]
+    position: Position
+    values: Mapping[str, float]
+    remaining_s: float
+    steps: int = 0
+    epochs: int = 0
+    metric: str = ""
+
+
+class LoopConfig(Config):
+    """Settings of the loop.
+
+    Attributes:
+        epochs: passes over the training data.
+        optimiser, lr, weight_decay: adam or adadelta.
+        betas: of adam.
+        rates: parts of the model, by the beginning of their names, with a rate of their own, which falls
+            along a cosine alone.
+        clip_norm: largest gradient norm, or None.
+        schedule: of the rates: "plateau" cuts them when validation stops to improve, "steps" at `steps`, and
+            "cosine" lets them fall to 0 along half a cosine over `epochs`.
+        restarts: epochs, rising, at which a cosine begins anew; each falls to 0 at the next or at the end.
+        steps: rising epochs, at each of which the rate is multiplied by `step_factor`; none keep it as it is.
+        step_factor: above 0.
+        plateau_patience: validations without a better value that the rate survives: the next one cuts it. A
+            tie is no better value.
+        plateau_factor: what the rate is multiplied with then.
+        stop_after_stale: epochs in a row without a better value that end training; None for never.
+        metric: the validation figure that selects; the caller says its direction.
+        precision: of products; "bfloat16" and "float16" have half the bits, while weights, sums and losses
+            keep all. An update that overflows float16 is left out and counted, and gradients scaled down.
+        save_every_steps: steps between resumable checkpoints, the most that a kill can lose.
+        seed: of python, NumPy and torch.
+    """
+
+    epochs: int = 20
+    optimiser: OptimiserName = "adam"
+    lr: float = 1e-4
+    betas: tuple[float, float] = (0.5, 0.999)
+    rates: dict[str, float] = Field(default_factory=dict)
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
+    schedule: Literal["plateau", "cosine", "steps"] = "plateau"
+    restarts: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    step_factor: float = Field(default=0.1, gt=0)
+    plateau_patience: int = 5
+    plateau_factor: float = 0.1
+    stop_after_stale: int | None = Field(default=None, ge=1)
+    metric: str = "MedR"
+    precision: Precision = "float32"
+    save_every_steps: int = 200
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _steps_rise(self) -> Self:
+        if any(epoch <= before for before, epoch in pairwise((0, *self.steps))):
+            found = list(self.steps)
+            raise ValueError(f"steps {found}: expected rising epochs of at least 1, such as [15, 25]")
+        return self
+
+    def share_of_rate(self, epoch: int) -> float:
+        """What the rates of an epoch are multiplied with under "cosine" and "steps"."""
+        if self.schedule == "steps":
+            return float(self.step_factor ** sum(step <= epoch for step in self.steps))
+        ends = [0, *self.restarts, max(self.epochs, *self.restarts, 1)]
+        start = max(end for end in ends[:-1] if end <= epoch)
+        length = max(min((end for end in ends if end > epoch), default=ends[-1]) - start, 1)
+        return 0.5 * (1 + math.cos(math.pi * min((epoch - start) / length, 1)))
+
+
+class Loop:
+    """One run of training in one folder."""
+
+    def __init__(
+        self,
+        task: Task,
+        config: LoopConfig,
+        folder: Path,
+        *,
+        validate: Callable[[nn.Module], Mapping[str, float]],
+        maximise: bool,
+        report: Callable[[Event], object] = lambda event: None,
+        saved_with: Mapping[str, Any] | None = None,
+        val_pairs: int | None = None,
+    ) -> None:
+        """Prepare; nothing is drawn or written yet.
+
+        Args:
+            task: model, batches and losses.
+            config: settings.
+            folder: of the run; made if absent. Holds the best weights, the resumable state and a
+                line per epoch.
+            validate: figures on the validation split, called once an epoch without gradients.
+            maximise: whether more of `config.metric` is better.
+            report: called after every step and epoch; True asks to save and stop there.
+            saved_with: plain values stored beside the weights (the resolved config).
+            val_pairs: that `validate` looks at; stated beside its figures in the history.
+        """
+        self._task, self._config, self._folder = task, config, folder
+        self._validate, self._sign, self._report = validate, 1.0 if maximise else -1.0, report
+        self._saved_with, self._val_pairs = dict(saved_with or {}), val_pairs
+        self._rank = processes.rank()
+        weights, rates = task.model.named_parameters(), (config.lr, config.betas, config.weight_decay)
+        own = optimiser(config.optimiser, weights, *rates, rates=config.rates)
+        # a rate of its own is its own floor: it never falls
+        floors = [0.0, *(group["lr"] for group in own.param_groups[1:])]
+        others = config.share_of_rate if config.schedule == "cosine" else _unchanged
+        schedule: ReduceLROnPlateau | LambdaLR = (
+            # torch's relative threshold loosens where the best is negative, and ties would count as better
+            ReduceLROnPlateau(
+                own,
+                "max",
+                factor=config.plateau_factor,
+                patience=config.plateau_patience,
+                threshold=0,
+                threshold_mode="abs",
+                min_lr=floors,
+            )
+            if config.schedule == "plateau"
+            else LambdaLR(own, [config.share_of_rate, *([others] * (len(own.param_groups) - 1))])
+        )
+        settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
+        self._device = str(next(task.model.parameters()).device)
+        self._scaler = torch.amp.GradScaler(
+            self._device.partition(":")[0], enabled=config.precision == "float16"
+        )
+        self._state = State(task.model, own, schedule, Position(), settings, self._scaler)
+        self._file = folder / RESUME
+        self._began, self._began_at = time.monotonic(), 0
+
+    def fit(self) -> Position:
+        """Train to the end, from the saved state where the folder holds one.
+
+        Returns:
+            The final position; after a stop it is not yet `finished`.
+        Raises:
+            NumericsError: a loss is not finite, naming step, term and samples.
+            CheckpointError: the saved state does not fit, or nothing can be written.
+        """
+        make_folder(self._folder)
+        self._task.open(self._folder)
+        position = self._state.position
+        shares.share_norms(self._task.model)
+        if processes.mirror(self._file):
+            self._task.remember(self._state.restore(self._file))
+            self._write_history()  # a kill or a full disk may have come between the state and this
+        else:
+            checkpoint.seed_all(self._config.seed + self._rank)
+            processes.share(self._task.model)
+        processes.meet(self._config.seed, position.taken)
+        self._began, self._began_at = time.monotonic(), position.taken
+        while not self.finished:
+            self._task.model.train()
+            drawn = islice(self._task.batches(position.epoch), position.step, None)
+            # closed on a stop and on an error, so that nothing goes on being decoded
+            with closing(batch for batch in drawn) as batches:
+                del drawn
+                for batch in batches:
+                    self._step(batch)
+                    stop = self._tell("step", position.means)
+                    if stop or position.taken % self._config.save_every_steps == 0:
+                        self._save()
+                    if stop:
+                        return position
+            if self._close_epoch():
+                return position
+        return position
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last epoch was taken, or nothing has become better for too long."""
+        position, patience = self._state.position, self._config.stop_after_stale
+        stale = position.epoch - 1 - position.best_epoch
+        return position.epoch >= self._config.epochs or (patience is not None and stale >= patience)
+
+    def _step(self, batch: Any) -> None:  # noqa: ANN401
+        """One update."""
+        position, model, scaler = self._state.position, self._task.model, self._scaler
+        self._state.optimiser.zero_grad(set_to_none=True)
+        try:
+            with autocast(self._device, self._config.precision):
+                losses = self._task.step(batch)
+            numbers = {name: float(value.detach()) for name, value in losses.items()}
+            for name, number in numbers.items():
+                if not math.isfinite(number):
+                    raise NumericsError(
+                        f"training: loss {name!r} is {number} at epoch {position.epoch}, step {position.step}"
+                        f" (samples {self._task.describe(batch)}); lower lr or look at these samples"
+                    )
+        except NumericsError as error:
+            wrong: NumericsError | None = error
+            if not scaler.is_enabled():
+                raise
+        else:
+            wrong = None
+        before = scaler.get_scale()
+        # where one process overflows all leave the update out: the others would wait for its gradients
+        if scaler.is_enabled() and processes.any_asks(wrong is not None, model):
+            # as torch does where gradients overflow; here there are none
+            less = {"scale": before * scaler.get_backoff_factor(), "_growth_tracker": 0}
+            scaler.load_state_dict(scaler.state_dict() | less)
+        else:
+            scaler.scale(losses["total"]).backward()  # type: ignore[no-untyped-call]
+            shares.average_gradients(model)
+            if self._config.clip_norm is not None:
+                scaler.unscale_(self._state.optimiser)
+                nn.utils.clip_grad_norm_(model.parameters(), self._config.clip_norm)
+            scaler.step(self._state.optimiser)
+            scaler.update()
+        position.step += 1
+        position.taken += 1
+        if scaler.get_scale() < before:
+            position.skipped += 1
+            if scaler.get_scale() < 1:
+                raise NumericsError(
+                    f"training: float16 overflows at epoch {position.epoch}, step {position.step - 1}"
+                    f" (samples {self._task.describe(batch)}), and scaling gradients down does not help"
+                    f" ({position.skipped} updates of this epoch left out); train in bfloat16 or float32"
+                ) from wrong
+        else:
+            for name, number in numbers.items():
+                position.sums[name] = position.sums.get(name, 0.0) + number
+
+    def _save(self) -> None:
+        """Write the resumable state."""
+        memory = self._task.memory()
+        processes.gather()  # what each keeps beside the state is on its disk
+        if self._rank == 0:
+            self._state.save(self._file, memory)
+        processes.meet(self._config.seed, self._state.position.taken)
+
+    def _write_history(self) -> None:
+        if self._rank == 0:
+            write_lines(self._folder / HISTORY, map(json.dumps, self._state.position.history))
+
+    def _close_epoch(self) -> bool:
+        """Validate, keep the best, step the schedule, write history and state; whether to stop."""
+        position, metric = self._state.position, self._config.metric
+        processes.share(self._task.model)
+        self._task.model.eval()
+        with torch.no_grad():
+            figures = dict(self._validate(self._task.model))
+        # machines of different kinds may round differently, and all must decide alike
+        figures[metric] = shares.alike_number(figures[metric], self._device)
+        value = self._sign * figures[metric]
+        if not math.isfinite(value):
+            raise NumericsError(f"training: validation {metric} is {value} at epoch {position.epoch}")
+        lr = self._state.optimiser.param_groups[0]["lr"]
+        schedule = self._state.schedule
+        if isinstance(schedule, ReduceLROnPlateau):
+            schedule.step(value)
+        else:
+            with warnings.catch_warnings():
+                # a run stopped after the last step of an epoch takes none before this one when it goes on
+                warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")
+                schedule.step()
+        if position.best is None or value > self._sign * position.best:
+            position.best, position.best_epoch = figures[metric], position.epoch
+            if self._rank == 0:
+                described = {"config": self._saved_with, "epoch": position.epoch, "validation": figures}
+                checkpoint.save(self._folder / BEST, self._task.model.state_dict(), described)
+        entry = {"epoch": position.epoch, "lr": lr, "loss": position.means, "val": figures}
+        if self._val_pairs is not None:
+            entry["val_pairs"] = self._val_pairs
+        position.history.append(entry | ({"skipped": position.skipped} if self._scaler.is_enabled() else {}))
+        position.epoch, position.step, position.sums, position.skipped = position.epoch + 1, 0, {}, 0
+        self._save()
+        self._write_history()
+        return self._tell("epoch", figures)
+
+    def _tell(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> bool:
+        """Hand an event to whoever shows progress; whether they ask to stop."""
+        position = self._state.position
+        done = max(position.taken - self._began_at, 1)
+        left = self._config.epochs * self._task.steps_per_epoch - position.taken
+        remaining_s = (time.monotonic() - self._began) / done * left
+        config, steps = self._config, self._task.steps_per_epoch
+        event = Event(kind, position, values, remaining_s, steps, config.epochs, config.metric)
+        return processes.any_asks(self._report(event) is True, self._task.model)
+
+
+def _unchanged(epoch: int) -> float:
+    """What a rate of its own is multiplied with under "steps"."""
+    del epoch
+    return 1.0
+
+
+def optimiser(
+    name: OptimiserName,
+    parameters: Iterable[tuple[str, nn.Parameter]],
+    lr: float,
+    betas: tuple[float, float],
+    weight_decay: float,
+    *,
+    rates: Mapping[str, float],
+) -> torch.optim.Optimizer:
+    """An optimiser of the parameters that take gradients.
+
+    Args:
+        name: which.
+        parameters: all of a model, by name.
+        lr: rate.
+        betas: of Adam.
+        weight_decay: of either.
+        rates: part of the model, by the beginning of its names → rate of its own.
+    Returns:
+        Group 0 holds what has no rate of its own, the others follow in the order of `rates`; a part that the
+        model does not have gets no group.
+    """
+    groups: dict[str, list[nn.Parameter]] = {"": [], **{part: [] for part in rates}}
+    for key, parameter in parameters:
+        if parameter.requires_grad:
+            part = next((part for part in rates if key == part or key.startswith(part + ".")), "")
+            groups[part].append(parameter)
+    some = [
+        {"params": found, "lr": rates.get(part, lr)} for part, found in groups.items() if found or not part
+    ]
+    if name == "adadelta":
+        return torch.optim.Adadelta(some, lr=lr, weight_decay=weight_decay)
+    # one kernel per step instead of several per tensor: a fourth of the time on a CPU
+    return torch.optim.Adam(some, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)

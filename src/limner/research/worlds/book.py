@@ -1,0 +1,298 @@
+"""Seeded stories: their casts, their plots, and what each text is to its picture.
+
+Brings tales, wording and drawing together under one seed. It writes no files; `files` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from limner.errors import DataError
+from limner.records import Step, Story
+from limner.research.worlds.phrases import CITE, CLUE, PageText, caption, write_page
+from limner.research.worlds.render import draw, scene_graph
+from limner.research.worlds.tales import Setting, Tale, compose, room_for_friend, tales, with_hero
+from limner.research.worlds.world import (
+    COLOURS,
+    EXTRAS,
+    PALETTES,
+    PATTERNS,
+    SPECIES,
+    TEXTURES,
+    TOPS,
+    Character,
+    Scene,
+    Style,
+)
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+RELATIONS = CITE + CLUE
+GIRLS = ("Mira", "Tuli", "Nell", "Ada", "Suki", "Wanda", "Ines", "Lotte", "Zuri", "Pearl")
+BOYS = ("Pip", "Bo", "Otto", "Kofi", "Max", "Rufus", "Ivo", "Tam", "Finn", "Mo")
+HANDS = ("Quill", "Madder", "Ochre", "Sepia", "Vellum", "Gesso", "Umber", "Sienna", "Linden", "Marl")
+LICENSE = "CC0-1.0"
+_FLOW = {"morning": 0, "noon": 1, "sunset": 2, "night": 3}
+
+Split = Literal["train", "val", "test"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page: a picture's truth and the words beside it.
+
+    Attributes:
+        scene: what the picture shows.
+        text: the words, their entities and their relations to the picture.
+        caption: literal description of the picture.
+    """
+
+    scene: Scene
+    text: PageText
+    caption: str
+
+    @property
+    def relations(self) -> dict[str, bool]:
+        """Relation of RELATIONS → whether it holds between text and picture."""
+        return self.text.relations
+
+
+@dataclass(frozen=True)
+class Distractor:
+    """A picture of the same world that belongs to no page.
+
+    Attributes:
+        scene: what it shows.
+        page: 0-based page it could be mistaken for.
+        kind: ``character`` (same place and deed, other character) or ``deed`` (same character and place,
+            other deed).
+        caption: literal description.
+    """
+
+    scene: Scene
+    page: int
+    kind: Literal["character", "deed"]
+    caption: str
+
+
+@dataclass(frozen=True)
+class SyntheticStory:
+    """A story with everything that is true of it.
+
+    Attributes:
+        story: its text, one step per page.
+        pages: the truth, in order.
+        style: the hand that drew all its pictures.
+        cast: its characters; the hero first.
+        illustrator: name of the hand.
+    """
+
+    story: Story
+    pages: tuple[Page, ...]
+    style: Style
+    cast: tuple[Character, ...]
+    illustrator: str
+
+    def image_id(self, page: int) -> str:
+        """Id of a page's picture: story id and 1-based number after the cover."""
+        return f"{self.story.id}-{page + 2:02d}"
+
+    def graph(self, page: int) -> dict[str, Any]:
+        """Scene graph of a page's picture: labels, boxes in 0 to 1, index triples.
+
+        Source: docs/methods/data.md §1.2.
+        """
+        return scene_graph(self.pages[page].scene, self.style, self.image_id(page))
+
+    def picture(self, page: int, size_px: int = 384) -> Image.Image:
+        """The picture of a page, RGB, square of `size_px` pixels."""
+        return draw(self.pages[page].scene, self.style, size_px)
+
+    def distractors(self, count: int, seed: int = 0) -> tuple[Distractor, ...]:
+        """Pictures in the same hand that belong to no page.
+
+        Args:
+            count: how many, 0 or more; half show another character, half another deed.
+            seed: of the choice.
+        """
+        rng = np.random.default_rng([seed, self.style.seed])
+        stranger = draw_character(rng, taken=self.cast)
+        shown = {(page.scene.activity, page.scene.phase) for page in self.pages}
+        found: list[Distractor] = []
+        for i in range(count):
+            at = int(rng.integers(len(self.pages)))
+            scene, hero = self.pages[at].scene, self.cast[0]
+            if i % 2 == 0:
+                other = with_hero(scene, hero, stranger)
+                found.append(Distractor(other, at, "character", caption(other)))
+                continue
+            tale, phase = _other_deed(rng, scene, shown)
+            setting = Setting(scene.place, scene.weather, scene.time)
+            other = compose(tale, phase, setting, hero, flip=scene.flip, zoom=scene.zoom)
+            found.append(Distractor(other, at, "deed", caption(other)))
+        return tuple(found)
+
+
+def _other_deed(rng: np.random.Generator, scene: Scene, shown: set[tuple[str, str]]) -> tuple[Tale, str]:
+    """A deed that the story does not show, fit for the scene's place where there is one."""
+    all_deeds = [
+        (tale, phase)
+        for tale in tales().values()
+        for phase in tale.sketches
+        if not tale.friend and (tale.name, phase) not in shown
+    ]
+    fit = [
+        d
+        for d in all_deeds
+        if scene.place in d[0].places and scene.weather in d[0].weathers and scene.time in d[0].times
+    ]
+    fit = fit or [d for d in all_deeds if scene.place in d[0].places] or all_deeds
+    return fit[int(rng.integers(len(fit)))]
+
+
+def _pick(rng: np.random.Generator, choices: Sequence[str]) -> str:
+    return choices[int(rng.integers(len(choices)))]
+
+
+def draw_character(rng: np.random.Generator, taken: Sequence[Character] = ()) -> Character:
+    """Draw a character of another species and name than those taken.
+
+    Args:
+        rng: source of chance.
+        taken: characters it must not be confused with.
+    """
+    species = _pick(rng, [s for s in SPECIES if s not in {who.species for who in taken}])
+    female = species == "girl" or (species != "boy" and bool(rng.random() < 0.5))
+    name = _pick(rng, [n for n in (GIRLS if female else BOYS) if n not in {who.name for who in taken}])
+    top_colour = _pick(rng, COLOURS)
+    extra = "scarf" if species == "frog" else _pick(rng, EXTRAS)
+    extra_colour = _pick(rng, [c for c in COLOURS if c != top_colour])
+    return Character(
+        name,
+        species,
+        female,
+        int(rng.integers(4)),
+        _pick(rng, [t for t in TOPS if t != "dress" or female]),
+        top_colour,
+        _pick(rng, PATTERNS),
+        extra,
+        extra_colour,
+        float(rng.choice([0.90, 0.95, 1.0])),
+    )
+
+
+def draw_style(rng: np.random.Generator) -> Style:
+    """Draw an illustrator's hand."""
+    ink = [(58, 44, 54), (84, 56, 44), (44, 54, 84), (40, 40, 44)][int(rng.integers(4))]
+    return Style(
+        int(rng.integers(2**31)),
+        _pick(rng, PALETTES),
+        float(rng.choice([0.0, 0.0028, 0.004, 0.0055])),
+        ink,
+        _pick(rng, TEXTURES),
+        float(rng.choice([0.0008, 0.0015, 0.0022])),
+        bool(rng.random() < 0.4),
+    )
+
+
+class PictureBook:
+    """Synthetic stories; story number i depends on the seed and i only.
+
+    Args:
+        seed: 0 or more.
+    """
+
+    def __init__(self, seed: int) -> None:
+        if seed < 0:
+            raise DataError(f"picture book: seed {seed}, expected 0 or more")
+        self.seed = seed
+
+    def stories(self, n: int, pages: tuple[int, int] = (6, 10)) -> list[SyntheticStory]:
+        """Make stories.
+
+        Args:
+            n: how many, 0 or more; splits go by story: of ten, seven train, one val, two test.
+            pages: fewest and most pages, 6 to 10.
+        Returns:
+            Stories with ids s000, s001, ….
+        Raises:
+            DataError: a page count outside 6 to 10.
+        """
+        low, high = pages
+        if not 6 <= low <= high <= 10:
+            raise DataError(f"picture book: pages {low} to {high}, expected a range within 6 to 10")
+        return [self._story(i, low, high) for i in range(n)]
+
+    def _story(self, index: int, low: int, high: int) -> SyntheticStory:
+        rng = np.random.default_rng([self.seed, index])
+        style = draw_style(rng)
+        hero = draw_character(rng)
+        friend = draw_character(rng, (hero,))
+        plan = _plan(rng, int(rng.integers(low, high + 1)))
+        pages: list[Page] = []
+        used: set[str] = set()
+        for i, (tale, phase, setting) in enumerate(plan):
+            watches = room_for_friend(tale, phase) and float(rng.random()) < 0.35
+            scene = compose(
+                tale,
+                phase,
+                setting,
+                hero,
+                friend if tale.friend or watches else None,
+                flip=bool(rng.random() < 0.4),
+                zoom=float(rng.choice([1.0, 1.06, 1.12])),
+            )
+            text = write_page(scene, tale, hero, friend, style=style, rng=rng, first=i == 0, used=used)
+            pages.append(Page(scene, text, caption(scene)))
+        split: Split = "train" if index % 10 < 7 else "val" if index % 10 == 7 else "test"
+        illustrator = f"{chr(65 + int(rng.integers(26)))}. {_pick(rng, HANDS)}"
+        deeds = [page.scene.activity for page in pages if page.scene.phase == "before"]
+        story = Story(
+            id=f"s{index:03d}",
+            title=f"{hero.name} and the {deeds[0].capitalize()}",
+            steps=tuple(Step(text=page.text.text) for page in pages),
+            by="step",
+            language="en",
+            split=split,
+            author="limner",
+            illustrator=illustrator,
+            license=LICENSE,
+            source="synthetic",
+        )
+        return SyntheticStory(story, tuple(pages), style, (hero, friend), illustrator)
+
+
+def _plan(rng: np.random.Generator, count: int) -> list[tuple[Tale, str, Setting]]:
+    """What happens on each page: opening, one or two whole activities, moments, closing; the day goes by."""
+    book = list(tales().values())
+    activities = [tale for tale in book if tale.role == "activity"]
+    deeds = [int(k) for k in rng.choice(len(activities), 2 if count >= 8 else 1, replace=False)]
+    parts: list[list[tuple[Tale, str]]] = [
+        [(activities[k], phase) for phase in ("before", "during", "after")] for k in deeds
+    ]
+    middles = [tale for tale in book if tale.role == "middle"]
+    for k in rng.choice(len(middles), count - 2 - 3 * len(parts), replace=False):
+        parts.insert(int(rng.integers(len(parts) + 1)), [(middles[int(k)], "during")])
+    for role, at in (("opening", 0), ("closing", len(parts) + 1)):
+        ends = [tale for tale in book if tale.role == role]
+        parts.insert(at, [(ends[int(rng.integers(len(ends)))], "during")])
+    # A day does not run backwards: what needs the evening comes late.
+    inner = sorted(parts[1:-1], key=lambda part: min(_FLOW[t] for t in part[0][0].times))
+    parts = [parts[0], *inner, parts[-1]]
+    plan: list[tuple[Tale, str, Setting]] = []
+    now, weather = 0, ""
+    for i, part in enumerate(parts):
+        tale = part[0][0]
+        due = min(3, i * 4 // len(parts))
+        time = min((t for t in tale.times if _FLOW[t] >= now), key=lambda t: abs(_FLOW[t] - due))
+        now = _FLOW[time]
+        if weather not in tale.weathers or rng.random() < 0.3:
+            weather = _pick(rng, tale.weathers)
+        setting = Setting(_pick(rng, tale.places), weather, time)
+        plan += [(tale, phase, setting) for tale, phase in part]
+    return plan

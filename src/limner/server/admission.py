@@ -1,0 +1,144 @@
+"""The token of a local server: where it comes from, how a browser comes to know it, who is turned away.
+
+Every user of a machine reaches its loopback ports, so a server that acts for one of them asks for a secret.
+"""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from html import escape
+from pathlib import Path
+from urllib.parse import urlencode
+
+from fastapi import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from limner.errors import ConfigError
+from limner.server.problems import PAGE_POLICY, ProblemDetails, answer, page, title_of
+
+SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
+SHORTEST = 16
+_BODY = """<p>The address with the token stands in the terminal in which the server was started, as</p>
+<pre>http://{host}/?token=…</pre>
+<p>Open that address, whole. This browser then knows the token until it is closed or the server ends.</p>
+<p>Programs send the token as <code>Authorization: Bearer …</code></p>"""
+# A browser brings no strict cookie where a page elsewhere or a file led here, also after a redirect. It does
+# where this page itself leads on.
+_AGAIN = '<meta http-equiv="refresh" content="0">'
+
+
+def token_of(given: str | None, *, wanted: bool, alone: bool) -> str | None:
+    """The token that a server asks for; None for one that asks for none.
+
+    Args:
+        given: by the user, in place of one of 32 random bytes.
+        wanted: False where the user asked for a server without a token.
+        alone: whether only this machine can reach it.
+    Raises:
+        ConfigError: no token beyond this machine, both a token and none, or one that could be guessed or
+            does not fit into a header.
+    """
+    if not wanted:
+        if given is not None:
+            raise ConfigError("--no-token: there is a token, from --token or LIMNER_TOKEN; give one or none")
+        if not alone:
+            raise ConfigError("--no-token: anyone on the network could use the server; leave it out")
+        return None
+    if given is None:
+        return secrets.token_urlsafe(32)
+    if len(given) < SHORTEST or not all("!" <= letter <= "~" for letter in given):
+        raise ConfigError(
+            f"--token or LIMNER_TOKEN: found {len(given)} characters, expected at least {SHORTEST}, all of"
+            " them visible ASCII; leave it out to get one of 32 random bytes"
+        )
+    return given
+
+
+class Admission:
+    """Lets those in who know the token.
+
+    A browser keeps a secret of this run of the server in place of the token: a cookie goes to every port of
+    a host, and the user may have chosen the token for longer.
+    """
+
+    def __init__(self, token: str, cookie: str) -> None:
+        """Ask for a token.
+
+        Args:
+            token: that must be known.
+            cookie: name of the cookie by which a browser is known again.
+        """
+        self._token, self._cookie = token, cookie
+        self._kept = secrets.token_urlsafe(32)
+
+    def admit(self, request: Request) -> Response | None:
+        """None to pass on; a redirect to the address without the token; or a refusal."""
+        query = request.query_params
+        right = request.method in SAFE and _same(query.get("token", ""), self._token)
+        known = _same(request.cookies.get(self._cookie, ""), self._kept)
+        if right or (known and request.method in SAFE and "token" in query):
+            rest = urlencode([(name, value) for name, value in query.multi_items() if name != "token"])
+            # One slash: an address that begins with two would lead to another server.
+            path = "/" + request.scope["path"].lstrip("/")
+            response = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
+            if right:
+                response.set_cookie(self._cookie, self._kept, httponly=True, samesite="strict", path="/")
+            return response
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        if known or (scheme.lower() == "bearer" and _same(bearer.strip(), self._token)):
+            return None
+        return _refusal(request)
+
+
+def _refusal(request: Request) -> Response:
+    """A page to browsers, problem+json to programs; neither repeats what was sent."""
+    headers = {"www-authenticate": "Bearer"}
+    title = title_of(401)
+    if "text/html" in request.headers.get("accept", ""):
+        body = _BODY.format(host=escape(request.headers["host"]))
+        elsewhere = request.method == "GET" and request.headers.get("sec-fetch-site") == "cross-site"
+        text = page(title, body, _AGAIN if elsewhere else "")
+        return HTMLResponse(text, 401, {**headers, "content-security-policy": PAGE_POLICY})
+    detail = (
+        "the token is missing or wrong; open the address that the server printed in its terminal, or send"
+        " the token as Authorization: Bearer"
+    )
+    return answer(
+        request, ProblemDetails(type="urn:limner:token", title=title, status=401, detail=detail), headers
+    )
+
+
+def _same(found: str, due: str) -> bool:
+    """Compare in a time that tells nothing of the secret but its length."""
+    return secrets.compare_digest(found.encode("utf-8", "surrogateescape"), due.encode())
+
+
+@contextmanager
+def leading_to(address: str, near: Path) -> Iterator[str]:
+    """A file that leads a browser to an address, as file:// URL; only its owner can read it.
+
+    All users of a machine see the command lines of its browsers, so the address itself, with the token, must
+    not stand in one. The file is gone at the end.
+
+    Args:
+        address: with the token.
+        near: folder for it, made where there is none; browsers that are confined cannot read the system's
+            folder for temporary files, which is taken where this one cannot be written to.
+    """
+    with _private_folder(near) as folder:
+        file = Path(folder) / "open.html"
+        file.touch(mode=0o600)
+        target = escape(address)
+        head = f'<meta http-equiv="refresh" content="0;url={target}">'
+        file.write_text(page("limner", f'<p><a href="{target}">Open the studio</a></p>', head), "utf-8")
+        yield file.resolve().as_uri()
+
+
+def _private_folder(near: Path) -> tempfile.TemporaryDirectory[str]:
+    with suppress(OSError):
+        near.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(prefix="open-", dir=near)
+    return tempfile.TemporaryDirectory(prefix="limner-")

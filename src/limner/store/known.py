@@ -1,0 +1,278 @@
+"""Which digests are known, and what is known of each file: compact, for a million of them.
+
+Indexing asks for every file whether it must be read again; the answers come from sorted arrays, not from
+a dictionary of strings. It reads the tables once and writes nothing.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import Field
+
+from limner.counts import counted
+from limner.language import ENGLISH, MORE_LANGUAGES, language_name
+from limner.records import Problem, Record
+from limner.store.store import FILES, Approximation
+
+if TYPE_CHECKING:
+    from limner.store.store import Store
+
+
+Kinds = Sequence[tuple[str, str]]
+DIGEST = "S64"
+"""NumPy's kind of a SHA-256 in hexadecimal digits."""
+
+
+def sorted_rows(store: Store, table: str, kinds: Kinds, where: str | None = None) -> NDArray[np.void]:
+    """Some columns of a table, sorted by the first.
+
+    Args:
+        store: the tables.
+        table: name of one, which may be absent.
+        kinds: column and NumPy's kind of each.
+        where: SQL that chooses rows.
+    """
+    kind, blocks = np.dtype(list(kinds)), []
+    for batch in store.scan(table, [name for name, _ in kinds], where) if store.has(table) else ():
+        block = np.empty(batch.num_rows, kind)
+        for name, _ in kinds:
+            block[name] = _values(batch.column(name), kind[name])
+        blocks.append(block)
+    found = np.concatenate([np.empty(0, kind), *blocks])
+    return found[np.argsort(found[kinds[0][0]])]
+
+
+def _values(column: pa.Array, kind: np.dtype[np.generic]) -> NDArray[np.generic]:
+    """A column as an array; of texts of that width at most no value becomes an object of Python's."""
+    if kind.kind == "S" and len(column):
+        wide = pc.utf8_rpad(column.fill_null(""), kind.itemsize, "\0")  # to NumPy zeros at an end are nothing
+        if pc.all(pc.equal(pc.binary_length(wide), kind.itemsize)).as_py():
+            return np.frombuffer(wide.buffers()[2], kind, len(column))
+    values: NDArray[np.generic] = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def sorted_ids(store: Store, table: str, where: str | None = None) -> NDArray[np.bytes_]:
+    """Picture ids in a table, sorted."""
+    ids: NDArray[np.bytes_] = sorted_rows(store, table, [("id", DIGEST)], where)["id"]
+    return ids
+
+
+def place(digests: NDArray[np.bytes_], digest: str) -> int:
+    """Position of a digest in a sorted array, or −1."""
+    raw = digest.encode()
+    found = int(digests.searchsorted(raw))
+    return found if found < len(digests) and digests[found] == raw else -1
+
+
+def among(digests: NDArray[np.bytes_], some: NDArray[np.bytes_]) -> NDArray[np.bool_]:
+    """Which of some digests are in a sorted array."""
+    if not len(digests):
+        return np.zeros(len(some), dtype=bool)
+    found: NDArray[np.bool_] = digests[np.minimum(digests.searchsorted(some), len(digests) - 1)] == some
+    return found
+
+
+class DigestSet:
+    """A set of SHA-256 digests: a sorted array and what was added since."""
+
+    def __init__(self, digests: NDArray[np.bytes_]) -> None:
+        self._base, self._added = digests, set[str]()
+
+    def __contains__(self, digest: object) -> bool:
+        return digest in self._added or (isinstance(digest, str) and place(self._base, digest) >= 0)
+
+    def update(self, digests: Iterable[str]) -> None:
+        """Add some that are not yet there."""
+        self._added.update(digests)
+
+
+class KnownFile(NamedTuple):
+    """A file as the last run left it.
+
+    Attributes:
+        size, mtime_ns, sha256, status, words_key, stamp: as the columns of `files`.
+        complete: whether its picture had a vector in every space of the run when the run began.
+    """
+
+    size: int
+    mtime_ns: int
+    sha256: str
+    status: str
+    words_key: str
+    stamp: str
+    complete: bool
+
+
+_FILE_KINDS = (
+    ("key", "S32"),
+    ("size", "i8"),
+    ("mtime_ns", "i8"),
+    ("sha256", DIGEST),
+    ("status", "S7"),
+    ("words_key", "S16"),
+    ("stamp", "S16"),
+)
+
+
+class KnownFiles:
+    """The `files` table as an array, and which of its rows this run has met."""
+
+    def __init__(self, store: Store, held: Iterable[NDArray[np.bytes_]] = ()) -> None:
+        """Read it.
+
+        Args:
+            store: the tables.
+            held: sorted ids of the pictures with a vector, for each space.
+        """
+        self._rows = sorted_rows(store, FILES, _FILE_KINDS)
+        self._keys = np.ascontiguousarray(self._rows["key"])  # of which a search makes no copy
+        self._met = np.zeros(len(self._rows), dtype=bool)
+        self._complete = np.ones(len(self._rows), dtype=bool)
+        for ids in held:
+            self._complete &= among(ids, self._rows["sha256"])
+
+    def meet(self, keys: Sequence[str]) -> list[KnownFile | None]:
+        """What is known of some files, noting that they are still there; None for a new one."""
+        wanted = np.array(keys, dtype=self._keys.dtype)
+        known = among(self._keys, wanted)
+        rows = self._keys.searchsorted(wanted[known])
+        self._met[rows] = True
+        there = iter(zip(self._rows[rows].tolist(), self._complete[rows].tolist(), strict=True))
+        return [self._file(*next(there)) if one else None for one in known]
+
+    @staticmethod
+    def _file(row: tuple[Any, ...], complete: bool) -> KnownFile:
+        _, size, mtime_ns, *texts = row
+        return KnownFile._make((size, mtime_ns, *(text.decode() for text in texts), complete))
+
+    def unmet(self) -> list[str]:
+        """Keys of the files not met and not yet marked deleted."""
+        left = self._rows[~self._met & (self._rows["status"] != b"deleted")]
+        return [key.decode() for key in left["key"]]
+
+
+class IndexReport(Record):
+    """What one run of indexing did.
+
+    Attributes:
+        found: files with a picture's suffix, links and unreadable ones included; of a video its frames.
+        videos: those of which frames are in the library.
+        other_files: files that are neither pictures nor videos by suffix.
+        new: read for the first time, or back after having been deleted.
+        changed: read again because the file, its sidecars or its row of a table changed.
+        unchanged: left alone, or found to hold what they held.
+        rehashed: of these, read to compare their content: they were copied, renamed in place, given other
+            rights, or all files were to be verified.
+        completed: unchanged files read for a vector that was missing.
+        deleted: marked as gone.
+        tables: what was read from tables that lie in the folders, a line each.
+        skipped: not usable, whether found now or by an earlier run.
+        warnings: usable pictures with damaged metadata, met in this run.
+        exact_duplicates: present files beyond the first of each picture, in the whole library.
+        near_groups: near-duplicate groups of two or more pictures, in the whole library.
+        near_pictures: pictures in them.
+        pictures: different pictures in the whole library.
+        encoded: image encoder → pictures it encoded.
+        captions_encoded: pictures whose captions were encoded.
+        languages: language → estimated share of the library's captions, largest first.
+        searches: vector space → how its search index is asked, and how much it finds; none in a library that
+            is small enough for all its pictures to be compared.
+        unread: pictures whose captions are all in languages that no encoder of the library reads, with the
+            language as the reason; in the whole library.
+        incomplete: vector space → present pictures that still lack a vector in it.
+        seconds: wall time.
+        files_per_s, pictures_per_s: files looked at and pictures read, per second of the whole run.
+        interrupted: True after Ctrl-C; the same command continues.
+    """
+
+    found: int = 0
+    videos: int = 0
+    other_files: int = 0
+    new: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    rehashed: int = 0
+    completed: int = 0
+    deleted: int = 0
+    tables: tuple[str, ...] = ()
+    skipped: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+    exact_duplicates: int = 0
+    near_groups: int = 0
+    near_pictures: int = 0
+    pictures: int = 0
+    encoded: dict[str, int] = Field(default={})
+    captions_encoded: int = 0
+    languages: dict[str, float] = Field(default={})
+    searches: dict[str, Approximation] = Field(default={})
+    unread: tuple[Problem, ...] = ()
+    incomplete: dict[str, int] = Field(default={})
+    seconds: float = 0.0
+    files_per_s: float = 0.0
+    pictures_per_s: float = 0.0
+    interrupted: bool = False
+
+    def lines(self, listed: int = 20) -> list[str]:
+        """The report in words.
+
+        Args:
+            listed: skipped files and warnings named, at most.
+        """
+        lines = [
+            f"pictures in the library: {self.pictures:,}",
+            f"files: {self.found:,} ({self.new:,} new, {self.changed:,} changed,"
+            f" {self.unchanged:,} unchanged, {len(self.skipped):,} skipped), {self.deleted:,} deleted",
+            f"{counted(self.exact_duplicates, 'exact duplicate')}; {counted(self.near_pictures, 'picture')}"
+            f" in {counted(self.near_groups, 'near-duplicate group')}",
+            f"{counted(self.other_files, 'other file')};"
+            f" {self.seconds:.1f} s, {self.pictures_per_s:.1f} pictures/s",
+        ]
+        if self.completed:
+            lines.append(f"read again for vectors that were missing: {counted(self.completed, 'file')}")
+        if self.rehashed:
+            lines.append(f"content compared of {counted(self.rehashed, 'file')}: the same as before")
+        if self.videos:
+            lines.append(f"frames of {counted(self.videos, 'video')} are among the pictures")
+        lines += self.tables[:listed]
+        if len(self.tables) > listed:
+            lines.append(f"and {len(self.tables) - listed:,} more tables of captions in the folders")
+        lines += [
+            f"{space}: no vector of {counted(count, 'picture')} yet"
+            for space, count in self.incomplete.items()
+            if count
+        ]
+        lines += [f"search index of {space}: {one}" for space, one in self.searches.items()]
+        if self.languages and set(self.languages) != {ENGLISH}:
+            shares = ", ".join(
+                f"{language_name(code)} {share:.0%}"
+                for code, share in self.languages.items()
+                if share >= 0.01
+            )
+            lines.append(f"languages of the captions: {shares}")
+        if self.unread:
+            lines.append(
+                f"no installed encoder reads the captions of {counted(len(self.unread), 'picture')},"
+                f" to be found by pixels alone; {MORE_LANGUAGES}"
+            )
+        kinds = (("skipped", self.skipped), ("metadata damaged", self.warnings), ("not read", self.unread))
+        for title, problems in kinds:
+            lines += [f"{title}: {problem.path}: {problem.reason}" for problem in problems[:listed]]
+            if len(problems) > listed:
+                lines.append(f"{title}: and {len(problems) - listed:,} more")
+        return lines
+
+    def __str__(self) -> str:
+        """All of `lines`."""
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return f"<pre>{html.escape(str(self))}</pre>"

@@ -1,0 +1,270 @@
+"""The picture library: its tables, its settings and a cache of vectors.
+
+Search, storyboard and studio see pictures only through this class; `limner.store.ingest` fills it.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from limner.errors import DataError, LimnerWarning, unknown
+from limner.pictures.decode import display
+from limner.records import Picture, Problem, Record
+from limner.store.gallery import Gallery, Space, library_gallery
+from limner.store.home import home_of
+from limner.store.store import (
+    CAPTIONED,
+    FILES,
+    PICTURES,
+    PRESENT,
+    SCHEMAS,
+    Settings,
+    SpaceInfo,
+    vectors_name,
+)
+
+_NAMES_COMPARED = 20_000
+_ID_DIGITS = 6
+
+
+class LibrarySummary(Record):
+    """What a library holds.
+
+    Attributes:
+        pictures: different pictures with at least one present file.
+        files: present files of those.
+        skipped: files that could not be used.
+        deleted: files that are gone.
+        duplicates: present files beyond the first of each picture.
+        captioned: pictures with a caption.
+        spaces: vector space → encoder and width.
+        vectors: vector space → number of vectors, those of deleted pictures included.
+        sources: folders and lists indexed so far.
+    """
+
+    pictures: int
+    files: int
+    skipped: int
+    deleted: int
+    duplicates: int
+    captioned: int
+    spaces: dict[str, SpaceInfo]
+    vectors: dict[str, int]
+    sources: tuple[str, ...]
+
+
+class Library:
+    """Pictures, what is known of them, and their vectors."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        """Open a library, or make an empty one where there is none.
+
+        Args:
+            folder: of the library, or its address on object storage.
+        Raises:
+            DataError: the folder holds other things, its settings are damaged, a newer limner wrote it, or
+                another process makes a library there.
+            MissingError: the object store cannot be reached.
+        """
+        self.home, self._warned = home_of(folder), False
+        self.folder, self.store = self.home.folder, self.home.store
+        if self.home.exists():
+            self.reread()
+            return
+        self.home.begin()
+        with self.writing():
+            if self.home.exists():  # another process has made it since
+                self.reread()
+                return
+            for name, schema in SCHEMAS.items():
+                self.store.ensure(name, schema)
+            self.settings = Settings()
+            self.home.write(None, self.settings)
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str]) -> Self:
+        """A library that exists.
+
+        Raises:
+            MissingError: there is none, or the object store cannot be reached.
+            DataError: its settings are damaged, or a newer limner wrote it.
+        """
+        home_of(folder).read()
+        return cls(folder)
+
+    @property
+    def place(self) -> str:
+        """Folder or address, by which it is opened again and told in messages."""
+        return str(self.home)
+
+    def reread(self) -> None:
+        """Take the settings as another process may have changed them."""
+        self.settings = self.home.read()
+
+    def version(self) -> tuple[int, ...]:
+        """Numbers that change whenever a process changes the library."""
+        return self.store.version(PICTURES), self.store.version(FILES), self.home.version()
+
+    def save(self, **changes: object) -> None:
+        """Write the settings, with changes, in one step: a kill leaves the old ones or the new ones."""
+        before, self.settings = self.settings, self.settings.model_copy(update=changes)
+        self.home.write(before, self.settings)
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Keep other writers out while indexing; on object storage several may write at once.
+
+        Raises:
+            DataError: another process is indexing into this library.
+        """
+        return self.home.writing()
+
+    def __len__(self) -> int:
+        """Number of pictures with a present file."""
+        return self.store.count(PICTURES, PRESENT)
+
+    def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> Gallery:
+        """Vectors of all present pictures, in order of their ids, or of chosen ones in the order given.
+
+        Args:
+            spaces: names of vector spaces.
+            ids: pictures; None for all, memory-mapped from the cache.
+        Raises:
+            DataError: an unknown space or picture.
+        Warns:
+            LimnerWarning: the folder cannot be written, so that the vectors are read into memory.
+        """
+        for space in spaces:
+            if space not in self.settings.spaces:
+                raise DataError(f"{self.place}: " + unknown("vector space", space, self.settings.spaces))
+        whole = library_gallery(self.store, self.home.cache, self.settings.spaces, spaces)
+        if len(whole) and not self._warned and any(one.file is None for one in whole.spaces.values()):
+            self._warned = True
+            warnings.warn(
+                f"{self.folder}: cannot be written; its vectors are read into memory at every start",
+                LimnerWarning,
+                stacklevel=2,
+            )
+        if ids is None:
+            return whole
+        rows = whole.rows(ids)
+        if (rows < 0).any():
+            raise DataError(f"gallery: no picture {ids[int(np.argmin(rows))]} in the library")
+        return Gallery(
+            list(ids),
+            np.asarray(whole.groups)[rows],
+            {
+                name: Space(space.vectors(rows).astype(np.float16), space.present[rows], space.fingerprint)
+                for name, space in whole.spaces.items()
+            },
+        )
+
+    def picture(self, picture_id: str) -> Picture:
+        """One picture by its full id.
+
+        Raises:
+            DataError: there is none, or no file holds it any more.
+        """
+        return self.pictures([picture_id])[0]
+
+    def pictures(self, ids: Iterable[str]) -> list[Picture]:
+        """Pictures by their full ids, in that order.
+
+        Raises:
+            DataError: an id is unknown, or no file holds that picture any more.
+        """
+        wanted = list(ids)
+        rows = self.store.lookup(PICTURES, "id", wanted)
+        found = {row["id"]: row for row in rows if row["paths"]}
+        missing = [one for one in wanted if one not in found]
+        if missing:
+            raise DataError(
+                f"{self.place}: no picture {missing[0]}; it was deleted, or is of another library"
+            )
+        return [picture_of(found[one]) for one in wanted]
+
+    def file_of(self, picture_id: str) -> Path:
+        """The first file that holds a picture, also where its name is no UTF-8 (`Picture.path` is escaped).
+
+        Raises:
+            DataError: no file holds it.
+        """
+        rows = self.store.lookup(FILES, "sha256", [picture_id], ["path", "path_bytes", "status"])
+        present = sorted((row["path"], row["path_bytes"]) for row in rows if row["status"] == "ok")
+        if not present:
+            raise DataError(f"{self.place}: no file holds picture {picture_id}")
+        return Path(os.fsdecode(present[0][1]))
+
+    def find(self, name: str | os.PathLike[str]) -> Picture:
+        """One picture by what a person would type.
+
+        Args:
+            name: absolute path, path relative to the working folder or to an indexed folder, unique end of a
+                path (such as a file name), or the first digits of an id (six or more).
+        Raises:
+            DataError: none or several fit; the message names the nearest.
+        """
+        raw = os.fsencode(name)
+        text = display(raw)
+        exact = {display(os.fsencode(os.path.abspath(os.fspath(name))))}  # noqa: PTH100
+        exact |= {display(os.path.join(os.fsencode(source), raw)) for source in self.settings.sources}  # noqa: PTH118
+        ending = os.sep + text
+        hits: dict[str, set[str]] = {"exact": set(), "ending": set(), "id": set()}
+        names: list[str] = []
+        for path, sha in self.store.rows(FILES, ["path", "sha256"], "status = 'ok'"):
+            if path in exact:
+                hits["exact"].add(sha)
+            if path.endswith(ending):
+                hits["ending"].add(sha)
+            if len(text) >= _ID_DIGITS and sha.startswith(text.lower()):
+                hits["id"].add(sha)
+            if len(names) < _NAMES_COMPARED:
+                names.append(path.rpartition(os.sep)[2])
+        found = next((ids for ids in hits.values() if ids), set())
+        if len(found) == 1:
+            return self.picture(found.pop())
+        if found:
+            raise DataError(
+                f"{self.place}: {len(found)} different pictures are called {text!r}; give more of the path"
+            )
+        near = get_close_matches(text.rpartition(os.sep)[2], names, n=3)
+        hint = f"; near: {', '.join(near)}" if near else ""
+        raise DataError(f"{self.place}: no picture {text!r}{hint}; give a path, file name or id")
+
+    def skipped(self) -> list[Problem]:
+        """Files that could not be used, by path."""
+        found = sorted(self.store.rows(FILES, ["path", "reason"], "status = 'skipped'"))
+        return [Problem(path=path, reason=reason) for path, reason in found]
+
+    def summary(self) -> LibrarySummary:
+        """Counts of everything."""
+        count = self.store.count
+        pictures, files = len(self), count(FILES, "status = 'ok'")
+        spaces = self.settings.spaces
+        return LibrarySummary(
+            pictures=pictures,
+            files=files,
+            skipped=count(FILES, "status = 'skipped'"),
+            deleted=count(FILES, "status = 'deleted'"),
+            duplicates=files - pictures,
+            captioned=count(PICTURES, CAPTIONED),
+            spaces=spaces,
+            vectors={
+                name: count(vectors_name(name)) if self.store.has(vectors_name(name)) else 0
+                for name in spaces
+            },
+            sources=self.settings.sources,
+        )
+
+
+def picture_of(row: dict[str, Any]) -> Picture:
+    """A row of `pictures` as the record."""
+    labels = tuple((label["name"], label["probability"]) for label in row["labels"] or ())
+    return Picture.model_validate({**row, "labels": labels})

@@ -1,0 +1,358 @@
+"""Exact search: all steps of a text against all pictures, in one product per channel.
+
+A pass over everything keeps all rows that may be among the best, by bounds on the rounding; float32 scores of
+those decide, so that the answer equals that of a full float32 scan. It neither encodes nor decodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.arrays import FloatArray, expect
+from limner.errors import ConfigError, NumericsError
+from limner.store.channels import EncodedChannel, Evidence
+from limner.store.coarse import FullRows, over_blocks
+from limner.store.gallery import Gallery, Space
+from limner.store.scan import (
+    BoolArray,
+    Float64Array,
+    IntArray,
+    Near,
+    Pools,
+    Whole,
+)
+
+Request = tuple[Sequence[EncodedChannel], int]
+"""Channels with the texts of one search, and how many pictures each of these wants."""
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """A search for pictures like some others.
+
+    Attributes:
+        ids: of those.
+        space: in which pictures are compared.
+        evidence: how their cosine becomes nats.
+        k: pictures wanted for each.
+    """
+
+    ids: Sequence[str]
+    space: str
+    evidence: Evidence
+    k: int
+
+
+BLOCK_ROWS = 16_384
+"""Pictures scored at a time; their scores should fit a core's cache."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Exact scores of some pictures for N texts.
+
+    Attributes:
+        scores: (N, R) float32 nats, the sum of the shares.
+        shares: channel → (N, R) float32 nats; 0 where the picture lacks the channel.
+        present: channel → (R,) True where the picture has the channel.
+    """
+
+    scores: FloatArray
+    shares: dict[str, FloatArray]
+    present: dict[str, BoolArray]
+
+    def of(self, places: IntArray) -> Scored:
+        """Some of the pictures, by their places here."""
+        return Scored(
+            self.scores[:, places],
+            {name: share[:, places] for name, share in self.shares.items()},
+            {name: here[places] for name, here in self.present.items()},
+        )
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The best pictures for N texts, best first; equal scores in order of row.
+
+    Attributes:
+        rows: (N, K) rows of the gallery; K is what was asked for or all there is, if less.
+        scores: (N, K) float32 nats, the sum of the shares.
+        shares: channel → (N, K) float32 nats; 0 where the picture lacks the channel.
+        present: channel → (N, K) True where the picture has the channel.
+        evidence: (N,) log of the mean of exp(score) over all pictures searched, nats: how well the
+            collection as a whole answers the text. −inf where no picture was searched. The
+            pictures returned enter exactly, the rest as the pass over everything has them.
+    """
+
+    rows: IntArray
+    scores: FloatArray
+    shares: dict[str, FloatArray]
+    present: dict[str, BoolArray]
+    evidence: Float64Array
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One channel of one search: evidence = (scale · cosine + shift) · weight.
+
+    The weight of a picture is 0 without the channel, `Channel.beside` where an earlier channel judges it too,
+    else 1. Texts that the same channels read share a row of `weight`: (P, M), and (N,) `kind` says which.
+    """
+
+    channel: EncodedChannel
+    cosines: Whole | FullRows
+    scale: Float64Array
+    shift: Float64Array
+    weight: FloatArray
+    kind: IntArray
+
+    def rough(self, start: int, stop: int) -> FloatArray:
+        """(N, R) evidence of the pictures of a block by rough cosines."""
+        share = self.cosines.rough(start, stop)
+        share *= self.scale.astype(np.float32)[:, None]
+        share += self.shift.astype(np.float32)[:, None]
+        weight = self.weight[:, start:stop]
+        if (weight != 1).any():
+            share *= weight if len(weight) == 1 else weight[self.kind]
+        return share
+
+    def error(self) -> Float64Array:
+        """(N,) bounds of the errors of `rough`."""
+        return np.abs(self.scale) * self.cosines.errors + 1e-5 * (1 + np.abs(self.shift))
+
+    def exact(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
+        """Evidence of some pictures, (N, R), and (R,) which of them have the channel."""
+        cosines = self.cosines.exact(rows)
+        weight = self.weight[:, rows]
+        # Where a fuller channel says it all, this one says nothing.
+        here: BoolArray = np.asarray((weight > 0).any(axis=0))
+        nats = self.scale[:, None] * cosines + self.shift[:, None]
+        return np.where(here, nats * weight[self.kind], 0.0).astype(np.float32), here
+
+
+class Index:
+    """A gallery made ready for search; what was scored last is kept.
+
+    Args:
+        gallery: the pictures.
+    """
+
+    def __init__(self, gallery: Gallery) -> None:
+        self.gallery = gallery
+        # Few pictures are held in float32, in the gallery's order; more are scanned as they are stored.
+        self._places = gallery.places if len(gallery) > BLOCK_ROWS else None
+        self._latest: tuple[tuple[EncodedChannel, ...], IntArray, Scored] | None = None
+
+    @property
+    def pictures(self) -> int:
+        """Number of all pictures that answers are given for."""
+        return len(self.gallery)
+
+    def held(self, space: str) -> int:
+        """Pictures that have a vector of a space."""
+        return self.gallery.space(space).held
+
+    def among(
+        self, requests: Sequence[Request], ids: Sequence[str] = (), like: Likeness | None = None
+    ) -> Index:
+        """This index, which holds all pictures; see `limner.store.approximate` for one that does not.
+
+        Args:
+            requests: searches that will be made.
+            ids: pictures that must be there.
+            like: a search for pictures like some others; None for none.
+        """
+        return self
+
+    def search(self, channels: Sequence[EncodedChannel], k: int, *, exclude: BoolArray | None = None) -> Hits:
+        """The k best pictures for each of N texts.
+
+        Args:
+            channels: at least one, each with the same N texts.
+            k: pictures per text, at least 1.
+            exclude: (M,) True for pictures that must not be found; they do not count in `evidence`
+                either. Means and spreads of cosines stay those of the whole gallery.
+        Returns:
+            The same rows as a float32 scan of everything.
+        Raises:
+            ConfigError: no channel, two of one name, or a number below 1.
+            DataError: a channel's space is not in the gallery.
+            ShapeError: widths or numbers of texts differ.
+            NumericsError: a vector or score is not finite.
+        """
+        if k < 1:
+            raise ConfigError(f"index.search: k is {k}, expected at least 1")
+        plans = self._plans(channels)
+        count, pictures = len(channels[0].texts), len(self.gallery)
+        usable = np.full(pictures, True)
+        if exclude is not None:
+            expect("index.search", exclude=(exclude, str(pictures)))
+            usable = ~exclude
+        available = int(np.count_nonzero(usable))
+        width = min(k, available)
+        near, mass = self._scan(plans, usable, width)
+        union = np.unique(near.rows)
+        scored = self._score(plans, union)
+        self._latest = tuple(channels), union, scored
+        rows: IntArray = np.zeros((count, width), dtype=np.int64)
+        evidence: Float64Array = np.full(count, -np.inf)
+        for text in range(count if width else 0):
+            own = near.where(near.texts == text)
+            exact = scored.scores[text, np.searchsorted(union, own.rows)]
+            best = np.lexsort((own.rows, -exact))[:width]
+            rows[text] = own.rows[best]
+            shown, others = (np.exp(part[best] - mass[text]).sum() for part in (exact, own.values))
+            evidence[text] = mass[text] + np.log(max(1.0 - others, 0.0) + shown) - np.log(available)
+        where = np.searchsorted(union, rows)
+        return Hits(
+            rows,
+            np.take_along_axis(scored.scores, where, axis=1),
+            {name: np.take_along_axis(part, where, axis=1) for name, part in scored.shares.items()},
+            {name: part[where] for name, part in scored.present.items()},
+            evidence,
+        )
+
+    def score(self, channels: Sequence[EncodedChannel], rows: IntArray) -> Scored:
+        """Exact scores of given pictures for every text.
+
+        Args:
+            channels: as in `search`.
+            rows: (R,) rows of the gallery.
+        Returns:
+            Scores and shares, (N, R).
+        Raises:
+            As `search`.
+        """
+        wanted = np.asarray(rows, dtype=np.int64)
+        if self._latest is not None:
+            # Whoever has just searched asks for much the same rows again.
+            asked, known, scored = self._latest
+            if [*map(id, asked)] == [*map(id, channels)] and len(known):
+                place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+                if np.array_equal(known[place], wanted):
+                    return scored.of(place)
+        return self._score(self._plans(channels), wanted)
+
+    def _plans(self, channels: Sequence[EncodedChannel]) -> list[_Plan]:
+        names = [channel.name for channel in channels]
+        if not names or len(set(names)) != len(names):
+            raise ConfigError(f"index: channels are {names}, expected at least one and no name twice")
+        for channel in channels:
+            expect(
+                f"index channel {channel.name}",
+                first=(channels[0].texts[:, :1], "N 1"),
+                texts=(channel.texts, "N D"),
+                matrix=(self.gallery.space(channel.space).matrix, "M D"),
+            )
+            if not np.isfinite(channel.texts).all():
+                raise NumericsError(f"index channel {channel.name}: a text vector is not finite")
+        read = np.stack([channel.texts.any(axis=1) for channel in channels], axis=1)  # (N, channels)
+        kinds, kind = np.unique(read, axis=0, return_inverse=True)
+        covered = np.zeros((len(kinds), self._stored), dtype=bool)
+        plans = []
+        for place, channel in enumerate(channels):
+            space = self.gallery.space(channel.space)
+            if channel.evidence.z_slope == 0:
+                mean = std = np.zeros(len(channel.texts))
+            else:
+                mean, std = space.moments.of_cosines(channel.texts)
+                mean, std = channel.evidence.steadied(mean, std, space.held)
+            scale, shift = channel.evidence.affine(mean, std)
+            if not (np.isfinite(scale).all() and np.isfinite(shift).all()):
+                raise NumericsError(f"index channel {channel.name}: its calibration is not finite")
+            scale, shift = scale * read[:, place], shift * read[:, place]
+            present = self._as_stored(space.present)
+            weight = np.where(covered, np.float32(channel.beside), np.float32(1)) * present
+            covered |= kinds[:, place, None] & present
+            cosines = self._cosines(channel.texts, space)
+            plans.append(_Plan(channel, cosines, scale, shift, weight, kind.ravel()))
+        return plans
+
+    def _cosines(self, texts: FloatArray, space: Space) -> Whole | FullRows:
+        if len(self.gallery) <= BLOCK_ROWS:
+            return Whole(texts, space.single)
+        return FullRows(texts, space)
+
+    def _blocks(
+        self, plans: list[_Plan], usable: BoolArray, pools: Pools
+    ) -> Iterator[tuple[int, tuple[Float64Array, Near]]]:
+        """Of each block its first row, log Σ exp of rough scores, (N,), and what may be among the best."""
+        barred = ~usable
+
+        def score(start: int, stop: int) -> tuple[Float64Array, Near]:
+            total = plans[0].rough(start, stop)
+            for plan in plans[1:]:
+                total += plan.rough(start, stop)
+            total[:, barred[start:stop]] = -np.inf
+            near = pools.near(total, start)
+            return _log_sum_exp(total), near
+
+        if len(self.gallery) <= BLOCK_ROWS:
+            return iter([(0, score(0, len(self.gallery)))] if len(self.gallery) else [])
+        return over_blocks(self._stored, BLOCK_ROWS, score)
+
+    def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[Near, Float64Array]:
+        """The rows that may be among the best `width` of a text, and log Σ exp of all rough scores."""
+        errors = np.sum([plan.error() for plan in plans], axis=0)
+        # Two scores that differ by more than both errors cannot change places.
+        pools = Pools(width, 2 * errors)
+        mass: Float64Array = np.full(len(errors), -np.inf)
+        for _, (part, near) in self._blocks(plans, self._as_stored(usable), pools):
+            mass = np.logaddexp(mass, part)
+            pools.add(near)
+        found = pools.cut()
+        return found if self._places is None else replace(
+            found, rows=self._ranks[found.rows].astype(np.int64)
+        ), mass
+
+    @property
+    def _stored(self) -> int:
+        """P, the rows that are scanned."""
+        return (
+            len(self.gallery)
+            if self._places is None
+            else len(next(iter(self.gallery.spaces.values())).matrix)
+        )
+
+    @cached_property
+    def _ranks(self) -> NDArray[np.int32]:
+        """(P,) rows of the gallery; −1 where a row is no picture's any more."""
+        found = np.full(self._stored, -1, np.int32)
+        found[self._places] = np.arange(len(self.gallery))
+        return found
+
+    def _as_stored(self, flags: BoolArray) -> BoolArray:
+        """(M,) flags of the pictures as (P,) flags of the rows; False where a row is no picture's."""
+        if self._places is None:
+            return flags
+        found = np.zeros(self._stored, dtype=bool)
+        found[self._places] = flags
+        return found
+
+    def _score(self, plans: list[_Plan], rows: IntArray) -> Scored:
+        places = rows if self._places is None else self._places[rows].astype(np.int64)
+        found = {plan.channel.name: plan.exact(places) for plan in plans}
+        total: FloatArray = np.sum([share for share, _ in found.values()], axis=0)
+        if not np.isfinite(total).all():
+            raise NumericsError("index: a score is not finite; check the channels' calibration")
+        return Scored(
+            total,
+            {name: share for name, (share, _) in found.items()},
+            {name: here for name, (_, here) in found.items()},
+        )
+
+
+def _log_sum_exp(total: FloatArray) -> Float64Array:
+    """(N,) log Σ exp over each row of (N, R)."""
+    top = total.max(axis=1)
+    top = np.where(np.isneginf(top), np.float32(0), top)
+    part = total - top[:, None]
+    # NumPy adds float32 pairwise along a row: exact enough, and far faster than a cast to float64.
+    mass = np.exp(part, out=part).sum(axis=1).astype(np.float64)
+    logs: Float64Array = np.log(mass, out=np.full(len(mass), -np.inf), where=mass > 0)
+    return logs + top

@@ -1,0 +1,60 @@
+"""Bring pictures in line with files after several processes wrote at once.
+
+Each writes a picture's row from the files that it sees; where two find one content at the same moment,
+neither sees the other's file. Whoever ends a run looks over all of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from limner.store.known import DIGEST
+from limner.store.store import FILES, PICTURES, PICTURES_SCHEMA, Store, chunks
+from limner.store.write import picture_rows
+
+_AT_ONCE = 1000
+_SUMS = np.dtype([("id", DIGEST), ("sum", np.uint64)])
+
+
+def agree(store: Store) -> int:
+    """Write those pictures anew whose paths are not those of the present files; how many.
+
+    Args:
+        store: the tables, to which others may be writing.
+    """
+    files = _summed((sha, [path]) for sha, path in store.rows(FILES, ["sha256", "path"], "status = 'ok'"))
+    pictures = _summed(store.rows(PICTURES, ["id", "paths"], "array_length(paths) > 0"))
+    differing = np.setxor1d(files, pictures)["id"]
+    # A picture without a row is one whose file was stored by a process that has yet to end.
+    wrong = sorted({one.decode() for one in np.intersect1d(np.unique(differing), _ids(store))})
+    for some in chunks(wrong, _AT_ONCE):
+        rows = picture_rows(store, some)
+        store.upsert(PICTURES, pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA))
+    return len(wrong)
+
+
+def _ids(store: Store) -> NDArray[np.bytes_]:
+    return np.array([one for (one,) in store.rows(PICTURES, ["id"])], dtype=DIGEST)
+
+
+def _summed(rows: Iterable[tuple[str, Iterable[str]]]) -> NDArray[np.void]:
+    """Each id once, sorted, with the sum of the hashes of all its paths, whatever their order."""
+
+    def hashed() -> Iterator[tuple[str, int]]:
+        for one, paths in rows:
+            for path in paths:
+                digest = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+                yield one, int.from_bytes(digest, "little")
+
+    found = np.fromiter(hashed(), _SUMS)
+    ids, places = np.unique(found["id"], return_inverse=True)
+    sums = np.zeros(len(ids), np.uint64)
+    np.add.at(sums, places, found["sum"])
+    made = np.empty(len(ids), _SUMS)
+    made["id"], made["sum"] = ids, sums
+    return made

@@ -1,0 +1,602 @@
+"""What a library knows about itself, in `library.json`, and the lock that keeps a second writer out.
+
+Written in one step, so that a kill leaves the old state or the new one. Pictures are in the tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from limner.checksums import unseal
+from limner.errors import DataError, LimnerError, MissingError
+from limner.locations import Location
+from limner.records import Record
+from limner.store.integrity import Checksums
+from limner.store.tables import MEND, BusyError, tables_at
+
+T = TypeVar("T")
+FORMAT = 2
+SETTINGS_FILE = "library.json"
+APPROXIMATE_FROM = 2_000_000
+"""Pictures from which a search does not compare all of them, see docs/scale.md."""
+RECALL = 0.99
+"""Share of the nearest vectors that a search index is to find."""
+
+
+class SpaceInfo(Record):
+    """Who made the vectors of a space.
+
+    Attributes:
+        encoder: its name.
+        fingerprint: of its weights and settings.
+        dim: D.
+    """
+
+    encoder: str
+    fingerprint: str
+    dim: int
+
+
+class Approximation(Record):
+    """How a search index of vectors is asked, and how much it finds, measured on vectors of the library.
+
+    Attributes:
+        version: of the table that it was measured on.
+        rows: vectors then.
+        partitions: parts of the index; 0 where there are so few vectors that all are compared.
+        probes: parts looked into per text.
+        candidates: vectors compared in full per text, at least.
+        recall: share of the 50 nearest that is found, 0 to 1; `low` and `high` are its 95 % interval.
+        queries: vectors that it was measured with.
+    """
+
+    version: int
+    rows: int
+    partitions: int
+    probes: int
+    candidates: int
+    recall: float
+    low: float
+    high: float
+    queries: int
+
+    def __str__(self) -> str:
+        """In words, for a person."""
+        if not self.partitions:
+            return f"none; all {self.rows:,} vectors are compared"
+        found = f"{self.recall:.1%} ({self.low:.1%}–{self.high:.1%}) of the 50 nearest are found"
+        short = "" if self.recall >= RECALL else f", less than the {RECALL:.0%} aimed at"
+        return f"{found}{short}; {self.probes:,} of {self.partitions:,} parts, {self.candidates:,} candidates"
+
+
+class Settings(Record):
+    """What `library.json` holds.
+
+    Attributes:
+        format: version of the layout on disk.
+        spaces: vector space → who made it.
+        sources: folders and lists indexed so far, absolute; odd bytes as surrogates.
+        reader: what opened the pictures; refused files are tried again when it changes.
+        grouped: False while near-duplicate groups are out of date.
+        languages: language → estimated share of the captions, largest first; empty while unknown.
+        approximate_from: pictures from which a search does not compare all of them.
+        searches: vector space → how its search index is asked; see `limner.store.approximate`.
+    """
+
+    format: int = FORMAT
+    spaces: dict[str, SpaceInfo] = Field(default={})
+    sources: tuple[str, ...] = ()
+    reader: str = ""
+    grouped: bool = True
+    languages: dict[str, float] = Field(default={})
+    approximate_from: int = Field(default=APPROXIMATE_FROM, ge=0)
+    searches: dict[str, Approximation] = Field(default={})
+
+
+def read_settings(folder: Path) -> Settings:
+    """Settings of the library in a folder.
+
+    Raises:
+        MissingError: there is none.
+        DataError: they are damaged, or a newer limner wrote them.
+    """
+    try:
+        hint = "put it back from a copy, or take its first entry, 'checksum', out if you changed it yourself"
+        sealed = (folder / SETTINGS_FILE).read_bytes()
+        values = json.loads(unseal(sealed, folder / SETTINGS_FILE, hint))
+        found = int(values["format"])
+    except FileNotFoundError:
+        raise MissingError(
+            f"{folder}: no picture library here; make one with 'limner index PICTURES --library {folder}'"
+        ) from None
+    except DataError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error}); {MEND}") from error
+    if found > FORMAT:
+        raise DataError(
+            f"{folder}: library format {found}; this limner reads {FORMAT}; install a newer limner"
+        )
+    values.pop("checksum", None)  # of one that was changed by hand
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error.errors()[0]['msg']}); {MEND}") from error
+
+
+FILES, PICTURES = "files", "pictures"
+WORDS, STATISTICS = "words", "statistics"
+DESCRIPTIONS = "descriptions"
+SCAN_ROWS = 8192
+_INDEX_FROM_ROWS = 20_000
+_FRAGMENT_ROWS = 131_072  # a piece of so many rows is not written again
+_LOOKUP_VALUES = 1000
+_TRAINING_ROWS = 64  # vectors for each part of a search index from which its middle is learned
+_RETRIES, _RETRY_TIME = 60, timedelta(minutes=5)  # of what meets a commit of another process
+_CAPTIONS = pa.list_(pa.struct([("text", pa.string()), ("source", pa.string())]))
+
+
+FILES_SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),  # BLAKE2b-128 of path_bytes, hex: the row's identity
+        ("path", pa.string()),
+        ("path_bytes", pa.binary()),
+        ("source", pa.binary()),
+        ("size", pa.int64()),
+        ("mtime_ns", pa.int64()),
+        ("sha256", pa.string()),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("words_key", pa.string()),
+        ("captions", _CAPTIONS),
+        ("credit", pa.string()),
+        ("license", pa.string()),
+        ("taken", pa.string()),
+        ("stamp", pa.string()),  # since format 2
+    ]
+)
+"""Columns of `files`: one row per path."""
+
+PICTURES_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("paths", pa.list_(pa.string())),
+        ("width_px", pa.int32()),
+        ("height_px", pa.int32()),
+        ("format", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("phash", pa.string()),
+        ("group", pa.string()),
+        ("taken", pa.string()),
+        ("captions", _CAPTIONS),
+        ("labels", pa.list_(pa.struct([("name", pa.string()), ("probability", pa.float64())]))),
+        ("credit", pa.string()),
+        ("license", pa.string()),
+    ]
+)
+"""Columns of `pictures`: one row per content, the fields of `records.Picture`."""
+
+WORDS_SCHEMA = pa.schema([("id", pa.string()), ("captions", _CAPTIONS)])
+"""Columns of `words`: what the user wrote about a picture, in place of what its files say."""
+
+DESCRIPTIONS_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("model", pa.string()),
+        ("sentence", pa.string()),
+        ("keywords", pa.list_(pa.string())),
+    ]
+)
+"""Columns of `descriptions`: what a model says that a picture shows, beside what its files say."""
+
+STATISTICS_SCHEMA = pa.schema([("id", pa.string()), ("data", pa.large_binary())])
+"""Columns of `statistics`: vector space, and what of all its vectors a search needs."""
+
+SCHEMAS = {PICTURES: PICTURES_SCHEMA, FILES: FILES_SCHEMA}
+LATER_SCHEMAS = {
+    WORDS: WORDS_SCHEMA,
+    DESCRIPTIONS: DESCRIPTIONS_SCHEMA,
+    STATISTICS: STATISTICS_SCHEMA,
+}
+"""Tables that are made with their first row; libraries of older versions gain them then."""
+PRESENT = "array_length(paths) > 0"
+"""Pictures that some file still holds."""
+CAPTIONED = f"{PRESENT} AND array_length(captions) > 0"
+
+
+def vectors_schema(dim: int) -> pa.Schema:
+    """Columns of the table of one vector space: picture, hash of what the vector was made from, vector."""
+    return pa.schema(
+        [("id", pa.string()), ("input_hash", pa.string()), ("vector", pa.list_(pa.float16(), dim))]
+    )
+
+
+def vectors_name(space: str) -> str:
+    """Name of a space's table."""
+    return f"vectors_{space}"
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a table, as one version has it.
+
+    Attributes:
+        data: names of its files, which never change.
+        cut: which of its rows are deleted; "" for none.
+    """
+
+    data: tuple[str, ...]
+    cut: str
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """One version of a table, in the pieces that it was written in; nothing of it changes any more.
+
+    Attributes:
+        name: of the table.
+        each: number → piece; none of a table that is not there.
+        table: as Lance has it.
+    """
+
+    name: str
+    each: dict[int, Piece]
+    table: Any = field(default=None, repr=False)
+
+
+class Store:
+    """Tables below one folder or address, in the format of Lance."""
+
+    def __init__(self, place: Path | Location) -> None:
+        """Nothing is read yet.
+
+        Args:
+            place: holds the tables; made when the first one is.
+        """
+        self._tables = tables_at(place)
+        self._open: dict[str, Any] = {}
+
+    @property
+    def shared(self) -> bool:
+        """Whether several processes may write at once."""
+        return self._tables.shared
+
+    def names(self) -> list[str]:
+        """Names of all tables; those are left out that a kill or a full disk kept from being made."""
+        return self._tables.names()
+
+    def has(self, name: str) -> bool:
+        """Whether a table exists.
+
+        Raises:
+            MissingError: the object store cannot be reached, as wherever tables are read or written.
+        """
+        return self._tables.has(name)
+
+    def ensure(self, name: str, schema: pa.Schema) -> None:
+        """Make a table where it does not exist.
+
+        Raises:
+            DataError: it exists with other columns.
+            StorageError: the disk is full, or cannot be written; likewise wherever rows are written.
+        """
+        if not self.has(name):
+            with self._tables.writing(name):
+                self._tables.make(name, schema)
+        found = self._table(name).schema
+        if (found.names, found.types) != (schema.names, schema.types):
+            raise DataError(
+                f"{self._tables / name}: its columns are not those of this version; {self._tables.mend}"
+            )
+
+    def add_texts(self, name: str, columns: Iterable[str]) -> None:
+        """Give a table columns of text that it lacks, empty in every row."""
+        table = self._table(name)
+        with self._tables.writing(name):
+            for column in columns:
+                if column not in table.schema.names:
+                    table.add_columns(pa.schema([(column, pa.string())]))
+                table.update({column: "''"}, f"{column} IS NULL")
+
+    def drop(self, name: str) -> None:
+        """Remove a table, if it is there."""
+        if self.has(name):
+            self._open.pop(name, None)
+            with self._tables.writing(name):
+                self._tables.drop(name)
+
+    def files(self, name: str) -> Checksums:
+        """The files of a table, whether it is there or not."""
+        return self._tables.files(name)
+
+    def version(self, name: str) -> int:
+        """Number that grows with every change of a table.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        with self._reading(name):
+            return int(self._table(name).version)
+
+    def count(self, name: str, where: str | None = None) -> int:
+        """Number of rows.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        with self._reading(name):
+            return int(self._checked(name).count_rows(where))
+
+    def upsert(self, name: str, rows: pa.Table, known: Container[str] | None = None) -> None:
+        """Write rows, replacing those of equal key: doing it twice is doing it once.
+
+        Args:
+            name: of the table.
+            rows: no two of one key.
+            known: keys of those that the table may hold; the others are appended, many times quicker. None
+                for all; of tables that others write to as well nobody knows.
+        """
+        if not rows.num_rows:
+            return
+        if name in LATER_SCHEMAS:
+            self.ensure(name, LATER_SCHEMAS[name])
+        table, key = self._table(name), _indexed(name)[0]
+        known = None if self.shared else known
+        there = [known is None or one in known for one in rows[key].to_pylist()]
+        with self._tables.writing(name, rows.nbytes):
+            if any(there):
+                merge = table.merge_insert(key).when_matched_update_all().when_not_matched_insert_all()
+                merge.conflict_retries(_RETRIES).retry_timeout(_RETRY_TIME)
+                merge.execute(rows.filter(pa.array(there)))
+            if not all(there):
+                table.insert(rows.filter(pa.array([not one for one in there])))
+
+    def delete(self, name: str, keys: Iterable[str]) -> None:
+        """Remove rows by key."""
+        for values in chunks(list(keys), _LOOKUP_VALUES):
+            table = self._table(name)
+            with self._tables.writing(name):
+                table.delete(
+                    among(_indexed(name)[0], values), conflict_retries=_RETRIES, retry_timeout=_RETRY_TIME
+                )
+
+    def scan(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[pa.RecordBatch]:
+        """All rows, in blocks, in no particular order.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        with self._reading(name):
+            table = self._checked(name)
+            scanner = table.scanner(list(columns), where, batch_size=SCAN_ROWS)
+            yield from self._batches(name, table, scanner)
+
+    def pieces(self, name: str) -> Pieces:
+        """A table as it is now, in the pieces that it was written in; only its list of them is read.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        if not self.has(name):
+            return Pieces(name, {})
+        with self._reading(name):
+            table = self._table(name)
+            table = table.checkout_version(table.version)
+            return Pieces(
+                name, {one.fragment_id: _piece(one.metadata) for one in table.get_fragments()}, table
+            )
+
+    def scan_pieces(
+        self, whole: Pieces, numbers: Collection[int], columns: Sequence[str], where: str | None = None
+    ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
+        """Rows of some pieces, in blocks, in their order; the others are not read.
+
+        Args:
+            whole: of the table.
+            numbers: of the pieces.
+            columns: by name.
+            where: SQL that chooses rows.
+        Yields:
+            (R,) numbers of the pieces that the rows are of, and the rows.
+        Raises:
+            DataError: the table is damaged, or was changed by another process that removed the pieces.
+        """
+        if not numbers:
+            return
+        name, table = whole.name, whole.table
+        with self._reading(name):
+            self.files(name).check_pieces(numbers, (file for one in numbers for file in whole.each[one].data))
+            some = [one for one in table.get_fragments() if one.fragment_id in numbers]
+            scanner = table.scanner(
+                list(columns), where, batch_size=SCAN_ROWS, fragments=some, with_row_address=True
+            )
+            for batch in self._batches(name, table, scanner):
+                yield batch.column("_rowaddr").to_numpy().astype(np.int64) >> 32, batch
+
+    def _batches(self, name: str, table: Any, scanner: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+        begun = table.version
+        try:
+            for batch in scanner.to_batches():
+                # Without marks of keys, which tables on object storage carry.
+                yield pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names)
+        except Exception as error:  # of several kinds where a file is gone
+            if table.latest_version == begun:
+                raise
+            raise DataError(
+                f"{self._tables.address(name)}: another process finished indexing while it was read;"
+                " do it again"
+            ) from error
+
+    def rows(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[tuple[Any, ...]]:
+        """As `scan`, row by row: the values of the columns in their order.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        for batch in self.scan(name, columns, where):
+            yield from zip(*(batch.column(one).to_pylist() for one in columns), strict=True)
+
+    def lookup(
+        self, name: str, column: str, values: Iterable[str], columns: Sequence[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Rows whose column is one of some values.
+
+        Args:
+            name: the table.
+            column: an indexed text column that holds hexadecimal digits.
+            values: hexadecimal digits.
+            columns: what to return; by default all.
+        """
+        if name in LATER_SCHEMAS and not self.has(name):
+            return []
+        names = columns or (SCHEMAS.get(name) or LATER_SCHEMAS[name]).names
+        return [
+            row
+            for some in chunks(sorted(set(values)), _LOOKUP_VALUES)
+            for batch in self.scan(name, names, among(column, some))
+            for row in batch.to_pylist()
+        ]
+
+    def at(self, name: str) -> Any:  # noqa: ANN401
+        """A table as Lance has it now, which stays so whoever writes to it.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        with self._reading(name):
+            table = self._table(name)
+            return table.checkout_version(table.version)
+
+    def reading(self, name: str) -> AbstractContextManager[None]:
+        """Errors of what is read of a table inside become one line, a `DataError`."""
+        return self._reading(name)
+
+    def index_vectors(self, name: str, partitions: int) -> None:
+        """Make the search index of a table of vectors anew: it appears whole or not at all.
+
+        Args:
+            name: of the table, which holds at least 256 vectors for each part.
+            partitions: parts that the vectors are put in.
+        """
+        table = self._table(name)
+        with self._tables.writing(name):
+            table.create_index(
+                "vector",
+                "IVF_RQ",
+                name="vector",
+                metric="cosine",
+                num_partitions=partitions,
+                num_bits=1,
+                sample_rate=_TRAINING_ROWS,
+                replace=True,
+            )
+
+    def compact(self) -> list[str]:
+        """Join small pieces, bring search indices up to date and forget older versions.
+
+        A process that reads one of those meanwhile is told to read again, see `scan`. Where several write at
+        once, versions of the last hours stay.
+
+        Returns:
+            Names of the tables that other processes kept from being joined.
+        """
+        busy = []
+        for name in self.names():
+            table = self._table(name)
+            del self._open[name]  # with what Lance holds in memory of every version it has met
+            try:
+                with self._tables.writing(name):
+                    self._join(name, table)
+                # What is forgotten is gone at once: only after what takes its place is on the disk.
+                with self._tables.writing(name):
+                    table.cleanup_old_versions(self._tables.kept)
+            except BusyError:
+                busy.append(name)
+        return busy
+
+    def _join(self, name: str, table: Any) -> None:  # noqa: ANN401
+        if table.count_rows() >= _INDEX_FROM_ROWS:
+            indexed = {column for index in table.describe_indices() for column in index.field_names}
+            for column in _indexed(name):
+                if column not in indexed:
+                    table.create_scalar_index(column, "BTREE")
+        table.optimize.compact_files(target_rows_per_fragment=_FRAGMENT_ROWS)
+        table.optimize.optimize_indices()
+
+    def _checked(self, name: str) -> Any:  # noqa: ANN401
+        """A table whose files are as they were written."""
+        table = self._table(name)
+        self.files(name).check(int(table.version))
+        return table
+
+    def _table(self, name: str) -> Any:  # noqa: ANN401
+        """A table as it is now, whoever changed it."""
+        with self._reading(name):
+            if name in self._open:
+                self._open[name].checkout_latest()
+            else:
+                import lance
+
+                self.files(name).check(None)
+                self._open[name] = lance.dataset(
+                    self._tables.address(name), storage_options=self._tables.options
+                )
+        return self._open[name]
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Turn what the database says of a damaged table into one line that says what to do."""
+        try:
+            with self._tables.reading():
+                yield
+        except LimnerError:
+            raise
+        # The database raises plain ValueError, RuntimeError and OSError, and a bare Exception for a panic.
+        except Exception as error:
+            reason = self._tables.told(str(error))
+            raise DataError(
+                f"{self._tables / name}: table cannot be read ({type(error).__name__}: {reason});"
+                f" if it is damaged, {self._tables.mend}"
+            ) from (None if self.shared else error)  # which may show an address with its signature
+
+
+def _piece(about: Any) -> Piece:  # noqa: ANN401  (of Lance)
+    told = about.to_json()
+    cut = told["deletion_file"]
+    return Piece(
+        tuple(one["path"] for one in told["files"]),
+        "" if cut is None else f"{cut['read_version']}-{cut['id']}",
+    )
+
+
+def _indexed(name: str) -> tuple[str, ...]:
+    """Columns by which rows of a table are looked up, its key first."""
+    return ("key", "sha256") if name == FILES else ("id",)
+
+
+def chunks(values: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    """Runs of at most `size` values."""
+    return (values[start : start + size] for start in range(0, len(values), size))
+
+
+def among(column: str, values: Sequence[str]) -> str:
+    """SQL for "one of these"; the values are hexadecimal digits, so that quoting is safe.
+
+    Raises:
+        DataError: a value is not.
+    """
+    wrong = [value for value in values if set(value) - set("0123456789abcdef")]
+    if wrong:
+        raise DataError(f"{column}: {wrong[0]!r} is no hexadecimal key")
+    return f"{column} IN ({', '.join(repr(value) for value in values)})"

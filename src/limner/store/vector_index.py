@@ -1,0 +1,174 @@
+"""Search indices of a library's vectors: built where it is large, and asked so that little is missed.
+
+How many parts of an index are looked into, and how many vectors are compared in full, is chosen on vectors of
+the library itself, half of them; how much is found then is measured with the other half and kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import isqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from limner.arrays import FloatArray, unit_rows
+from limner.store.population import Answer, Statistics, sample_ids, survey, write_statistics
+from limner.store.scan import Float64Array, HalfArray
+from limner.store.store import PICTURES, PRESENT, RECALL, STATISTICS, Approximation, vectors_name
+from limner.store.vectors import VectorTable
+
+if TYPE_CHECKING:
+    from limner.progress import Progress
+    from limner.store.library import Library
+
+WANTED = 50
+"""Nearest vectors of which a share of `RECALL` is to be found."""
+QUERIES = 256
+"""Vectors that recall is measured with, as many as those by which the index is set."""
+NEAR, FAR = 0.9, 0.5
+"""Cosines of queries with the vectors that they are drawn around: half of them each."""
+CANDIDATES = (1_000, 2_000, 4_000)
+"""Vectors compared in full per text: what is tried."""
+SMALLEST_PART, FEW_PARTS = 256, 16
+DRIFT = 0.01
+"""Share of the vectors by which a table may have grown or shrunk before all is measured anew."""
+STAGE = "search index"
+
+
+def due(library: Library) -> bool:
+    """Whether a library is large enough for search indices, and they are missing or out of date."""
+    settings, store = library.settings, library.store
+    if not settings.spaces or len(library) < max(settings.approximate_from, 1):
+        return False
+    return not store.has(STATISTICS) or any(_stale(library, space) for space in settings.spaces)
+
+
+def prepare(library: Library, progress: Progress, stopped: Callable[[], bool] = lambda: False) -> bool:
+    """Build the search indices that are missing, and measure all of them.
+
+    Every index appears whole or not at all. What was built before a kill is kept; until all is measured the
+    library is searched as before.
+
+    Args:
+        library: open for writing.
+        progress: told of every space.
+        stopped: asked before each; True ends the work.
+    Returns:
+        whether all is done.
+    Raises:
+        DataError: a table is damaged.
+    """
+    store = library.store
+    spaces = [one for one in library.settings.spaces if store.has(vectors_name(one))]
+    progress.stage(STAGE, len(spaces))
+    sample = sample_ids(store, len(library))
+    away = [batch.column("id").to_pylist() for batch in store.scan(PICTURES, ["id"], f"NOT ({PRESENT})")]
+    gone = np.sort(np.array([one for some in away for one in some], dtype="S64"))
+    statistics: dict[str, Statistics] = {}
+    searches: dict[str, Approximation] = {}
+    for space in spaces:
+        if stopped():
+            return False
+        parts = parts_of(store.count(vectors_name(space)))
+        table = VectorTable(store, space)
+        if parts and table.indexed() < table.rows * (1 - DRIFT):
+            store.index_vectors(vectors_name(space), parts)
+            table = VectorTable(store, space)
+        queries = queries_of(table)
+        statistics[space], answer = survey(table, sample, gone, queries, WANTED)
+        searches[space] = measure(table, queries, answer, parts)
+        progress.advance(1)
+    write_statistics(store, sample, statistics)
+    library.save(searches=searches)
+    return True
+
+
+def parts_of(rows: int) -> int:
+    """Parts of the index of so many vectors; 0 for none, where comparing all of them is as quick.
+
+    They grow with the root, slowly: texts are so far from pictures that nearly all parts are looked into
+    anyway, and to put a vector into its part costs a comparison with the middle of each.
+    """
+    return max(isqrt(rows) // 16, min(FEW_PARTS, rows // SMALLEST_PART))
+
+
+def _stale(library: Library, space: str) -> bool:
+    """Whether a space's table is not the one that was measured, or its index is not there."""
+    known = library.settings.searches.get(space)
+    if not library.store.has(vectors_name(space)):
+        return known is not None
+    if known is None:
+        return True
+    table = VectorTable(library.store, space)
+    if known.partitions and not table.indexed():
+        return True
+    return abs(table.rows - known.rows) > DRIFT * known.rows
+
+
+def queries_of(table: VectorTable) -> FloatArray:
+    """(Q, D) vectors to ask with: drawn ones with noise, far and near in turn; the same every time."""
+    rng = np.random.default_rng(0)
+    drawn = table.drawn(2 * QUERIES, rng)
+    return around(drawn, rng)
+
+
+def around(vectors: HalfArray | FloatArray, rng: np.random.Generator) -> FloatArray:
+    """(Q, D) unit rows whose cosines with the given ones are `NEAR` and `FAR` in turn."""
+    exact = vectors.astype(np.float32)
+    if not len(exact):
+        return exact
+    noise = rng.standard_normal(exact.shape, dtype=np.float32)
+    noise -= np.einsum("qd,qd->q", noise, exact)[:, None] * exact
+    cosine = np.where(np.arange(len(exact)) % 4 < 2, NEAR, FAR).astype(np.float32)[:, None]
+    aside: FloatArray = np.sqrt(1 - cosine**2) * unit_rows("noise", noise)
+    return unit_rows("queries", cosine * exact + aside)
+
+
+def measure(table: VectorTable, queries: FloatArray, answer: Answer, parts: int) -> Approximation:
+    """Choose how an index is asked by every other query, and measure recall with the rest.
+
+    Args:
+        table: the vectors.
+        queries: (Q, D).
+        answer: to them, exact.
+        parts: of the index; 0 for none.
+    """
+    made = Approximation(
+        version=table.version,
+        rows=table.rows,
+        partitions=parts,
+        probes=parts,
+        candidates=CANDIDATES[0],
+        recall=1.0,
+        low=1.0,
+        high=1.0,
+        queries=len(queries) // 2,
+    )
+    if not parts or len(queries) < 2:
+        return made
+    chosen, probes, candidates = answer.of(slice(0, None, 2)), parts, CANDIDATES[-1]
+    for probes, candidates in _tried(parts):
+        recalls = chosen.recall(table.nearest(queries[::2], candidates, probes), WANTED)
+        if recalls.mean() >= RECALL and _interval(recalls)[1] >= RECALL:
+            break
+    found = table.nearest(queries[1::2], candidates, probes)
+    value, low, high = _interval(answer.of(slice(1, None, 2)).recall(found, WANTED))
+    changes = {"probes": probes, "candidates": candidates, "recall": value, "low": low, "high": high}
+    return made.model_copy(update=changes)
+
+
+def _tried(parts: int) -> Iterator[tuple[int, int]]:
+    """Parts to look into and candidates: powers of √2 with the fewest candidates, then all with more."""
+    steps = int(2 * np.log2(parts)) + 1
+    powers = {min(parts, round(2 ** (step / 2))) for step in range(steps + 1)} | {parts}
+    yield from ((probes, CANDIDATES[0]) for probes in sorted(powers))
+    yield from ((parts, candidates) for candidates in CANDIDATES[1:])
+
+
+def _interval(recalls: Float64Array) -> tuple[float, float, float]:
+    """Mean recall and its 95 % interval by bootstrap over the queries."""
+    rng = np.random.default_rng(0)
+    means = recalls[rng.integers(0, len(recalls), (1_000, len(recalls)))].mean(axis=1)
+    low, high = np.quantile(means, (0.025, 0.975))
+    return float(recalls.mean()), float(low), float(high)

@@ -1,0 +1,320 @@
+"""What the user writes about a picture in place of what its files say, and what a model says beside that.
+
+Kept in tables of their own under the picture's content, so that they outlive indexing, new paths and other
+metadata; no file of the user's is touched. What is written counts at once: the captions of those pictures
+are encoded anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pydantic import Field
+
+from limner.arrays import usable_rows
+from limner.encoders.catalogue import sentence_encoder, text_encoder
+from limner.errors import CheckpointError, DataError
+from limner.pictures.metadata import MAX_CAPTION_CHARS, plain
+from limner.records import Record
+from limner.store.library import Library
+from limner.store.store import (
+    DESCRIPTIONS,
+    DESCRIPTIONS_SCHEMA,
+    FILES,
+    PICTURES,
+    PICTURES_SCHEMA,
+    WORDS,
+    WORDS_SCHEMA,
+    SpaceInfo,
+    Store,
+    chunks,
+    vectors_name,
+)
+from limner.store.write import (
+    CAPTIONS,
+    MODEL,
+    MULTILINGUAL,
+    Sentences,
+    captions_hash,
+    described_captions,
+    mean_vectors,
+    model_captions,
+    own_captions,
+    readable_captions,
+    sentences_of,
+    stated_captions,
+    vector_table,
+)
+
+COMPACT_EDITS = 50
+OWN, KEYWORDS = "library", "keywords"
+_AT_ONCE = 512
+
+
+class Described(Record):
+    """Words about a picture.
+
+    Attributes:
+        captions: descriptions, in the order they are read.
+        keywords: without commas in them.
+    """
+
+    captions: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+
+
+class ModelWords(Record):
+    """What a model says that a picture shows.
+
+    Attributes:
+        model: its name.
+        sentence: what the picture shows.
+        keywords: without commas in them.
+    """
+
+    model: str = Field(min_length=1)
+    sentence: str = Field(min_length=1, max_length=MAX_CAPTION_CHARS)
+    keywords: tuple[str, ...] = ()
+
+
+class PictureWords(Record):
+    """What is said about a picture, and by whom.
+
+    Attributes:
+        now: what counts.
+        stated: what the files say.
+        edited: whether the user wrote what counts.
+        described: what a model says, which counts beside the files unless the user wrote; None for nothing.
+    """
+
+    now: Described
+    stated: Described
+    edited: bool
+    described: ModelWords | None = None
+
+
+def words_of(library: Library, picture: str) -> PictureWords:
+    """What is said about a picture.
+
+    Raises:
+        DataError: the library holds no such picture.
+    """
+    library.picture(picture)
+    stated = _described(stated_captions(_files(library.store, picture)))
+    own = own_captions(library.store, [picture]).get(picture)
+    rows = library.store.lookup(DESCRIPTIONS, "id", [picture])
+    by_model = next((_model_words(row) for row in rows), None)
+    now = stated if own is None else _described(own)
+    if own is None and by_model is not None:
+        now = Described(
+            captions=(*stated.captions, by_model.sentence),
+            keywords=tuple(dict.fromkeys((*stated.keywords, *by_model.keywords))),
+        )
+    return PictureWords(now=now, stated=stated, edited=own is not None, described=by_model)
+
+
+def write_words(
+    library: Library, picture: str, words: Described | None, sentences: Sentences
+) -> PictureWords:
+    """Keep what the user wrote about a picture; it is on the disk when this returns.
+
+    Args:
+        library: that holds it.
+        picture: its id.
+        words: what counts from now on, also where it is empty; None for what the files and a model say.
+        sentences: encoders of the library's spaces of captions, see `limner.store.write.sentences_of`.
+    Raises:
+        DataError: no such picture, or another process is writing to the library.
+        CheckpointError: an encoder is not the one that the library's captions were encoded with.
+    """
+    store, used = library.store, _fitting(library, sentences)
+    with library.writing():
+        library.picture(picture)
+        # In this order a kill leaves what `mend` completes, or takes back.
+        if words is None:
+            by_model = described_captions(store, [picture]).get(picture, ())
+            captions = [*stated_captions(_files(store, picture)), *by_model]
+            _take_over(store, {picture: captions})
+            if store.has(WORDS):
+                store.delete(WORDS, [picture])
+        else:
+            captions = _rows(words)
+            row = [{"id": picture, "captions": captions}]
+            store.upsert(WORDS, pa.Table.from_pylist(row, schema=WORDS_SCHEMA))
+            _take_over(store, {picture: captions})
+        _encode(library, {picture: captions}, used)
+        if store.has(WORDS) and store.version(WORDS) % COMPACT_EDITS == 0:
+            store.compact()
+    return words_of(library, picture)
+
+
+def caption_encoders(made: Mapping[str, SpaceInfo]) -> Sentences:
+    """The encoders that made a library's spaces of captions.
+
+    Args:
+        made: the spaces of the library.
+    Raises:
+        LimnerError: as `limner.encoders.catalogue.sentence_encoder`.
+    """
+    return sentences_of(
+        text_encoder() if CAPTIONS in made else None,
+        sentence_encoder(made[MULTILINGUAL].encoder) if MULTILINGUAL in made else None,
+    )
+
+
+def write_descriptions(library: Library, found: Mapping[str, ModelWords], sentences: Sentences) -> None:
+    """Keep what a model says of some pictures; it is on the disk when this returns.
+
+    It takes the place of what another model said, and counts unless the user wrote about the picture.
+
+    Args:
+        library: that holds them.
+        found: id → words.
+        sentences: as for `write_words`.
+    Raises:
+        DataError, CheckpointError: as `write_words`.
+    """
+    store, used = library.store, _fitting(library, sentences)
+    rows = [
+        {"id": picture, "model": one.model, "sentence": one.sentence, "keywords": list(one.keywords)}
+        for picture, one in found.items()
+    ]
+    said = {picture: model_captions(one.model_dump()) for picture, one in found.items()}
+    with library.writing():
+        # In this order a kill leaves what `mend` completes.
+        store.upsert(DESCRIPTIONS, pa.Table.from_pylist(rows, schema=DESCRIPTIONS_SCHEMA))
+        _encode(library, _say(store, said), used)
+        if rows and store.version(DESCRIPTIONS) % COMPACT_EDITS == 0:
+            store.compact()
+
+
+def remove_descriptions(library: Library, sentences: Sentences, model: str | None = None) -> int:
+    """Take back what models said; of how many pictures.
+
+    Args:
+        library: that holds them.
+        sentences: as for `write_words`.
+        model: whose words; None for those of all.
+    Raises:
+        DataError, CheckpointError: as `write_words`.
+    """
+    store, used = library.store, _fitting(library, sentences)
+    if not store.has(DESCRIPTIONS):
+        return 0
+    with library.writing():
+        rows = store.rows(DESCRIPTIONS, ["id", "model"])
+        gone = [picture for picture, by in rows if model in (None, by)]
+        for some in chunks(gone, _AT_ONCE):
+            # In this order a kill leaves what `mend` takes back.
+            captions = _say(store, {picture: [] for picture in some})
+            store.delete(DESCRIPTIONS, some)
+            _encode(library, captions, used)
+        if gone:
+            store.compact()
+    return len(gone)
+
+
+def described_by(store: Store) -> dict[str, str]:
+    """Id of each picture that a model described → the model."""
+    return dict(store.rows(DESCRIPTIONS, ["id", "model"])) if store.has(DESCRIPTIONS) else {}
+
+
+def mend(store: Store) -> None:
+    """Bring the pictures' captions in line with what the user and a model wrote, after a kill in between."""
+    if store.has(WORDS):
+        _take_over(store, dict(store.rows(WORDS, ["id", "captions"])))
+    if store.has(DESCRIPTIONS):
+        for batch in store.scan(DESCRIPTIONS, DESCRIPTIONS_SCHEMA.names):
+            _say(store, {row["id"]: model_captions(row) for row in batch.to_pylist()})
+
+
+def _fitting(library: Library, sentences: Sentences) -> Sentences:
+    """The encoders of spaces that the library has."""
+    spaces = library.settings.spaces
+    used = {space: one for space, one in sentences.items() if space in spaces}
+    for space, (encoder, _) in used.items():
+        if spaces[space].fingerprint != encoder.fingerprint:
+            raise CheckpointError(
+                f"{library.place}: its captions were encoded by another version; run 'limner index' first"
+            )
+    return used
+
+
+def _say(store: Store, described: Mapping[str, list[dict[str, str]]]) -> dict[str, list[dict[str, str]]]:
+    """Put what a model says behind what files say, of pictures that the user did not write about.
+
+    Returns:
+        The captions of these pictures, by id.
+    """
+    own = own_captions(store, described)
+    known = store.lookup(PICTURES, "id", described.keys() - own.keys(), ["id", "captions"])
+    before = {row["id"]: row["captions"] or [] for row in known}
+    captions = {
+        picture: [*(one for one in rows if one["source"] != MODEL), *described[picture]]
+        for picture, rows in before.items()
+    }
+    _take_over(store, {picture: rows for picture, rows in captions.items() if rows != before[picture]})
+    return captions
+
+
+def _encode(library: Library, captions: Mapping[str, Sequence[dict[str, str]]], used: Sentences) -> None:
+    """Make the vectors of some pictures' captions anew."""
+    texts = {picture: [one["text"] for one in rows] for picture, rows in captions.items()}
+    for space, (encoder, reads) in used.items():
+        read = {
+            picture: readable_captions(each, reads, library.settings.languages)
+            for picture, each in texts.items()
+        }
+        ids = [picture for picture, each in read.items() if each]
+        if ids:
+            vectors = mean_vectors(encoder, [read[picture] for picture in ids])
+            good = np.flatnonzero(usable_rows(vectors))
+            ids = [ids[row] for row in good]
+            keys = [captions_hash(encoder.fingerprint, texts[picture]) for picture in ids]
+            library.store.upsert(vectors_name(space), vector_table(ids, keys, vectors[good]))
+        library.store.delete(vectors_name(space), sorted(texts.keys() - set(ids)))
+
+
+def _model_words(row: Mapping[str, Any]) -> ModelWords:
+    return ModelWords(model=row["model"], sentence=row["sentence"], keywords=tuple(row["keywords"] or ()))
+
+
+def _take_over(store: Store, captions: dict[str, list[dict[str, str]]]) -> None:
+    known = store.lookup(PICTURES, "id", captions)
+    changed = [
+        {**row, "captions": captions[row["id"]]}
+        for row in known
+        if (row["captions"] or []) != captions[row["id"]]
+    ]
+    store.upsert(PICTURES, pa.Table.from_pylist(changed, schema=PICTURES_SCHEMA))
+
+
+def _files(store: Store, picture: str) -> list[dict[str, object]]:
+    rows = store.lookup(FILES, "sha256", [picture], ["path", "status", "captions"])
+    return sorted((row for row in rows if row["status"] == "ok"), key=lambda row: row["path"])
+
+
+def _described(captions: Sequence[dict[str, str]]) -> Described:
+    listed = (one["text"] for one in captions if one["source"] == KEYWORDS)
+    return Described(
+        captions=tuple(one["text"] for one in captions if one["source"] != KEYWORDS),
+        keywords=tuple(dict.fromkeys(word.strip() for text in listed for word in text.split(","))),
+    )
+
+
+def _rows(words: Described) -> list[dict[str, str]]:
+    """As they are kept: each description once, keywords last and as one."""
+    told = dict.fromkeys(filter(None, map(plain, words.captions)))
+    parts = (plain(part) for word in words.keywords for part in word.split(","))
+    listed = ", ".join(dict.fromkeys(filter(None, parts)))
+    rows = [{"text": text, "source": OWN} for text in told] + [{"text": listed, "source": KEYWORDS}]
+    long = next((row["text"] for row in rows if len(row["text"]) > MAX_CAPTION_CHARS), None)
+    if long is not None:
+        raise DataError(
+            f"words of {len(long):,} letters; a description, or all keywords together, may have"
+            f" {MAX_CAPTION_CHARS:,}"
+        )
+    return [row for row in rows if row["text"]]

@@ -1,0 +1,435 @@
+"""Write one batch of what was read: pictures first, then vectors, then files.
+
+The rows of `files` come last and are the mark that a file is done. A kill between the writes leaves work
+that the next run does again with the same result. It reads no files and runs no encoder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows, usable_rows
+from limner.errors import DataError, NumericsError
+from limner.language import ENGLISH, language_of, languages_of
+from limner.pictures.decode import display
+from limner.pictures.hashes import near_groups
+from limner.pictures.metadata import Words, unique_captions
+from limner.records import Caption
+from limner.store.known import DIGEST, among, place, sorted_ids, sorted_rows
+from limner.store.reader import Pixels
+from limner.store.store import (
+    CAPTIONED,
+    DESCRIPTIONS,
+    FILES,
+    FILES_SCHEMA,
+    PICTURES,
+    PICTURES_SCHEMA,
+    PRESENT,
+    WORDS,
+    Store,
+    chunks,
+    vectors_name,
+)
+from limner.store.tables import MEND
+
+if TYPE_CHECKING:
+    from limner.progress import Progress
+    from limner.store.library import Library
+
+
+FileRow = dict[str, Any]
+Labels = list[tuple[str, float]]
+MAX_REASON_CHARS = 2000
+
+
+def file_key(path: bytes) -> str:
+    """Identity of a path in the tables: 32 hexadecimal digits."""
+    return hashlib.blake2b(path, digest_size=16).hexdigest()
+
+
+def file_row(
+    path: bytes,
+    source: bytes,
+    *,
+    status: str,
+    size: int = 0,
+    mtime_ns: int = -1,
+    sha256: str = "",
+    reason: str = "",
+    words_key: str = "",
+    words: Words | None = None,
+    stamp: str = "",
+) -> FileRow:
+    """One row of `files`; arguments as its columns.
+
+    Args:
+        path: absolute, as the system has it.
+        source: the folder or list it was found by.
+        status: ok, skipped or deleted.
+        size: bytes.
+        mtime_ns: as its status said when it was read; −1 never equals a real time, so that it is tried again.
+        sha256: of its content, "" where it could not be read.
+        reason: why it was skipped, or what is wrong with its metadata.
+        words_key: of what describes it from outside.
+        words: what is said about it.
+        stamp: as `limner.pictures.decode.stamp_of`; "" where it is not known.
+    """
+    said = words if words is not None else Words()
+    return {
+        "key": file_key(path),
+        "path": display(path),
+        "path_bytes": path,
+        "source": source,
+        "size": size,
+        "mtime_ns": mtime_ns,
+        "sha256": sha256,
+        "status": status,
+        "reason": reason[:MAX_REASON_CHARS],
+        "words_key": words_key,
+        "captions": [caption.model_dump() for caption in said.captions],
+        "credit": said.credit,
+        "license": said.license,
+        "taken": said.taken.isoformat() if said.taken is not None else None,
+        "stamp": stamp,
+    }
+
+
+def vector_table(ids: Sequence[str], hashes: Sequence[str], vectors: FloatArray) -> pa.Table:
+    """Rows of a vector table.
+
+    Args:
+        ids: B picture ids.
+        hashes: B hashes of what each vector was made from.
+        vectors: (B, D) unit rows, stored as float16.
+    Raises:
+        NumericsError: a row is not finite or all zeros, naming its picture.
+    """
+    good = usable_rows(vectors)
+    if not good.all():
+        raise NumericsError(
+            f"picture {ids[int(np.argmin(good))][:12]}: its vector is not finite or all zeros; nothing of"
+            " this batch is kept; look at the picture, its captions and the encoder"
+        )
+    half = pa.array(np.ascontiguousarray(vectors, dtype=np.float16).ravel())
+    column = pa.FixedSizeListArray.from_arrays(half, vectors.shape[1])
+    return pa.table({"id": pa.array(ids), "input_hash": pa.array(hashes), "vector": column})
+
+
+def write_batch(
+    store: Store,
+    files: Iterable[FileRow],
+    pixels: Mapping[str, Pixels],
+    labels: Mapping[str, Labels],
+    vectors: Mapping[str, pa.Table],
+    *,
+    encoded: Mapping[str, Container[str]],
+) -> None:
+    """Write a batch.
+
+    Args:
+        store: the tables.
+        files: rows of `files`; of several for one path the last counts.
+        pixels: content hash → what it shows, at least for contents new to the library.
+        labels: content hash → classes, for pictures classified in this batch.
+        vectors: space → rows of its table.
+        encoded: space → the pictures of which its table may hold a row.
+    """
+    rows = {row["key"]: row for row in files}
+    before = store.lookup(FILES, "key", rows, ["key", "sha256", "status"])
+    affected = {row["sha256"] for row in (*before, *rows.values()) if row["status"] == "ok"}
+    known = {row["id"]: row for row in store.lookup(PICTURES, "id", affected)}
+    counting = _counting(store, _holders(store, rows, affected))
+    pictures = [
+        _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha), captions=captions)
+        for sha, (holding, captions) in sorted(counting.items())
+    ]
+    # Before the vectors: a picture that has its vectors is not encoded again, and so never gets its labels.
+    store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA), known)
+    for space, table in vectors.items():
+        store.upsert(vectors_name(space), table, encoded[space])
+    already = {row["key"] for row in before}
+    store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA), already)
+
+
+def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of pictures that have one, from their files as they are stored now."""
+    known, counting = store.lookup(PICTURES, "id", pictures), _counting(store, _holders(store, {}, pictures))
+    return [
+        _picture(row["id"], holding, None, None, row, captions=captions)
+        for row in known
+        for holding, captions in [counting[row["id"]]]
+    ]
+
+
+def _holders(store: Store, rows: Mapping[str, FileRow], pictures: Iterable[str]) -> dict[str, list[FileRow]]:
+    """Picture → all its present files, those of a batch among them.
+
+    A picture's paths and captions are those of all present files with its content, so that the result does
+    not depend on the order in which they came.
+    """
+    stored = store.lookup(FILES, "sha256", pictures)
+    present = [row for row in stored if row["key"] not in rows] + list(rows.values())
+    holders: dict[str, list[FileRow]] = {sha: [] for sha in pictures}
+    for row in present:
+        if row["status"] == "ok":
+            holders[row["sha256"]].append(row)
+    return holders
+
+
+def _picture(
+    sha: str,
+    holding: list[FileRow],
+    pixels: Pixels | None,
+    labels: Labels | None,
+    known: dict[str, Any] | None,
+    *,
+    captions: list[dict[str, str]],
+) -> dict[str, Any]:
+    """One row of `pictures` from its files, its pixels where they were read, its row so far, and its
+    captions.
+    """
+    holding = sorted(holding, key=lambda row: (row["path"], row["path_bytes"]))
+    if known is None and pixels is None:
+        raise DataError(f"library: picture {sha} has files but no row; {MEND}")
+    row = dict(known) if known is not None else {"id": sha, "group": sha, "labels": [], "size_bytes": 0}
+    if pixels is not None:
+        row |= {"width_px": pixels.width_px, "height_px": pixels.height_px}
+        row |= {"format": pixels.format, "phash": pixels.phash}
+    if labels is not None:
+        row["labels"] = [{"name": name, "probability": float(value)} for name, value in labels]
+    row["paths"] = [file["path"] for file in holding]
+    row["captions"] = captions
+    for name in ("credit", "license"):
+        row[name] = next((file[name] for file in holding if file[name]), "")
+    row["taken"] = next((file["taken"] for file in holding if file["taken"]), None)
+    if holding:
+        row["size_bytes"] = holding[0]["size"]
+    return row
+
+
+def _counting(
+    store: Store, holders: Mapping[str, list[FileRow]]
+) -> dict[str, tuple[list[FileRow], list[dict[str, str]]]]:
+    """Picture → its files, and the captions that count: what the user wrote, else what the files and a
+    model say.
+    """
+    own, described = own_captions(store, holders), described_captions(store, holders)
+    return {
+        sha: (
+            holding,
+            own[sha] if sha in own else [*stated_captions(holding), *described.get(sha, ())],
+        )
+        for sha, holding in holders.items()
+    }
+
+
+def stated_captions(files: Iterable[FileRow]) -> list[dict[str, str]]:
+    """What the files of one picture say about it, as rows of `captions`: keywords last."""
+    said = unique_captions(Caption(**caption) for file in files for caption in file["captions"])
+    return [one.model_dump() for one in sorted(said, key=lambda caption: caption.source == "keywords")]
+
+
+def own_captions(store: Store, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
+    """What the user wrote about some of these pictures, by id; an empty list is a wish for no words."""
+    return {row["id"]: row["captions"] for row in store.lookup(WORDS, "id", pictures)}
+
+
+MODEL = "model"
+"""Source of captions that a model of the user's gave."""
+
+
+def described_captions(store: Store, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
+    """What a model says of some of these pictures, by id, as rows of `captions`: sentence, then keywords."""
+    return {row["id"]: model_captions(row) for row in store.lookup(DESCRIPTIONS, "id", pictures)}
+
+
+def model_captions(row: Mapping[str, Any]) -> list[dict[str, str]]:
+    """A row of `descriptions` as rows of `captions`."""
+    texts = (row["sentence"], ", ".join(row["keywords"] or ()))
+    return [{"text": text, "source": MODEL} for text in texts if text]
+
+
+CAPTIONS, MULTILINGUAL = "captions", "multilingual"
+CAPTION_SPACES = (CAPTIONS, MULTILINGUAL)
+"""Spaces of what captions say: English ones, and all that the multilingual encoder reads."""
+_SHARES_FROM = 1000  # captions; more would not change the shares by a hundredth
+_TEXTS_AT_ONCE = 512
+_GROUP_ROWS = 8192
+
+
+Sentences = dict[str, tuple[TextEncoder, frozenset[str] | None]]
+"""Space of captions → their encoder, and the languages of those that it is given; None for all."""
+
+
+def sentences_of(english: TextEncoder | None, multilingual: SentenceEncoder | None) -> Sentences:
+    """Which encoder is given which captions.
+
+    Args:
+        english: makes the space "captions", of all languages where there is no other.
+        multilingual: makes the space "multilingual" of captions in all languages that it reads.
+    """
+    found: Sentences = {}
+    if english is not None:
+        found[CAPTIONS] = (english, None if multilingual is None else frozenset((ENGLISH,)))
+    if multilingual is not None:
+        found[MULTILINGUAL] = (multilingual, multilingual.reads)
+    return found
+
+
+def captions_hash(fingerprint: str, texts: Sequence[str]) -> str:
+    """What a caption vector was made from: changes with the encoder or any caption."""
+    content = "\0".join((fingerprint, "by language", *texts)).encode("utf-8", "surrogatepass")
+    return hashlib.sha256(content).hexdigest()[:32]
+
+
+def caption_shares(store: Store) -> dict[str, float]:
+    """Language → share of a library's captions, largest first, estimated from some spread over all of it."""
+    every = max(1, store.count(PICTURES, CAPTIONED) // _SHARES_FROM)
+    some = islice(store.rows(PICTURES, ["captions"], CAPTIONED), every - 1, None, every)
+    return languages_of([captions[0]["text"] for (captions,) in some]).shares
+
+
+def encode_captions(
+    library: Library,
+    space: str,
+    encoder: TextEncoder,
+    *,
+    reads: frozenset[str] | None,
+    progress: Progress,
+    stopped: Callable[[], bool],
+) -> int:
+    """Bring one space of captions up to date; return how many pictures were encoded.
+
+    Args:
+        library: its table of the space exists, and its settings hold the shares of languages.
+        space: captions or multilingual.
+        encoder: of the caption texts.
+        reads: languages that it reads; captions in others do not enter. None for all.
+        progress: told of every picture encoded.
+        stopped: asked between batches; True ends early.
+    """
+    store, table, shares = library.store, vectors_name(space), library.settings.languages
+    known = sorted_rows(store, table, [("id", DIGEST), ("input_hash", "S32")])
+    ids, left = known["id"].copy(), np.ones(len(known), dtype=bool)
+
+    def stale() -> Iterator[tuple[str, str, list[str]]]:
+        for picture, captions in store.rows(PICTURES, ["id", "captions"], CAPTIONED):
+            texts = [caption["text"] for caption in captions]
+            key, row = captions_hash(encoder.fingerprint, texts), place(ids, picture)
+            same = row >= 0 and known["input_hash"][row] == key.encode()
+            readable = [] if same else readable_captions(texts, reads, shares)
+            if row >= 0 and (same or readable):
+                left[row] = False
+            if readable:
+                yield picture, key, readable
+
+    waiting, done = stale(), 0
+    while some := list(islice(waiting, _TEXTS_AT_ONCE)):
+        names, hashes, texts = zip(*some, strict=True)
+        progress.total(done + len(some))
+        vectors = mean_vectors(encoder, texts)
+        good = usable_rows(vectors)
+        for silent in np.flatnonzero(~good):
+            progress.note(f"{space}: the encoder reads nothing in {texts[silent][0][:60]!r}; it is left out")
+        kept = np.flatnonzero(good)
+        rows = ([names[row] for row in kept], [hashes[row] for row in kept], vectors[kept])
+        store.upsert(table, vector_table(*rows))
+        progress.advance(len(some))
+        done += len(some)
+        if stopped():
+            return done
+    progress.total(done)
+    store.delete(table, (one.decode() for one in ids[left]))
+    return done
+
+
+def readable_captions(
+    texts: Sequence[str], reads: frozenset[str] | None, shares: Mapping[str, float]
+) -> list[str]:
+    """Captions of one picture in the languages that an encoder reads.
+
+    Args:
+        texts: its captions.
+        reads: ISO 639 codes; None for all.
+        shares: of the languages of the library's captions.
+    """
+    if reads is None:
+        return list(texts)
+    return [text for text in texts if language_of(text, shares).code in reads]
+
+
+def unread_captions(library: Library) -> dict[str, str]:
+    """Id of each captioned picture without any vector of its captions → language of the first of them."""
+    store = library.store
+    spaces = [vectors_name(space) for space in CAPTION_SPACES if space in library.settings.spaces]
+    known = np.sort(np.concatenate([np.zeros(0, DIGEST), *(sorted_ids(store, table) for table in spaces)]))
+    return {
+        picture: language_of(captions[0]["text"], library.settings.languages).code
+        for picture, captions in store.rows(PICTURES, ["id", "captions"], CAPTIONED)
+        if place(known, picture) < 0
+    }
+
+
+def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatArray:
+    """Unit mean of the unit vectors of each picture's captions.
+
+    Args:
+        encoder: of texts.
+        texts: B pictures with one caption or more each.
+    Returns:
+        (B, D) float32.
+    """
+    flat = [text for some in texts for text in some]
+    # Equal captions are common (keywords of one event); each wording is encoded once.
+    wordings = list(dict.fromkeys(flat))
+    numbers = {wording: number for number, wording in enumerate(wordings)}
+    unit = unit_rows("captions", encoder.encode_text(wordings))[[numbers[text] for text in flat]]
+    starts = np.cumsum([0, *(len(some) for some in texts[:-1])])
+    sums: FloatArray = np.add.reduceat(unit, starts, axis=0)
+    return unit_rows("captions", sums)
+
+
+def _clock(text: str) -> float:
+    """Seconds of the local clock, whatever its zone."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+def link_near(library: Library) -> None:
+    """Set the near-duplicate group of every present picture: the smallest id in it."""
+    store = library.store
+    kinds = [("id", DIGEST), ("phash", "S16"), ("group", DIGEST), ("taken", "S40")]
+    rows = sorted_rows(store, PICTURES, kinds, PRESENT)
+    # Not by the bytes of the digits: a hash may be written with fewer of them.
+    hashes = np.fromiter((int(phash, 16) for phash in rows["phash"]), np.uint64, len(rows))
+    # The local clock, whatever its zone: a burst is one camera's.
+    taken = np.array(
+        [_clock(text.decode()) if text else np.nan for text in rows["taken"].tolist()], np.float64
+    )
+    smallest = rows["id"][near_groups(hashes, taken=taken)]
+    changed = np.flatnonzero(smallest != rows["group"])
+    for some in chunks(changed.tolist(), _GROUP_ROWS):
+        columns = {"id": rows["id"][some], "group": smallest[some]}
+        store.upsert(PICTURES, pa.table({name: own.astype(str) for name, own in columns.items()}))
+
+
+def group_counts(store: Store) -> tuple[int, int]:
+    """Near-duplicate groups of two or more present pictures, and the pictures in them."""
+    others = sorted_rows(store, PICTURES, [("group", DIGEST)], f"{PRESENT} AND id != `group`")["group"]
+    groups = len(np.unique(others))
+    return groups, groups + len(others)
+
+
+def lacking(store: Store, spaces: Sequence[str]) -> dict[str, int]:
+    """Space → present pictures without a vector in it, where there are any."""
+    present = sorted_ids(store, PICTURES, PRESENT)
+    missing = {
+        space: int((~among(sorted_ids(store, vectors_name(space)), present)).sum()) for space in spaces
+    }
+    return {space: count for space, count in missing.items() if count}

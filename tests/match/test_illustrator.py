@@ -1,0 +1,116 @@
+"""One opened library for many texts: the command and the studio give the same storyboard."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+
+import pytest
+from made_up_pictures import ids_of
+
+from limner.cli.index import index
+from limner.cli.main import run as limner
+from limner.errors import ConfigError, DataError
+from limner.match.illustrate import BoardOptions
+from limner.match.illustrator import Illustrator
+from limner.records import Storyboard
+from limner.research.worlds import PictureBook
+from limner.research.worlds.book_files import write
+from limner.store.library import Library
+from limner.studio.engine import made
+from limner.studio.step_edits import Constraints
+from limner.text.read import parse_story_report
+
+WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
+TEXT = "# A day\n\n" + "\n\n---\n\n".join(WORDS) + "\n"
+STORY = parse_story_report(TEXT, format="markdown").story
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("illustrator")
+    write(
+        folder / "drawn",
+        PictureBook(5).stories(2, pages=(6, 6)),
+        size_px=64,
+        captions="metadata",
+        distractors=4,
+    )
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        index(folder / "drawn", library=folder / "lib", encoder=("colour",))
+    return folder / "lib"
+
+
+@pytest.mark.parametrize("show", ["cautious", "usual", "always"])
+def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, show):
+    text, out = tmp_path / "tale.md", tmp_path / "tale.json"
+    text.write_text(TEXT)
+    opened = Illustrator(Library.open(home))
+    pinned, banned = ids_of(opened.catalogue)[3], ids_of(opened.catalogue)[5]
+    words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--show", show]
+    assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
+    told = Storyboard.model_validate_json(out.read_text(), strict=False)
+    constraints = Constraints(pins={1: pinned}, bans=(banned,))
+    drafted = made(opened, told.story, BoardOptions(show=show), constraints)
+    assert drafted == told
+    assert drafted.steps[1].chosen.picture.id == pinned
+
+
+def test_a_search_and_a_board_say_the_same_of_a_picture(home):
+    """Of one step, which has no others to agree with."""
+    opened = Illustrator(Library.open(home))
+    story = parse_story_report("A boat sails home.", format="plain").story
+    (step,) = opened.board(story, opened.options({"show": "always"})).steps
+    best, *others = opened.search("A boat sails home.", 4)
+    assert best.picture == step.chosen.picture
+    assert best.probability == pytest.approx(step.probability, abs=1e-6)
+    assert best.score == pytest.approx(step.chosen.strength, abs=1e-6)
+    assert [one.picture for one in others] == [one.picture for one in step.runners_up]
+
+
+def test_a_second_text_reads_nothing_again(home, monkeypatch):
+    opened = Illustrator(Library.open(home))
+    first = opened.board(STORY)
+    monkeypatch.setattr(Library, "gallery", None)
+    monkeypatch.setattr(Library, "summary", None)
+    monkeypatch.setattr("limner.match.illustrator.channels_of", None)
+    monkeypatch.setattr("limner.store.gallery.moments", None)
+    assert opened.board(STORY) == first
+    other = opened.board(parse_story_report("A boat sails home.", format="plain").story)
+    assert other.steps[0].chosen is not None
+    assert opened.search("a cake", 3)[0].picture.id in opened.catalogue
+
+
+def test_threads_share_what_is_loaded(home):
+    opened = Illustrator(Library.open(home))
+    with ThreadPoolExecutor(4) as pool:
+        boards = list(pool.map(lambda _: opened.board(STORY), range(4)))
+        seen = set(pool.map(lambda _: id(opened.index), range(4)))
+    assert all(board == boards[0] for board in boards)
+    assert len(seen) == 1
+
+
+def test_it_stays_what_the_library_was_when_opened(home, tmp_path):
+    folder = tmp_path / "lib"
+    shutil.copytree(home, folder)
+    opened = Illustrator(Library.open(folder))
+    before = opened.board(STORY)
+    shutil.rmtree(folder)
+    assert opened.board(STORY) == before
+
+
+def test_what_does_not_fit_is_said(home, tmp_path):
+    opened = Illustrator(Library.open(home))
+    with pytest.raises(ConfigError, match="steps count from 1"):
+        opened.options({"pins": {0: None}})
+    with pytest.raises(ConfigError, match="steps count from 1"):
+        opened.options(pins={0: "cake.jpg"})
+    with pytest.raises(DataError, match=r"no picture 'cake\.jpg'"):
+        opened.options(bans=("cake.jpg",))
+    with pytest.raises(ConfigError, match="only a trained run knows relations"):
+        opened.board(STORY, relations="action")
+    Library(tmp_path / "lib")
+    empty = Illustrator(Library.open(tmp_path / "lib"))
+    assert empty.channel_names == ()
+    with pytest.raises(DataError, match="holds no picture yet"):
+        empty.search("a cake", 3)

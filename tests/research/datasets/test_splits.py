@@ -1,0 +1,194 @@
+"""Grouped splits: nothing straddles a border, and the audit counts as a naive recount does."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limner.errors import DataError
+from limner.records import PictureRef, Step, Story
+from limner.research.datasets.audit import split_leak
+from limner.research.datasets.pairs import Pair
+from limner.research.datasets.splits import (
+    balanced_split,
+    duplicate_groups,
+    row_keys,
+    split_sizes,
+    split_stories,
+    story_keys,
+    text_id,
+)
+
+LONG = "one two three four five six seven eight"
+
+
+def pairs_of(stories):
+    """The steps of stories with their pictures, in the split that the stories state."""
+    return [
+        Pair(id=f"{one.id}-{n}", text=step.text, image=step.pictures[0].sha256, split=one.split, seq=one.id)
+        for one in stories
+        for n, step in enumerate(one.steps)
+    ]
+
+
+def story(name, pages, **fields):
+    steps = tuple(
+        Step(text=text, pictures=(PictureRef(target=image, sha256=image),)) for text, image in pages
+    )
+    return Story(id=name, steps=steps, **fields)
+
+
+def loop_components(keys):
+    """Flood fill over all pairs."""
+    group = list(range(len(keys)))
+    changed = True
+    while changed:
+        changed = False
+        for i in range(len(keys)):
+            for j in range(len(keys)):
+                if set(keys[i]) & set(keys[j]) and group[i] != group[j]:
+                    group[i] = group[j] = min(group[i], group[j])
+                    changed = True
+    return group
+
+
+@given(st.lists(st.lists(st.integers(0, 12), max_size=3), max_size=12))
+@settings(max_examples=80, deadline=None)
+def test_groups_are_the_connected_components(keys):
+    found = duplicate_groups(keys)
+    oracle = loop_components(keys)
+    numbers = {}
+    assert found == [numbers.setdefault(group, len(numbers)) for group in oracle]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        ("Stir  the\tSOUP", "stir the soup ", True),
+        ("caf\u00e9", "cafe\u0301", True),
+        ("soup", "soups", False),
+    ],
+)
+def test_text_ids_see_through_case_space_and_composition(left, right, same):
+    assert (text_id(left) == text_id(right)) == same
+
+
+def test_short_texts_join_nothing():
+    assert row_keys("the end") == []
+    assert row_keys(LONG) == [("text", text_id(LONG))]
+    assert row_keys("the end", "a", "s") == [("image", "a"), ("sequence", "s")]
+    assert row_keys("the end", strict=True) == [("text", text_id("the end"))]
+
+
+@given(
+    st.lists(st.integers(0, 30), min_size=3, max_size=60).filter(lambda g: len(set(g)) >= 3),
+    st.integers(0, 99),
+)
+@settings(max_examples=80, deadline=None)
+def test_groups_stay_whole_sizes_come_close_and_a_seed_is_a_split(groups, seed):
+    sizes = split_sizes(len(groups), {"val": 0.1, "test": 0.2})
+    names = balanced_split(groups, sizes, seed)
+    assert names == balanced_split(groups, sizes, seed)
+    for group in set(groups):
+        assert len({name for name, other in zip(names, groups, strict=True) if other == group}) == 1
+    assert set(names) == set(sizes)
+    largest = max(groups.count(group) for group in set(groups))
+    for name, size in sizes.items():
+        assert names.count(name) - size < largest
+
+
+def test_other_seeds_give_other_splits():
+    sizes = {"train": 40, "test": 10}
+    assert balanced_split(range(50), sizes, 1) != balanced_split(range(50), sizes, 2)
+
+
+def test_sizes_are_met_and_large_groups_spread():
+    groups = [n // 4 for n in range(400)] + list(range(1000, 1600))
+    sizes = {"train": 720, "val": 80, "test": 200}
+    names = balanced_split(groups, sizes, 3)
+    assert Counter(names) == sizes
+    large = Counter(names[:400])
+    for name, size in sizes.items():
+        assert abs(large[name] - 400 * size / 1000) <= 8
+
+
+def test_a_large_group_goes_where_there_is_room():
+    # three groups of 12: train and test have room, val would run over with the third
+    groups = [0] * 12 + [1] * 12 + [2] * 12 + list(range(3, 67))
+    sizes = {"train": 72, "val": 8, "test": 20}
+    assert Counter(balanced_split(groups, sizes)) == sizes
+
+
+def test_the_last_groups_fill_empty_splits():
+    # 5 go to train, 5 more fit nowhere; without the rule the last one would join them
+    names = balanced_split([0] * 3 + [1] * 3 + [2], {"train": 5, "val": 1, "test": 1})
+    assert set(names) == {"train", "val", "test"}
+
+
+def test_impossible_splits_are_refused():
+    with pytest.raises(DataError, match="2 groups for 3 splits"):
+        balanced_split([0, 1, 1], {"train": 1, "val": 1, "test": 1})
+    stories = [story(str(n), [("x", str(n))]) for n in range(9)]
+    with pytest.raises(DataError, match="2 stories for 3 splits"):
+        split_stories(stories[:2])
+
+
+def test_stories_that_share_a_picture_a_text_or_a_source_stay_together():
+    stories = [
+        story("a", [("x", "1")], source="s"),
+        story("b", [("y", "1"), (LONG, "2")], source="t"),
+        story("c", [(LONG.upper(), "3")], source="u"),
+        story("d", [("x", "4")], source="u"),
+        *(story(f"e{i}", [("x", f"p{i}")], source=f"v{i}") for i in range(20)),
+    ]
+    assert duplicate_groups([story_keys(s) for s in stories])[:4] == [0, 0, 0, 0]
+    split = split_stories(stories)
+    assert len({s.split for s in split[:4]}) == 1
+    assert [s.id for s in split] == [s.id for s in stories]
+    found = split_leak(pairs_of(split)).leak
+    assert (found.image, found.pair, found.sequence) == (0, 0, 0)
+    assert found.text == found.short_text
+    with pytest.raises(DataError, match="already states"):
+        split_stories(split)
+
+
+rows = st.tuples(
+    st.sampled_from(["a", "A ", "b", LONG, LONG + "!"]),
+    st.sampled_from(["1", "2", "3"]),
+    st.sampled_from(["", "s", "t"]),
+)
+
+
+@given(st.lists(rows, min_size=1, max_size=8), st.lists(rows, min_size=1, max_size=8))
+@settings(max_examples=80, deadline=None)
+def test_the_audit_is_a_naive_recount(test, rest):
+    every = [(*row, "test") for row in test] + [(*row, "train") for row in rest]
+    pairs = [
+        Pair(id=str(n), text=text, image=image, seq=seq, split=split)
+        for n, (text, image, seq, split) in enumerate(every)
+    ]
+    found = split_leak(pairs).leak
+    same_text = [[text_id(t[0]) == text_id(r[0]) for r in rest] for t in test]
+    assert found.rows == len(test)
+    assert found.text == sum(map(any, same_text))
+    assert found.short_text == sum(
+        any(row) and t[0] in ("a", "A ", "b") for t, row in zip(test, same_text, strict=True)
+    )
+    assert found.image == sum(any(t[1] == r[1] for r in rest) for t in test)
+    assert found.sequence == sum(any(t[2] and t[2] == r[2] for r in rest) for t in test)
+    assert found.pair == sum(
+        any(same and t[1] == r[1] for same, r in zip(row, rest, strict=True))
+        for t, row in zip(test, same_text, strict=True)
+    )
+
+
+@pytest.mark.shared
+def test_the_storybook_split_leaks_pictures_and_the_audit_says_so(shared_data):
+    from limner.research.datasets.sets.stories import read_stories
+
+    found = read_stories(shared_data / "storybook")
+    leaks = split_leak(pairs_of(found.stories)).leak
+    assert leaks.rows == 627
+    assert leaks.sequence == 0
+    assert leaks.image > 0

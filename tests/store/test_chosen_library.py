@@ -1,0 +1,70 @@
+"""Which library is meant where none is named."""
+
+from pathlib import Path
+
+import pytest
+
+from limner.errors import MissingError
+from limner.store.chosen import default_library, last_library, library_to_ask, library_to_fill, remember
+from limner.store.library import Library
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path, monkeypatch):
+    """A user's data folder without anything in it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "data" / "limner"
+
+
+def test_the_command_line_goes_before_the_environment_and_that_before_the_rest(data, tmp_path, monkeypatch):
+    Library(default_library())
+    Library(tmp_path / "last")
+    assert default_library() == data / "library"
+    assert library_to_fill() == library_to_ask() == data / "library"
+    remember(tmp_path / "last")
+    lines = []
+    assert library_to_ask(None, lines.append) == tmp_path / "last"
+    assert lines == [f"library: {tmp_path / 'last'}, the one used last"]
+    assert library_to_fill() == data / "library"
+    monkeypatch.setenv("LIMNER_LIBRARY", "~/mine")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert library_to_fill() == library_to_ask() == tmp_path / "mine"
+    named = Path("named")
+    assert library_to_fill(named) == library_to_ask(named) == named
+    monkeypatch.setenv("LIMNER_LIBRARY", "")
+    assert library_to_fill() == data / "library"
+
+
+def test_a_relative_folder_is_remembered_whole_and_an_address_as_it_is(data, tmp_path, monkeypatch):
+    assert last_library() is None
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    remember(Path("a lib\udcff"))
+    assert last_library() == tmp_path / "here" / "a lib\udcff"
+    remember(Path("s3://bucket/lib"))
+    assert (data / "last-library").read_bytes() == b"s3://bucket/lib\n"
+    assert library_to_ask() == Path("s3://bucket/lib")
+
+
+def test_a_library_that_is_gone_is_said_and_the_default_one_taken(tmp_path):
+    remember(tmp_path / "gone")
+    lines = []
+    with pytest.raises(MissingError, match="no picture library yet; make it with 'limner index PICTURES'"):
+        library_to_ask(None, lines.append)
+    assert "used last is not there any more" in lines[0]
+    Library(default_library())
+    assert library_to_ask() == default_library()
+
+
+def test_an_empty_default_library_is_made_where_that_is_wanted(tmp_path):
+    remember(tmp_path / "gone")
+    assert library_to_ask(make=True) == default_library()
+    assert len(Library.open(default_library())) == 0
+    assert len(Library.open(library_to_ask(make=True))) == 0
+
+
+def test_what_cannot_be_remembered_is_forgotten(data, tmp_path):
+    data.parent.mkdir()
+    data.write_text("a file, where the folder should be")
+    remember(tmp_path / "lib")
+    assert last_library() is None

@@ -1,0 +1,68 @@
+"""Tables by themselves: readers beside a writer, and rows that are known to be new."""
+
+import gc
+import weakref
+
+import lance
+import numpy as np
+import pytest
+
+from limner.errors import DataError
+from limner.store import store as module
+from limner.store.store import Store, vectors_schema
+from limner.store.write import vector_table
+
+NAME = "vectors_made"
+
+
+def rows(first, count, value=0.5):
+    ids = [f"{number:064x}" for number in range(first, first + count)]
+    return vector_table(ids, ["made"] * count, np.full((count, 4), value, np.float32))
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = Store(tmp_path)
+    made.ensure(NAME, vectors_schema(4))
+    return made
+
+
+def test_a_reader_is_told_that_another_process_finished_meanwhile(store, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SCAN_ROWS", 16)
+    for part in range(40):
+        store.upsert(NAME, rows(100 * part, 100), ())
+    reader = Store(tmp_path)
+    read = reader.scan(NAME, ["id", "vector"])
+    assert next(read).num_rows == 16
+    store.compact()
+    with pytest.raises(DataError, match=r"another process finished indexing while it was read; do it again"):
+        list(read)
+    assert sum(batch.num_rows for batch in reader.scan(NAME, ["id"])) == 4000
+
+
+def test_rows_that_may_be_there_are_replaced_and_the_others_appended(store):
+    store.upsert(NAME, rows(0, 3), ())
+    store.upsert(NAME, rows(1, 4, value=-0.5), {f"{number:064x}" for number in (1, 2)})
+    found = {int(one, 16): vector[0] for one, vector in store.rows(NAME, ["id", "vector"])}
+    assert found == {0: 0.5, 1: -0.5, 2: -0.5, 3: -0.5, 4: -0.5}
+    assert store.count(NAME) == 5
+
+
+def test_what_is_known_of_earlier_versions_is_let_go_when_they_are_forgotten(store, tmp_path, monkeypatch):
+    """Lance keeps the list of pieces of every version it has met, which over 4,000 commits is gigabytes."""
+    met, plain = [], lance.dataset
+
+    def opening(*words, **options):
+        table = plain(*words, **options)
+        met.append(weakref.ref(table))
+        return table
+
+    monkeypatch.setattr(lance, "dataset", opening)
+    writer = Store(tmp_path)
+    writer.upsert(NAME, rows(0, 3), ())
+    gc.collect()
+    assert [table() is not None for table in met] == [True]
+    writer.compact()
+    gc.collect()
+    assert met[0]() is None
+    assert writer.count(NAME) == 3
