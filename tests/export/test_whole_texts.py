@@ -5,9 +5,11 @@ import re
 import unicodedata
 import zipfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
+import typst
 from bs4 import BeautifulSoup
 from docx import Document
 from lxml import etree
@@ -249,6 +251,17 @@ def test_words_that_run_from_right_to_left_copy_whole(
     words = re.findall(r"[^\W\d]+", " ".join(runs))
     assert len(words) > 20
     assert [word for word in words if word not in found] == []
+
+
+@pytest.mark.parametrize("text", [RECIPE, HEBREW], ids=["english", "hebrew"])
+@pytest.mark.parametrize("layout", LAYOUTS[".pdf"])
+def test_a_pdf_keeps_the_rules_for_readers_who_cannot_see(
+    pictures, tmp_path: Path, monkeypatch, text: str, layout: str
+) -> None:
+    strict = partial(typst.compile, pdf_standards="ua-1")
+    monkeypatch.setattr(typst, "compile", strict)
+    done = export(board_of(text, pictures), tmp_path / "out.pdf", plan=Plan(layout=layout))
+    assert b"pdfuaid:part" in done.path.read_bytes()
 
 
 def test_a_step_of_an_article_starts_on_the_page_of_its_picture(pictures, tmp_path: Path) -> None:
