@@ -102,19 +102,6 @@ class _Book:
         title = _words(story.title.strip() or story.id)
         pieces = [self.piece(piece) for piece in pieces_of(board, self.plan, self.layout)]
         tags = language_of(story).split("-")
-        reasons: list[Data] = []
-        if self.plan.with_reasons:
-            reasons = [
-                {
-                    "line": _words(
-                        f"{leaf.position}  "
-                        + (f"{credit_line(leaf.picture)} · {leaf.file}" if leaf.picture else "No picture")
-                    ),
-                    "why": list(map(_words, leaf.why.lines())),
-                }
-                for leaf in pieces_of(board, self.plan, self.layout)
-                if isinstance(leaf, Leaf)
-            ]
         return {
             "title": title,
             "author": _words(story.author),
@@ -130,8 +117,7 @@ class _Book:
             "colours": {"ink": INK, "soft": SOFT, "rubric": RUBRIC, "tint": TINT},
             "pieces": pieces,
             "colophon": list(map(_words, colophon(story))),
-            "reasons": reasons,
-            "made": how_made(board) if self.plan.with_reasons else "",
+            "made": _words(how_made(board)) if self.plan.with_reasons else "",
         }
 
     def piece(self, piece: Leaf | tuple[Part, ...]) -> Data:
@@ -149,7 +135,10 @@ class _Book:
             copy = fit(shown, piece.where, self.plan, (wide, high / share))
             self.warnings += copy.warnings
             pictures.append(self.picture(copy, shown.alt, shown.caption))
-        blank = self.plan.with_reasons and not count
+        reasons: tuple[str, ...] = ()
+        if self.plan.with_reasons:
+            credit = f"{credit_line(piece.picture)} · {piece.file}" if piece.picture else "No picture"
+            reasons = (f"{piece.position}  {credit}", *piece.why.lines())
         return {
             "step": True,
             "number": None if piece.number is None else str(piece.number),
@@ -157,7 +146,8 @@ class _Book:
             "level": piece.level if piece.title else min(6, self.above + 1),
             "blocks": self.blocks(piece.parts),
             "pictures": pictures,
-            "blank": _words(piece.step.reason) if blank else None,
+            "blank": _words(piece.step.reason) if reasons and not count else None,
+            "reasons": list(map(_words, reasons)),
         }
 
     def picture(self, copy: Copy, alt: str, caption: str = "") -> Data:
