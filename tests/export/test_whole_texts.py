@@ -266,7 +266,7 @@ def test_a_pdf_keeps_the_rules_for_readers_who_cannot_see(
 
 def test_a_step_of_an_article_starts_on_the_page_of_its_picture(pictures, tmp_path: Path) -> None:
     text = "# Long\n\n" + "\n".join(f"{n}. Do part {n}." for n in range(1, 10))
-    board = board_of(text, pictures, names=("odd",))
+    board = board_of(text, pictures, names=("odd", "turned", "cmyk"))
     book = PdfReader(export(board, tmp_path / "out.pdf", plan=Plan(layout="article")).path)
     for page in book.pages:
         assert len(page.images) == page.extract_text().count("Do part")

@@ -90,7 +90,7 @@ class _Book:
         self.side = min(width, height) * 0.095
         self.inner = width - 2 * self.side, height - self.side - 18
         wide, high = self.inner
-        self.room = {"recipe": (wide * 0.36, 70.0), "article": (wide, min(high * 0.42, wide * 0.75))}.get(
+        self.room = {"recipe": (wide * 0.36, 70.0), "article": (wide, min(high * 0.36, wide * 0.75))}.get(
             self.layout, (wide * 0.52, high)
         )
         """Width and height in mm that a step's picture may take; in books, all pictures of a step."""
