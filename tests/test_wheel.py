@@ -120,7 +120,8 @@ def test_both_archives_hold_everything_that_is_no_module(archives):
             "studio/static/board.js",
             "research/study/static/base.html",
         ),
-        *("export/fonts/DejaVuSans.ttf", "encoders/base.safetensors", "encoders/base-free.safetensors"),
+        *("export/pages.typ", "export/fonts/DejaVuSans.ttf"),
+        *("encoders/base.safetensors", "encoders/base-free.safetensors"),
         *("encoders/base.bin", "encoders/base.xml", "encoders/minilm.safetensors"),
         *("research/worlds/photographs/china.jpg", "english_words.txt.gz", "py.typed"),
     ):

@@ -1,19 +1,23 @@
 """PDF: pages, pictures with their words, extractable text in any script, and no character lost unsaid."""
 
+import os
+import shutil
+import subprocess
+import sys
 import unicodedata
 from pathlib import Path
 from unittest import mock
 
 import matplotlib
 import pytest
-from fontTools.ttLib import TTFont
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pypdf import PdfReader
 
-from limner.export import Plan, typefaces
+from limner.export import Plan
 from limner.export import export as write
-from limner.export.typefaces import dejavu, fallbacks, visible
+from limner.export.typefaces import FOLDER, missing, undrawn, visible
+from limner.records import Between, Part, Passage
 
 
 def export(board, out, **more):
@@ -90,19 +94,19 @@ def test_pictures_have_words(book: PdfReader) -> None:
     ]
 
 
+def titles(outline: list) -> list[str]:
+    """Entries of an outline, those below others among them."""
+    return [
+        title
+        for entry in outline
+        for title in (titles(entry) if isinstance(entry, list) else [squeezed(entry.title)])
+    ]
+
+
 def test_title_language_and_outline(book: PdfReader, arabic_board, tmp_path: Path) -> None:
     assert book.metadata.title == "The red roof"
     assert book.metadata.author == "Ana & Co"
-    assert [entry.title for entry in book.outline] == [
-        "The red roof",
-        "1",
-        "2 A wall",
-        "3",
-        "4",
-        "5",
-        "6",
-        "Pictures",
-    ]
+    assert titles(book.outline) == ["The red roof", "1", "2 A wall", "3", "4", "5", "6", "Pictures"]
     arabic = PdfReader(export(arabic_board, tmp_path / "ar.pdf").path)
     assert arabic.trailer["/Root"]["/Lang"] == "ar"
     assert arabic.metadata.title == "السلحفاة"
@@ -126,7 +130,6 @@ def test_undrawable_characters_are_counted(make_board, tmp_path: Path) -> None:
     assert "a\ufffdb\ufffd" in PdfReader(done.path).pages[1].extract_text()
 
 
-@pytest.mark.slow
 def test_long_text_goes_on_and_is_whole(make_board, tmp_path: Path) -> None:
     words = [f"word{number}" for number in range(1500)]
     done = export(make_board([" ".join(words)]), tmp_path / "out.pdf")
@@ -140,7 +143,7 @@ def test_long_text_goes_on_and_is_whole(make_board, tmp_path: Path) -> None:
 @given(text=st.text(min_size=1, max_size=60), title=st.text(max_size=20))
 def test_odd_texts_are_set_or_reported(make_board, tmp_path_factory, text: str, title: str) -> None:
     # Without the system's fonts, of which there may be thousands.
-    with mock.patch("limner.export.typefaces.system", list):
+    with mock.patch("limner.export.typefaces.system", tuple):
         done = export(make_board([text], title=title), tmp_path_factory.mktemp("odd") / "out.pdf")
     assert len(PdfReader(done.path).pages) == 3
     private = any(unicodedata.category(letter) in ("Cn", "Co") for letter in text)
@@ -151,49 +154,78 @@ def test_visible_needs_no_glyph_for_spaces_and_marks() -> None:
     assert visible("a b\u00a0\u200d\u200f\u202e\ufe0f\té") == {"a", "b", "é"}
 
 
-def only_in_symbols() -> str:
-    """A visible character that STIXGeneral holds and DejaVu does not."""
-    with TTFont(dejavu("DejaVuSans")) as sans, TTFont(beside("STIXGeneral")) as symbols:
-        points = sorted(set(symbols.getBestCmap()) - set(sans.getBestCmap()))
-    return next(
-        chr(point) for point in points if unicodedata.category(chr(point)) in ("Sm", "So", "Lu", "Ll")
-    )
+ONLY_IN_SYMBOLS = "\u23b4"
+"""A character that STIXGeneral holds and DejaVu does not."""
 
 
-def test_fonts_of_the_system_are_found_plain_ones_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("deep/B-Bold.ttf", "deep/C.otf", "a.TTC", "notes.txt", "LastResort.ttf"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    monkeypatch.setenv("WHERE", str(tmp_path))
-    monkeypatch.setattr(typefaces, "FONT_FOLDERS", ("$WHERE", "$WHERE/gone", "$UNSET/Fonts"))
-    assert [path.name for path in typefaces.system()] == ["a.TTC", "C.otf", "B-Bold.ttf"]
-
-
-def test_only_fonts_that_help_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sans, mono, symbols = dejavu("DejaVuSans"), beside("DejaVuSansMono"), beside("STIXGeneral")
-    damaged = tmp_path / "damaged.ttf"
+def test_a_font_says_what_it_cannot_draw(tmp_path: Path) -> None:
+    symbols, damaged = beside("STIXGeneral"), tmp_path / "damaged.ttf"
     damaged.write_bytes(b"\0\1\0\0 not a font")
-    monkeypatch.setattr("limner.export.typefaces.system", lambda: [damaged, mono, symbols])
-    assert fallbacks({"a", only_in_symbols(), UNDRAWABLE}, sans) == ([symbols], {UNDRAWABLE})
-    assert fallbacks({"a"}, sans) == ([], set())
+    letters = {"a", "\u05d0", ONLY_IN_SYMBOLS, UNDRAWABLE}
+    assert undrawn(letters, FOLDER / "DejaVuSans.ttf") == {ONLY_IN_SYMBOLS, UNDRAWABLE}
+    assert undrawn(letters, symbols) == {"\u05d0", UNDRAWABLE}
+    assert undrawn(letters, damaged) == undrawn(letters, tmp_path / "gone.ttf") == letters
 
 
-def test_fallback_fonts_are_used(make_board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    letter = only_in_symbols()
-    monkeypatch.setattr("limner.export.typefaces.system", lambda: [])
-    (said,) = export(make_board([f"x {letter}"]), tmp_path / "without.pdf").warnings
-    assert f"U+{ord(letter):04X}" in said
-    monkeypatch.setattr("limner.export.typefaces.system", lambda: [beside("STIXGeneral")])
-    done = export(make_board([f"x {letter}"]), tmp_path / "with.pdf")
+def test_fonts_of_the_system_are_asked_only_where_ours_do_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(
+        "limner.export.typefaces.system", lambda: asked.append(1) or [(beside("STIXGeneral"), 0)]
+    )
+    assert missing({"a", "\u05d0", "\u0634"}) == (set(), False)
+    assert not asked
+    assert missing({"a", ONLY_IN_SYMBOLS}) == (set(), True)
+    assert missing({ONLY_IN_SYMBOLS, UNDRAWABLE}) == ({UNDRAWABLE}, True)
+
+
+EXPORTS = """
+import sys
+from pathlib import Path
+from limner.export import export, load
+print(export(load(Path(sys.argv[1])), Path(sys.argv[2])).warnings)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere fonts of a person lie in other folders")
+def test_fonts_of_the_system_draw_what_ours_do_not(make_board, tmp_path: Path) -> None:
+    stored = write(make_board([f"x {ONLY_IN_SYMBOLS}"]), tmp_path / "board.json").path
+    fonts = tmp_path / ".local" / "share" / "fonts"
+    fonts.mkdir(parents=True)
+    shutil.copy(beside("STIXGeneral"), fonts)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
+    environment.pop("XDG_DATA_HOME", None)
+    command = [sys.executable, "-c", EXPORTS, str(stored), str(tmp_path / "out.pdf")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.strip() == "()"
+    assert f"x {ONLY_IN_SYMBOLS}" in PdfReader(tmp_path / "out.pdf").pages[1].extract_text()
+
+
+MARKUP = '#panic("x") $x^2$ *b* _i_ `r` @ref <lab> \\u{41} // c /* d */ #include "/etc/passwd" [#(1+1)] ~ "q"'
+
+
+@pytest.mark.parametrize("layout", ["book", "recipe", "article", "slides"])
+def test_nothing_of_a_text_is_code_or_markup(make_board, tmp_path: Path, layout: str) -> None:
+    board = make_board([f"= {MARKUP}", MARKUP], title=f"T {MARKUP}", alt=MARKUP)
+    parts = tuple(Part(kind=kind, text=MARKUP) for kind in ("heading", "item", "code", "paragraph"))
+    table = Part(kind="table", rows=((Passage(text=MARKUP), Passage()), (Passage(text=MARKUP),)), head=1)
+    between = tuple(Between(before=2, **part.model_dump()) for part in (*parts, table))
+    board = board.model_copy(update={"story": board.story.model_copy(update={"between": between})})
+    book = PdfReader(write(board, tmp_path / "out.pdf", plan=Plan(layout=layout)).path)
+    shown = "".join("".join(page.extract_text() for page in book.pages).split())
+    assert shown.count("".join(MARKUP.split())) >= 8
+    assert alternatives(book)[0] == MARKUP
+    assert book.metadata.title == f"T {MARKUP}"
+
+
+def test_words_that_are_read_out_need_no_font(make_board, tmp_path: Path) -> None:
+    done = write(make_board(["One step."], alt=f"Odd {UNDRAWABLE}"), tmp_path / "out.pdf")
     assert done.warnings == ()
-    assert f"x {letter}" in PdfReader(done.path).pages[1].extract_text()
+    assert alternatives(PdfReader(done.path)) == [f"Odd {UNDRAWABLE}"]
 
 
 @pytest.mark.parametrize("letter", ["字", "x"])
 def test_words_longer_than_a_line_are_broken(make_board, tmp_path: Path, letter: str) -> None:
-    with mock.patch("limner.export.typefaces.system", list):
+    with mock.patch("limner.export.typefaces.system", tuple):
         book = PdfReader(export(make_board([letter * 400]), tmp_path / "out.pdf").path)
     shown = book.pages[1].extract_text()
     lines = [line for line in shown.split("\n") if line.startswith((letter, "\ufffd"))]

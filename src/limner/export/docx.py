@@ -20,7 +20,7 @@ from docx.shared import Mm, Pt, RGBColor
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import runs_of
 from limner.export.plan import Plan
-from limner.export.targets import Exported, whole
+from limner.export.targets import Exported, made_at, packed, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.pictures.thumbnails import Copy
 from limner.records import Part, Passage, Storyboard
@@ -42,8 +42,9 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
     """
     made = _Document(board, plan)
     made.fill()
-    with whole(out) as draft:
-        made.file.save(str(draft))
+    archive = io.BytesIO()
+    made.file.save(archive)
+    put(out, packed(archive, made.date))
     return Exported(out, warnings=tuple(made.warnings))
 
 
@@ -61,6 +62,9 @@ class _Document:
         properties.title = carried(story.title.strip() or story.id)[:255]
         properties.author = carried(story.author)[:255]
         properties.language = self.language[:255]
+        # python-docx states its own template's, of 2013.
+        self.date = properties.created = properties.modified = made_at()
+        properties.last_modified_by = ""
         properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
         width, height = plan.page_mm()
         self.side = min(width, height) * 0.11

@@ -5,6 +5,7 @@ alternative text, and a table of contents leads to titles and headings.
 """
 
 import hashlib
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from markupsafe import Markup
 from limner.export.leaf import Leaf, Piece, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import html_of
 from limner.export.plan import Plan
-from limner.export.targets import Exported, whole
+from limner.export.targets import Exported, made_at, packed, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.pictures.thumbnails import Copy
 from limner.records import PictureRef, Storyboard
@@ -38,8 +39,10 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
     """
     made = _Book(board, plan)
     made.fill()
-    with whole(out) as draft:
-        epub.write_epub(str(draft), made.book)
+    # In memory: to a file, ebooklib writes what the disk takes and says nothing of the rest.
+    archive, now = io.BytesIO(), made_at()
+    epub.write_epub(archive, made.book, {"mtime": now})
+    put(out, packed(archive, now))
     return Exported(out, warnings=tuple(made.warnings))
 
 

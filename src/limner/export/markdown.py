@@ -17,7 +17,7 @@ from limner.errors import DataError
 from limner.export.leaf import Leaf, Shown, fit, fit_own, language_of, leaves, pieces_of
 from limner.export.markup import runs_of
 from limner.export.plan import Plan
-from limner.export.targets import Exported, is_picture, whole
+from limner.export.targets import Exported, is_picture, put
 from limner.export.wording import (
     colophon,
     credit_line,
@@ -26,7 +26,7 @@ from limner.export.wording import (
     picture_credits,
     step_numbers,
 )
-from limner.files import sha256_of, write_text
+from limner.files import sha256_of, storing, write_text
 from limner.language import ENGLISH
 from limner.pictures.decode import read_file
 from limner.pictures.thumbnails import Copy, changed, locate
@@ -71,7 +71,8 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
             raise DataError(
                 f"export: {folder} is a file, expected a folder for pictures; move it or name another output"
             )
-        folder.mkdir(exist_ok=True)
+        with storing(folder):
+            folder.mkdir(exist_ok=True)
     copies: dict[str, Path] = {}
     for identity, (prefix, file, copy) in sources.items():
         copies[identity], content = _place(file, copy, folder, prefix, board)
@@ -114,8 +115,7 @@ def _place(source: Path, copy: Copy | None, folder: Path, prefix: str, board: St
         raise DataError(f"export: {target} exists with another content; move it away or name another output")
     if is_picture(target, board) is not None:
         raise DataError(f"export: {target} is a picture of the collection; name another output")
-    with whole(target) as draft:
-        draft.write_bytes(data)
+    put(target, data)
     return target, content
 
 

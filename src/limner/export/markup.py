@@ -89,6 +89,64 @@ Picturing = Callable[[PictureRef], Markup]
 Marking = Callable[[Part], Iterable[tuple[int, int, str]]]
 
 
+@dataclass(frozen=True)
+class Item:
+    """An item of a list.
+
+    Attributes:
+        part: its first words.
+        inner: what else stands in it: paragraphs, code, further lists.
+    """
+
+    part: Part
+    inner: tuple["Part | Listing", ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list.
+
+    Attributes:
+        items: in order.
+        start: number of the first item; None for a list with bullets.
+    """
+
+    items: tuple[Item, ...]
+    start: int | None
+
+
+def nested(parts: Sequence[Part], depth: int = 0) -> Iterator[Part | Listing]:
+    """Parts with the lists that they stand in; what is deeper than an item belongs to the item before it.
+
+    Args:
+        parts: in order, as their reader gave them: each says how many lists it stands in.
+        depth: of the place where they stand.
+    """
+    place = 0
+    while place < len(parts):
+        part = parts[place]
+        if part.depth <= depth:
+            yield part
+            place += 1
+            continue
+        numbered = part.number is not None
+        starts = [place]
+        place += 1
+        while place < len(parts) and parts[place].depth > depth:
+            if parts[place].kind == "item" and parts[place].depth == depth + 1:
+                if (parts[place].number is not None) != numbered:
+                    break  # another kind of list begins
+                starts.append(place)
+            place += 1
+        yield Listing(
+            tuple(
+                Item(parts[first], tuple(nested(parts[first + 1 : after], depth + 1)))
+                for first, after in pairwise([*starts, place])
+            ),
+            part.number,
+        )
+
+
 def html_of(
     parts: Sequence[Part],
     *,
@@ -104,55 +162,31 @@ def html_of(
         marks: further marks of a part.
         least: level of the highest heading.
     """
+
+    def blocks(inner: Iterable[Part | Listing]) -> Iterator[Markup]:
+        for block in inner:
+            if isinstance(block, Listing):
+                tag = "ul" if block.start is None else "ol"
+                start = "" if block.start in (None, 1) else f' start="{block.start}"'
+                items = Markup("\n").join(map(item, block.items))
+                yield Markup(f"<{tag}{start}>\n{{}}\n</{tag}>").format(items)  # noqa: S704 - our own tags
+            else:
+                yield from map(picture, block.pictures)
+                yield _block_html(block, marks, least)
+
+    def item(own: Item) -> Markup:
+        words = inline_html(own.part, marks(own.part))
+        return Markup("<li>{}</li>").format(
+            Markup("\n").join([*map(picture, own.part.pictures), words, *blocks(own.inner)])
+        )
+
     made = Markup()
     for quoted, group in groupby(parts, key=lambda part: part.quoted):
-        inner = Markup("\n").join(_listed(list(group), 0, picture, marks, least))
-        made += Markup("<blockquote>\n{}\n</blockquote>\n").format(inner) if quoted else inner + Markup("\n")
-    return made
-
-
-def _listed(
-    parts: list[Part], depth: int, picture: Picturing, marks: Marking, least: int
-) -> Iterator[Markup]:
-    """The parts of one depth; those deeper are items of a list, or belong to the item before them."""
-    place = 0
-    while place < len(parts):
-        part = parts[place]
-        if part.depth <= depth:
-            yield from (picture(one) for one in part.pictures)
-            yield _block_html(part, marks, least)
-            place += 1
-            continue
-        end = next((n for n in range(place, len(parts)) if parts[n].depth <= depth), len(parts))
-        ordered, start = part.number is not None, part.number
-        for n in range(place + 1, end):
-            if (
-                parts[n].kind == "item"
-                and parts[n].depth == depth + 1
-                and (parts[n].number is not None) != ordered
-            ):
-                end = n  # another kind of list begins
-                break
-        starts = [n for n in range(place, end) if n == place or _begins(parts[n], depth)]
-        items = Markup("\n").join(
-            Markup("<li>{}</li>").format(
-                Markup("\n").join(
-                    [
-                        *(picture(one) for one in parts[first].pictures),
-                        inline_html(parts[first], marks(parts[first])),
-                        *_listed(parts[first + 1 : after], depth + 1, picture, marks, least),
-                    ]
-                )
-            )
-            for first, after in zip(starts, [*starts[1:], end], strict=True)
+        inside = Markup("\n").join(blocks(nested(list(group))))
+        made += (
+            Markup("<blockquote>\n{}\n</blockquote>\n").format(inside) if quoted else inside + Markup("\n")
         )
-        opening = "<ul>" if not ordered else "<ol>" if start == 1 else f'<ol start="{start}">'
-        yield Markup(f"{opening}\n{{}}\n</{opening[1:3]}>").format(items)  # noqa: S704 - our own tags
-        place = end
-
-
-def _begins(part: Part, depth: int) -> bool:
-    return part.kind == "item" and part.depth == depth + 1
+    return made
 
 
 def _block_html(part: Part, marks: Marking, least: int) -> Markup:

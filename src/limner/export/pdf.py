@@ -1,20 +1,39 @@
 """The storyboard as PDF: a picture book, a recipe, an article or slides.
 
-For printing and sending. Text is shaped and ordered for every script and stands in the file in the order in
-which it is read, fonts are embedded, pictures carry alternative texts; characters no font holds are shown as
-U+FFFD and reported.
+For printing and sending. Typst sets it from one template, `pages.typ`, which is given the text as data. Text
+is shaped for every script, fonts are embedded, the file is tagged, pictures carry alternative texts;
+characters no font holds are shown as U+FFFD and reported.
 """
 
-from collections.abc import Sequence
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from limner.export.leaf import INK, SOFT, TINT, Leaf, divided
-from limner.export.pdf_steps import SIZES_PT, Steps
-from limner.export.pdf_words import FOOT_MM, SANS, SERIF
+import typst
+
+from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
+from limner.export.markup import Item, Listing, nested, runs_of
 from limner.export.plan import Plan
-from limner.export.targets import Exported, whole
+from limner.export.targets import Exported, made_at, put
+from limner.export.typefaces import FOLDER, missing, visible
 from limner.export.wording import colophon, credit_line, how_made
-from limner.records import Part, Storyboard
+from limner.files import storing
+from limner.pictures.thumbnails import Copy
+from limner.records import Part, Passage, Storyboard
+from limner.templates import carried, forbidden
+
+TEMPLATE = Path(__file__).with_name("pages.typ")
+SLIDE_MM = (338.67, 190.5)
+DEEPEST = 6
+"""Lists inside lists that are shown as such; Typst refuses pages nested without end."""
+
+_SPACES = re.compile(r"[^\S\xa0\u202f]+")
+Data = dict[str, Any]
 
 
 def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
@@ -29,127 +48,183 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
         DataError: a picture is not there or cannot be read.
     """
     book = _Book(board, plan)
-    try:
-        book.fill()
-        with whole(out) as draft:
-            book.pdf.output(str(draft))
-    finally:
-        book.close()
+    data = json.dumps(book.data(), ensure_ascii=False)
+    lost, by_system = missing(visible(data))
+    if lost:
+        book.warnings.append(undrawable(data, lost))
+        data = data.translate(dict.fromkeys(map(ord, lost), "\ufffd"))
+    with TemporaryDirectory(prefix="limner-") as name, storing(name):
+        # The template sees this folder and no other.
+        folder = Path(name)
+        for file, content in book.files.items():
+            (folder / file).write_bytes(content)
+        (folder / "data.json").write_text(data, encoding="utf-8")
+        (folder / "unseen.json").write_text(json.dumps(book.unseen), encoding="utf-8")
+        pages = folder / TEMPLATE.name
+        pages.write_bytes(TEMPLATE.read_bytes())
+        made = typst.compile(
+            pages,
+            root=folder,
+            font_paths=[FOLDER],
+            ignore_system_fonts=not by_system,
+            timestamp=int(made_at().timestamp()),
+        )
+    put(out, made)
     return Exported(out, warnings=tuple(book.warnings))
 
 
-class _Book(Steps):
-    """A whole storyboard, from its title to its last line."""
+class _Book:
+    """What the template is given: words, sizes and pictures."""
 
-    def fill(self) -> None:
-        """Set everything."""
+    def __init__(self, board: Storyboard, plan: Plan) -> None:
+        self.board, self.plan, self.layout = board, plan, plan.layout_for(board.story, ".pdf")
+        self.warnings = list(forbidden(board.story))
+        self.files: dict[str, bytes] = {}
+        self.unseen: list[str] = []  # words that need no glyph: they are data of the file, or read out
+        width, height = plan.page_mm()
         if self.layout in ("book", "slides"):
-            self.cover()
-            group: tuple[Part, ...] = ()
-            for piece in self.pieces:
-                if isinstance(piece, Leaf):
-                    self.spread(piece, group)
-                    group = ()
-                    continue
-                last = next((n for n, part in enumerate(piece[::-1]) if part.kind != "heading"), len(piece))
-                ends = len(piece) - last if piece is not self.pieces[-1] else len(piece)
-                group = piece[ends:]
-                if ends:
-                    self.sheet_of(piece[:ends])
-        else:
-            self.front()
-            for piece in self.pieces:
-                if not isinstance(piece, Leaf):
-                    self.between(piece)
-                elif self.layout == "recipe":
-                    self.row(piece)
-                else:
-                    self.column(piece)
-        self.ending()
+            width, height = max(width, height), min(width, height)
+        if self.layout == "slides" and plan.page_size is None:
+            width, height = SLIDE_MM
+        self.page = width, height
+        self.side = min(width, height) * 0.095
+        self.inner = width - 2 * self.side, height - self.side - 18
+        wide, high = self.inner
+        self.room = {"recipe": (wide * 0.36, 70.0), "article": (wide, min(high * 0.36, wide * 0.75))}.get(
+            self.layout, (wide * 0.52, high)
+        )
+        """Width and height in mm that a step's picture may take; in books, all pictures of a step."""
+        self.above = 1  # level of the heading that the steps stand below
 
-    def cover(self) -> None:
-        """A page with title and author."""
-        pdf = self.pdf
-        pdf.add_page()
-        title = self.board.story.title.strip() or self.board.story.id
-        pdf.start_section(self.clean(title))
-        pdf.set_y(pdf.h * 0.34)
-        self.write(title, SERIF, self.base * (3.0 if len(title) < 40 else 2.1), align="C", leading=1.2)
-        pdf.ln(7)
-        self.rule(18)
-        pdf.ln(6)
-        self.write(self.board.story.author, SERIF, self.base * 1.3, SOFT, style="I", align="C")
+    def data(self) -> Data:
+        """All of it."""
+        story, board = self.board.story, self.board
+        title = _words(story.title.strip() or story.id)
+        pieces = [self.piece(piece) for piece in pieces_of(board, self.plan, self.layout)]
+        tags = language_of(story).split("-")
+        return {
+            "title": title,
+            "author": _words(story.author),
+            "metadata": {"title": self.aside(title), "author": self.aside(_words(story.author))},
+            "language": tags[0].lower() if re.fullmatch("[A-Za-z]{2,3}", tags[0]) else "und",
+            "region": next((tag.upper() for tag in tags[1:] if re.fullmatch("[A-Za-z]{2}", tag)), None),
+            "rtl": story.direction == "rtl",
+            "layout": self.layout,
+            "page": self.page,
+            "side": self.side,
+            "inner": self.inner,
+            "room": self.room,
+            "colours": {"ink": INK, "soft": SOFT, "rubric": RUBRIC, "tint": TINT},
+            "pieces": pieces,
+            "colophon": list(map(_words, colophon(story))),
+            "made": _words(how_made(board)) if self.plan.with_reasons else "",
+        }
 
-    def front(self) -> None:
-        """Title and author above the text."""
-        pdf = self.pdf
-        pdf.add_page()
-        title = self.board.story.title.strip() or self.board.story.id
-        pdf.start_section(self.clean(title))
-        self.write(title, SERIF, self.base * (2.3 if len(title) < 48 else 1.8), leading=1.2)
-        self.write(self.board.story.author, SERIF, self.base * 1.1, SOFT, style="I")
-        pdf.ln(5)
+    def piece(self, piece: Leaf | tuple[Part, ...]) -> Data:
+        """A step, or what stands between two."""
+        if not isinstance(piece, Leaf):
+            levels = [max(2, part.level) for part in piece if part.kind == "heading"]
+            self.above = levels[-1] if levels else self.above
+            runs = [{"supplies": one, "blocks": self.blocks(parts)} for one, parts in divided(piece)]
+            return {"step": False, "runs": runs}
+        count = len(piece.pictures)
+        wide, high = self.room
+        pictures = []
+        for shown in piece.pictures:
+            share = 1 if self.layout in ("recipe", "article") else count
+            copy = fit(shown, piece.where, self.plan, (wide, high / share))
+            self.warnings += copy.warnings
+            pictures.append(self.picture(copy, shown.alt, shown.caption))
+        reasons: tuple[str, ...] = ()
+        if self.plan.with_reasons:
+            credit = f"{credit_line(piece.picture)} · {piece.file}" if piece.picture else "No picture"
+            reasons = (f"{piece.position}  {credit}", *piece.why.lines())
+        return {
+            "step": True,
+            "number": None if piece.number is None else str(piece.number),
+            "title": _words(piece.title),
+            "level": piece.level if piece.title else min(6, self.above + 1),
+            "blocks": self.blocks(piece.parts),
+            "pictures": pictures,
+            "blank": _words(piece.step.reason) if reasons and not count else None,
+            "reasons": list(map(_words, reasons)),
+        }
 
-    def sheet_of(self, parts: Sequence[Part]) -> None:
-        """A sheet for what stands between the steps, or more where it is long."""
-        pdf = self.pdf
-        pdf.add_page()
-        room = pdf.h - FOOT_MM - self.side
-        own = any(part.pictures for part in parts)
-        fitting = (one for one in SIZES_PT[2:] if self.parts(parts, one, measure=True) <= room * 0.9)
-        size = self.base if own else max(self.base, next(fitting, self.base))
-        needed = self.parts(parts, size, measure=True)
-        if not own and needed < room:
-            pdf.set_y(self.side + (room - needed) / 2)
-        self.parts(parts, size)
+    def picture(self, copy: Copy, alt: str, caption: str = "") -> Data:
+        """A picture, whose file is there once."""
+        name = f"{hashlib.sha256(copy.data).hexdigest()[:16]}.jpg"
+        self.files[name] = copy.data
+        size = {"file": name, "aspect": copy.width_px / copy.height_px}
+        return {"kind": "picture", "alt": self.aside(_words(alt)), "caption": _words(caption), **size}
 
-    def between(self, parts: Sequence[Part]) -> None:
-        """What stands between the steps; lists of supplies on a ground of their own."""
-        pdf = self.pdf
-        for is_supplies, inner in divided(parts):
-            # A heading that stands before a step stays with it.
-            self.kept_mm = (
-                80.0 if inner[-1] is parts[-1] and inner[-1].kind == "heading" else type(self).kept_mm
-            )
-            if not is_supplies or self.layout != "recipe":
-                self.parts(inner)
+    def aside(self, text: str) -> int | None:
+        """The place of a text among those that are not seen; None for no words."""
+        if not text:
+            return None
+        self.unseen.append(text)
+        return len(self.unseen) - 1
+
+    def blocks(self, parts: Sequence[Part]) -> list[Data]:
+        """Parts, with the lists and quotations that they stand in."""
+        made: list[Data] = []
+        for quoted, group in groupby(parts, key=lambda part: part.quoted):
+            flat = [part.model_copy(update={"depth": min(part.depth, DEEPEST)}) for part in group]
+            inside = self.inside(nested(flat))
+            made += [{"kind": "quote", "blocks": inside}] if quoted else inside
+        return made
+
+    def inside(self, blocks: Iterable[Part | Listing]) -> list[Data]:
+        """Parts and lists, each part with the pictures that stand before it."""
+        made: list[Data] = []
+        for block in blocks:
+            if isinstance(block, Listing):
+                made.append({"kind": "list", "items": list(map(self.item, block.items))})
                 continue
-            with self.within(5, 5):
-                high = self.parts(inner, measure=True)
-            if pdf.will_page_break(high + 12) and high < pdf.eph * 0.8:
-                pdf.add_page()
-            if not pdf.will_page_break(high + 12) and not any(part.pictures for part in inner):
-                pdf.set_fill_color(*TINT)
-                pdf.rect(pdf.l_margin, pdf.get_y(), pdf.epw, high + 9, style="F")
-            pdf.ln(4)
-            with self.within(5, 5):
-                self.parts(inner)
-            pdf.ln(6)
+            made += self.own(block)
+            if block.kind == "table" and block.rows:
+                across = max(map(len, block.rows))
+                rows = [[self.runs(cell) for cell in row] + [[]] * (across - len(row)) for row in block.rows]
+                made.append({"kind": "table", "rows": rows, "head": block.head, "across": across})
+            elif block.kind == "code":
+                made.append({"kind": "code", "text": carried(block.text)})
+            elif block.kind == "break" or block.text:
+                kind = block.kind if block.kind in ("heading", "break") else "paragraph"
+                made.append({"kind": kind, "runs": self.runs(block), "level": max(2, block.level)})
+        return made
 
-    def ending(self) -> None:
-        """Who wrote the text; where reasons are wanted, credits and reasons step by step."""
-        pdf, board = self.pdf, self.board
-        if not self.plan.with_reasons:
-            if lines := colophon(board.story):
-                pdf.ln(6)
-                for line in lines:
-                    self.write(line, SANS, self.base * 0.75, SOFT)
-            return
-        rtl, self.rtl = self.rtl, False
-        pdf.add_page()
-        pdf.start_section("Pictures")
-        self.write("Pictures", SERIF, 20, INK)
-        pdf.ln(5)
-        for leaf in (piece for piece in self.pieces if isinstance(piece, Leaf)):
-            credit = f"{credit_line(leaf.picture)} · {leaf.file}" if leaf.picture else "No picture"
-            if pdf.will_page_break(18):
-                pdf.add_page()
-            self.write(f"{leaf.position}  {credit}", SANS, 8.5, INK)
-            for line in leaf.why.lines():
-                self.write(line, SANS, 7.5, SOFT)
-            pdf.ln(2.6)
-        pdf.ln(3)
-        for line in colophon(board.story):
-            self.write(line, SANS, 8.5, INK)
-        self.write(how_made(board), SANS, 7.5, SOFT)
-        self.rtl = rtl
+    def item(self, item: Item) -> Data:
+        """An item of a list."""
+        part = item.part
+        words = {"kind": "paragraph", "runs": self.runs(part)}
+        return {"number": part.number, "blocks": [*self.own(part), words, *self.inside(item.inner)]}
+
+    def own(self, part: Part) -> list[Data]:
+        """The pictures of the text that stand before a part."""
+        box = self.inner[0], self.page[1] * 0.36
+        copies = ((fit_own(own, self.plan, box, self.warnings), own.alt) for own in part.pictures)
+        return [self.picture(copy, alt) for copy, alt in copies if copy is not None]
+
+    def runs(self, passage: Passage) -> list[Data]:
+        """A passage as runs of words alike, each a list of lines."""
+        made: list[Data] = []
+        for run in runs_of(passage):
+            lines = [_SPACES.sub(" ", line) for line in carried(run.text).split("\n")]
+            lines[0] = lines[0] if made else lines[0].lstrip()
+            made.append({"lines": lines, "to": self.aside(run.target), "kinds": sorted(run.kinds)})
+        return made
+
+
+def _words(text: str) -> str:
+    """One line of words that any document can hold."""
+    return _SPACES.sub(" ", carried(text)).strip()
+
+
+def undrawable(text: str, lost: set[str]) -> str:
+    """The warning about characters that no font holds."""
+    count = sum(text.count(letter) for letter in lost)
+    named = ", ".join(f"U+{ord(letter):04X}" for letter in sorted(lost)[:8])
+    more = f" and {len(lost) - 8} others" if len(lost) > 8 else ""
+    return (
+        f"{count} character{'s' if count > 1 else ''} that no font on this machine can draw, shown as"
+        f" \ufffd: {named}{more}; install a font for the script and export again"
+    )

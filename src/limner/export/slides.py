@@ -22,7 +22,7 @@ from pptx.util import Inches, Pt
 from limner.export.leaf import INK, RUBRIC, SOFT, Leaf, fit, fit_own, language_of, pieces_of
 from limner.export.markup import Run, runs_of
 from limner.export.plan import Plan
-from limner.export.targets import Exported, whole
+from limner.export.targets import Exported, made_at, packed, put
 from limner.export.wording import colophon
 from limner.pictures.thumbnails import Copy
 from limner.records import Part, Passage, Storyboard
@@ -58,8 +58,9 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
     """
     made = _Show(board, plan)
     made.fill()
-    with whole(out) as draft:
-        made.show.save(str(draft))
+    archive = io.BytesIO()
+    made.show.save(archive)
+    put(out, packed(archive, made.date))
     return Exported(out, warnings=tuple(made.warnings))
 
 
@@ -81,6 +82,9 @@ class _Show:
         properties.title = carried(story.title.strip() or story.id)[:255]
         properties.author = carried(story.author)[:255]
         properties.language = self.language[:255]
+        # python-pptx states its own template's, of 2013, and who made it.
+        self.date = properties.created = properties.modified = made_at()
+        properties.last_modified_by = ""
         properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
         self.empty = next(each for each in self.show.slide_layouts if each.name == "Title Only")
 

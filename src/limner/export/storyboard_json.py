@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from limner.errors import DataError, MissingError, NumericsError
 from limner.export.plan import Plan
-from limner.export.targets import Exported, whole
+from limner.export.targets import Exported, put
 from limner.records import SCHEMA_VERSION, Storyboard
 
 
@@ -35,8 +35,7 @@ def write(board: Storyboard, out: Path, _: Plan) -> Exported:
             f"export: {out.name}: the storyboard does not survive JSON, most likely a score that is NaN or"
             " infinite; expected finite numbers; check the channels it was made with"
         )
-    with whole(out) as draft:
-        draft.write_text(text + "\n", encoding="utf-8", newline="\n")
+    put(out, f"{text}\n".encode())
     return Exported(out)
 
 

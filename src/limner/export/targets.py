@@ -4,13 +4,16 @@ Every exporter writes through here, so none can leave half a file or touch a pic
 collection. It knows nothing of formats.
 """
 
+import io
 import os
+import zipfile
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from limner.errors import DataError, MissingError
+from limner.errors import ConfigError, DataError, MissingError
 from limner.files import replacing
 from limner.records import Picture, Storyboard
 
@@ -89,3 +92,43 @@ def whole(target: Path) -> AbstractContextManager[Path]:
     if not os.access(target.parent, os.W_OK):
         raise DataError(f"export: cannot write in {target.parent}; name another place")
     return replacing(target)
+
+
+def put(target: Path, data: bytes) -> None:
+    """Write the bytes of an export; see `whole`."""
+    with whole(target) as draft:
+        draft.write_bytes(data)
+
+
+def made_at() -> datetime:
+    """When an export is made: $SOURCE_DATE_EPOCH where it is set, so that equal exports are equal files.
+
+    Raises:
+        ConfigError: it is no number of seconds.
+    """
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if not stated:
+        return datetime.now(UTC)
+    try:
+        return datetime.fromtimestamp(int(stated), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(
+            f"SOURCE_DATE_EPOCH is {stated!r}, expected seconds since 1970, such as 1700000000; unset it"
+        ) from None
+
+
+def packed(archive: io.BytesIO, at: datetime) -> bytes:
+    """A ZIP file whose members all bear one date.
+
+    Args:
+        archive: as another library wrote it: each member with the time of writing.
+        at: the date; ZIP knows none before 1980.
+    """
+    made = io.BytesIO()
+    date = max(at.timetuple()[:6], (1980, 1, 1, 0, 0, 0))
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(made, "w") as new:
+        for member in old.infolist():
+            dated = zipfile.ZipInfo(member.filename, date)
+            dated.external_attr = member.external_attr
+            new.writestr(dated, old.read(member), member.compress_type)
+    return made.getvalue()

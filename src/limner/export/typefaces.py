@@ -1,28 +1,16 @@
-"""Typefaces for print: those that come with limner, and those of the system that hold a text."""
+"""Typefaces for print: those that come with limner, and whether others of the system are needed."""
 
-import os
-import struct
 import unicodedata
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
-from fontTools.ttLib import TTFont, TTLibError  # type: ignore[import-untyped]
+import typst
+from PIL import ImageFont
 
-OUTLINES = (".ttf", ".otf", ".ttc", ".otc")
-# Where Linux, macOS and Windows keep fonts; a folder that is not there holds none.
-FONT_FOLDERS = (
-    *("/usr/share/fonts", "/usr/local/share/fonts", "~/.local/share/fonts", "~/.fonts"),
-    *("/Library/Fonts", "/System/Library/Fonts", "~/Library/Fonts"),
-    *("$WINDIR/Fonts", "$LOCALAPPDATA/Microsoft/Windows/Fonts"),
-)
-
-
-def dejavu(name: str) -> Path:
-    """A font of the DejaVu family that comes with limner.
-
-    Args:
-        name: DejaVuSans, DejaVuSansMono, or DejaVuSerif, plain, with -Bold or with -Italic.
-    """
-    return Path(__file__).with_name("fonts") / f"{name}.ttf"
+FOLDER = Path(__file__).with_name("fonts")
+WIDEST = FOLDER / "DejaVuSans.ttf"
+"""The font of ours that holds all that the others hold, and more scripts."""
 
 
 def visible(text: str) -> set[str]:
@@ -30,56 +18,51 @@ def visible(text: str) -> set[str]:
     return {
         letter
         for letter in text
-        if unicodedata.category(letter) not in ("Cc", "Cf", "Zs", "Zl", "Zp")
+        if unicodedata.category(letter) not in ("Cc", "Cf", "Cs", "Zs", "Zl", "Zp")
         and not 0xFE00 <= ord(letter) <= 0xFE0F
     }
 
 
-def fallbacks(characters: set[str], first: Path) -> tuple[list[Path], set[str]]:
-    """Fonts of the system, beside one that is used anyway, that hold as many characters as can be held.
+def undrawn(letters: Iterable[str], font: Path, index: int = 0) -> set[str]:
+    """Which of some characters a font has no glyph for; all where the file is no font with outlines.
 
     Args:
-        characters: those that are needed.
-        first: the font that is used anyway.
-    Returns:
-        the fonts in the order to try them, and the characters that no installed font can draw.
+        letters: the characters.
+        font: its file.
+        index: its place in a file of several.
     """
-    left = {ord(letter) for letter in characters} - _points(first)
-    chosen: list[Path] = []
-    for font in system() if left else ():
-        held = left & _points(font)
-        if held:
-            chosen.append(font)
-            left -= held
-        if not left:
-            break
-    return chosen, set(map(chr, left))
-
-
-def system() -> list[Path]:
-    """Font files of this system with outlines to embed, plain weights first, in a stable order."""
-
-    def rank(path: str) -> tuple[bool, str]:
-        name = Path(path).stem.lower()
-        marks = ("bold", "italic", "oblique", "light", "thin", "black", "mono")
-        return any(mark in name for mark in marks), path
-
-    folders = (Path(os.path.expandvars(one)).expanduser() for one in FONT_FOLDERS)
-    found = (str(path) for folder in folders for path in folder.rglob("*") if path.suffix.lower() in OUTLINES)
-    return [Path(path) for path in sorted(found, key=rank) if "lastresort" not in path.lower()]
-
-
-def _points(font: Path) -> set[int]:
-    """Code points a font can draw with outlines; none for a file that is no usable font."""
-    if font.suffix.lower() not in OUTLINES:
-        return set()
     try:
-        # Opened here, for fontTools leaves a damaged file open.
-        with font.open("rb") as file, TTFont(file, fontNumber=0, lazy=True) as found:
-            if "cmap" not in found or not ("glyf" in found or "CFF " in found):
-                return set()
-            return set(found.getBestCmap() or ())
-    except (TTLibError, OSError, KeyError, ValueError, AssertionError, struct.error):
+        face = ImageFont.truetype(font, 24, index=index, layout_engine=ImageFont.Layout.BASIC)
+
+        def drawn(letter: str) -> tuple[float, bytes]:
+            return face.getlength(letter), bytes(face.getmask(letter))
+
+        # No font has a glyph for this one: it is drawn as every character that is not there.
+        nothing = drawn("\U0010ffff")
+        return {letter for letter in letters if drawn(letter) == nothing}
+    except (OSError, ValueError):
         # A damaged font of the system is no reason to fail: another may hold the character, and
         # if none does the caller is told.
-        return set()
+        return set(letters)
+
+
+def missing(letters: set[str]) -> tuple[set[str], bool]:
+    """Characters that no font on this machine can draw, and whether fonts of the system are needed.
+
+    Args:
+        letters: those of a text that need a glyph.
+    """
+    left = undrawn(letters, WIDEST)
+    needed = bool(left)
+    for path, index in system() if left else ():
+        left = undrawn(left, path, index)
+        if not left:
+            break
+    return left, needed
+
+
+@cache
+def system() -> tuple[tuple[Path, int], ...]:
+    """The system's fonts: file, and place in it."""
+    found = typst.Fonts(include_embedded_fonts=False).fonts()
+    return tuple((Path(font.path), font.index) for font in found if font.path)
