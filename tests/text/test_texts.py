@@ -149,6 +149,26 @@ def test_front_matter_is_no_step_and_breaks_are_pages():
     assert [item.reason for item in reading.left_out] == ["front matter 'layout'"]
 
 
+@pytest.mark.parametrize(
+    "front",
+    [
+        '+++\ntitle = "A day"\nlang = "no"\n[params]\nx = 1\n+++\n',
+        '{\n  "title": "A day",\n  "lang": "no",\n  "params": {"x": 1}\n}\n',
+    ],
+    ids=["toml", "json"],
+)
+def test_front_matter_in_toml_and_json_is_no_step(front):
+    reading = parse_story_report(f"{front}\nA fox.\n\nA hare.\n", format="markdown")
+    assert (reading.story.title, reading.story.language) == ("A day", "no")
+    assert texts(reading.story) == ["A fox.", "A hare."]
+    assert [item.reason for item in reading.left_out] == ["front matter 'params'"]
+
+
+def test_a_story_that_begins_with_a_brace_is_not_front_matter():
+    reading = parse_story_report("{ smiles\n}\n\nA fox.", format="markdown")
+    assert texts(reading.story) == ["{ smiles }", "A fox."]
+
+
 def test_a_story_that_begins_with_a_break_is_not_front_matter():
     story = parse_story("---\n\nShe said: hello.\n\n---\n\nHe went.\n", format="markdown")
     assert texts(story) == ["She said: hello.", "He went."]

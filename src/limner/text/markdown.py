@@ -1,10 +1,12 @@
-"""Markdown (CommonMark with tables and strikethrough) and its YAML front matter.
+"""Markdown (CommonMark with tables and strikethrough) and its front matter.
 
 markdown-it-py parses; its rendering is walked like any HTML, so raw HTML inside needs no second reader.
 No dialect extensions: footnotes, admonitions and shortcodes stay as the words they are.
 """
 
+import json
 import re
+import tomllib
 from itertools import chain
 from pathlib import Path
 
@@ -26,8 +28,9 @@ _MAX_LINES, _MAX_REPEATED, _MAX_FRONT = 80_000, 2_000_000, 50_000
 # What stands before the words of a line, and the marks of lists in it.
 _BEFORE = re.compile(r"^[ \t>*+\-.)\d]++", re.MULTILINE)
 _ITEM = re.compile(r"(?:[-+*]|\d[.)])(?=[ \t])")
-_KEY = re.compile(r"[A-Za-z_][\w-]*\s*:(\s|$)")
-_FENCES = ("---", "...")
+_KEY = re.compile(r"[A-Za-z_][\w-]*\s*(:(\s|$)|=)")
+_FRONTS = {"---": ("---", "..."), "+++": ("+++",)}
+"""Line that begins front matter → lines that end it."""
 _OTHER_NAMES = {"authors": "author", "licence": "license", "lang": "language", "dir": "direction"}
 
 
@@ -86,30 +89,31 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
 
 
 def _front_matter(text: str, where: str, document: Document) -> str:
-    """Take the YAML block at the top, if there is one, into the document; return the rest."""
+    """Take the front matter at the top, if there is any, into the document; return the rest.
+
+    It is YAML between lines of ``---``, TOML between lines of ``+++``, or one object of JSON.
+    """
     first, newline, rest = text.partition("\n")
-    if first.rstrip() != "---" or not newline:
+    mark, lines = first.rstrip(), rest.split("\n")
+    if not newline or not (mark in _FRONTS or mark.startswith("{")):
         return text
-    lines = rest.split("\n")
-    end = next((index for index, line in enumerate(lines) if line.rstrip() in _FENCES), None)
+    ends = _FRONTS.get(mark, ("}",))
+    end = next((index for index, line in enumerate(lines) if line.rstrip() in ends), None)
+    if end is None:
+        return text
     # A thematic break at the top of a story is not front matter: keys are.
-    keys = [line for line in lines[:end] if line.strip() and not line.startswith("#")]
-    if end is None or not keys or not _KEY.match(keys[0]):
+    keys = [line for line in lines[:end] if line.strip() and not line.lstrip().startswith(("#", "["))]
+    stated, body = "\n".join(lines[:end]), "\n".join(lines[end + 1 :])
+    if mark not in _FRONTS:
+        stated = "\n".join((first, stated, "}"))
+    elif not keys or not _KEY.match(keys[0]):
         return text
-    if sum(map(len, lines[:end])) > _MAX_FRONT:
+    if len(stated) > _MAX_FRONT:
         raise DataError(
             f"{where}: its front matter has more than {_MAX_FRONT:,} letters; expected a few 'title: ...'"
             " lines; move the rest below it"
         )
-    try:
-        # BaseLoader: every value stays the words it is (a language `no` is not False), no object is built.
-        data = yaml.load("\n".join(lines[:end]), Loader=yaml.BaseLoader)  # noqa: S506
-    except (yaml.YAMLError, RecursionError) as error:
-        line = " ".join(str(error).split())[:160]
-        raise DataError(
-            f"{where}: front matter is not YAML ({line}); expected 'title: ...' lines between two '---' "
-            "lines; mend or remove it"
-        ) from None
+    data = _data_of(mark, stated, where)
     if not isinstance(data, dict):
         return text
     for key, value in data.items():
@@ -121,7 +125,33 @@ def _front_matter(text: str, where: str, document: Document) -> str:
             document.direction = value
         else:
             document.left_out.append(LeftOut(f"front matter {str(key)[:40]!r}", stated))
-    return "\n".join(lines[end + 1 :])
+    return body
+
+
+def _data_of(mark: str, stated: str, where: str) -> object:
+    """What front matter says; None of JSON that is none, since a text may begin with a brace.
+
+    Args:
+        mark: the line that begins it.
+        stated: what it holds.
+        where: name of the text, for messages.
+    Raises:
+        DataError: it is not what its mark says.
+    """
+    kind, shown = {"---": ("YAML", "title: ..."), "+++": ("TOML", "title = ...")}.get(mark, ("JSON", ""))
+    try:
+        if kind == "YAML":
+            # BaseLoader: every value stays the words it is (a language `no` is not False), no object is built.
+            return yaml.load(stated, Loader=yaml.BaseLoader)  # noqa: S506
+        return tomllib.loads(stated) if kind == "TOML" else json.loads(stated)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if kind == "JSON":
+            return None
+        line = " ".join(str(error).split())[:160]
+        raise DataError(
+            f"{where}: front matter is not {kind} ({line}); expected '{shown}' lines between two '{mark}' "
+            "lines; mend or remove it"
+        ) from None
 
 
 def _stated(value: object) -> str:
