@@ -221,3 +221,24 @@ def test_a_metric_of_its_own_says_what_pictures_say_for_each_other(
     np.testing.assert_allclose(part.pull[away], (2 * part.alike - 0.5)[away])
     assert np.abs(np.diag(part.alike) - 1).max() < 1e-5
     assert part.scores.shape == (len(part.columns), len(part.pull))
+
+
+@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
+def test_a_pin_without_text_ranks_by_the_pictures_alone(benchmark):
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(9, 4))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    alike = vectors @ vectors.T
+    stories, names = [np.arange(4), np.arange(4, 9)], list("aaaabbbbb")
+
+    def part():
+        scores = rng.normal(size=(9, 9))  # other texts every time
+        return benchmark.Part(scores, alike.copy(), np.arange(9), stories, names, alike=alike.copy())
+
+    first, second = part(), part()
+    for one, other in zip(benchmark.pinned(first, 0.0, 1.0), benchmark.pinned(second, 0.0, 1.0), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(benchmark.pinned(first, 5.0, 1.0)[1], benchmark.pinned(second, 5.0, 1.0)[1])
+    walks = [benchmark.chosen_walk([one], scales=(0.0,)) for one in (first, second)]
+    assert walks[0] == walks[1]
+    assert walks[0][1][0] == 0
