@@ -5,6 +5,7 @@ from the looks of a run of limner itself, or from scene graphs as GSDA's own enc
 their cosine, an empty graph pulling nobody.
 How many nats a unit of either is worth is chosen on validation stories by mean reciprocal rank, per decoder;
 the test stories are then measured once. Intervals resample stories; figures are means over the seeds' runs.
+Each row with the first picture given has a row without any text beside it, where the pictures alone rank.
 
     python benchmarks/story_results.py --runs runs/dual-0 --metrics runs/document-0
     python benchmarks/story_results.py --runs runs/gsda-0 --graphs graphs.jsonl
@@ -271,12 +272,12 @@ def chosen_on(parts, decoders=DECODERS, scales=SCALES, factors=FACTORS):
     return found
 
 
-def chosen_walk(parts):
+def chosen_walk(parts, scales=SCALES):
     """(temperature, stay), and (scale, factor), of a pin whose pull walks; chosen as in `chosen_on`."""
     tried = {}
     for walk in WALKS:
         ways = [walked(part, *walk) for part in parts]
-        for scale in SCALES:
+        for scale in scales:
             for factor in REACHED:
                 done = [pinned(way, scale, factor) for way in ways]
                 values = [figures(way, table, rows)[0] for way, (rows, table) in zip(ways, done, strict=True)]
@@ -429,6 +430,7 @@ def main():
     chosen = chosen_on(held, decoders, **grid)
     if not options.graphs:
         chosen["walk"], chosen["walked pin"] = chosen_walk(held)
+        chosen["walk without text"], _ = chosen_walk(held, scales=(0.0,))
     print(f"chosen on validation (weight of the texts' cosine, of the pull): {chosen}")
     parts = every(options.part)
     queries, pictures = parts[0].scores.shape
@@ -444,11 +446,15 @@ def main():
     ways = {
         "other pages, no pin": lambda part: pinned(part, scale, 0.0),
         "other pages, first picture pinned": lambda part: pinned(part, scale, factor),
+        "other pages, first picture pinned, no text": lambda part: pinned(part, 0.0, 1.0),
         "other pages, the story's own pictures given": told,
     }
     if not options.graphs:
         ways["other pages, pinned, by walks over likes"] = lambda part: pinned(
             walked(part, *chosen["walk"]), *chosen["walked pin"]
+        )
+        ways["other pages, pinned, by walks over likes, no text"] = lambda part: pinned(
+            walked(part, *chosen["walk without text"]), 0.0, 1.0
         )
     for name, way in ways.items():
         found[name] = line(

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from made_up_results import result
 
 from limner.config import build
 from limner.errors import DataError
@@ -221,3 +222,41 @@ def test_a_metric_of_its_own_says_what_pictures_say_for_each_other(
     np.testing.assert_allclose(part.pull[away], (2 * part.alike - 0.5)[away])
     assert np.abs(np.diag(part.alike) - 1).max() < 1e-5
     assert part.scores.shape == (len(part.columns), len(part.pull))
+
+
+@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
+def test_a_pin_without_text_ranks_by_the_pictures_alone(benchmark):
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(9, 4))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    alike = vectors @ vectors.T
+    stories, names = [np.arange(4), np.arange(4, 9)], list("aaaabbbbb")
+
+    def part():
+        scores = rng.normal(size=(9, 9))  # other texts every time
+        return benchmark.Part(scores, alike.copy(), np.arange(9), stories, names, alike=alike.copy())
+
+    first, second = part(), part()
+    for one, other in zip(benchmark.pinned(first, 0.0, 1.0), benchmark.pinned(second, 0.0, 1.0), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not np.array_equal(benchmark.pinned(first, 5.0, 1.0)[1], benchmark.pinned(second, 5.0, 1.0)[1])
+    walks = [benchmark.chosen_walk([one], scales=(0.0,)) for one in (first, second)]
+    assert walks[0] == walks[1]
+    assert walks[0][1][0] == 0
+
+
+@pytest.mark.parametrize("benchmark", ["story_contrasts"], indirect=True)
+def test_stories_of_one_picture_are_compared_by_the_ranks_of_the_whole_gallery(
+    benchmark, tmp_path, monkeypatch, capsys
+):
+    runs = {name: result(name, quality) for name, quality in (("good", 3.0), ("poor", 0.0))}
+    for name, run in runs.items():
+        run.write(tmp_path / name)
+    monkeypatch.setattr("sys.argv", ["_", "--runs", str(tmp_path), "--rows", "good", "poor"])
+    benchmark.main()
+    lines = capsys.readouterr().out.splitlines()
+    shares = [100 * np.mean(np.array(run.full.plain) <= 10) for run in runs.values()]
+    for line, name, share in zip(lines, runs, shares, strict=False):
+        assert line.startswith(f"{name}, 1 seed, {len(runs[name].full.queries)} stories: R@1 ")
+        assert f"R@10 {share:.3f} [" in line
+    assert lines[3].split()[:2] == ["R@10", f"{shares[0] - shares[1]:+.3f}"]

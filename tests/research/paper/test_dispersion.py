@@ -40,7 +40,8 @@ def test_figures_by_hand_beside_the_papers(tmp_path):
     row = table.rows[2]
     assert row.remark == "2 seeds"
     assert row.settings.words() == "preset paper; resnet50 frozen; seeds 0, 1; politics, grouped split"
-    values = dict(zip(("K", "λ", "β", "γ", "μσ", "μ", "σ", "-", "mean", "none"), row.cells, strict=True))
+    names = ("K", "λ", "β", "γ", "μσ", "μ", "σ", "-", "mean", "none", "5, 1", "1, 5")
+    values = dict(zip(names, row.cells, strict=True))
     assert [values[name].value for name in "Kλβγ"] == [9, 96, 3, 1]
     assert [values[name].paper for name in "Kλβγ"] == [9, 96, 3, 1]
     deviation = np.sqrt(0.5)  # of 0, 1, 1, 2
@@ -50,7 +51,10 @@ def test_figures_by_hand_beside_the_papers(tmp_path):
     assert values["mean"].value == pytest.approx(0.6)
     assert values["none"].value == pytest.approx(0.0, abs=1e-6)
     assert (values["μ"].paper, values["σ"].paper) == (0.6279, 0.0123)
+    outer = [values[name] for name in names[-2:]]
+    assert [(cell.value, cell.paper) for cell in outer] == [(None, 0.4734), (None, 0.4722)]
     assert all(cell.value is None for cell in table.rows[0].cells)
+    assert [cell.paper for cell in table.rows[0].cells[-2:]] == [0.4922, 0.4850]
     assert table.rows[0].cells[5].paper == 0.3173
     assert "| 1.1000 (0.6279) |" in build("complementary-1", tmp_path).markdown()
 
@@ -61,7 +65,7 @@ def test_what_a_run_does_not_have_is_no_gap_and_other_data_have_no_published_fig
     (table,) = build("complementary-1", tmp_path, data="mine").tables
     (row,) = table.rows
     assert row.name == "mine, DIVERSITY"
-    assert [cell.applies for cell in row.cells] == [True, True, False, False, *[True] * 3, *[False] * 3]
+    assert [cell.applies for cell in row.cells] == [True, True, False, False, *[True] * 3, *[False] * 5]
     assert {cell.paper for cell in row.cells} == {None}
     assert table.empty == 0
 
