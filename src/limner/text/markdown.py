@@ -141,7 +141,7 @@ def _data_of(mark: str, stated: str, where: str) -> object:
     kind, shown = {"---": ("YAML", "title: ..."), "+++": ("TOML", "title = ...")}.get(mark, ("JSON", ""))
     try:
         if kind == "YAML":
-            # BaseLoader: every value stays the words it is (a language `no` is not False), no object is built.
+            # BaseLoader: every value stays the words it is (`no` is not False), and no object is built.
             return yaml.load(stated, Loader=yaml.BaseLoader)  # noqa: S506
         return tomllib.loads(stated) if kind == "TOML" else json.loads(stated)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
