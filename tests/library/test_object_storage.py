@@ -23,8 +23,9 @@ from limner.library.ingest import index
 from limner.library.library import Library
 from limner.library.store import STATISTICS, STATISTICS_SCHEMA, Store
 from limner.locations import location
-from limner.studio.app import create_app, projects_folder
+from limner.studio.app import create_app
 from limner.studio.engine import Engine
+from limner.studio.projects import projects_folder
 from limner.studio.routes import Studio
 from limner.web.security import Guard, Guarded
 

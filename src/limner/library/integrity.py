@@ -114,12 +114,24 @@ class TableFiles:
     def states(self) -> Iterator[tuple[Path, bool | None]]:
         """All files, and whether each is as it was written; None where it has no checksum.
 
+        One that is noted and absent comes as well: as damaged where the table as it is now needs it, else
+        with None, since it may have been cleared away just before a kill.
+
         Raises:
             DataError: the checksums themselves are damaged.
         """
-        known = self._noted()
-        for name in self._names():
-            yield self._folder / name, (not self._damaged(name, known[name])) if name in known else None
+        known, names = self._noted(), set(self._names())
+        manifests = sorted(name for name in {*known, *names} if name.endswith(".manifest"))
+        newest = manifests[0] if manifests else ""  # they are numbered backwards
+        needed = {newest}
+        if newest in names:
+            needed |= self._used(_NEWEST - int(Path(newest).stem)).keys()
+        for name in sorted({*known, *names}):
+            if name in names:
+                yield self._folder / name, (not self._damaged(name, known[name])) if name in known else None
+            else:
+                told = name == newest or (name in needed and name.startswith("data/"))
+                yield self._folder / name, False if told else None
 
     def _used(self, version: int | None) -> dict[str, str]:
         """Noted files without the data of other versions, which a manifest names."""
