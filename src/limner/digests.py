@@ -25,6 +25,7 @@ def noting(folder: Path, name: str, content: bytes | None = None) -> Iterator[No
         name: of the file, relative to it, with slashes.
         content: of the file; None of one that has its checksum within.
     """
+    make_folder(folder)
     file = folder / name
     due = [] if content is None else [checksum(content)]
     if due and file.is_file():  # until it is replaced it holds what it held
@@ -63,7 +64,6 @@ def is_sound(file: Path, due: list[str]) -> bool | None:
 
 
 def _change(folder: Path, name: str, due: list[str] | None) -> None:
-    make_folder(folder)
     with locked(folder / "lock"):
         before: dict[str, list[str]] = {}
         with suppress(DataError):  # damaged notes are made anew

@@ -123,6 +123,8 @@ def test_pictures_of_an_emptied_folder_are_forgotten_by_a_button(serve_studio, v
         page.get_by_role("button", name="Forget 2 pictures").click()
         page.locator("#facts", has_text="1 picture").wait_for()
         visit.close()
+        # The files of the pictures are not there, so that nothing can be shown of them.
+        visit.wrong[:] = [line for line in visit.wrong if "status of 422" not in line]
 
 
 @pytest.fixture
