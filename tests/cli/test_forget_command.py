@@ -40,10 +40,11 @@ def test_without_a_terminal_nothing_is_forgotten_and_a_line_says_what_to_do(empt
     capsys.readouterr()
     assert index(emptied) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "not there" in line]
-    assert line.endswith(f"if they are gone for good: limner index {emptied} --forget")
+    assert line.endswith(f"limner index {emptied} --library {emptied.parent / 'lib'} --forget")
     assert index(emptied, "--json") == 0
     said = capsys.readouterr()
-    assert json.loads(said.out)["missing"] == [{"path": str(emptied), "missing": 3, "known": 3}]
+    (missing,) = json.loads(said.out)["missing"]
+    assert (missing["path"], missing["missing"], missing["known"]) == (str(emptied), 3, 3)
     assert "--forget" in said.err
     assert pictures(emptied) == 3
 

@@ -24,7 +24,7 @@ from limner.language import language_name
 from limner.library import batches as batching
 from limner.library import write
 from limner.library.home import home_of
-from limner.library.known import IndexReport, KnownFile, KnownFiles, MissingFolder, MovedFolder
+from limner.library.known import IndexReport, KnownFile, KnownFiles, MissingFolder, MovedFolder, forgetting
 from limner.library.library import Library
 from limner.library.shared import agree
 from limner.library.store import (
@@ -174,9 +174,10 @@ def _there(
             away[path] = error
     if away and not roots and not forget:
         place, why = next(iter(away.items()))
+        at = library.place if isinstance(library, Library) else os.fspath(library)
         raise MissingError(
             f"{why}; its pictures stay in the library; if they are gone for good:"
-            f" limner index {display(place)} --forget"
+            f" {forgetting(display(place), str(at))}"
         )
     return tuple(roots), tuple(away)
 
@@ -603,7 +604,9 @@ class _Run:
             if root in gone
         )
         return {
-            root: MissingFolder(path=display(root), missing=count, known=there[root])
+            root: MissingFolder(
+                path=display(root), library=self.library.place, missing=count, known=there[root]
+            )
             for root, count in sorted(gone.items())
             if root in self.away
             or (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +21,7 @@ NOTES = "limner.checksums"
 """In the folder of the table, with which it goes."""
 _HINT = "a mere note: remove it, and the next 'limner index' writes it again"
 _NEWEST = 2**64 - 1
+_MANIFEST = re.compile(r"_versions/\d{20}\.manifest")
 _CHANGING = frozenset(("latest_version_hint.json", NOTES))
 
 
@@ -121,7 +123,7 @@ class TableFiles:
             DataError: the checksums themselves are damaged.
         """
         known, names = self._noted(), set(self._names())
-        manifests = sorted(name for name in {*known, *names} if name.endswith(".manifest"))
+        manifests = sorted(name for name in {*known, *names} if _MANIFEST.fullmatch(name))
         newest = manifests[0] if manifests else ""  # they are numbered backwards
         needed = {newest}
         if newest in names:

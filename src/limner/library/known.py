@@ -10,6 +10,7 @@ import html
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -211,16 +212,23 @@ class MovedFolder(Record):
     files: int
 
 
+def forgetting(path: str, library: str) -> str:
+    """The command that takes the missing pictures of a folder for deleted."""
+    return f"limner index {quote(path)} --library {quote(library)} --forget"
+
+
 class MissingFolder(Record):
     """Pictures that are not where they were, and stay in the library until somebody says that they are gone.
 
     Attributes:
         path: the folder, or list, that was given.
+        library: folder or address of the library.
         missing: its pictures that are not there.
         known: its pictures in the library.
     """
 
     path: str
+    library: str
     missing: int
     known: int
 
@@ -228,7 +236,7 @@ class MissingFolder(Record):
         """One line."""
         return (
             f"{self.path}: {self.missing:,} of {counted(self.known, 'picture')} not there; they stay in the"
-            f" library; connect the drive, or, if they are gone for good: limner index {self.path} --forget"
+            f" library; connect the drive, or, if they are gone for good: {forgetting(self.path, self.library)}"
         )
 
 
@@ -321,7 +329,7 @@ class IndexReport(Record):
             for one in self.moved_folders[:listed]
         ]
         if len(self.moved_folders) > listed:
-            lines.append(f"moved: and between {len(self.moved_folders) - listed:,} more folders")
+            lines.append(f"moved: and between {counted(len(self.moved_folders) - listed, 'more folder')}")
         if self.completed:
             lines.append(f"read again for vectors that were missing: {counted(self.completed, 'file')}")
         if self.rehashed:
