@@ -183,8 +183,16 @@ def _there(
 
 
 def _is_gone(path: bytes) -> bool:
-    """Whether nothing is at a path; of an address that is not asked."""
-    return address(path) is None and not os.path.lexists(path)
+    """Whether nothing is at a path; not where that cannot be seen, and of an address it is not asked."""
+    if address(path) is not None:
+        return False
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _is_below(path: bytes, folder: bytes) -> bool:
@@ -622,7 +630,8 @@ class _Run:
         if not gone:
             return
         for path, source in self.library.store.rows(FILES, ["path_bytes", "source"], "status = 'ok'"):
-            gone -= {one for one in gone if os.fsencode(one) == source or _is_below(path, os.fsencode(one))}
+            place = source if find.is_video(source) else path  # a frame's is in the library
+            gone -= {one for one in gone if os.fsencode(one) == source or _is_below(place, os.fsencode(one))}
         self.library.save(sources=tuple(one for one in sources if one not in gone))
 
 

@@ -236,7 +236,8 @@ class MissingFolder(Record):
         """One line."""
         return (
             f"{self.path}: {self.missing:,} of {counted(self.known, 'picture')} not there; they stay in the"
-            f" library; connect the drive, or, if they are gone for good: {forgetting(self.path, self.library)}"
+            " library; connect the drive, or, if they are gone for good:"
+            f" {forgetting(self.path, self.library)}"
         )
 
 
