@@ -5,8 +5,10 @@ import os
 import shutil
 import signal
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,19 @@ def _the_user_is_left_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("user-data")))
         patch.delenv("LIMNER_LIBRARY", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _checks_are_registered() -> Iterator[None]:
+    """What `limner verify` knows of runs and studies, also where limner was installed before it did."""
+    import limner.verification as module
+
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = project["entry-points"][module.GROUP]
+    entries = [EntryPoint(name, value, module.GROUP) for name, value in declared.items()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "entry_points", lambda group: entries)
         yield
 
 

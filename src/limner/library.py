@@ -6,6 +6,7 @@ The commands call the same methods, so that a command line and a few lines of Py
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import partial
@@ -20,7 +21,7 @@ from limner.config import read_toml
 from limner.counts import counted
 from limner.devices import Precision, checked_device
 from limner.encoders.openvino import Engine
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import ConfigError, DataError, LimnerWarning, unknown
 from limner.export import load
 from limner.match.advice import advice
 from limner.match.equipment import AUTO, add_pictures
@@ -91,6 +92,7 @@ class Library(library.Library):
         captions: bool = True,
         sentences: str | None = None,
         follow_links: bool = False,
+        forget: bool = False,
         workers: int | None = None,
     ) -> IndexReport:
         """Read pictures into the library; only new and changed files are read.
@@ -112,6 +114,7 @@ class Library(library.Library):
             captions: whether to use words that come with pictures.
             sentences: folder or name of a sentence-transformers model, in place of the multilingual encoder.
             follow_links: enter linked folders as well.
+            forget: take pictures for deleted even where a folder is not there, or most of it is missing.
             workers: threads that decode, or processes of Ray; one per core unless given.
         Returns:
             What is new, changed and unchanged, and what was skipped and why.
@@ -119,6 +122,8 @@ class Library(library.Library):
             MissingError: a source is not there.
             KeyboardInterrupt: after Ctrl-C; what was read is kept, and the same call continues.
             LimnerError: as `limner.match.equipment.add_pictures`.
+        Warns:
+            LimnerWarning: so much of a folder is missing that its drive may be away; nothing was forgotten.
         """
         places = [as_path(source, "add") for source in sources]
         try:
@@ -136,6 +141,7 @@ class Library(library.Library):
                     captions=captions,
                     sentences=sentences,
                     follow_links=follow_links,
+                    forget=forget,
                     workers=workers,
                     progress=progress,
                 )
@@ -144,6 +150,9 @@ class Library(library.Library):
             self._version = self.version()
         if report.interrupted:
             raise KeyboardInterrupt(RESUME)
+        for folder in report.missing:
+            told = f"{folder}, or forget=True"
+            warnings.warn(told, LimnerWarning, stacklevel=2)
         return report
 
     def search(

@@ -98,6 +98,35 @@ def test_add_a_folder_and_stop_another(
         ]
 
 
+def test_pictures_of_an_emptied_folder_are_forgotten_by_a_button(serve_studio, visit, tmp_path: Path) -> None:
+    from contextlib import redirect_stdout
+
+    from limner.cli.index import index
+
+    album, drive = tmp_path / "album", tmp_path / "drive"
+    for number, folder in enumerate((album, drive, drive)):
+        folder.mkdir(exist_ok=True)
+        Image.effect_noise((64, 48), 40 + 30 * number).save(folder / f"{number}.png")
+    with redirect_stdout(io.StringIO()):
+        index(album, drive, library=tmp_path / "library", encoder=("colour",))
+    for file in drive.iterdir():
+        file.unlink()
+    with serve_studio(tmp_path / "library", tmp_path / "projects") as address:
+        page = visit("/library", at=address)
+        page.locator("#facts", has_text="3 pictures").wait_for()
+        page.click("#add")
+        expect(page.locator("#path")).not_to_have_value("")  # the folder it begins with
+        page.fill("#path", str(drive))
+        page.get_by_role("button", name="Read it").click()
+        page.locator("#job", has_text="2 pictures not there. Is the drive connected?").wait_for()
+        page.locator("#facts", has_text="3 pictures").wait_for()
+        page.get_by_role("button", name="Forget 2 pictures").click()
+        page.locator("#facts", has_text="1 picture").wait_for()
+        visit.close()
+        # The files of the pictures are not there, so that nothing can be shown of them.
+        visit.wrong[:] = [line for line in visit.wrong if "status of 422" not in line]
+
+
 @pytest.fixture
 def dated_studio(serve_studio, visit, tmp_path: Path):
     """Address of a studio over twelve photographs: two days, two folders, half of them with words."""

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from damaged import unnamed
 from fakes import FakeImages, noise_picture
 from made_up_results import result
 from PIL import Image
@@ -15,6 +16,7 @@ from safetensors.numpy import save
 
 from limner.checksums import unseal
 from limner.cli.main import run
+from limner.files import write_text
 from limner.research.datasets.features import ROWS, SUMS, FeatureKey, extract
 from limner.research.datasets.neighbours import PairScores, write_pair_scores
 from limner.research.evaluation.refinement import Refinement
@@ -22,6 +24,7 @@ from limner.research.runs.validation import write_pairwise, write_refinement
 from limner.research.systems.complementary import memory
 from limner.research.systems.complementary.settings import ComplementaryConfig
 from limner.research.training import checkpoint
+from limner.research.training.loop import HISTORY
 from limner.store.channels import Evidence
 from limner.store.ingest import index
 from limner.store.library import Library
@@ -41,6 +44,11 @@ def told(capsys, *words):
     return status, {one["path"]: one["state"] for one in json.loads(capsys.readouterr().out)}
 
 
+def covered(states):
+    """States of all but the hints that Lance rewrites at will."""
+    return {state for path, state in states.items() if not path.endswith("latest_version_hint.json")}
+
+
 @pytest.fixture
 def library(tmp_path):
     (tmp_path / "pictures").mkdir()
@@ -53,7 +61,7 @@ def library(tmp_path):
 
 def test_a_sound_library_is_told_so_and_its_cache_is_repaired(library, capsys):
     status, states = told(capsys, library)
-    assert (status, set(states.values())) == (0, {"sound"})
+    assert (status, covered(states)) == (0, {"sound"})
     path = next((library / "cache").rglob("[!.]*.rows"))
     flip(path, 20)
     assert told(capsys, library)[1][str(path)] == "damaged"
@@ -107,10 +115,11 @@ def test_damaged_features_are_taken_out_and_extracted_again(tmp_path, capsys):
 
 
 def test_a_damaged_checkpoint_is_named(tmp_path, capsys):
-    checkpoint.save(tmp_path / "best.safetensors", {"a": torch.ones(9)}, {"n": 1})
+    checkpoint.save(tmp_path / "model.safetensors", {"a": torch.ones(9)}, {"n": 1})
     assert told(capsys, tmp_path)[0] == 0
-    flip(tmp_path / "best.safetensors")
-    assert told(capsys, tmp_path) == (1, {str(tmp_path / "best.safetensors"): "damaged"})
+    flip(tmp_path / "model.safetensors")
+    due = {str(tmp_path / "model.safetensors"): "damaged", str(tmp_path / "digests.json"): "sound"}
+    assert told(capsys, tmp_path) == (1, due)
 
 
 def of_older_version(path):
@@ -139,17 +148,18 @@ def written_run(tmp_path):
         held.close()
     for path in list((run / memory.FOLDER).iterdir()):
         shutil.copy(path, path.with_name(f"1{path.name[1:]}"))
-    checkpoint.save(run / "best.safetensors", {"a": torch.ones(9)}, {"n": 1})
+    checkpoint.save(run / "model.safetensors", {"a": torch.ones(9)}, {"n": 1})
     checkpoint.save(run / "resume.safetensors", checkpoint.prefixed("memory", held.state()), {"n": 1})
     write_pair_scores(PairScores(("a", "b"), {"weight": np.ones(2, np.float32)}, 1), run)
     write_refinement(run, Refinement(0.1, 0.2))
     write_pairwise(run, Evidence(slope=1, z_slope=0, offset=0))
+    checkpoint.write_history(run / HISTORY, [{"epoch": 0}, {"epoch": 1}])
     result("Base", 1.0, count=20, pool_size=5).write(run)
     return run
 
 
 WRITTEN = (
-    "best.safetensors",
+    "model.safetensors",
     "resume.safetensors",
     "pair_scores.safetensors",
     "refinement.json",
@@ -157,32 +167,69 @@ WRITTEN = (
     "results/clue-grouped-test.json",
     "bank/0-0.text",
     "bank/1-0.text",
+    "history.jsonl",
+    "digests.json",
 )
+AGAIN = {f"bank/{process}-{part}" for process in (0, 1) for part in ("0.image", "0.stamps", "0.sums")} | {
+    f"bank/{process}-1.{part}" for process in (0, 1) for part in ("text", "image", "stamps", "sums")
+}
+"""Parts of the tables, named by the first, and tables that the next epoch writes anew."""
+
+
+def states_of(run, **other):
+    """Path → state, of a run in which all is sound but some."""
+    states = dict.fromkeys(WRITTEN, "sound") | dict.fromkeys(AGAIN, "not checked") | other
+    return {str(run / name): state for name, state in states.items()}
 
 
 def test_everything_that_a_run_wrote_is_found_sound(written_run, capsys):
-    assert told(capsys, written_run) == (0, {str(written_run / name): "sound" for name in WRITTEN})
+    assert told(capsys, written_run) == (0, states_of(written_run))
 
 
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_flipped_bit_of_any_file_of_a_run_is_named(written_run, capsys, name):
     flip(written_run / name, -4)
-    due = {str(written_run / one): "damaged" if one == name else "sound" for one in WRITTEN}
+    due = states_of(written_run, **{name: "damaged"})
     if name == "resume.safetensors":  # which says what to look at in the memory of an epoch
-        due = {path: state for path, state in due.items() if "bank" not in path}
+        due |= {path: "not checked" for path in due if "bank" in path}
+    if name == "digests.json":
+        due |= {str(written_run / "history.jsonl"): "not checked"}
     assert told(capsys, written_run) == (1, due)
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "history.jsonl", "results/clue-grouped-test.json"])
+def test_a_file_that_a_run_noted_and_has_no_more_is_named(written_run, capsys, name):
+    (written_run / name).unlink()
+    assert told(capsys, written_run) == (1, states_of(written_run, **{name: "missing"}))
+
+
+def test_training_that_is_killed_between_a_file_and_its_digest_is_sound(written_run, capsys, monkeypatch):
+    def killed(path, text):
+        if path.name == HISTORY:
+            raise KeyboardInterrupt
+        write_text(path, text)
+
+    monkeypatch.setattr(checkpoint, "write_text", killed)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint.write_history(written_run / HISTORY, [{"epoch": 0}, {"epoch": 1}, {"epoch": 2}])
+    assert told(capsys, written_run) == (0, states_of(written_run))
+
+
 def test_a_run_of_an_older_version_is_not_checked_and_that_is_said(written_run, capsys):
+    (written_run / "digests.json").unlink()
     for path in (*written_run.glob("*.*"), *(written_run / "results").iterdir()):
-        of_older_version(path)
+        if path.suffix != ".jsonl":
+            of_older_version(path)
     for path in (written_run / "bank").glob("*.sums"):
         path.unlink()
-    assert told(capsys, written_run) == (0, {str(written_run / name): "not checked" for name in WRITTEN})
+    status, states = told(capsys, written_run)
+    assert (status, set(states.values())) == (0, {"not checked"})
+    assert {str(written_run / name) for name in WRITTEN} <= states.keys()
     assert run(["verify", str(written_run)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert f"{written_run / 'refinement.json'}: not checked: written before checksums" in lines
-    assert lines[-1] == "8 not checked"
+    assert lines[-1] == f"{len(states)} not checked"
+    assert lines[-2].startswith("not covered by a checksum: ")
 
 
 def test_a_library_of_an_older_version_is_not_checked_and_that_is_said(library, capsys):
@@ -202,7 +249,7 @@ def test_a_damaged_small_copy_is_named(library, capsys):
     picture = held.pictures(held.gallery([]).ids[:1])[0]
     Thumbnails(cache_folder(held)).get(picture, 96)
     (copy,) = cache_folder(held).rglob("*.webp")
-    assert set(told(capsys, library)[1].values()) == {"sound"}
+    assert covered(told(capsys, library)[1]) == {"sound"}
     flip(copy)
     status, states = told(capsys, library)
     assert (status, [path for path, state in states.items() if state == "damaged"]) == (1, [str(copy)])
@@ -226,6 +273,35 @@ def test_features_of_an_older_version_are_not_checked_and_that_is_said(tmp_path,
 
 def test_other_folders_are_refused(tmp_path, capsys):
     assert run(["verify", str(tmp_path)]) == 1
-    assert "no library, feature store, run, project or study" in capsys.readouterr().err
+    assert "no library, project, run, feature store or study" in capsys.readouterr().err
     assert run(["verify"]) == 2
     shutil.rmtree(tmp_path)
+
+
+def test_every_file_of_a_library_is_named_or_said_to_be_not_covered(library):
+    brought = library / "pictures" / "batch"
+    brought.mkdir(parents=True)
+    noise_picture(9).save(brought / "mine.png")
+    index([library / "pictures"], library, image_encoders=[FakeImages()])
+    Library.open(library).gallery(["visual"])
+    assert unnamed(library, again="cache") == []
+
+
+def test_every_file_of_a_trained_run_is_named_or_said_to_be_not_covered(drawings_run, tmp_path):
+    folder = shutil.copytree(drawings_run, tmp_path / "run")
+    result("Base", 1.0, count=20, pool_size=5).write(folder)
+    assert {one.name for one in folder.iterdir()} >= {
+        "model.safetensors",
+        "resume.safetensors",
+        "history.jsonl",
+    }
+    assert unnamed(folder) == []
+
+
+def test_twenty_of_twenty_damaged_models_are_named(drawings_run, tmp_path, capsys):
+    folder = shutil.copytree(drawings_run, tmp_path / "run")
+    sound = (folder / "model.safetensors").read_bytes()
+    for number in range(20):
+        (folder / "model.safetensors").write_bytes(sound)
+        flip(folder / "model.safetensors", len(sound) * (number + 1) // 21)
+        assert told(capsys, folder)[0] == 1

@@ -24,8 +24,9 @@ from limner.store.home import SETTINGS
 from limner.store.ingest import index
 from limner.store.library import Library
 from limner.store.store import STATISTICS, STATISTICS_SCHEMA, Store
-from limner.studio.app import create_app, projects_folder
+from limner.studio.app import create_app
 from limner.studio.engine import Engine
+from limner.studio.projects import projects_folder
 from limner.studio.routes import Studio
 
 SUPPORT = Path(__file__).parents[1] / "support"

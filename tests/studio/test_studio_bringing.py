@@ -122,7 +122,7 @@ def test_indexing_later_does_not_lose_them(tmp_path):
         report = index(sources, library)
         assert (report.pictures, report.deleted) == (3, 0), sources
     (home / "pictures" / batch / "third.png").unlink()
-    assert index([home / "pictures"], library).deleted == 1
+    assert index([home / "pictures"], library, forget=True).deleted == 1
 
 
 @pytest.mark.parametrize(

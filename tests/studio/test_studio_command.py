@@ -97,14 +97,14 @@ def test_a_text_is_opened_once(started, drawn_library, tmp_path, text, capsys):
     assert first not in capsys.readouterr().out
 
 
-def test_projects_are_in_the_library_unless_told_otherwise(started, drawn_library, tmp_path, text):
+def test_projects_are_beside_the_library_unless_told_otherwise(started, drawn_library, tmp_path, text):
     import shutil
 
     shutil.copytree(drawn_library, tmp_path / "lib")
     file = tmp_path / "day.md"
     file.write_text(text)
     assert limner(["studio", "--library", str(tmp_path / "lib"), "--text", str(file), "--port", "0"]) == 0
-    assert len([one for one in (tmp_path / "lib" / "projects").iterdir() if one.is_dir()]) == 1
+    assert len([one for one in (tmp_path / "lib.projects").iterdir() if one.is_dir()]) == 1
 
 
 def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):

@@ -453,3 +453,23 @@ def test_a_language_that_nothing_reads_is_said(guarded):
     assert [step["chosen"] for step in project["board"]["steps"]] == [None, None]
     assert project["board"]["story"]["language"] == "he"
     assert guarded.post("/api/search", json={"text": "a rabbit", "limit": 5}).json()["note"] == ""
+
+
+def test_pictures_of_an_emptied_folder_are_forgotten_only_on_request(growing, tmp_path):
+    folder = photographs(tmp_path / "drive", 2, first=80)
+
+    def read(**more):
+        answer = growing.post("/api/library/folders", json={"path": str(folder), **more})
+        return ended(growing, answer.json()["job"])
+
+    assert read()["missing"] == 0
+    before = growing.get("/api/library").json()["pictures"]
+    for path in folder.iterdir():
+        path.unlink()
+    status = read()
+    assert (status["missing"], growing.get("/api/library").json()["pictures"]) == (2, before)
+    assert "2 of 2 pictures" in status["message"]
+    folder.rmdir()
+    assert growing.post("/api/library/folders", json={"path": str(folder)}).status_code == 422
+    assert read(forget=True)["missing"] == 0
+    assert growing.get("/api/library").json()["pictures"] == before - 2

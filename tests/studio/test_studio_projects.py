@@ -6,6 +6,7 @@ import shutil
 import threading
 
 import pytest
+from damaged import unnamed
 
 from limner.cli.main import run as limner
 from limner.errors import DataError
@@ -428,3 +429,9 @@ def test_verify_names_what_is_damaged_of_a_project(project, studio, capsys):
 def whole_of(projects, name):
     held = projects.read(name)
     return projects.text(held), projects.board(held)
+
+
+def test_every_file_of_projects_is_named_or_said_to_be_not_covered(project, studio):
+    studio.workshop.projects.remove(project["id"])
+    studio.workshop.create("A fox.\n\nA boat.", format="plain")
+    assert unnamed(studio.workshop.projects.folder) == []

@@ -253,7 +253,9 @@ def _read_pictures(library: Path, sources: Sequence[Path], **options: Any) -> No
 
     with IndexProgress() as progress:
         report = add_pictures(library, sources, progress=progress, **options)
-    news = report.new or report.changed or report.deleted or report.completed
+    news = (
+        report.new or report.changed or report.moved or report.deleted or report.missing or report.completed
+    )
     for line in report.lines() if news else report.lines()[:1]:
         say(line)
     check_report(report, library)

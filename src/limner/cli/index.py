@@ -6,7 +6,7 @@ It parses options, shows progress and prints the report; `equipment.add_pictures
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from limner.cli.terminal import Flag, Many, emit_report
+from limner.cli.terminal import Flag, Many, asked, emit_report, say
 from limner.counts import counted
 from limner.devices import Precision
 from limner.encoders.openvino import Engine
@@ -16,7 +16,7 @@ from limner.progress import IndexProgress
 
 if TYPE_CHECKING:
     from limner.research.runs.run import Run
-    from limner.store.known import IndexReport
+    from limner.store.known import IndexReport, MissingFolder
 
 
 def index(
@@ -34,6 +34,7 @@ def index(
     sentences: str | None = None,
     follow_links: Flag = False,
     verify: Flag = False,
+    forget: Flag = False,
     workers: int | None = None,
     approximate_from: int | None = None,
     json: Flag = False,
@@ -89,6 +90,9 @@ def index(
         Enter linked folders as well; linked files are always read.
     verify
         Compare the content of every file with what was indexed, also of those that look unchanged.
+    forget
+        Take pictures that are missing for deleted, even all of a folder, or a folder that is not there.
+        Else they stay in the library, unless you say so when asked in a terminal.
     workers
         Threads that decode, or processes of Ray; one per core unless given.
     approximate_from
@@ -127,6 +131,7 @@ def index(
             sentences=sentences,
             follow_links=follow_links,
             verify=verify,
+            forget=forget,
             workers=workers,
             approximate_from=approximate_from,
             progress=progress,
@@ -134,6 +139,26 @@ def index(
     emit_report(report, report.lines(), as_json=json)
     check_report(report, place)
     remember(place)
+    if report.missing:
+        _ask_to_forget(report.missing, place, told=not json)
+
+
+def _ask_to_forget(missing: "tuple[MissingFolder, ...]", library: Path, *, told: bool) -> None:
+    """Ask in a terminal whether pictures that are not there are gone for good; elsewhere they are kept.
+
+    Args:
+        missing: of what folders.
+        library: that holds them.
+        told: whether the person has read that they are kept.
+    """
+    from limner.store.ingest import index as read
+
+    for folder in missing:
+        if asked(f"Forget {counted(folder.missing, 'picture')} of {folder.path}?"):
+            forgotten = read([folder.path], library, forget=True)
+            say(f"{counted(forgotten.deleted, 'file')} of {folder.path} forgotten")
+        elif not told:
+            say(str(folder))
 
 
 def check_report(report: "IndexReport", library: Path) -> None:

@@ -40,8 +40,8 @@ def studio(
         Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
         used last, see 'limner library'; the first time an empty one is made, to which you add folders.
     projects
-        Folder of the projects; in the library's folder unless given, and in one of yours where the library is
-        on object storage.
+        Folder of the projects. Unless given, LIB.projects beside the library's folder LIB, and one in your
+        data folder where the library cannot be written or is on object storage.
     host
         Address to listen on. Beyond this machine (0.0.0.0), nobody can add folders.
     port

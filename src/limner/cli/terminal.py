@@ -52,6 +52,15 @@ def say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
+def asked(question: str) -> bool:
+    """Whether the person says yes; nobody says so where there is no terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 STDOUT = "/dev/stdout"
 """Names the disk that the standard output goes to, where it goes to one."""
 

@@ -3,52 +3,51 @@
 It tells what a folder is by what lies in it, reads everything once, and names what is damaged and what to do.
 """
 
+import os
 import shutil
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limner.checksums import has_checksum, is_sealed, read_arrays, unseal_bytes
+from limner.checksums import is_sealed, read_arrays, unseal, unseal_bytes
 from limner.cli.terminal import Flag, emit_report
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, LimnerError, LimnerWarning
 from limner.files import sha256_of
 from limner.locations import on_this_machine
-from limner.records import Record
+from limner.verification import (
+    NOT_COVERED,
+    Asked,
+    Check,
+    Checked,
+    faulty,
+    judged,
+    read,
+    registered,
+    uncovered,
+)
 
 if TYPE_CHECKING:
-    from limner.research.study.records import Study
     from limner.store.library import Library
 
-State = Literal["sound", "not checked", "damaged", "repaired"]
-OLDER = "written before checksums"
-
-
-class Checked(Record):
-    """One file or table.
-
-    Attributes:
-        path: of it.
-        state: what was found, and done.
-        advice: what to do, of what is damaged or was repaired; why it is not checked.
-    """
-
-    path: str
-    state: State
-    advice: str = ""
+TRASH = "trash"
+"""In a folder of projects, those that were removed."""
+CLEARED = "noted, and not there; the table as it is now does without it"
+_BACK = "put the library back from a copy, or index again into a new folder"
 
 
 def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json: Flag = False) -> None:
     """Look for damage in libraries, feature stores, runs, projects and studies; nothing is changed.
 
-    Every folder is told by what lies in it. What an older version wrote before checksums is said to be not
-    checked. The command ends with status 1 if anything is damaged.
+    Every folder is told by what lies in it. All that limner wrote there is read and compared with the
+    checksums of when it was written; what is damaged or missing is named. What has no checksum is said to be
+    not checked. The command ends with status 1 if anything is damaged or missing.
 
     Example: limner verify lib
 
@@ -68,124 +67,167 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
         raise ConfigError("verify: no folder given; example: limner verify lib")
     for folder in folders:
         on_this_machine(folder, "the object store checks itself what it stores")
-    found = [one for folder in folders for one in _of_folder(folder, repair, votes)]
-    told = [f"{one.path}: {one.state}: {one.advice}" for one in found if one.advice]
+    asked = Asked(repair=repair, votes=votes)
+    found = [one for folder in folders for one in _of_folder(folder, asked)]
+    told = [
+        f"{one.path}: {one.state}: {one.advice}" for one in found if one.advice and one.advice != NOT_COVERED
+    ]
+    bare = [one.path for one in found if one.advice == NOT_COVERED]
+    if bare:
+        more = "; --json names them all" if len(bare) > 1 else ""
+        told.append(f"{NOT_COVERED}: {counted(len(bare), 'file')}, such as {bare[0]}{more}")
     states = Counter(one.state for one in found)
     told.append(
         ", ".join(f"{count:,} {state}" for state, count in sorted(states.items())) or "nothing stored"
     )
     emit_report(found, told, as_json=json)
-    if states["damaged"]:
-        raise DataError(f"{counted(states['damaged'], 'file')} damaged; see the lines above")
+    wrong = [f"{counted(states[kind], 'file')} {kind}" for kind in ("damaged", "missing") if states[kind]]
+    if wrong:
+        raise DataError(f"{', '.join(wrong)}; see the lines above")
 
 
-def _of_folder(folder: Path, repair: bool, votes: str | None) -> Iterator[Checked]:
-    """Everything in a folder.
+def _of_folder(folder: Path, asked: Asked) -> Iterator[Checked]:
+    """Everything in a folder, or in those below it that are of one kind.
 
     Raises:
         DataError: nothing in it is limner's.
     """
-    kinds: dict[str, Callable[[Path, bool], Iterator[Checked]]] = {
-        "library.json": _library,
-        "study.json": partial(_study, votes=votes),  # before "key.json", which a study has too
-        "key.json": _features,
-        "best.safetensors": _run,
-        "resume.safetensors": _run,
-        "project.json": _project,
-    }
-    below = sorted(folder.iterdir()) if folder.is_dir() else []
-    for home in (folder, *(one for one in below if one.is_dir())):
-        own = next((kind for name, kind in kinds.items() if (home / name).is_file()), None)
-        if own is not None:
-            yield from own(home, repair)
-            if home == folder:
-                return
-            kinds = {name: kind for name, kind in kinds.items() if kind is own}
-    if len(kinds) == 6:
-        raise DataError(f"{folder}: no library, feature store, run, project or study; name the folder of one")
+    below = [*_inside(folder), *_inside(folder / TRASH)]
+    some: Check | None = None
+    for home in (folder, *below):
+        checks = chain.from_iterable(kind() for kind in (lambda: PRODUCT, registered))
+        own = next((check for check in ((some,) if some else checks) if check.recognises(home)), None)
+        if own is None:
+            continue
+        found = list(own.states(home, asked))
+        yield from found
+        if own.whole:
+            yield from uncovered(home, found)
+        if home == folder:
+            return
+        some = own
+    if some is None:
+        kinds = [check.kind for check in (*PRODUCT, *registered())]
+        raise DataError(f"{folder}: no {', '.join(kinds[:-1])} or {kinds[-1]}; name the folder of one")
 
 
-def _state(path: Path, sound: bool | None, advice: str) -> Checked:
-    """What is said of a file that is sound or not; None of one that has no checksum."""
-    if sound:
-        return Checked(path=str(path), state="sound")
-    state: State = "not checked" if sound is None else "damaged"
-    return Checked(path=str(path), state=state, advice=OLDER if sound is None else advice)
+def _inside(folder: Path) -> list[Path]:
+    """The folders in a folder, if it is there."""
+    return sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
 
 
-def _read(path: Path, read: Callable[[], object]) -> Checked:
-    """A file that has its checksum within, and that a function reads and checks."""
-    try:
-        read()
-        summed = has_checksum(path) if path.suffix == ".safetensors" else is_sealed(path.read_bytes())
-        return _state(path, summed or None, "")
-    except (LimnerError, OSError) as error:
-        return _told(path, error)
-
-
-def _told(path: Path, error: Exception) -> Checked:
-    reason = " ".join(str(error).split()).removeprefix(f"{path}: ")
-    return Checked(path=str(path), state="damaged", advice=reason)
-
-
-def _library(folder: Path, repair: bool) -> Iterator[Checked]:
-    from limner.store.columns import is_whole
+def _library(folder: Path, asked: Asked) -> Iterator[Checked]:
     from limner.store.library import Library
-    from limner.store.store import SETTINGS_FILE, read_settings
+    from limner.store.store import FILES, PICTURES, SETTINGS_FILE, read_settings, vectors_name
     from limner.studio.pictures import cache_folder
+    from limner.studio.projects import projects_places
 
-    settings = _read(folder / SETTINGS_FILE, lambda: read_settings(folder))
+    settings = read(folder / SETTINGS_FILE, lambda: read_settings(folder))
     yield settings
-    if settings.state == "damaged":
-        return
-    library = Library.open(folder)
-    yield from _tables(library, repair)
-    kinds = {".rows": _whole_blocks, ".moments": _whole_copy, ".safetensors": _whole_arrays}
-    kinds[".arrow"] = is_whole
-    for path in sorted((folder / "cache").rglob("[!.]*")):
-        if path.suffix in kinds:
-            yield _derived(path, kinds[path.suffix], repair)
-    for path in sorted(cache_folder(library).rglob("[!.]*.webp")):
-        yield _derived(path, _whole_copy, repair)
+    broken = settings.state in ("damaged", "missing")
+    library = None if broken else Library.open(folder)
+    if library is not None:
+        vectors = [*map(vectors_name, library.settings.spaces)]
+        for name in (FILES, PICTURES, *vectors):
+            if not (folder / "tables" / f"{name}.lance").is_dir():
+                advice = "'limner index' makes it anew" if name in vectors else _BACK
+                yield judged(folder / "tables" / f"{name}.lance", False, advice)
+    yield from _tables(folder, library, asked.repair)
+    if library is not None:
+        yield from _own_pictures(library)
+        for path in sorted(cache_folder(library).rglob("[!.]*.webp")):
+            yield _derived(path, _whole_copy, asked.repair)
+    yield from _cache(folder / "cache", asked.repair)
+    for path in sorted((*folder.glob("[!.]*.json"), *folder.glob("frames/*/*.json"))):
+        if path.name != SETTINGS_FILE and is_sealed(path.read_bytes()):
+            yield read(path, partial(unseal, path.read_bytes(), path, "its next use makes it again"))
+    for projects in projects_places(folder):
+        for project in (*_inside(projects), *_inside(projects / TRASH)):
+            if _is_project(project):
+                yield from _project(project, asked)
 
 
-def _tables(library: "Library", repair: bool) -> Iterator[Checked]:
-    folder, spoilt = library.folder, []
+def _tables(folder: Path, library: "Library | None", repair: bool) -> Iterator[Checked]:
+    """The files of all tables.
+
+    Args:
+        folder: of the library.
+        library: open; None where its settings are damaged, and nothing is repaired.
+        repair: as of `verify`.
+    """
+    from limner.store.integrity import NOTES, TableFiles
+
+    spoilt: dict[str, list[str]] = {}
     for table in sorted((folder / "tables").glob("*.lance")):
         try:
-            states = list(library.store.files(table.stem).states())
+            states = list(TableFiles(folder / "tables", table.stem).states())
         except LimnerError as error:
-            yield _told(table, error)
+            yield faulty(table, error)
             continue
+        yield judged(table / NOTES, (table / NOTES).is_file() or None, "")
         for path, state in states:
             if state is False:
-                spoilt.append(table.stem)
+                spoilt.setdefault(table.stem, []).append(str(path.relative_to(table)))
             else:
-                yield _state(path, state, "")
-    for name in dict.fromkeys(spoilt):
-        path = folder / "tables" / f"{name}.lance"
+                yield judged(path, state, "" if path.exists() else CLEARED)
+    for name, files in spoilt.items():
+        path, which = folder / "tables" / f"{name}.lance", ", ".join(files)
         if not name.startswith("vectors_"):
-            yield _state(path, False, "put the library back from a backup, or index again into a new folder")
-        elif repair:
+            yield judged(path, False, f"{which}; {_BACK}")
+        elif repair and library is not None:
             with library.writing():
                 shutil.rmtree(path)
                 library.store.files(name).note()
             yield Checked(path=str(path), state="repaired", advice="run 'limner index', which makes it anew")
         else:
-            yield _state(path, False, "--repair, then 'limner index' make it anew")
+            yield judged(path, False, f"{which}; --repair, then 'limner index' make it anew")
+
+
+def _cache(cache: Path, repair: bool) -> Iterator[Checked]:
+    """Files that make a library quick."""
+    from limner.store.columns import is_whole
+
+    kinds = {".rows": _whole_blocks, ".moments": _whole_copy, ".safetensors": _whole_arrays}
+    kinds[".arrow"] = is_whole
+    for path in sorted(cache.rglob("[!.]*")):
+        if path.suffix in kinds:
+            found = _derived(path, kinds[path.suffix], repair)
+            yield found
+            sums = path.with_suffix(f"{path.suffix}.sums")
+            if found.state == "sound" and sums.is_file():
+                yield judged(sums, True, "")
+
+
+def _own_pictures(library: "Library") -> Iterator[Checked]:
+    """Pictures that were brought into the library's folder, and frames of videos, against their digests."""
+    from limner.store.store import FILES
+
+    home = os.fsencode(library.folder.resolve()) + os.fsencode(os.sep)
+    try:
+        rows = list(library.store.rows(FILES, ["path_bytes", "sha256"], "status = 'ok'"))
+    except LimnerError:  # said of the table
+        return
+    for raw, digest in sorted(rows):
+        if raw.startswith(home):
+            path = Path(os.fsdecode(raw))
+            try:
+                sound = sha256_of(path) == digest
+            except OSError:
+                sound = False
+            yield judged(path, sound, "put it back from a copy of the library, or bring it again")
 
 
 def _derived(path: Path, whole: Callable[[Path], bool], repair: bool) -> Checked:
     """A file that may be removed at any time."""
     try:
         if whole(path):
-            return _state(path, True, "")
+            return judged(path, True, "")
     except Exception:  # whatever is wrong with it
         repair = repair and path.exists()
     if repair:
         path.unlink()
         return Checked(path=str(path), state="repaired", advice="its next use makes it again")
-    return _state(path, False, "its next use, or --repair, makes it again")
+    return judged(path, False, "its next use, or --repair, makes it again")
 
 
 def _whole_blocks(path: Path) -> bool:
@@ -206,104 +248,34 @@ def _whole_copy(path: Path) -> bool:
     return unseal_bytes(path.read_bytes()) is not None
 
 
-def _features(folder: Path, repair: bool) -> Iterator[Checked]:
-    from limner.research.datasets import features
+def _is_project(folder: Path) -> bool:
+    from limner.studio.projects import FILE, PARTS
 
-    path = folder / features.ROWS
-    try:
-        held = features.opened(folder)
-        wrong = held.damaged(np.arange(len(held.stored)))
-    except LimnerError as error:
-        yield _told(path, error)
-        return
-    if not wrong:
-        yield _state(path, held.sums is not None or None, "")
-        return
-    what = f"{counted(len(wrong), 'row')}, the first of picture {held.ids[wrong[0]]!r}"
-    if repair:
-        left = features.repair(folder)
-        advice = f"{what}; {counted(left, 'row')} kept, the next run extracts the others again"
-        yield Checked(path=str(path), state="repaired", advice=advice)
-    else:
-        advice = f"{what}; --repair takes them out, and the next run extracts them again"
-        yield Checked(path=str(path), state="damaged", advice=advice)
+    return (folder / FILE).is_file() or (folder / PARTS).is_dir()
 
 
-def _run(folder: Path, _repair: bool) -> Iterator[Checked]:
-    from limner.research.datasets.neighbours import SCORES_FILE, read_pair_scores
-    from limner.research.evaluation.results import ChoiceResult, Result, SequenceResult
-    from limner.research.runs.validation import PAIRWISE, REFINEMENT, read_pairwise, read_refinement
-    from limner.research.systems.complementary import memory
-    from limner.research.training import checkpoint
+def _project(folder: Path, _asked: Asked) -> Iterator[Checked]:
+    """A project's file, and what its history shows: texts and storyboards, named by their content."""
+    from limner.studio.projects import FILE, PARTS, as_named, read_file
 
-    state = {}
-    for name in ("best.safetensors", checkpoint.RESUME):
-        path = folder / name
-        if not path.is_file():
-            continue
-        try:
-            tensors = checkpoint.load(path)[0]
-            yield _read(path, lambda: None)
-            if name == checkpoint.RESUME:
-                state = checkpoint.part("memory", tensors)
-        except LimnerError as error:
-            yield _told(path, error)
-    try:
-        for path, sound in memory.states(folder, state):
-            yield _state(path, sound, "put the run back from a copy, or train in another folder")
-    except LimnerError as error:
-        yield _told(folder / memory.FOLDER, error)
-    readers = {SCORES_FILE: read_pair_scores, PAIRWISE: read_pairwise, REFINEMENT: read_refinement}
-    for name, reader in readers.items():
-        if (folder / name).is_file():
-            yield _read(folder / name, partial(reader, folder))
-    for kind in (Result, ChoiceResult, SequenceResult):
-        for path in sorted((folder / kind.FOLDER).glob("*.json")):
-            yield _read(path, partial(kind.read, path))
+    shown: set[str] = set()
+
+    def parts() -> None:
+        for state in read_file(folder / FILE).states:
+            shown.update((f"{state.text}.txt", f"{state.board}.json"))
+
+    yield read(folder / FILE, parts)
+    there = {part.name for part in (folder / PARTS).glob("[!.]*")}
+    for name in sorted(shown | there):
+        path = folder / PARTS / name
+        sound = path.is_file() and as_named(path, path.read_bytes())
+        yield judged(path, sound, "put it back from a copy of the project, or undo to an earlier text")
 
 
-def _project(folder: Path, _repair: bool) -> Iterator[Checked]:
-    from limner.studio.projects import FILE, PARTS, Projects, as_named
+def _is_library(folder: Path) -> bool:
+    from limner.store.store import SETTINGS_FILE
 
-    yield _read(folder / FILE, lambda: Projects(folder.parent).read(folder.name))
-    for part in sorted((folder / PARTS).glob("[!.]*")):
-        yield _state(part, as_named(part, part.read_bytes()), "put it back from a copy of the project")
+    return (folder / SETTINGS_FILE).is_file() or (folder / "tables" / "pictures.lance").is_dir()
 
 
-def _study(folder: Path, _repair: bool, *, votes: str | None) -> Iterator[Checked]:
-    from limner.research.study.records import HASHED, PICTURES, STUDY, read_study
-
-    names = (STUDY, *HASHED)
-    try:
-        files = read_study(folder, pictures=False)
-    except LimnerError as error:
-        wrong = next((name for name in names if str(error).startswith(str(folder / name))), STUDY)
-        yield _told(folder / wrong, error)
-        return
-    yield from (_state(folder / name, True, "") for name in names)
-    for name in sorted({one.picture for item in files.items for one in item.candidates if one.picture}):
-        path = folder / PICTURES / name
-        sound = path.is_file() and sha256_of(path) == path.stem
-        yield _state(path, sound, "put it back from a copy of the study, or create a new study")
-    if votes or (folder / "votes.sqlite").is_file():
-        yield from _votes(folder, files.study, votes)
-
-
-def _votes(folder: Path, study: "Study", votes: str | None) -> Iterator[Checked]:
-    """The votes of a study, one by one; and the whole file, where they are in one."""
-    from limner.research.study.connection import votes_url
-    from limner.research.study.votes import VoteBase
-
-    url = votes_url(folder, votes)
-    where = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
-    place = str(where or url.render_as_string(hide_password=True))
-    try:
-        with closing(VoteBase(folder, study, votes, reading_only=True)) as base:
-            found = base.checked()
-            told = found.damaged or ([] if where is None else base.unsound())
-        for line in told:
-            yield Checked(path=place, state="damaged", advice=line.removeprefix(f"votes {base.name}: "))
-        if not told:
-            yield _state(Path(place), None if found.unchecked else True, "")
-    except LimnerError as error:
-        yield Checked(path=place, state="damaged", advice=str(error).removeprefix("votes "))
+PRODUCT = (Check("library", _is_library, _library), Check("project", _is_project, _project))

@@ -248,6 +248,7 @@ def add_pictures(
     sentences: str | None = None,
     follow_links: bool = False,
     verify: bool = False,
+    forget: bool = False,
     workers: int | None = None,
     approximate_from: int | None = None,
     progress: Progress | None = None,
@@ -269,6 +270,7 @@ def add_pictures(
         sentences: a sentence-transformers model in place of the multilingual encoder.
         follow_links: enter linked folders.
         verify: compare the content of every file.
+        forget: as of `limner.store.ingest.index`.
         workers: threads that decode, or processes of Ray; None for one per core.
         approximate_from: as of `limner.store.ingest.index`.
         progress: shows how far it is.
@@ -311,6 +313,7 @@ def add_pictures(
         captions=captions,
         follow_links=follow_links,
         verify=verify,
+        forget=forget,
         workers=workers,
         approximate_from=approximate_from,
         engine=ClusterEngine(partial(opened, made), address, workers) if engine == "ray" else None,

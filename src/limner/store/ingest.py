@@ -19,15 +19,18 @@ from itertools import chain, islice
 from types import FrameType
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, MissingError
 from limner.language import language_name
 from limner.pictures import find, videos
+from limner.pictures.decode import display
 from limner.pictures.formats import PictureError, pillow_warnings, reader_version
+from limner.pictures.stored import address
 from limner.progress import RESUME, Progress
 from limner.records import Problem
 from limner.store import batches as batching
 from limner.store import write
-from limner.store.known import IndexReport, KnownFile, KnownFiles
+from limner.store.home import home_of
+from limner.store.known import IndexReport, KnownFile, KnownFiles, MissingFolder, MovedFolder, forgetting
 from limner.store.library import Library
 from limner.store.shared import agree
 from limner.store.store import (
@@ -47,6 +50,8 @@ VIDEO = "video"
 """Status of a video of which frames are in the library."""
 LOOKED_UP = 1024
 """Files of which is asked at once what is known."""
+MANY = 100
+"""Pictures of a folder that go missing at once only with a question, where they are more than half of it."""
 
 
 def index(
@@ -59,6 +64,7 @@ def index(
     captions: bool = True,
     follow_links: bool = False,
     verify: bool = False,
+    forget: bool = False,
     workers: int | None = None,
     approximate_from: int | None = None,
     engine: batching.Engine | None = None,
@@ -69,6 +75,10 @@ def index(
 
     Only new and changed files are read. Files under `sources` that are gone are marked deleted; files of
     other sources are left as they are. A vector that an encoder's pictures lack is made, whatever the file.
+    A file whose content the library knows from a file that is gone, wherever that was, has moved.
+
+    Where a folder of `sources` is not there, or all pictures known below it are missing, or more than half
+    of them and `MANY` or more, its drive may be away: they stay in the library, and the report names them.
 
     Args:
         sources: folders, lists of paths (.csv, .jsonl, .parquet) or pictures; none for all indexed so far.
@@ -81,6 +91,7 @@ def index(
         captions: whether captions are kept; False also forgets their spaces.
         follow_links: enter linked folders.
         verify: compare the content of every file, also of those whose size, times and inode are the same.
+        forget: mark what is missing as deleted, however much it is.
         workers: threads that decode; None for one per core.
         approximate_from: pictures from which a search does not compare all of them, kept in the library;
             None for what it has.
@@ -89,19 +100,18 @@ def index(
         stop: asked between files; once it says True, what was read is written and the run ends, as after
             Ctrl-C.
     Raises:
-        MissingError: a source does not exist.
+        MissingError: a source does not exist and none of its pictures is known, or no source exists.
         ConfigError: two encoders for one space.
         DataError: another process is writing to the library.
         NumericsError: an encoder made a vector that is not finite.
     """
-    roots = tuple(dict.fromkeys(find.source_path(source) for source in sources))  # before anything is made
+    roots, away = _there(sources, library, forget=forget)  # before anything is made
     if not isinstance(library, Library):
         library = Library(library)
-    if not sources:
-        roots = tuple(find.source_path(source) for source in library.settings.sources)
     sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
         library.reread()  # another process may have indexed since
+        known = library.settings.sources
         if library.settings.format < FORMAT:  # limner 0.1.0 knew no stamps of files
             library.store.add_texts(FILES, ("stamp",))
             library.save(format=FORMAT)
@@ -109,11 +119,13 @@ def index(
             library.store.ensure(name, schema)
         if approximate_from is not None:
             library.save(approximate_from=approximate_from)
-        # Brought in the studio; tables that were made anew know nothing of them.
+        # Brought in the studio; tables that were made anew know nothing of them, and those of a library that
+        # was moved know where they were.
         own = library.folder / "pictures"
-        if own.is_dir() and not library.store.count(FILES):
+        left = any(one.endswith(f"{os.sep}pictures") and _is_gone(os.fsencode(one)) for one in known)
+        if own.is_dir() and (left or not library.store.count(FILES)):
             roots = tuple(dict.fromkeys((*roots, find.source_path(own))))
-        if not roots:
+        if not roots and not away:
             raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
         run = _Run(
             library,
@@ -123,6 +135,8 @@ def index(
             captions=captions,
             follow_links=follow_links,
             verify=verify,
+            away=away,
+            forget=forget,
             progress=progress or Progress(),
             stopped=lambda: interrupted() or stop(),
         )
@@ -130,6 +144,60 @@ def index(
         with closing(run.batches):
             run.read_all(engine or batching.local_engine(workers or cores()))
             return run.finish()
+
+
+def _there(
+    sources: Sequence[str | os.PathLike[str]], library: Library | str | os.PathLike[str], *, forget: bool
+) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+    """The sources that exist, and those of the library's that do not.
+
+    Args:
+        sources: none for all of the library's.
+        library: that they are for.
+        forget: whether all of them may be gone.
+    Raises:
+        MissingError: one does not exist that is none of the library's, or none exists.
+    """
+    if isinstance(library, Library):
+        opened: Library | None = library
+    else:
+        opened = Library.open(library) if home_of(library).exists() else None
+    known = set() if opened is None else {os.fsencode(one) for one in opened.settings.sources}
+    roots, away = dict[bytes, None](), dict[bytes, MissingError]()
+    for source in sources or (() if opened is None else opened.settings.sources):
+        try:
+            roots[find.source_path(source)] = None
+        except MissingError as error:
+            path = os.fsencode(os.path.abspath(os.fspath(source)))  # noqa: PTH100
+            if path not in known or address(os.fsencode(source)) is not None:
+                raise
+            away[path] = error
+    if away and not roots and not forget:
+        place, why = next(iter(away.items()))
+        at = library.place if isinstance(library, Library) else os.fspath(library)
+        raise MissingError(
+            f"{why}; its pictures stay in the library; if they are gone for good:"
+            f" {forgetting(display(place), str(at))}"
+        )
+    return tuple(roots), tuple(away)
+
+
+def _is_gone(path: bytes) -> bool:
+    """Whether nothing is at a path; not where that cannot be seen, and of an address it is not asked."""
+    if address(path) is not None:
+        return False
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _is_below(path: bytes, folder: bytes) -> bool:
+    """Whether a path or an address is a folder's own or lies in it."""
+    return path == folder or path.startswith((folder.rstrip(_SEP) + _SEP, folder + b"/"))
 
 
 def _same(entry: find.FoundFile, known: KnownFile) -> bool:
@@ -164,8 +232,13 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
 @dataclass
 class _Run:
-    """One run of indexing and its counts; `sentences` holds, per space of captions, their encoder and the
-    languages of those that it is given.
+    """One run of indexing and its counts.
+
+    Attributes:
+        roots, away: sources that exist, and those that do not.
+        sentences: space of captions → their encoder, and the languages of those that it is given.
+        missing: source → its pictures that are not there and stay in the library all the same.
+        moved: folder before and now → files.
     """
 
     library: Library
@@ -175,8 +248,12 @@ class _Run:
     captions: bool
     follow_links: bool
     verify: bool
+    away: tuple[bytes, ...]
+    forget: bool
     progress: Progress
     stopped: Callable[[], bool]
+    missing: dict[bytes, MissingFolder] = field(default_factory=dict)
+    moved: Counter[tuple[str, str]] = field(default_factory=Counter)
     count: Counter[str] = field(default_factory=Counter)
     unlisted: list[bytes] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
@@ -215,6 +292,7 @@ class _Run:
             store.ensure(vectors_name(space), vectors_schema(info.dim))
         named = map(os.fsdecode, self.roots)
         self.retry = self.verify or settings.reader != reader_version()
+        self.unfinished = not settings.grouped  # the last run did not come to its end
         self.library.save(
             spaces={**spaces, **wanted}, sources=tuple(dict.fromkeys((*settings.sources, *named)))
         )
@@ -228,6 +306,7 @@ class _Run:
         with closing(engine(self._todo(), self.batches, self.stopped)) as results:
             for result in results:
                 self.count.update(result.count)
+                self.known.arrive(row for row in result.rows if row["status"] == "ok")
                 self.batches.take(result)
                 if self.batches.due():
                     self.batches.commit()
@@ -340,6 +419,7 @@ class _Run:
         """Mark what is gone, complete captions and groups, tidy the tables, and report."""
         library, batches = self.library, self.batches
         if not self.stopped():
+            self._mark_moved()
             self._mark_deleted()
         mend(library.store)
         encoded = self._captions() if self.sentences and not self.stopped() else 0
@@ -368,6 +448,11 @@ class _Run:
         del self.count["refused"]  # they are among those skipped
         return IndexReport(
             **self.count,
+            moved_folders=tuple(
+                MovedFolder(before=before, now=now, files=files)
+                for (before, now), files in self.moved.most_common()
+            ),
+            missing=tuple(self.missing.values()),
             tables=tuple(self.tables),
             skipped=tuple(skipped),
             warnings=tuple(batches.warnings),
@@ -423,32 +508,146 @@ class _Run:
         pictures = sorted(self.library.pictures(codes), key=lambda picture: picture.path)
         return [Problem(path=one.path, reason=language_name(codes[one.id])) for one in pictures]
 
-    def _mark_deleted(self) -> None:
-        """Mark the files of these sources that the find.walk did not meet."""
-        for some in chunks(self.known.unmet(), batching.COMMIT_FILES):
-            rows = self.library.store.lookup(FILES, "key", some)
-            # A frame is looked for where its video is.
-            origins = {write.file_key(row["source"]) for row in rows if find.is_video(row["source"])}
-            videos_of = {row["path_bytes"]: row for row in self.library.store.lookup(FILES, "key", origins)}
-            gone = [row for row in rows if self._was_looked_for(videos_of.get(row["source"], row))]
+    def _mark_moved(self) -> None:
+        """Remove the rows of files that are gone, wherever they were, whose content has another path now."""
+        for some in chunks(self.known.elsewhere(met=self.unfinished), batching.COMMIT_FILES):
+            held = self.library.store.lookup(FILES, "sha256", some)
+            gone: list[write.FileRow] = []
+            for row, video in self._with_videos(one for one in held if self.known.unmet_key(one["key"])):
+                if not (self._root_of(video or row) or _is_gone((video or row)["path_bytes"])):
+                    continue
+                now = [
+                    one["path_bytes"]
+                    for one in held
+                    if (one["sha256"], one["status"]) == (row["sha256"], "ok")
+                    and not self.known.unmet_key(one["key"])
+                    and not _is_gone(one["path_bytes"])
+                ]
+                if not now or not (self.unfinished or self.known.arrivals[row["sha256"]]):
+                    continue
+                if self.known.arrivals[row["sha256"]]:
+                    self.known.arrivals[row["sha256"]] -= 1
+                    self.count["new"] -= 1
+                self.count["moved"] += 1
+                self.moved[_folders(row["path_bytes"], now)] += 1
+                gone.append(row)
+                if video is not None and self.known.unmet_key(video["key"]):
+                    gone.append(video)
             for row in gone:
+                self.batches.skip({**row, "status": "deleted"})
+            self.known.meet([row["key"] for row in gone])
+            self.batches.commit()
+            self.batches.settle()  # their pictures name the new paths; now the old rows may go
+            self.library.store.delete(FILES, [row["key"] for row in gone])
+            for row in gone:
+                if find.is_video(row["source"]):
+                    videos.discard(row["path_bytes"], self.library.folder.resolve())
+        if self.moved:
+            self._drop_sources()
+
+    def _mark_deleted(self) -> None:
+        """Mark the files of these sources that the walk did not meet.
+
+        Those of a source of which so much is missing that a drive may be away are left as they are.
+        """
+        if not self.forget:
+            gone = Counter(root for row, _, root in self._gone() if row["status"] == "ok")
+            self.missing = self._doubtful(gone)
+        found = self._gone()
+        while some := list(islice(found, batching.COMMIT_FILES)):
+            left = [(row, video) for row, video, root in some if root not in self.missing]
+            for row, _ in left:
                 self.count["deleted"] += row["sha256"] != ""
                 self.batches.skip({**row, "status": "deleted"})
             self.batches.commit()
             self.batches.settle()
-            for row in gone:
-                if row["source"] in videos_of:
+            for row, video in left:
+                if video is not None:
                     videos.discard(row["path_bytes"], self.library.folder.resolve())
+        if self.away and not self.missing:
+            self._drop_sources()
 
-    def _was_looked_for(self, row: write.FileRow) -> bool:
-        """Whether this run would have met a file, were it still there."""
+    def _gone(self) -> Iterator[tuple[write.FileRow, write.FileRow | None, bytes]]:
+        """Files that the walk did not meet, the video of those that are frames, and the source of either."""
+        for some in chunks(self.known.unmet(), batching.COMMIT_FILES):
+            for row, video in self._with_videos(self.library.store.lookup(FILES, "key", some)):
+                root = self._root_of(video or row)
+                if root is not None:
+                    yield row, video, root
+
+    def _with_videos(
+        self, rows: Iterable[write.FileRow]
+    ) -> Iterator[tuple[write.FileRow, write.FileRow | None]]:
+        """Rows of files, each with that of its video where it is a frame: one is looked for where that is."""
+        found = list(rows)
+        keys = {write.file_key(row["source"]) for row in found if find.is_video(row["source"])}
+        known = {row["path_bytes"]: row for row in self.library.store.lookup(FILES, "key", keys)}
+        for row in found:
+            yield row, known.get(row["source"])
+
+    def _root_of(self, row: write.FileRow) -> bytes | None:
+        """The source of this run below which a file would have been met, or None."""
         path: bytes = row["path_bytes"]
         if any(path.startswith(folder + _SEP) for folder in self.unlisted):
-            return False
+            return None
         source: bytes = row["source"]
+        roots = (*self.roots, *self.away)
         if find.is_list(source):
-            return source in self.roots
+            return source if source in roots else None
         # A walk passes by the library's own folder, and so by the pictures that were brought into it.
         home = os.fsencode(self.library.folder.resolve()) + _SEP
-        roots = (root for root in self.roots if root.startswith(home) or not path.startswith(home))
-        return any(path == root or path.startswith((root.rstrip(_SEP) + _SEP, root + b"/")) for root in roots)
+        named = (root for root in roots if root.startswith(home) or not path.startswith(home))
+        return max((root for root in named if _is_below(path, root)), key=len, default=None)
+
+    def _doubtful(self, gone: Counter[bytes]) -> dict[bytes, MissingFolder]:
+        """The sources of which so much is missing that nothing is forgotten unasked."""
+        if not gone:
+            return {}
+        there = Counter(
+            root
+            for path, source in self.library.store.rows(FILES, ["path_bytes", "source"], "status = 'ok'")
+            for root in [
+                self._root_of({"path_bytes": source if find.is_video(source) else path, "source": source})
+            ]
+            if root in gone
+        )
+        return {
+            root: MissingFolder(
+                path=display(root), library=self.library.place, missing=count, known=there[root]
+            )
+            for root, count in sorted(gone.items())
+            if root in self.away
+            or (
+                not find.is_list(root)
+                and (count == there[root] or (count >= MANY and 2 * count > there[root]))
+            )
+        }
+
+    def _drop_sources(self) -> None:
+        """Forget the sources that do not exist and of which no picture is known any more."""
+        sources = self.library.settings.sources
+        gone = {one for one in sources if _is_gone(os.fsencode(one))}
+        if not gone:
+            return
+        for path, source in self.library.store.rows(FILES, ["path_bytes", "source"], "status = 'ok'"):
+            place = source if find.is_video(source) else path  # a frame's is in the library
+            gone -= {one for one in gone if os.fsencode(one) == source or _is_below(place, os.fsencode(one))}
+        self.library.save(sources=tuple(one for one in sources if one not in gone))
+
+
+def _folders(before: bytes, now: Sequence[bytes]) -> tuple[str, str]:
+    """The folders by which a file's path before and now differ: of several, that most like it.
+
+    Args:
+        before: path of the file.
+        now: paths of its content.
+    """
+
+    def alike(path: bytes) -> int:
+        """How many last parts are the same."""
+        pairs = zip(reversed(path.split(_SEP)), reversed(before.split(_SEP)), strict=False)
+        return next((place for place, (one, other) in enumerate(pairs) if one != other), 0)
+
+    best = max(now, key=alike)
+    folders = [_SEP.join(path.split(_SEP)[: -max(1, alike(best))]) or _SEP for path in (before, best)]
+    return display(folders[0]), display(folders[1])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +21,7 @@ NOTES = "limner.checksums"
 """In the folder of the table, with which it goes."""
 _HINT = "a mere note: remove it, and the next 'limner index' writes it again"
 _NEWEST = 2**64 - 1
+_MANIFEST = re.compile(r"_versions/\d{20}\.manifest")
 _CHANGING = frozenset(("latest_version_hint.json", NOTES))
 
 
@@ -114,12 +116,24 @@ class TableFiles:
     def states(self) -> Iterator[tuple[Path, bool | None]]:
         """All files, and whether each is as it was written; None where it has no checksum.
 
+        One that is noted and absent comes as well: as damaged where the table as it is now needs it, else
+        with None, since it may have been cleared away just before a kill.
+
         Raises:
             DataError: the checksums themselves are damaged.
         """
-        known = self._noted()
-        for name in self._names():
-            yield self._folder / name, (not self._damaged(name, known[name])) if name in known else None
+        known, names = self._noted(), set(self._names())
+        manifests = sorted(name for name in {*known, *names} if _MANIFEST.fullmatch(name))
+        newest = manifests[0] if manifests else ""  # they are numbered backwards
+        needed = {newest}
+        if newest in names:
+            needed |= self._used(_NEWEST - int(Path(newest).stem)).keys()
+        for name in sorted({*known, *names}):
+            if name in names:
+                yield self._folder / name, (not self._damaged(name, known[name])) if name in known else None
+            else:
+                told = name == newest or (name in needed and name.startswith("data/"))
+                yield self._folder / name, False if told else None
 
     def _used(self, version: int | None) -> dict[str, str]:
         """Noted files without the data of other versions, which a manifest names."""

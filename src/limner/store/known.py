@@ -7,7 +7,10 @@ a dictionary of strings. It reads the tables once and writes nothing.
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -123,7 +126,11 @@ _FILE_KINDS = (
 
 
 class KnownFiles:
-    """The `files` table as an array, and which of its rows this run has met."""
+    """The `files` table as an array, and which of its rows this run has met.
+
+    Attributes:
+        arrivals: content that was known → files of it that were not, met in this run.
+    """
 
     def __init__(self, store: Store, held: Iterable[NDArray[np.bytes_]] = ()) -> None:
         """Read it.
@@ -136,6 +143,7 @@ class KnownFiles:
         self._keys = np.ascontiguousarray(self._rows["key"])  # of which a search makes no copy
         self._met = np.zeros(len(self._rows), dtype=bool)
         self._complete = np.ones(len(self._rows), dtype=bool)
+        self.arrivals: Counter[str] = Counter()
         for ids in held:
             self._complete &= among(ids, self._rows["sha256"])
 
@@ -158,6 +166,80 @@ class KnownFiles:
         left = self._rows[~self._met & (self._rows["status"] != b"deleted")]
         return [key.decode() for key in left["key"]]
 
+    def unmet_key(self, key: str) -> bool:
+        """Whether a file was known, and was not met."""
+        row = place(self._keys, key)
+        return row >= 0 and not self._met[row] and self._rows["status"][row] != b"deleted"
+
+    @cached_property
+    def _digests(self) -> NDArray[np.bytes_]:
+        """Contents that some file held, sorted."""
+        return np.unique(self._rows["sha256"][self._rows["status"] == b"ok"])
+
+    def arrive(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Note the files, of those that were read, that are new and hold what another one held."""
+        if len(self._rows):
+            for row in rows:
+                if place(self._digests, row["sha256"]) >= 0:
+                    known = place(self._keys, row["key"])
+                    self.arrivals[row["sha256"]] += known < 0 or self._rows["status"][known] == b"deleted"
+
+    def elsewhere(self, *, met: bool) -> list[str]:
+        """Contents of files that were not met, which a file that is new holds.
+
+        Args:
+            met: also those that a file that was met held.
+        """
+        present = self._rows["status"] == b"ok"
+        held = {digest.encode() for digest, count in self.arrivals.items() if count}
+        others = np.array(sorted(held), dtype=DIGEST)
+        if met:
+            others = np.union1d(others, self._rows["sha256"][present & self._met])
+        left = self._rows["sha256"][present & ~self._met]
+        return [digest.decode() for digest in np.unique(left[among(others, left)])]
+
+
+class MovedFolder(Record):
+    """Files that were found in another place.
+
+    Attributes:
+        before, now: the folders by which their paths differ.
+        files: how many.
+    """
+
+    before: str
+    now: str
+    files: int
+
+
+def forgetting(path: str, library: str) -> str:
+    """The command that takes the missing pictures of a folder for deleted."""
+    return f"limner index {quote(path)} --library {quote(library)} --forget"
+
+
+class MissingFolder(Record):
+    """Pictures that are not where they were, and stay in the library until somebody says that they are gone.
+
+    Attributes:
+        path: the folder, or list, that was given.
+        library: folder or address of the library.
+        missing: its pictures that are not there.
+        known: its pictures in the library.
+    """
+
+    path: str
+    library: str
+    missing: int
+    known: int
+
+    def __str__(self) -> str:
+        """One line."""
+        return (
+            f"{self.path}: {self.missing:,} of {counted(self.known, 'picture')} not there; they stay in the"
+            " library; connect the drive, or, if they are gone for good:"
+            f" {forgetting(self.path, self.library)}"
+        )
+
 
 class IndexReport(Record):
     """What one run of indexing did.
@@ -172,7 +254,10 @@ class IndexReport(Record):
         rehashed: of these, read to compare their content: they were copied, renamed in place, given other
             rights, or all files were to be verified.
         completed: unchanged files read for a vector that was missing.
+        moved: known by their content; where they were before they are no more.
+        moved_folders: from where to where, the most files first.
         deleted: marked as gone.
+        missing: folders of which so much is gone that a drive may be away; nothing of it was marked.
         tables: what was read from tables that lie in the folders, a line each.
         skipped: not usable, whether found now or by an earlier run.
         warnings: usable pictures with damaged metadata, met in this run.
@@ -201,7 +286,10 @@ class IndexReport(Record):
     unchanged: int = 0
     rehashed: int = 0
     completed: int = 0
+    moved: int = 0
+    moved_folders: tuple[MovedFolder, ...] = ()
     deleted: int = 0
+    missing: tuple[MissingFolder, ...] = ()
     tables: tuple[str, ...] = ()
     skipped: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
@@ -226,15 +314,23 @@ class IndexReport(Record):
         Args:
             listed: skipped files and warnings named, at most.
         """
+        moved = f", {self.moved:,} moved" if self.moved else ""
         lines = [
             f"pictures in the library: {self.pictures:,}",
             f"files: {self.found:,} ({self.new:,} new, {self.changed:,} changed,"
-            f" {self.unchanged:,} unchanged, {len(self.skipped):,} skipped), {self.deleted:,} deleted",
+            f" {self.unchanged:,} unchanged{moved}, {len(self.skipped):,} skipped), {self.deleted:,} deleted",
             f"{counted(self.exact_duplicates, 'exact duplicate')}; {counted(self.near_pictures, 'picture')}"
             f" in {counted(self.near_groups, 'near-duplicate group')}",
             f"{counted(self.other_files, 'other file')};"
             f" {self.seconds:.1f} s, {self.pictures_per_s:.1f} pictures/s",
         ]
+        lines += [str(one) for one in self.missing]
+        lines += [
+            f"moved: {counted(one.files, 'file')} from {one.before} to {one.now}, known by their content"
+            for one in self.moved_folders[:listed]
+        ]
+        if len(self.moved_folders) > listed:
+            lines.append(f"moved: and between {counted(len(self.moved_folders) - listed, 'more folder')}")
         if self.completed:
             lines.append(f"read again for vectors that were missing: {counted(self.completed, 'file')}")
         if self.rehashed:

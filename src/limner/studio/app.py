@@ -5,11 +5,9 @@ What requests do is in `limner.studio.routes`.
 
 from __future__ import annotations
 
-import hashlib
-import os
 import threading
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,14 +24,13 @@ from limner.server import problems
 from limner.server.admission import leading_to, token_of
 from limner.server.security import is_loopback
 from limner.server.serving import bind, serve
-from limner.store.home import data_folder
 from limner.studio import interface, routes, shelf_routes
 from limner.studio.bringing import FILE_BYTES, UnknownBatchError
 from limner.studio.edits import TextFormat
 from limner.studio.engine import Engine
 from limner.studio.jobs import UnknownJobError
 from limner.studio.pictures import cache_folder
-from limner.studio.projects import UnknownProjectError, digest
+from limner.studio.projects import UnknownProjectError, digest, projects_folder
 from limner.studio.routes import Studio
 from limner.studio.workshop import StaleError, Workshop
 from limner.templates import environment
@@ -166,23 +163,6 @@ def _wait_for(warming: threading.Thread) -> None:
         warming.join(WARMING_S)
 
 
-def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
-    """Where projects go: into the library's folder, or into the user's own where that cannot be written.
-
-    Args:
-        library: its folder.
-        note: told of the second.
-    """
-    inside = library / "projects"
-    with suppress(OSError):  # of a library on object storage nothing is here yet
-        library.mkdir(parents=True, exist_ok=True)
-    if os.access(inside if inside.is_dir() else library, os.W_OK):
-        return inside
-    home = data_folder() / "projects" / hashlib.sha256(os.fsencode(library.resolve())).hexdigest()[:16]
-    note(f"{library}: cannot be written; projects are kept in {home}, and --projects names another folder")
-    return home
-
-
 def serve_studio(
     library: Path,
     *,
@@ -205,8 +185,7 @@ def serve_studio(
 
     Args:
         library: its folder or address.
-        projects: folder of the projects; in the library's folder, or in the user's where the library is on
-            object storage, unless given.
+        projects: folder of the projects; as `limner.studio.projects.projects_folder` unless given.
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
         token: that visitors must bring, in place of a random one.

@@ -99,9 +99,11 @@ class Job(Progress):
         """A line to show."""
         self._update(message=line)
 
-    def end(self, state: str, message: str, *, left_out: int = 0, project: str | None = None) -> None:
+    def end(
+        self, state: str, message: str, *, left_out: int = 0, missing: int = 0, project: str | None = None
+    ) -> None:
         """It is over."""
-        self._update(state=state, message=message, left_out=left_out, project=project)
+        self._update(state=state, message=message, left_out=left_out, missing=missing, project=project)
 
     def _update(self, **changes: object) -> None:
         with self._lock:
@@ -112,13 +114,14 @@ class FolderJob(Job):
     """One folder being indexed; when it is to stop, what was read is kept.
 
     Attributes:
-        source, before, told: as given.
+        source, forget, before, told: as given.
     """
 
     def __init__(
         self,
         source: Path,
         *,
+        forget: bool = False,
         before: Callable[[], None] = lambda: None,
         told: Callable[[IndexReport], str] | None = None,
     ) -> None:
@@ -126,11 +129,12 @@ class FolderJob(Job):
 
         Args:
             source: the folder.
+            forget: as of `limner.store.ingest.index`.
             before: done first.
             told: what to say of a run that came to its end; None for `report_line`.
         """
         super().__init__("folder", str(source), f"Reading {source}")
-        self.source, self.before, self.told = source, before, told or report_line
+        self.source, self.forget, self.before, self.told = source, forget, before, told or report_line
 
 
 class Stoppable(Progress):
@@ -197,11 +201,12 @@ class Jobs:
         found = list(self._jobs.values())
         return [job for job in found if (job.status.kind, job.status.state) == (kind, "running")]
 
-    def add_folder(self, folder: Path) -> Job:
+    def add_folder(self, folder: Path, *, forget: bool = False) -> Job:
         """Begin to index a folder.
 
         Args:
             folder: on this machine.
+            forget: take its missing pictures for deleted, however many; it may be gone itself.
         Raises:
             MissingError: it is no folder.
             DataError: it is the library's own, or another folder is being added.
@@ -212,13 +217,13 @@ class Jobs:
             raise DataError(f"{folder}: no such user; give a whole path from the root") from error
         if not place.is_absolute():
             raise DataError(f"{folder}: not a whole path; give one from the root, or from ~")
-        if not place.is_dir():
+        if not place.is_dir() and not (forget and not place.exists()):
             raise DataError(f"{place}: no folder of this machine; check its spelling")
         place = place.resolve()
         home = self._engine.folder.resolve()
         if place == home or home in place.parents:
             raise DataError(f"{place}: lies in the library's own folder; name a folder of pictures")
-        return self.begin(FolderJob(place))
+        return self.begin(FolderJob(place, forget=forget))
 
     def begin(self, job: FolderJob) -> Job:
         """Begin a job.
@@ -298,7 +303,8 @@ class Jobs:
             self._engine.warm()
         state = "cancelled" if report.interrupted else "done"
         line = report_line(report) if report.interrupted else job.told(report)
-        job.end(state, line, left_out=len(report.skipped))
+        missing = sum(folder.missing for folder in report.missing)
+        job.end(state, line, left_out=len(report.skipped), missing=missing)
 
     def _index(self, job: FolderJob) -> IndexReport:
         """Read a folder with the encoders that the library was made with, or the usual ones if it is empty.
@@ -317,6 +323,7 @@ class Jobs:
         return index(
             [job.source],
             library,
+            forget=job.forget,
             image_encoders=self._encoders(made, sentences, job),
             text_encoder=sentences if CAPTIONS in made or not made else None,
             multilingual=multilingual_encoder(library.place) if MULTILINGUAL in made or not made else None,
@@ -359,8 +366,15 @@ class Jobs:
 def report_line(report: IndexReport) -> str:
     """One line on what a run of indexing did."""
     kept = "stopped; what was read is kept: " if report.interrupted else ""
+    moved = f" {counted(report.moved, 'file')} moved," if report.moved else ""
+    away = "".join(
+        f" {one.missing:,} of {counted(one.known, 'picture')} of {one.path} not there; they stay in the"
+        " library."
+        for one in report.missing
+    )
     return (
         f"{kept}{report.new:,} new and {counted(report.changed, 'changed file')},"
-        f" {report.unchanged:,} unchanged,"
+        f" {report.unchanged:,} unchanged,{moved}"
         f" {len(report.skipped):,} left out; {counted(report.pictures, 'picture')} in the library"
+        f"{'.' if away else ''}{away}"
     )

@@ -7,11 +7,12 @@ storyboards are kept once, under the hash of their content, however many points 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -19,9 +20,11 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from limner.checksums import seal, unseal
+from limner.counts import counted
 from limner.errors import DataError
 from limner.files import first_fault, locked, make_folder, sync_folder, write_text
 from limner.records import Record, Storyboard
+from limner.store.home import data_folder
 from limner.studio.edits import State
 
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
@@ -161,7 +164,7 @@ class Projects:
             DataError: its file is damaged, or a newer limner wrote it.
         """
         try:
-            return _read(self._place(project) / FILE)
+            return read_file(self._place(project) / FILE)
         except FileNotFoundError:
             raise UnknownProjectError(project) from None
 
@@ -246,7 +249,7 @@ class Projects:
                 continue
             title, damaged = "Damaged project", ""
             try:
-                title = _read(place / FILE).state.title
+                title = read_file(place / FILE).state.title
             except (DataError, OSError) as error:
                 damaged = str(error)
             time = datetime.strptime(name["time"], TRASH_TIME).replace(tzinfo=UTC)
@@ -267,7 +270,7 @@ class Projects:
         name, place = _TRASHED.fullmatch(item), self.folder / TRASH / item
         if name is None or not (place / FILE).is_file():
             raise UnknownProjectError(item)
-        _read(place / FILE)
+        read_file(place / FILE)
         target = self._place(name["project"])
         if target.exists():
             raise DataError(f"project {name['project']} is there already; remove it, then restore this one")
@@ -300,7 +303,7 @@ class Projects:
         return found
 
 
-def _read(file: Path) -> ProjectFile:
+def read_file(file: Path) -> ProjectFile:
     """A project's file.
 
     Raises:
@@ -317,6 +320,77 @@ def _read(file: Path) -> ProjectFile:
     if found.cursor >= len(found.states):
         raise DataError(f"{file}: cursor {found.cursor} of {len(found.states)} states; damaged")
     return found
+
+
+def projects_places(library: Path) -> tuple[Path, Path, Path]:
+    """Where the projects of a library may be: beside its folder, in it as before, and in the user's data.
+
+    Args:
+        library: its folder. Projects beside it outlive it, and belong to a library that is made anew there.
+    """
+    whole = library.resolve()
+    name = hashlib.sha256(os.fsencode(whole)).hexdigest()[:16]
+    return whole.with_name(f"{whole.name}.projects"), whole / "projects", data_folder() / "projects" / name
+
+
+def projects_found(library: Path) -> Path:
+    """Where the projects of a library are; beside it where there are none yet."""
+    places = projects_places(library)
+    return next((one for one in places if Projects(one).ids()), places[0])
+
+
+def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
+    """Where projects go: beside the library's folder, or into the user's own where that cannot be written.
+
+    Those that an earlier version kept in the library's folder are moved.
+
+    Args:
+        library: its folder.
+        note: told of the second, and of what was moved.
+    """
+    beside, inside, home = projects_places(library)
+    with suppress(OSError):  # of a library on object storage nothing is here yet
+        library.mkdir(parents=True, exist_ok=True)
+    if not os.access(library, os.W_OK):
+        note(f"{library}: cannot be written; projects are kept in {home}; --projects names another folder")
+        return home
+    if not os.access(beside if beside.is_dir() else beside.parent, os.W_OK):
+        note(f"{beside}: cannot be written; projects are kept in {inside} and are deleted with the library")
+        return inside
+    moved, left = _moved(inside, beside), Projects(inside).ids()
+    if moved:
+        note(f"{inside}: {counted(moved, 'project')} moved to {beside}; the library can be deleted without")
+    if left and not Projects(beside).ids():
+        note(f"{inside}: projects cannot be moved to {beside} and are deleted with the library")
+        return inside
+    if left:
+        note(f"{inside}: {counted(len(left), 'project')} left there; --projects {inside} opens what is left")
+    return home if Projects(home).ids() and not Projects(beside).ids() else beside
+
+
+def _moved(inside: Path, beside: Path) -> int:
+    """Move projects, each in one step, and those in the trash; what is there already, or cannot be, stays.
+
+    Returns:
+        how many were moved.
+    """
+    count = 0
+    for part in ("", TRASH):
+        source, target = inside / part, beside / part
+        own = [one for one in source.iterdir() if one.name != TRASH] if source.is_dir() else []
+        for one in sorted(own):
+            with suppress(OSError):
+                if not (target / one.name).exists():
+                    make_folder(target)
+                    one.rename(target / one.name)
+                    count += part != TRASH
+        if own and target.is_dir():
+            sync_folder(target)
+            sync_folder(source)
+    for place in (inside / TRASH, inside):
+        with suppress(OSError):  # not there, or not empty
+            place.rmdir()
+    return count
 
 
 class UnknownProjectError(DataError):

@@ -200,7 +200,7 @@ def library_router(studio: Studio) -> APIRouter:
     def add_folder(folder: schemas.AddFolder) -> schemas.JobStarted:
         """Index a folder of this machine; the job reports its progress."""
         studio.local()
-        return schemas.JobStarted(job=studio.jobs.add_folder(Path(folder.path)).id)
+        return schemas.JobStarted(job=studio.jobs.add_folder(Path(folder.path), forget=folder.forget).id)
 
     @routes.get("/jobs")
     def jobs() -> list[schemas.JobStatus]:

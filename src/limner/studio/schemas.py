@@ -166,9 +166,15 @@ class LibraryInfo(Record):
 
 
 class AddFolder(Record):
-    """A folder of pictures on the machine that the studio runs on."""
+    """A folder of pictures on the machine that the studio runs on.
+
+    Attributes:
+        path: of it.
+        forget: take its missing pictures for deleted, even all of them.
+    """
 
     path: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+    forget: bool = False
 
 
 class BatchStarted(Record):
@@ -200,6 +206,7 @@ class JobStatus(Record):
         total: units of this stage, or None while nobody knows.
         seconds_left: of this stage, estimated, or None.
         left_out: files met so far that cannot be used.
+        missing: pictures of the folder that are not there and stay in the library; its drive may be away.
         message: one line on how it went, or what went wrong.
         project: id of the project, once that is done.
     """
@@ -213,6 +220,7 @@ class JobStatus(Record):
     total: int | None = None
     seconds_left: float | None = None
     left_out: int = 0
+    missing: int = 0
     message: str
     project: str | None = None
 

@@ -83,7 +83,7 @@ def shelf_router(studio: Studio) -> APIRouter:
             verb = "was" if report.deleted == 1 else "were"
             return f"{counted(report.deleted, 'file')} {verb} taken out; kept in {arrivals.trash}"
 
-        job = FolderJob(arrivals.folder, before=lambda: arrivals.discard(batch), told=told)
+        job = FolderJob(arrivals.folder, forget=True, before=lambda: arrivals.discard(batch), told=told)
         return JobStarted(job=studio.jobs.begin(job).id)
 
     @routes.get("/pictures/{picture}/words")

@@ -251,7 +251,8 @@ def test_two_processes_of_torchrun_make_one_run_and_go_on_with_it(whole):
     assert (first["epochs"], first["steps"]) == (2, 12)
     assert said.count("epoch 1/2: ") == said.count("epoch 2/2: ") == 1
     assert said.count("training and ") == 1
-    assert {file.name for file in folder.iterdir()} == {BEST, HISTORY, REFINEMENT, RESUME}
+    made = {BEST, HISTORY, REFINEMENT, RESUME, "digests.json", "lock"}
+    assert {file.name for file in folder.iterdir()} == made
     assert len((folder / HISTORY).read_text().splitlines()) == 2
     assert len(SYSTEM.load(folder)[0].relations) == 13
     out, said = finished(folder, 2)

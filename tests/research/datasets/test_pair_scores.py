@@ -34,7 +34,7 @@ def test_what_is_written_is_read(ids, epoch, tmp_path_factory):
     for name in NAMES:
         np.testing.assert_array_equal(found.scores[name], given.scores[name])
         assert found.scores[name].dtype == np.float32
-    assert [path.name for path in run.iterdir()] == [SCORES_FILE]
+    assert [path.name for path in run.glob("*.safetensors")] == [SCORES_FILE]
 
 
 def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path):

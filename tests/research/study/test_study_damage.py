@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 import sqlalchemy as sql
+from damaged import unnamed
 
 from limner.cli.main import run
 from limner.errors import DataError, LimnerError
@@ -155,7 +156,12 @@ def test_verify_says_that_a_study_is_sound_and_leaves_it_as_it_is(tmp_path, pair
     assert states.keys() == {str(folder / name) for name in names} | pictures
     rated(folder)
     before = (folder / "votes.sqlite").read_bytes()
-    assert told(capsys, folder)[1] == states | {str(folder / "votes.sqlite"): "sound"}
+    votes = str(folder / "votes.sqlite")
+    assert told(capsys, folder)[1] == {
+        **states,
+        votes: "sound",
+        f"{votes} (places and raters)": "not checked",
+    }
     assert (folder / "votes.sqlite").read_bytes() == before
 
 
@@ -167,7 +173,9 @@ def test_verify_names_the_file_of_a_study_that_is_damaged(tmp_path, pairwise_stu
     flip(path, path.read_bytes().find(b"a", 40))
     status, states, advice = told(capsys, folder)
     assert (status, states[str(path)]) == (1, "damaged")
-    assert [state for state in states.values() if state != "sound"] == ["damaged"]
+    others = {state for other, state in states.items() if other != str(path) and "pictures" not in other}
+    # The registration holds the hashes of the others.
+    assert others == ({"not checked"} if name == "study.json" else {"sound"})
     assert "put" in advice
 
 
@@ -199,3 +207,9 @@ def test_verify_says_of_older_votes_that_they_are_not_checked(tmp_path, pairwise
     status, states, advice = told(capsys, folder)
     assert (status, states[str(folder / "votes.sqlite")]) == (0, "not checked")
     assert "written before checksums" in advice
+
+
+def test_every_file_of_a_study_is_named_or_said_to_be_not_covered(tmp_path, pairwise_study):
+    folder = pairwise_study(tmp_path / "study", 2, checks=0)
+    rated(folder)
+    assert unnamed(folder) == []

@@ -167,7 +167,7 @@ def test_a_disk_that_fills_up_ends_the_run_and_a_resumed_one_is_the_same(tmp_pat
             loop(tmp_path / "cut").fit()
     assert len(saves) == save
     left = {file.name for file in (tmp_path / "cut").iterdir()}
-    assert left == ({RESUME} if save < 5 else {RESUME, BEST})
+    assert left - {"digests.json", "lock"} == ({RESUME} if save < 5 else {RESUME, BEST})
     assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == {2: 2, 4: 6, 5: 6}[save]
     loop(tmp_path / "cut").fit()
     loop(tmp_path / "whole").fit()

@@ -50,19 +50,20 @@ def preferences(
     to
         Folder to write into; made if it is not there.
     projects
-        Folder of the studio's projects; 'projects' in the library unless given.
+        Folder of the studio's projects; that of the library's unless given, see 'limner studio'.
     consent
         You agree that these files hold words of your texts; without it nothing is written.
     """
     from limner.store.chosen import library_to_ask
     from limner.studio.preferences import read_preferences, write_preferences
+    from limner.studio.projects import projects_found
 
     if not consent:
         raise ConfigError(
             "study preferences: the files would hold words of your texts and what you chose for them;"
             " add --consent if you agree"
         )
-    found = read_preferences(projects or library_to_ask(library, say) / "projects")
+    found = read_preferences(projects or projects_found(library_to_ask(library, say)))
     topics, judgements = write_preferences(found, to)
     told = (counted(len(found), "preference"), counted(topics, "topic"), counted(judgements, "judgement"))
     emit(f"{', '.join(told)}: {to}")

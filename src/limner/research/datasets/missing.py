@@ -13,9 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from limner import digests
 from limner.counts import counted
 from limner.errors import DataError
-from limner.files import below, write_lines
+from limner.files import below, write_text
 from limner.research.datasets.folders import walk, whereabouts
 from limner.research.datasets.manifest import Looked, Manifest
 from limner.research.datasets.pairs import MissingPicture, Pair, PairSet
@@ -194,9 +195,11 @@ def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
     target = run / LEFT_OUT
     if not missing:
         target.unlink(missing_ok=True)
+        digests.forget(run, LEFT_OUT)
         return ""
-    run.mkdir(parents=True, exist_ok=True)
-    write_lines(target, (json.dumps(one.model_dump()) for one in missing))
+    text = "".join(f"{json.dumps(one.model_dump())}\n" for one in missing)
+    with digests.noting(run, LEFT_OUT, text.encode()):
+        write_text(target, text)
     pictures = len({one.image for one in missing})
     left_out = f"{counted(len(missing), 'pair')} of {counted(pictures, 'picture')} left out"
     return f"{target}: {left_out}, each with its reason"

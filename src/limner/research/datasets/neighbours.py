@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from limner.arrays import expect
 from limner.checksums import arrays_file, read_arrays
 from limner.crew import ALONE, Crew
+from limner.digests import noting
 from limner.errors import (
     RESEARCH,
     DataError,
@@ -248,7 +249,8 @@ def write_pair_scores(scores: PairScores, run: Path) -> Path:
     held = {name: np.ascontiguousarray(values, np.float32) for name, values in scores.scores.items()}
     about = {"format": SCORES_FORMAT, "epoch": str(scores.epoch), "ids": json.dumps(scores.ids)}
     target = run / SCORES_FILE
-    write_bytes(target, arrays_file(held, about))
+    with noting(run, SCORES_FILE):
+        write_bytes(target, arrays_file(held, about))
     return target
 
 

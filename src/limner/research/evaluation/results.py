@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from limner.checksums import seal, unseal
+from limner.digests import noting
 from limner.errors import DataError, MissingError
 from limner.files import write_text
 from limner.records import Record
@@ -141,7 +142,8 @@ class ResultFile(Record):
         """Write ``<FOLDER>/<name>.json`` of a run folder, whole or not at all."""
         target = Path(run) / self.FOLDER / f"{self.name}.json"
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_text(target, seal(self.model_dump_json()))
+        with noting(Path(run), f"{self.FOLDER}/{target.name}"):
+            write_text(target, seal(self.model_dump_json()))
         return target
 
     @classmethod

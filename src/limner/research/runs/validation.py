@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from limner.arrays import FloatArray
 from limner.checksums import seal, unseal
+from limner.digests import noting
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.files import write_text
 from limner.research.datasets.splits import text_id
@@ -326,7 +327,8 @@ def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
 
 def write_pairwise(run: Path, evidence: Evidence) -> None:
     """Store it, whole or not at all."""
-    write_text(run / PAIRWISE, seal(evidence.model_dump_json() + "\n"))
+    with noting(run, PAIRWISE):
+        write_text(run / PAIRWISE, seal(evidence.model_dump_json() + "\n"))
 
 
 def read_pairwise(run: Path) -> Evidence:
@@ -342,7 +344,8 @@ def write_refinement(run: Path, refinement: Refinement) -> None:
     """Store a refinement beside the weights, whole or not at all."""
     # JSON has no infinity, so the threshold is a string.
     stored = asdict(refinement) | {"threshold": str(refinement.threshold)}
-    write_text(run / REFINEMENT, seal(json.dumps(stored, sort_keys=True) + "\n"))
+    with noting(run, REFINEMENT):
+        write_text(run / REFINEMENT, seal(json.dumps(stored, sort_keys=True) + "\n"))
 
 
 def read_refinement(run: Path) -> Refinement:

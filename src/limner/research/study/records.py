@@ -6,14 +6,14 @@ the better one look better still.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
-from limner.errors import DataError, MissingError
+from limner.errors import DataError, LimnerError, MissingError
 from limner.files import first_fault, json_rows
 from limner.records import Record
 
@@ -433,6 +433,45 @@ def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
             if _sha256(_bytes(home / PICTURES / name)) != name.partition(".")[0]:
                 raise DataError(_altered(home, f"{PICTURES}/{name}"))
     return found
+
+
+def checked_files(folder: Path) -> Iterator[tuple[Path, Study | LimnerError | None]]:
+    """Every file of a study with what is wrong with it, or None; the registration itself where it is sound.
+
+    Args:
+        folder: of the study. Where its registration is damaged nothing says what the other files held but
+            the names of the pictures.
+    """
+    names = {one.name for one in (folder / PICTURES).glob("*.*")}
+    try:
+        study = _read(folder / STUDY, Study)
+        if fingerprint(study) != study.sha256:
+            raise DataError(_altered(folder, STUDY))
+        yield folder / STUDY, study
+        dues = (study.items_sha256, study.key_sha256, study.population_sha256)
+        for name, due in zip(HASHED, dues, strict=True):
+            path = folder / name
+            try:
+                data = _bytes(path)
+                if _sha256(data) != due:
+                    raise DataError(_altered(folder, name))
+                if name == ITEMS:
+                    rows = json_rows(path, Item, holds="a study", one="item", see="docs/studies.md")
+                    shown = {one.picture for _, item in rows for one in item.candidates}
+                    names |= {picture for picture in shown if picture}
+                yield path, None
+            except LimnerError as error:
+                yield path, error
+    except LimnerError as error:
+        yield folder / STUDY, error
+    for name in sorted(names):
+        path = folder / PICTURES / name
+        try:
+            if _sha256(_bytes(path)) != name.partition(".")[0]:
+                raise DataError(_altered(folder, f"{PICTURES}/{name}"))
+            yield path, None
+        except LimnerError as error:
+            yield path, error
 
 
 def read_votes(path: Path | str) -> list[Vote]:

@@ -27,7 +27,6 @@ from limner.config import Config
 from limner.counts import counted
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
-from limner.files import write_lines
 from limner.research.systems.base import Capabilities, Model, Note, Parts, System, evaluating, to_tensor
 from limner.research.training import checkpoint
 from limner.research.training.checkpoint import Position
@@ -321,7 +320,7 @@ class LdaSystem(System[LdaConfig, Lda]):
             entry = {"epoch": position.epoch, "topics": count, "val": figures, "val_pairs": len(corpus.val)}
             position.history.append(entry)
             position.epoch, position.taken = position.epoch + 1, position.taken + config.passes
-            write_lines(folder / HISTORY, map(json.dumps, position.history))
+            checkpoint.write_history(folder / HISTORY, position.history)
             if (
                 report(
                     Event(

@@ -6,7 +6,7 @@ No pickle is ever written or read.
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,9 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from limner.checksums import arrays_checksum
+from limner.digests import noting
 from limner.errors import CheckpointError, MissingError
-from limner.files import replacing, storage_error
+from limner.files import replacing, storage_error, write_text
 
 FORMAT = "limner-checkpoint-1"
 RESUME = "resume.safetensors"
@@ -44,7 +45,7 @@ def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) ->
     metadata["checksum"] = _checksum(copies, metadata["state"])
     wanted = sum(t.nbytes for t in copies.values())
     try:
-        with replacing(path, wanted=wanted) as draft:
+        with noting(path.parent, path.name), replacing(path, wanted=wanted) as draft:
             save_file(copies, draft, metadata)
     except (OSError, SafetensorError) as error:
         refused = storage_error(error, path, wanted)
@@ -53,6 +54,13 @@ def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) ->
             f"{path}: checkpoint not written ({reason}); the one before it is untouched; free space and"
             " resume"
         ) from error
+
+
+def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
+    """Write a line per finished epoch, whole or not at all, and note its digest in the folder of the run."""
+    text = "".join(f"{json.dumps(entry)}\n" for entry in history)
+    with noting(path.parent, path.name, text.encode()):
+        write_text(path, text)
 
 
 def _checksum(tensors: Mapping[str, Tensor], state: str) -> str:

@@ -4,7 +4,6 @@ It draws batches, takes steps, validates, keeps the best weights and can go on a
 very step it had saved, bit for bit on a CPU. It knows no system, no data set and no test split.
 """
 
-import json
 import math
 import time
 import warnings
@@ -23,7 +22,7 @@ from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from limner.config import Config
 from limner.devices import Precision, autocast
 from limner.errors import NumericsError
-from limner.files import make_folder, write_lines
+from limner.files import make_folder
 from limner.research.training import checkpoint, processes, shares
 from limner.research.training.checkpoint import RESUME, Position, State
 
@@ -319,7 +318,7 @@ class Loop:
 
     def _write_history(self) -> None:
         if self._rank == 0:
-            write_lines(self._folder / HISTORY, map(json.dumps, self._state.position.history))
+            checkpoint.write_history(self._folder / HISTORY, self._state.position.history)
 
     def _close_epoch(self) -> bool:
         """Validate, keep the best, step the schedule, write history and state; whether to stop."""

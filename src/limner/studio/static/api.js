@@ -74,7 +74,7 @@ export const api = {
   takeBack: (batch) => call("DELETE", at("library", "batches", batch)),
   leftOut: (offset, limit) => call("GET", at("library", "left-out") + query({ offset, limit })),
   duplicates: (offset, limit) => call("GET", at("library", "duplicates") + query({ offset, limit })),
-  addFolder: (path) => call("POST", at("library", "folders"), { path }),
+  addFolder: (path, forget = false) => call("POST", at("library", "folders"), { path, forget }),
   jobs: () => call("GET", at("jobs")),
   job: (id) => call("GET", at("jobs", id)),
   cancel: (id) => call("POST", at("jobs", id, "cancel"), {}),

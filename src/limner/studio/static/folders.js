@@ -1,5 +1,6 @@
 // A folder being read: progress as the server sends it, a way to stop, and what came of it.
 
+import { api } from "./api.js";
 import { announce, button, count, h, problem, put } from "./dom.js";
 import { follow, meter } from "./jobs.js";
 
@@ -27,6 +28,17 @@ function words(state) {
   return `${STAGES[state.stage] ?? state.stage}: ${state.done.toLocaleString("en")} of ${state.total.toLocaleString("en")}`;
 }
 
+/** Read the folder again and take what is missing for deleted. */
+async function forget(place, state, path) {
+  try {
+    const { job } = await api.addFolder(state.subject, true);
+    await watchFolder(place, job, path);
+    location.reload();
+  } catch (error) {
+    put(place, problem(error));
+  }
+}
+
 function finished(element, place, state, path) {
   const folder = path ?? "the folder";
   const words = { done: `Read ${folder}`, cancelled: `Stopped reading ${folder}; what was read so far is kept`, failed: `Could not read ${folder}` }[state.state];
@@ -34,6 +46,7 @@ function finished(element, place, state, path) {
   put(
     element,
     h("div", { class: "row" }, h("p", {}, h("bdi", {}, words), state.left_out > 0 && h("span", { class: "quiet" }, ` · ${count(state.left_out, "file")} skipped`)), button("Dismiss", { kind: "plain", on: { click: () => (place.hidden = true) } })),
+    state.missing > 0 && h("div", { class: "row" }, h("p", {}, `${count(state.missing, "picture")} not there. Is the drive connected?`), button(`Forget ${count(state.missing, "picture")}`, { on: { click: () => forget(place, state, path) } })),
     state.state === "failed" ? problem({ title: "The folder was not added", message: state.message }) : state.message && h("p", { class: "quiet small" }, state.message),
   );
 }

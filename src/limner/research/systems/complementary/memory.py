@@ -323,8 +323,10 @@ def states(run: Path, state: Mapping[str, Tensor]) -> Iterator[tuple[Path, bool 
         return
     count, shares = len(state[f"{PREFIX}seen"]), int(state.get(f"{PREFIX}shares", 1))
     rows = share_of(count, shares)
-    for path in sorted((run / FOLDER).glob(f"*-{int(state[f'{PREFIX}live'])}.{TEXT}")):
-        if not path.with_suffix(f".{SUMS}").exists():
+    live = int(state[f"{PREFIX}live"])
+    found = {run / FOLDER / f"0-{live}.{TEXT}", *(run / FOLDER).glob(f"*-{live}.{TEXT}")}
+    for path in sorted(found):
+        if path.exists() and not path.with_suffix(f".{SUMS}").exists():
             yield path, None
         else:
             # of an earlier version, every process has all rows

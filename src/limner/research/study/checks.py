@@ -1,0 +1,49 @@
+"""What ``limner verify`` reads of studies: the registered files, the pictures, and every vote."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from limner.errors import LimnerError
+from limner.research.study.connection import VOTES_FILE, votes_url
+from limner.research.study.records import ITEMS, STUDY, Study, checked_files
+from limner.research.study.votes import VoteBase
+from limner.verification import NOT_COVERED, Asked, Check, Checked, faulty, judged
+
+
+def _is_study(folder: Path) -> bool:
+    return (folder / STUDY).is_file() or (folder / ITEMS).is_file()
+
+
+def _study(folder: Path, asked: Asked) -> Iterator[Checked]:
+    registered = None
+    for path, held in checked_files(folder):
+        if isinstance(held, LimnerError):
+            yield faulty(path, held)
+        else:
+            yield judged(path, True, "")
+            registered = held if isinstance(held, Study) else registered
+    if registered is not None and (asked.votes or (folder / VOTES_FILE).is_file()):
+        yield from _votes(folder, registered, asked.votes)
+
+
+def _votes(folder: Path, study: Study, votes: str | None) -> Iterator[Checked]:
+    """The votes of a study, one by one; and the whole file, where they are in one."""
+    url = votes_url(folder, votes)
+    where = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+    place = str(where or url.render_as_string(hide_password=True))
+    try:
+        with closing(VoteBase(folder, study, votes, reading_only=True)) as base:
+            found = base.checked()
+            told = found.damaged or ([] if where is None else base.unsound())
+        for line in told:
+            yield Checked(path=place, state="damaged", advice=line.removeprefix(f"votes {base.name}: "))
+        if not told:
+            yield judged(Path(place), None if found.unchecked else True, "")
+            rest = f"{place} (places and raters)"
+            yield Checked(path=rest, state="not checked", advice=NOT_COVERED)
+    except LimnerError as error:
+        yield Checked(path=place, state="damaged", advice=str(error).removeprefix("votes "))
+
+
+CHECKS = (Check("study", _is_study, _study),)
