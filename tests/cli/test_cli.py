@@ -11,8 +11,7 @@ from PIL import Image
 import limner
 from limner.cli.main import main, run
 from limner.cli.reference import reference
-from limner.export.wording import chance_in_words
-from limner.records import fit_of
+from limner.records import chance_in_words, fit_of
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
 
