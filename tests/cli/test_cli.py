@@ -323,7 +323,7 @@ def test_an_interruption_is_said_once_and_has_its_status(world, capsys, monkeypa
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("limner.store.library.Library.open", interrupted)
+    monkeypatch.setattr("limner.library.Library.open", interrupted)
     assert run(["search", "x", "--library", str(world / "lib")]) == 130
     assert capsys.readouterr().err == "limner: interrupted\n"
 
