@@ -99,7 +99,7 @@ def main() -> None:
     held = [one for one in every if one.split != "train"][:PICTURES]
     by_file = {Path(str(one.path)).name: one for one in held}
     Library(folder).add(*(str(one.path) for one in held), captions=False)
-    asked = Illustrator(Library.open(folder))
+    asked = Library.open(folder).illustrator()
 
     def share(found: Sequence[Candidate], thing: str) -> float:
         return float(np.mean([shows(by_file[Path(one.picture.path).name], thing) for one in found]))

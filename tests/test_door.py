@@ -9,8 +9,10 @@ import pytest
 from PIL import Image
 
 import limner
+from limner.errors import MissingError
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
+from limner.store.library import Library as PictureStore
 
 WORDS = ["A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails."]
 
@@ -156,11 +158,56 @@ def test_a_second_text_reads_nothing_again_and_a_change_is_seen(tmp_path, monkey
     lib.add(tmp_path / "drawn", encoders="colour")
     first = lib.illustrate(WORDS)
     with monkeypatch.context() as broken:
-        broken.setattr(limner.Library, "gallery", None)
+        broken.setattr(PictureStore, "gallery", None)
         assert lib.illustrate(WORDS) == first
     count += drawn(tmp_path / "more", 8)
     limner.Library(tmp_path / "lib").add(tmp_path / "more", encoders="colour")
     assert len(lib.search("a picture", k=100)) == count
+
+
+def test_pictures_are_added_by_the_encoders_that_the_library_was_made_with(tmp_path):
+    """As the studio does; `limner index` takes the usual ones unless told otherwise."""
+    drawn(tmp_path / "drawn", 3)
+    lib = limner.Library(tmp_path / "lib")
+    lib.add(tmp_path / "drawn", encoders="colour", captions=False)
+    drawn(tmp_path / "more", 4)
+    lib.add(tmp_path / "more", encoders=None)
+    assert lib.summary().vectors == {"colour": len(lib)}
+
+
+def test_a_library_that_is_made_with_its_first_pictures_leaves_no_trace_without_them(tmp_path):
+    lib = limner.Library(tmp_path / "lib", make=False)
+    with pytest.raises(MissingError, match="no such folder"):
+        lib.add(tmp_path / "nowhere", encoders="colour")
+    assert not (tmp_path / "lib").exists()
+    assert len(lib) == 0
+    assert (tmp_path / "lib").is_dir()
+
+
+def test_who_names_no_library_fills_the_default_one_and_asks_the_one_used_last(tmp_path, monkeypatch):
+    monkeypatch.delenv("LIMNER_LIBRARY", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    with pytest.raises(MissingError, match="no picture library yet"):
+        limner.Library.open()
+    default = limner.Library()
+    assert limner.Library.open().place == default.place
+    limner.Library(tmp_path / "other").remember()
+    notes = []
+    assert limner.Library.open(note=notes.append).place == str(tmp_path / "other")
+    assert notes == [f"library: {tmp_path / 'other'}, the one used last"]
+    assert limner.Library().place == default.place
+
+
+def test_what_was_opened_goes_on_with_what_it_read(tmp_path):
+    """The studio answers requests from it while pictures are added."""
+    count = drawn(tmp_path / "drawn", 3)
+    lib = limner.Library(tmp_path / "lib")
+    lib.add(tmp_path / "drawn", encoders="colour")
+    before = lib.illustrator()
+    drawn(tmp_path / "more", 4)
+    limner.Library(tmp_path / "lib").add(tmp_path / "more", encoders="colour")
+    assert lib.illustrator() is not before
+    assert (before.library is not lib.store, len(before.catalogue)) == (True, count)
 
 
 WRONG = {
@@ -212,7 +259,7 @@ WRONG = {
     "Library: a number": (lambda lib: limner.Library(3), "Library: 3 is of type int"),
     "Library: pictures": (lambda lib: limner.Library("drawn"), "not a library but a folder"),
     "Library: a file": (
-        lambda lib: limner.Library(lib.folder / "library.json"),
+        lambda lib: limner.Library(Path(lib.place) / "library.json"),
         "a file, expected the folder",
     ),
     "Library: open": (lambda lib: limner.Library.open("nowhere"), "no picture library here"),
@@ -222,7 +269,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_is_wrong_is_one_clear_line(lib, case):
     act, words = WRONG[case]
-    (lib.folder.parent / "tale.txt").write_text("no picture")
+    (Path(lib.place).parent / "tale.txt").write_text("no picture")
     with pytest.raises(limner.LimnerError, match=words) as caught:
         act(lib)
     assert len(str(caught.value).splitlines()) == 1

@@ -14,7 +14,7 @@ import limner
 from limner.cli.main import run
 
 SOURCE = Path(limner.__file__).parent
-DOOR = {"library", "answers", "arguments"}
+DOOR = {"library"}
 """The one door to the product, which stands at the top of the package and above its rooms."""
 BASE = {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"} - DOOR
 LEAVES = {"text", "pictures", "encoders", "nn", "losses"}

@@ -7,9 +7,8 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as `typing` has it, which takes longer to load than all the rest
 if TYPE_CHECKING:
-    from limner.answers import Storyboard
     from limner.errors import LimnerError
-    from limner.library import Library
+    from limner.library import Library, Storyboard
     from limner.records import Picture, Step, Story
     from limner.research.api import train
     from limner.research.datasets import load_dataset
@@ -25,7 +24,7 @@ _HOME = {
     "Run": "limner.research.runs.run",
     "Step": "limner.records",
     "Story": "limner.records",
-    "Storyboard": "limner.answers",
+    "Storyboard": "limner.library",
     "load_dataset": "limner.research.datasets",
     "tables": "limner.research.paper.published",
     "train": "limner.research.api",

@@ -1,6 +1,6 @@
-"""One `Library` that is filled, searched and illustrated from.
+"""The one door: a `Library` that is filled, searched and illustrated from, and what it answers.
 
-The commands call the same methods, so that a command line and a few lines of Python give the same storyboard.
+Command line, studio and notebook call the same methods, so that they give the same storyboard.
 """
 
 from __future__ import annotations
@@ -8,52 +8,59 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import date
-from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, get_args
 
-from limner import records
-from limner.answers import Hits, Storyboard
-from limner.arguments import AnyPath, as_path, several, wrong_type
-from limner.config import read_toml
+from pydantic import Field
+
 from limner.counts import counted
-from limner.devices import Precision, checked_device
-from limner.encoders.openvino import Engine
+from limner.devices import checked_device
 from limner.errors import ConfigError, DataError, LimnerWarning, unknown
-from limner.export import load
-from limner.match.advice import advice
-from limner.match.equipment import AUTO, add_pictures
-from limner.match.illustrator import Illustrator
-from limner.match.kept import kept_of
-from limner.match.shown import Shown, elsewhere, shown_by
-from limner.match.trained import TrainedRun
-from limner.pictures.decode import display, read_file
-from limner.pictures.formats import PictureError
-from limner.progress import RESUME, index_progress
-from limner.records import Picture, Segmentation, Show, Step, Story
-from limner.store import library
-from limner.store.browse import Only, Shape
+from limner.match.equipment import AUTO, encoders_for
+from limner.records import Candidate, Picture, Segmentation, Show, Step, Story
+from limner.records import Storyboard as Board
+from limner.store.chosen import library_to_ask, library_to_fill, remember
+from limner.store.home import home_of
+from limner.store.library import Library as PictureStore
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray
-    from limner.research.runs.run import Run
+    from limner.describe.chat import Chat
+    from limner.describe.pictures import DescribeReport
+    from limner.devices import Precision
+    from limner.encoders.openvino import Engine
+    from limner.encoders.trained import TrainedRun
+    from limner.export.plan import Include, Layout, PageSize
+    from limner.export.targets import Exported
+    from limner.match.illustrator import Illustrator, Matches
+    from limner.progress import Progress
+    from limner.store.browse import Only, Shape
     from limner.store.known import IndexReport
+    from limner.store.library import LibrarySummary
     from limner.text.read import Format
 
-AnyRun = AnyPath | TrainedRun
+AnyPath = str | PathLike[str]
+AnyRun: TypeAlias = "AnyPath | TrainedRun"
+One = TypeVar("One")
 
 
-class Library(library.Library):
+class Library:
     """Pictures of yours, and all that is done with them.
 
     Args:
-        folder: of the library, or its address on object storage, such as ``s3://bucket/lib``; an empty one is
-            made where there is none. Pictures stay where they are.
+        folder: of the library, or its address on object storage, such as ``s3://bucket/lib``; unless given
+            that of the environment variable LIMNER_LIBRARY, else the default library. An empty one is made
+            where there is none. Pictures stay where they are.
         weights: of encoders, ``NAME=FILE`` or folders to look in, for searching and illustrating.
         device: what computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. Sentences are
             read on the CPU, and a run that is open already stays where it is.
+        make: whether an empty library is made at once, and not only with its first pictures.
+
+    Attributes:
+        place: folder or address, by which it is opened again.
 
     Example:
         >>> lib = limner.Library("lib")
@@ -62,29 +69,92 @@ class Library(library.Library):
         >>> board.save("recipe.html")
     """
 
-    def __init__(self, folder: AnyPath, *, weights: Sequence[str] = (), device: str = "auto") -> None:
-        super().__init__(as_path(folder, "Library"))
+    def __init__(
+        self,
+        folder: AnyPath | None = None,
+        *,
+        weights: Sequence[str] = (),
+        device: str = "auto",
+        make: bool = True,
+    ) -> None:
+        self._path = library_to_fill(None if folder is None else as_path(folder, "Library"))
+        self._home = home_of(self._path)
+        self.place = str(self._home)
         self._weights, self._device = several(weights), device
         self._opened: dict[tuple[object, ...], Illustrator] = {}
-        self._version = self.version()
+        self._store: PictureStore | None = None
+        if make or self._home.exists():
+            self._store, self._version = self._read()
 
     @classmethod
-    def open(cls, folder: AnyPath, *, weights: Sequence[str] = (), device: str = "auto") -> Self:
-        """A library that exists; errors as `limner.store.library.Library.open`."""
-        opened = super().open(folder)
-        opened._weights, opened._device = several(weights), device
-        return opened
+    def open(
+        cls,
+        folder: AnyPath | None = None,
+        *,
+        weights: Sequence[str] = (),
+        device: str = "auto",
+        note: Callable[[str], None] = lambda line: None,
+    ) -> Self:
+        """A library that exists.
+
+        Args:
+            folder: as above; unless given that of LIMNER_LIBRARY, else the one that a command used last, else
+                the default library.
+            weights: as above.
+            device: as above.
+            note: receives a line where it is the one used last.
+        Raises:
+            MissingError: there is none, or the object store cannot be reached.
+            DataError: its settings are damaged, or a newer limner wrote it.
+        """
+        place = library_to_ask(None if folder is None else as_path(folder, "Library"), note)
+        home_of(place).read()
+        return cls(place, weights=weights, device=device)
+
+    @property
+    def store(self) -> PictureStore:
+        """What it holds: pictures, what is known of them, and their vectors."""
+        if self._store is None:
+            self._store, self._version = self._read()
+        return self._store
 
     def __repr__(self) -> str:
         """Where it is, and its number of pictures."""
         return f"Library({self.place!r}): {counted(len(self), 'picture')}"
+
+    def __len__(self) -> int:
+        """Number of pictures."""
+        return len(self.store)
+
+    def find(self, name: AnyPath) -> Picture:
+        """One picture by what a person would type.
+
+        Args:
+            name: absolute path, path relative to the working folder or to an indexed folder, unique end of a
+                path (such as a file name), or the first digits of an id (six or more).
+        Raises:
+            DataError: none or several fit; the message names the nearest.
+        """
+        return self.store.find(name)
+
+    def summary(self) -> LibrarySummary:
+        """Counts of everything it holds."""
+        return self.store.summary()
+
+    def version(self) -> tuple[int, ...]:
+        """Numbers that change whenever a process changes the library."""
+        return self.store.version()
+
+    def remember(self) -> None:
+        """Keep it as the library used last, which `open` takes where none is named."""
+        remember(self._path)
 
     def add(
         self,
         *sources: AnyPath,
         model: AnyRun | None = None,
         metric: AnyRun | None = None,
-        encoders: Sequence[str] = (AUTO,),
+        encoders: Sequence[str] | None = (AUTO,),
         weights: Sequence[str] = (),
         precision: Precision | None = None,
         engine: Literal[Engine, "ray"] = "auto",
@@ -92,8 +162,12 @@ class Library(library.Library):
         captions: bool = True,
         sentences: str | None = None,
         follow_links: bool = False,
+        verify: bool = False,
         forget: bool = False,
         workers: int | None = None,
+        approximate_from: int | None = None,
+        progress: Progress | None = None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> IndexReport:
         """Read pictures into the library; only new and changed files are read.
 
@@ -103,7 +177,7 @@ class Library(library.Library):
             model: a trained run, or its folder, that looks at the pictures as well; see `illustrate`.
             metric: a trained same-document metric, likewise.
             encoders: what looks at the pixels; ``auto`` takes base, which comes with limner, or CLIP where it
-                is installed with its weights.
+                is installed with its weights. None keeps to those that the library was made with.
             weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
             precision: of the backbone; unless given that of the library's vectors, else bfloat16, by torch
                 float32 on CPUs that are slow in that.
@@ -114,46 +188,121 @@ class Library(library.Library):
             captions: whether to use words that come with pictures.
             sentences: folder or name of a sentence-transformers model, in place of the multilingual encoder.
             follow_links: enter linked folders as well.
+            verify: compare the content of every file, also of those that look unchanged.
             forget: take pictures for deleted even where a folder is not there, or most of it is missing.
             workers: threads that decode, or processes of Ray; one per core unless given.
+            approximate_from: pictures from which a search does not compare all of them; the library keeps it.
+            progress: told how far it is; unless given, a bar shows it.
+            stop: asked between files; once it says True, what was read is kept and the work ends.
         Returns:
             What is new, changed and unchanged, and what was skipped and why.
         Raises:
             MissingError: a source is not there.
-            KeyboardInterrupt: after Ctrl-C; what was read is kept, and the same call continues.
-            LimnerError: as `limner.match.equipment.add_pictures`.
+            KeyboardInterrupt: after Ctrl-C; what was read is kept, and the same call continues. With
+                `progress`, the report says so instead.
+            LimnerError: as `limner.match.equipment.encoders_for` and `limner.store.ingest.index`.
         Warns:
             LimnerWarning: so much of a folder is missing that its drive may be away; nothing was forgotten.
+                With `progress`, the report says so instead.
         """
+        from limner.progress import RESUME, index_progress
+        from limner.store.ingest import index  # who only asks a library needs none of these
+
         places = [as_path(source, "add") for source in sources]
+        if address is not None and engine != "ray":
+            raise ConfigError("--address: a cluster is asked for by --engine ray; add it or drop the address")
+        on_cpu = engine == "openvino" and self._device == "auto"
+        device = "cpu" if on_cpu else checked_device(self._device)
         try:
-            with index_progress() as progress:
-                report = add_pictures(
-                    self,
-                    places,
-                    encoders=several(encoders),
+            with index_progress() if progress is None else nullcontext(progress) as shown:
+                chosen = encoders_for(
+                    self._path,
+                    None if encoders is None else several(encoders),
                     weights=several(weights) or self._weights,
-                    runs=partial(opened_runs, model, metric),
+                    model=_run(model),
+                    metric=_run(metric),
                     precision=precision,
-                    engine=engine,
-                    address=address,
-                    device=self._device,
-                    captions=captions,
+                    engine="auto" if engine == "ray" else engine,
+                    device=device,
                     sentences=sentences,
+                    note=shown.note,
+                )
+                cluster = None
+                if engine == "ray":
+                    from limner.store.cluster import ClusterEngine
+
+                    cluster = ClusterEngine(chosen.again, address, workers)
+                report = index(
+                    places,
+                    self._path if self._store is None else self._store,
+                    image_encoders=chosen.images,
+                    text_encoder=chosen.english,
+                    multilingual=chosen.multilingual,
+                    captions=captions,
                     follow_links=follow_links,
+                    verify=verify,
                     forget=forget,
                     workers=workers,
-                    progress=progress,
+                    approximate_from=approximate_from,
+                    engine=cluster,
+                    progress=shown,
+                    stop=stop,
                 )
         finally:
             self._opened.clear()
-            self._version = self.version()
-        if report.interrupted:
+            if self._store is not None or self._home.exists():
+                self._store, self._version = self._read()
+        if report.interrupted and progress is None:
             raise KeyboardInterrupt(RESUME)
-        for folder in report.missing:
-            told = f"{folder}, or forget=True"
-            warnings.warn(told, LimnerWarning, stacklevel=2)
+        for folder in report.missing if progress is None else ():
+            warnings.warn(f"{folder}, or forget=True", LimnerWarning, stacklevel=2)
         return report
+
+    def forget(self, folder: AnyPath) -> int:
+        """Take pictures of a folder for deleted that are not there, however many.
+
+        Returns:
+            Number of files.
+        Raises:
+            LimnerError: as `limner.store.ingest.index`.
+        """
+        from limner.store.ingest import index
+
+        report = index([as_path(folder, "forget")], self.store, forget=True)
+        self._opened.clear()
+        self._store, self._version = self._read()
+        return report.deleted
+
+    def describe(
+        self, chat: Chat, *, every: bool = False, limit: int | None = None, progress: Progress | None = None
+    ) -> DescribeReport:
+        """Let a vision model describe pictures that nobody has written about.
+
+        Args:
+            chat: the model.
+            every: describe pictures that have words in their files, too.
+            limit: pictures at most.
+            progress: told how far it is.
+        Raises:
+            LimnerError: as `limner.describe.pictures.describe_pictures`.
+        """
+        from limner.describe.pictures import describe_pictures
+        from limner.store.words import caption_encoders
+
+        encoders = caption_encoders(self.store.settings.spaces)
+        return describe_pictures(self.store, chat, encoders, every=every, limit=limit, progress=progress)
+
+    def remove_descriptions(self, model: str | None = None) -> int:
+        """Forget what models have said of the pictures; of one model alone where it is named.
+
+        Returns:
+            Number of pictures.
+        Raises:
+            LimnerError: as `limner.store.words.remove_descriptions`.
+        """
+        from limner.store.words import caption_encoders, remove_descriptions
+
+        return remove_descriptions(self.store, caption_encoders(self.store.settings.spaces), model)
 
     def search(
         self,
@@ -204,7 +353,7 @@ class Library(library.Library):
         if isinstance(query, str) and not query.strip():
             raise ConfigError("search: no words; expected some, such as 'a boat on the sea'")
         only = _conditions(folder, after, before, orientation)
-        opened = self._illustrator(model, metric, channels)
+        opened = self.illustrator(model, metric, channels)
         if isinstance(query, str):
             if added:
                 raise ConfigError("search: --with adds words to a picture; write them into the words instead")
@@ -231,7 +380,10 @@ class Library(library.Library):
         """
         path = path.expanduser()
         if not path.is_file():
-            return self.find(path).id
+            return self.store.find(path).id
+        from limner.pictures.decode import read_file
+        from limner.pictures.formats import PictureError
+
         try:
             data = read_file(os.fsencode(path.absolute())).data
         except PictureError as error:
@@ -250,7 +402,7 @@ class Library(library.Library):
         min_probability: float | None = None,
         allow_repeats: bool | None = None,
         keep_given: bool = True,
-        keep: AnyPath | records.Storyboard | None = None,
+        keep: AnyPath | Board | None = None,
         again: Sequence[int] = (),
         allow_outside: bool = False,
         rewrite: Callable[[Story], Sequence[str]] | None = None,
@@ -298,10 +450,12 @@ class Library(library.Library):
             raise ConfigError(f"again: {again!r:.60} needs an earlier storyboard; add keep")
         if not isinstance(again, Sequence) or not all(isinstance(step, int) for step in again):
             raise wrong_type("again", again, "a list of steps, from 1, such as [3, 5]")
-        before = None if keep is None else _board(keep)
-        allowed = elsewhere(self, allowed=allow_outside)
+        from limner.match.advice import advice  # as below, what a search needs none of
+        from limner.match.shown import Shown, elsewhere, shown_by
         from limner.text.read import reading_of
 
+        before = None if keep is None else _board(keep)
+        allowed = elsewhere(self.store, allowed=allow_outside)
         reading = reading_of(text, by=by, format=format, elsewhere=allowed)
         values: dict[str, Any] = {}
         where = "options"
@@ -309,10 +463,12 @@ class Library(library.Library):
             values = dict(options)
         elif options is not None:
             where = str(options)
+            from limner.config import read_toml
+
             values = read_toml(as_path(options, "options"))
         now = {"show": show, "min_probability": min_probability, "allow_repeats": allow_repeats}
         values |= {name: value for name, value in now.items() if value is not None}
-        opened = self._illustrator(model, metric, channels)
+        opened = self.illustrator(model, metric, channels)
         chosen = opened.options(
             values,
             overrides,
@@ -320,11 +476,13 @@ class Library(library.Library):
             bans=[_named(picture, "bans") for picture in several(bans)],
             where=where,
         )
-        shown = shown_by(reading.story, self) if keep_given else None
+        shown = shown_by(reading.story, self.store) if keep_given else None
         story = shown.story if shown and shown.story else reading.story
         kept = None
         if before is not None:
             shown = shown or Shown()
+            from limner.match.kept import kept_of
+
             steps = [number - 1 for number in again]
             kept = kept_of(before, story, chosen, shown, opened.catalogue, again=steps)
             chosen, shown = kept.pinned(chosen), kept.given(shown)
@@ -337,27 +495,43 @@ class Library(library.Library):
         about = [
             *opened.notes,
             opened.language_note(reading.story),
-            advice(board, opened.catalogue, self.settings.spaces),
+            advice(board, opened.catalogue, opened.library.settings.spaces),
         ]
         found = (*notes, *(line for line in about if line))
         return Storyboard(**dict(board), notes=found, kept=None if kept is None else len(kept.steps))
 
-    def _illustrator(
-        self, model: AnyRun | None, metric: AnyRun | None, channels: Sequence[str]
+    def illustrator(
+        self,
+        model: AnyRun | None = None,
+        metric: AnyRun | None = None,
+        channels: Sequence[str] = (),
     ) -> Illustrator:
-        """The library ready to be asked; kept until it changes, whoever changes it."""
-        version = self.version()
-        if version != self._version:
-            self.reread()
-            self._version = version
+        """The library as it is now, ready to be asked; kept until it changes, whoever changes it.
+
+        Args:
+            model: as of `illustrate`.
+            metric: likewise.
+            channels: likewise.
+        Raises:
+            LimnerError: as `limner.match.illustrator.Illustrator` and `trained_runs`.
+        """
+        if self.version() != self._version:
+            self._store, self._version = self._read()
             self._opened.clear()
-        channels = several(channels)
-        key = (_run(model), _run(metric), *channels)
+        runs, channels = (_run(model), _run(metric)), several(channels)
+        # A run that is open is held by what is kept, so that no other one gets its number.
+        key = (*(run if isinstance(run, Path) else id(run) for run in runs), *channels)
         if key not in self._opened:
+            from limner.match.illustrator import Illustrator  # who only adds pictures needs none of it
+
             device = checked_device(self._device)
-            asked, compared = opened_runs(model, metric, device)
+            asked = compared = None
+            if runs != (None, None):
+                from limner.encoders.trained import trained_runs
+
+                asked, compared = trained_runs(*runs, device)
             self._opened[key] = Illustrator(
-                self,
+                self.store,
                 model=asked,
                 metric=compared,
                 channels=channels,
@@ -365,6 +539,130 @@ class Library(library.Library):
                 device=device,
             )
         return self._opened[key]
+
+    def _read(self) -> tuple[PictureStore, tuple[int, ...]]:
+        """What it holds, read anew, so that whoever asks the old one goes on; and of which version."""
+        store = PictureStore(self._path)
+        return store, store.version()
+
+
+class Storyboard(Board):
+    """A storyboard that can be saved, and that a notebook shows.
+
+    Attributes:
+        notes: what a person should know of how the text was read and its pictures chosen, a line each.
+        kept: steps that stayed as an earlier storyboard has them; None where there was none to start from.
+    """
+
+    notes: tuple[str, ...] = Field(default=(), exclude=True)
+    kept: int | None = Field(default=None, exclude=True)
+
+    def __str__(self) -> str:
+        """As that of a storyboard; then what was kept, and what was decided anew."""
+        if self.kept is None:
+            return super().__str__()
+        return f"{super().__str__()}; {self.kept} kept, {len(self.steps) - self.kept} anew"
+
+    @classmethod
+    def load(cls, path: AnyPath) -> Storyboard:
+        """A storyboard that was saved as JSON.
+
+        Raises:
+            MissingError: there is no such file.
+            DataError: it holds no storyboard.
+        """
+        from limner.export import load
+
+        return cls(**dict(load(as_path(path, "load"))))
+
+    def save(
+        self,
+        out: AnyPath,
+        *,
+        overwrite: bool = False,
+        include: Include = "everything",
+        with_reasons: bool = False,
+        layout: Layout | None = None,
+        page_size: PageSize | None = None,
+        originals: bool = False,
+    ) -> Exported:
+        """Write the storyboard, whole or not at all.
+
+        Args:
+            out: a file; its suffix says what is written: .html (one page), .pdf, .docx, .epub, .pptx, .md
+                (with copies of the pictures) or .json.
+            overwrite: whether a file that is there may be replaced.
+            include: the whole text, or its steps alone.
+            with_reasons: whether it tells why each picture was chosen, and how the storyboard was made.
+            layout: book, recipe, article or slides; None: as suits the text.
+            page_size: a4, a5 or letter; None: A4, and for slides a wide screen.
+            originals: whether pictures keep all their pixels; in Markdown, their files as they are.
+
+        Returns:
+            What was written, with what the reader of the file should know.
+
+        Raises:
+            ConfigError: an unknown suffix, or a layout or page size that the format does not have.
+            LimnerError: as `limner.export.export`.
+        """
+        from limner.export import export
+        from limner.export.plan import Plan
+
+        plan = Plan(include, with_reasons, layout, page_size, originals)
+        board = Board(**self._fields())
+        return export(board, as_path(out, "save"), overwrite=overwrite, plan=plan)
+
+    def _fields(self) -> dict[str, Any]:
+        return {name: value for name, value in self if name not in ("notes", "kept")}
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from limner.export.fragment import board_fragment
+
+        return board_fragment(self, self.notes)
+
+
+class Hits(list[Candidate]):
+    """Pictures that were found, best first; a notebook shows them.
+
+    Attributes:
+        channels: ways in which they were compared.
+        notes: what a person should know of them, a line each.
+        searched: number of pictures among which they were sought: those that meet the conditions.
+        below: number of the best that are left out since their chance is below the cut-off.
+    """
+
+    def __init__(self, found: Matches, channels: Sequence[str], notes: Sequence[str]) -> None:
+        """Take what was found."""
+        super().__init__(found)
+        self.channels, self.notes = tuple(channels), tuple(notes)
+        self.searched, self.below = found.searched, found.below
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from limner.export.fragment import hits_fragment
+
+        return hits_fragment(self, self.notes)
+
+
+def as_path(value: object, where: str) -> Path:
+    """A path that somebody gave, with ``~`` expanded."""
+    if not isinstance(value, str | os.PathLike) or not os.fspath(value):
+        raise wrong_type(where, value, "a path")
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:  # such as ~nobody, which then is no path that exists
+        return Path(value)
+
+
+def several(values: Sequence[One]) -> Sequence[One]:
+    """Several values, where somebody may have given one alone: a string is no list of its letters."""
+    return values if isinstance(values, list | tuple) else (values,)
+
+
+def wrong_type(where: str, found: object, due: str) -> ConfigError:
+    """An error on a value of a wrong type."""
+    return ConfigError(f"{where}: {found!r:.60} is of type {type(found).__name__}; expected {due}")
 
 
 def _conditions(
@@ -375,6 +673,9 @@ def _conditions(
     Raises:
         ConfigError: a day or an orientation that is none.
     """
+    from limner.pictures.decode import display
+    from limner.store.browse import Only, Shape
+
     days: list[date | None] = []
     for name, day in (("after", after), ("before", before)):
         try:
@@ -387,37 +688,18 @@ def _conditions(
     return Only(folder=inside, after=days[0], before=days[1], shape=orientation)
 
 
-def opened_runs(
-    model: AnyRun | None, metric: AnyRun | None, device: str
-) -> tuple[TrainedRun | None, TrainedRun | None]:
-    """A model and a metric, opened on a device, each of its kind; None stays None.
-
-    Raises:
-        LimnerError: as `limner.research.runs.run.library_runs`.
-    """
-    if model is None and metric is None:
-        return None, None
-    from limner.research.runs.run import (
-        library_runs,  # loads all systems, which few libraries of pictures need
-    )
-
-    return library_runs(_run(model), _run(metric), device)
-
-
-def _board(keep: object) -> records.Storyboard:
+def _board(keep: object) -> Board:
     """An earlier storyboard, as given or read from its file."""
-    return keep if isinstance(keep, records.Storyboard) else load(as_path(keep, "keep"))
+    if isinstance(keep, Board):
+        return keep
+    from limner.export import load
+
+    return load(as_path(keep, "keep"))
 
 
-def _run(one: AnyRun | None) -> Path | Run | None:
+def _run(one: AnyRun | None) -> Path | TrainedRun | None:
     """A run as it is, and its folder as a path."""
-    if one is None or isinstance(one, str | PathLike):
-        return None if one is None else as_path(one, "model")
-    from limner.research.runs.run import Run
-
-    if not isinstance(one, Run):
-        raise wrong_type("model", one, "a run, or the path of its folder")
-    return one
+    return as_path(one, "model") if isinstance(one, str | PathLike) else one
 
 
 def _pins(pins: object) -> dict[int, str | None]:

@@ -236,6 +236,7 @@ Show = Literal["cautious", "usual", "always"]
 
 FITS, WEAK = 0.5, 0.2
 """Chances from which a picture is said to fit, and below which it is said to be weak."""
+FIT_WORDS: dict[Fit, str] = {"fits": "fits", "maybe": "may fit", "weak": "weak"}
 
 
 class Candidate(Record):
@@ -280,6 +281,18 @@ class Candidate(Record):
 def fit_of(probability: float) -> Fit:
     """A chance in a word."""
     return "fits" if probability >= FITS else "maybe" if probability >= WEAK else "weak"
+
+
+def chance_in_words(probability: float) -> str:
+    """A chance in percent and in a word: ``34 % (may fit)``."""
+    return f"{percent(probability)} % ({FIT_WORDS[fit_of(probability)]})"
+
+
+def percent(probability: float) -> str:
+    """A probability as a whole number of percent, ``under 1`` or ``over 99``."""
+    return (
+        "under 1" if probability < 0.01 else "over 99" if probability > 0.99 else f"{probability * 100:.0f}"
+    )
 
 
 class Area(Record):

@@ -9,7 +9,7 @@ import pytest
 from accessibility import broken_rules
 from browsing import arrived, project_of, without_retries
 
-from limner.export.wording import chance_in_words, percent
+from limner.records import chance_in_words, percent
 
 expect = pytest.importorskip("playwright.sync_api").expect
 

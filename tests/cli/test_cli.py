@@ -11,8 +11,7 @@ from PIL import Image
 import limner
 from limner.cli.main import main, run
 from limner.cli.reference import reference
-from limner.export.wording import chance_in_words
-from limner.records import fit_of
+from limner.records import chance_in_words, fit_of
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
 
@@ -324,7 +323,7 @@ def test_an_interruption_is_said_once_and_has_its_status(world, capsys, monkeypa
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("limner.store.library.Library.open", interrupted)
+    monkeypatch.setattr("limner.library.Library.open", interrupted)
     assert run(["search", "x", "--library", str(world / "lib")]) == 130
     assert capsys.readouterr().err == "limner: interrupted\n"
 

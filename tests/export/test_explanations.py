@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from limner.export.wording import (
     alt_text,
-    chance_in_words,
     credit_line,
     explain,
     how_made,
@@ -16,6 +15,7 @@ from limner.export.wording import (
     settings,
     step_numbers,
 )
+from limner.records import chance_in_words
 from limner.templates import carried
 
 

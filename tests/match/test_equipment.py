@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+import limner
 from limner.cli.main import run
 from limner.encoders.base_encoder import image_fingerprints, shipped_file
 from limner.encoders.catalogue import clip_models
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
-from limner.match.equipment import add_pictures, picture_encoders
+from limner.match.equipment import picture_encoders
 from limner.match.illustrator import Illustrator
 from limner.store.library import Library
 
@@ -186,10 +187,14 @@ def test_workers_of_a_cluster_take_the_precision_of_the_machine_that_asks(
     """Each would else take what is usual on its own processor or card, and be refused."""
     factories, given = [], []
     monkeypatch.setattr("limner.store.cluster.ClusterEngine", lambda make, *_: factories.append(make))
-    monkeypatch.setattr(
-        "limner.store.ingest.index", lambda *_, image_encoders, **__: given.extend(image_encoders)
-    )
+
+    def index(*_, image_encoders, **__):
+        given.extend(image_encoders)
+        raise MissingError("enough")
+
+    monkeypatch.setattr("limner.store.ingest.index", index)
     usual(here)
-    add_pictures(tmp_path / "library", [tmp_path], encoders=["base"], engine="ray")
+    with pytest.raises(MissingError, match="enough"):
+        limner.Library(tmp_path / "library").add(tmp_path, encoders=["base"], engine="ray")
     usual(there)
     assert [one.fingerprint for one in factories[0]()] == [one.fingerprint for one in given]

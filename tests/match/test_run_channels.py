@@ -9,9 +9,10 @@ import pytest
 from bs4 import BeautifulSoup
 
 from limner.cli.main import run as limner
+from limner.encoders.trained import MODEL
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.match.illustrator import Illustrator
-from limner.match.trained import MODEL, PRIOR, asked, relation_channel, run_channel
+from limner.match.trained import PRIOR, asked, relation_channel, run_channel
 from limner.records import Storyboard
 from limner.research.runs.run import Run
 from limner.store.channels import EncodedChannel

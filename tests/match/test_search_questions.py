@@ -14,7 +14,7 @@ from limner.cli.index import index
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.match.equipment import eyes_of
 from limner.match.illustrator import Illustrator
-from limner.match.query import negation_note, unreadable
+from limner.match.languages import negation_note, unreadable
 from limner.progress import Progress
 from limner.records import Picture
 from limner.research.worlds import PictureBook

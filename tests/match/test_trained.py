@@ -13,8 +13,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from limner.devices import usual_precision
+from limner.encoders.trained import DOCUMENT, MODEL
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
-from limner.match.trained import DOCUMENT, MODEL
 from limner.pictures.decode import decode
 from limner.research.datasets.features import FeatureKey, open_features
 from limner.research.datasets.pairs import Pair

@@ -20,7 +20,6 @@ from pyarrow.fs import copy_files
 import limner
 from limner.errors import ConfigError, LimnerError
 from limner.locations import file_system, location
-from limner.match.equipment import add_pictures
 from limner.store.home import SETTINGS
 from limner.store.ingest import index
 from limner.store.library import Library
@@ -181,7 +180,7 @@ def test_a_network_gives_the_vectors_of_the_local_engine_to_half_a_thousandth(cl
 def test_an_address_without_ray_is_refused(tmp_path):
     Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
     with pytest.raises(ConfigError, match="--engine ray"):
-        add_pictures(tmp_path / "lib", [tmp_path], address="ray://head:10001")
+        limner.Library(tmp_path / "lib").add(tmp_path, address="ray://head:10001")
 
 
 def test_what_is_missing_without_ray_is_one_line(tmp_path):

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from limner.encoders.trained import MODEL
 from limner.errors import ConfigError
 from limner.match.calibration import load
 from limner.match.illustrate import BoardOptions
-from limner.match.trained import (
-    MODEL,
-    relation_channel,
-    run_channel,
-)
+from limner.match.trained import relation_channel, run_channel
 from limner.research.runs.run import Run
 from limner.store.channels import EncodedChannel, Evidence
 from limner.store.library import Library

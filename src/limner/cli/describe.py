@@ -1,6 +1,6 @@
 """``limner describe``: a model that the user runs says what the pictures of a library show.
 
-It parses options, shows progress and prints the report; `limner.describe.pictures` does the work.
+It parses options, shows progress and prints the report; `limner.library.Library` does the work.
 """
 
 from pathlib import Path
@@ -62,17 +62,14 @@ def describe(
     json
         Print the report as JSON.
     """
-    from limner.store.chosen import library_to_ask, remember
-    from limner.store.library import Library
-    from limner.store.words import caption_encoders, remove_descriptions
+    from limner.library import Library
 
     if remove:
         if endpoint is not None:
             raise ConfigError("--remove asks no endpoint; drop --endpoint")
-        place = library_to_ask(library, say)
-        opened = Library.open(place)
-        remember(place)
-        count = remove_descriptions(opened, caption_encoders(opened.settings.spaces), model)
+        opened = Library.open(library, note=say)
+        opened.remember()
+        count = opened.remove_descriptions(model)
         if json:
             emit_json({"removed": count})
         else:
@@ -86,15 +83,12 @@ def describe(
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: expected 1 or more")
     from limner.describe.chat import Chat
-    from limner.describe.pictures import describe_pictures
 
     chat = Chat(endpoint, model, allow_remote=allow_remote, timeout_s=timeout_s)
-    place = library_to_ask(library, say)
-    opened = Library.open(place)
-    remember(place)
-    encoders = caption_encoders(opened.settings.spaces)
+    opened = Library.open(library, note=say)
+    opened.remember()
     with IndexProgress() as progress:
-        report = describe_pictures(opened, chat, encoders, every=every, limit=limit, progress=progress)
+        report = opened.describe(chat, every=every, limit=limit, progress=progress)
     if not (report.stopped and not report.described and not report.failed):
         emit_report(report, report.lines(), as_json=json)
     if report.interrupted:

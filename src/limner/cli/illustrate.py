@@ -8,9 +8,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter, Token, validators
 
@@ -24,6 +23,9 @@ from limner.progress import IndexProgress
 from limner.records import Segmentation, Show, Story, Storyboard
 from limner.text.named_files import Elsewhere
 from limner.text.read import Format, Reading, read_story_report, read_story_stream
+
+if TYPE_CHECKING:
+    from limner.library import Library
 
 STANDARD = Path("-")
 """Names standard input among texts, and standard output after --out."""
@@ -172,17 +174,16 @@ def illustrate(
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
     pins = dict(_pin(word) for word in pin)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
-    from limner.library import Library, opened_runs
+    from limner.library import Library
     from limner.match.shown import elsewhere
-    from limner.store.chosen import library_to_ask, library_to_fill, remember
 
-    place = library_to_fill(library) if sources else library_to_ask(library, say)
     if sources:
-        runs = partial(opened_runs, model, metric)
-        _read_pictures(place, sources, weights=weights, runs=runs, device=device)
-    opened = Library.open(place, weights=weights, device=device)
-    remember(place)
-    allowed = elsewhere(opened, allowed=allow_outside)
+        opened = Library(library, weights=weights, device=device, make=False)
+        _read_pictures(opened, sources, model=model, metric=metric)
+    else:
+        opened = Library.open(library, weights=weights, device=device, note=say)
+    opened.remember()
+    allowed = elsewhere(opened.store, allowed=allow_outside)
     boards: list[Storyboard] = []
 
     def one(text: Path, target: Path) -> None:
@@ -243,22 +244,22 @@ def _check_texts(texts: Sequence[Path], sources: Sequence[Path]) -> None:
         raise MissingError(f"{wrong[0]}: not there; expected a text, or a folder of pictures")
 
 
-def _read_pictures(library: Path, sources: Sequence[Path], **options: Any) -> None:  # noqa: ANN401
+def _read_pictures(
+    library: "Library", sources: Sequence[Path], *, model: Path | None, metric: Path | None
+) -> None:
     """Read what is new of some pictures into the library, and say on stderr what came of it.
 
     Raises:
-        LimnerError: as `add_pictures` and `check_report`.
+        LimnerError: as `Library.add` and `check_report`.
     """
-    from limner.match.equipment import add_pictures
-
     with IndexProgress() as progress:
-        report = add_pictures(library, sources, progress=progress, **options)
+        report = library.add(*sources, model=model, metric=metric, progress=progress)
     news = (
         report.new or report.changed or report.moved or report.deleted or report.missing or report.completed
     )
     for line in report.lines() if news else report.lines()[:1]:
         say(line)
-    check_report(report, library)
+    check_report(report, library.place)
 
 
 def _again(again: str | None, keep: Path | None, texts: Sequence[Path]) -> list[int]:

@@ -1,6 +1,6 @@
 """``limner index``: folders and lists of pictures become a library.
 
-It parses options, shows progress and prints the report; `equipment.add_pictures` does the work.
+It parses options, shows progress and prints the report; `limner.library.Library` does the work.
 """
 
 from pathlib import Path
@@ -11,11 +11,10 @@ from limner.counts import counted
 from limner.devices import Precision
 from limner.encoders.openvino import Engine
 from limner.errors import ConfigError, DataError
-from limner.locations import location
 from limner.progress import IndexProgress
 
 if TYPE_CHECKING:
-    from limner.research.runs.run import Run
+    from limner.library import Library
     from limner.store.known import IndexReport, MissingFolder
 
 
@@ -103,30 +102,18 @@ def index(
     """
     if not sources:
         raise ConfigError("index: no folder given; example: limner index ~/Pictures")
-    from limner.match.equipment import add_pictures
-    from limner.store.chosen import library_to_fill, remember
+    from limner.library import Library
 
-    def runs(device: str) -> tuple["Run | None", ...]:
-        if model is None and metric is None:
-            return ()
-        from limner.research.runs.run import (
-            library_runs,  # all systems, which most runs of this command do not need
-        )
-
-        return library_runs(model, metric, device)
-
-    place = library_to_fill(library)
+    opened = Library(library, weights=weights, device=device, make=False)
     with IndexProgress() as progress:
-        report = add_pictures(
-            place,
-            sources,
+        report = opened.add(
+            *sources,
+            model=model,
+            metric=metric,
             encoders=encoder,
-            weights=weights,
-            runs=runs,
             precision=precision,
             engine=engine,
             address=address,
-            device=device,
             captions=captions,
             sentences=sentences,
             follow_links=follow_links,
@@ -137,13 +124,13 @@ def index(
             progress=progress,
         )
     emit_report(report, report.lines(), as_json=json)
-    check_report(report, place)
-    remember(place)
+    check_report(report, opened.place)
+    opened.remember()
     if report.missing:
-        _ask_to_forget(report.missing, place, told=not json)
+        _ask_to_forget(report.missing, opened, told=not json)
 
 
-def _ask_to_forget(missing: "tuple[MissingFolder, ...]", library: Path, *, told: bool) -> None:
+def _ask_to_forget(missing: "tuple[MissingFolder, ...]", library: "Library", *, told: bool) -> None:
     """Ask in a terminal whether pictures that are not there are gone for good; elsewhere they are kept.
 
     Args:
@@ -151,17 +138,14 @@ def _ask_to_forget(missing: "tuple[MissingFolder, ...]", library: Path, *, told:
         library: that holds them.
         told: whether the person has read that they are kept.
     """
-    from limner.store.ingest import index as read
-
     for folder in missing:
         if asked(f"Forget {counted(folder.missing, 'picture')} of {folder.path}?"):
-            forgotten = read([folder.path], library, forget=True)
-            say(f"{counted(forgotten.deleted, 'file')} of {folder.path} forgotten")
+            say(f"{counted(library.forget(folder.path), 'file')} of {folder.path} forgotten")
         elif not told:
             say(str(folder))
 
 
-def check_report(report: "IndexReport", library: Path) -> None:
+def check_report(report: "IndexReport", library: str) -> None:
     """Say how reading pictures into a library has failed.
 
     Raises:
@@ -172,6 +156,6 @@ def check_report(report: "IndexReport", library: Path) -> None:
         raise KeyboardInterrupt
     if not report.pictures:
         raise DataError(
-            f"{location(library) or library}: holds no picture;"
+            f"{library}: holds no picture;"
             f" {counted(report.found, 'file')} looked like one, see the reasons above"
         )

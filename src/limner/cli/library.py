@@ -22,10 +22,9 @@ def library(*, library: Path | None = None, json: Flag = False) -> None:
     json
         Print it as JSON.
     """
-    from limner.store.chosen import library_to_ask
-    from limner.store.library import Library
+    from limner.library import Library
 
-    opened = Library.open(library_to_ask(library, say))
+    opened = Library.open(library, note=say)
     holds = opened.summary()
     if json:
         emit_json({"library": opened.place, **holds.model_dump()})

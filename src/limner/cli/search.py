@@ -11,8 +11,7 @@ from cyclopts import Parameter, validators
 from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
 from limner.counts import counted
 from limner.errors import ConfigError
-from limner.export.wording import chance_in_words
-from limner.records import Fit, Record
+from limner.records import Fit, Record, chance_in_words
 from limner.store.browse import Shape
 
 
@@ -103,13 +102,11 @@ def search(
     from rich.table import Column, Table
 
     from limner.library import Library
-    from limner.store.chosen import library_to_ask, remember
 
     if (words is None) == (like is None):
         raise ConfigError("search: give words, or a picture with --like, one of the two")
     query = like if words is None else words
-    place = library_to_ask(library, say)
-    opened = Library.open(place, weights=weights, device=device)
+    opened = Library.open(library, weights=weights, device=device, note=say)
     found = opened.search(
         "" if query is None else query,
         k,
@@ -123,7 +120,7 @@ def search(
         model=model,
         channels=channel,
     )
-    remember(place)
+    opened.remember()
     for line in found.notes:
         say(line)
     if words is not None and 0 < len(found) + found.below < min(k, found.searched):

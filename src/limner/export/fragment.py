@@ -5,9 +5,9 @@ from html import escape
 
 from limner.errors import DataError
 from limner.export.leaf import Shown, leaves
-from limner.export.wording import chance_in_words, picture_alt
+from limner.export.wording import picture_alt
 from limner.pictures.thumbnails import shrink
-from limner.records import Candidate, Storyboard
+from limner.records import Candidate, Storyboard, chance_in_words
 
 AREA_PX = 60_000
 LETTERS = 400

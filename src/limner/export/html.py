@@ -20,7 +20,6 @@ from limner.export.plan import Layout, Plan
 from limner.export.targets import Exported, whole
 from limner.export.wording import (
     STRENGTHS,
-    chance_in_words,
     colophon,
     credit_line,
     file_name,
@@ -35,7 +34,7 @@ from limner.export.wording import (
 )
 from limner.match.illustrate import step_texts
 from limner.pictures.thumbnails import Copy, shrink
-from limner.records import Framing, Part, Passage, PictureRef, Storyboard
+from limner.records import Framing, Part, Passage, PictureRef, Storyboard, chance_in_words
 from limner.templates import environment, forbidden, policy
 
 

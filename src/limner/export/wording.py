@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from limner.language import ENGLISH
-from limner.records import BoardStep, Candidate, Fit, Picture, Story, Storyboard, fit_of
+from limner.records import BoardStep, Candidate, Picture, Story, Storyboard, chance_in_words, percent
 from limner.templates import carried
 
 HOLDS = 0.5
@@ -214,7 +214,6 @@ ORIGINS = {
     "given": "Given by the text",
     "blank": "Left blank",
 }
-FIT_WORDS: dict[Fit, str] = {"fits": "fits", "maybe": "may fit", "weak": "weak"}
 SETTINGS = {
     "show": "Pictures shown",
     "allow_repeats": "Repeats allowed",
@@ -284,18 +283,6 @@ def explain(step: BoardStep) -> Explanation:
         runners_up=runners_up,
         relations=holding(step),
         attended=most_attended(step),
-    )
-
-
-def chance_in_words(probability: float) -> str:
-    """A chance in percent and in a word: ``34 % (may fit)``."""
-    return f"{percent(probability)} % ({FIT_WORDS[fit_of(probability)]})"
-
-
-def percent(probability: float) -> str:
-    """A probability as a whole number of percent, ``under 1`` or ``over 99``."""
-    return (
-        "under 1" if probability < 0.01 else "over 99" if probability > 0.99 else f"{probability * 100:.0f}"
     )
 
 

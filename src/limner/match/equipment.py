@@ -12,9 +12,9 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, NamedTuple
 
-from limner.devices import Precision, checked_device, device_of, usual_precision
+from limner.devices import device_of, usual_precision
 from limner.encoders.base_encoder import made_by as shipped_now
 from limner.encoders.catalogue import (
     CLIP,
@@ -30,23 +30,19 @@ from limner.encoders.catalogue import (
     text_encoder,
     weight_file,
 )
-from limner.encoders.openvino import Engine
-from limner.encoders.text_cache import RecentTexts
 from limner.encoders.weight_files import PREFIX
-from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
+from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, MissingError, unknown
 from limner.language import ENGLISH
-from limner.pictures.decode import decode
-from limner.pictures.formats import PictureError
-from limner.store.channels import COSINE, Channel
-from limner.store.home import spaces_of
-from limner.store.library import Library
+from limner.store.home import home_of, spaces_of
 from limner.store.store import SpaceInfo
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray, ImageEncoder, SentenceEncoder, TextEncoder
-    from limner.match.trained import TrainedRun
-    from limner.progress import Progress
-    from limner.store.known import IndexReport
+    from limner.devices import Precision
+    from limner.encoders.openvino import Engine
+    from limner.encoders.trained import TrainedRun
+    from limner.store.channels import Channel
+    from limner.store.library import Library
 
 
 AUTO = "auto"
@@ -207,6 +203,9 @@ def vectors_of_file(
     Raises:
         DataError: no picture, or one beyond the limits of the decoder.
     """
+    from limner.pictures.decode import decode
+    from limner.pictures.formats import PictureError
+
     found: dict[str, FloatArray] = {}
     for encoder in encoders:
         try:
@@ -233,91 +232,147 @@ def multilingual_encoder(place: str | os.PathLike[str], model: str | None = None
     return sentence_encoder(MULTILINGUAL if made is None else made.encoder)
 
 
-def add_pictures(
-    library: Library | str | os.PathLike[str],
-    sources: Sequence[str | os.PathLike[str]],
+class Encoders(NamedTuple):
+    """What a library is filled by.
+
+    Attributes:
+        images: make the vectors of pixels.
+        english, multilingual: make those of captions; None leaves them alone.
+        again: opens the image encoders once more, in the same precision, in whichever process.
+    """
+
+    images: list[ImageEncoder]
+    english: TextEncoder | None
+    multilingual: SentenceEncoder | None
+    again: Callable[[], list[ImageEncoder]]
+
+
+def encoders_for(
+    place: str | os.PathLike[str],
+    names: Sequence[str] | None = (AUTO,),
     *,
-    encoders: Sequence[str] = (AUTO,),
     weights: Sequence[str] = (),
-    runs: Callable[[str], Iterable[TrainedRun | None]] = lambda device: (),
+    model: Path | TrainedRun | None = None,
+    metric: Path | TrainedRun | None = None,
     precision: Precision | None = None,
-    engine: Literal[Engine, "ray"] = "auto",
-    address: str | None = None,
-    device: str = "auto",
-    captions: bool = True,
+    engine: Engine = "auto",
+    device: str = "cpu",
     sentences: str | None = None,
-    follow_links: bool = False,
-    verify: bool = False,
-    forget: bool = False,
-    workers: int | None = None,
-    approximate_from: int | None = None,
-    progress: Progress | None = None,
-) -> IndexReport:
-    """Bring a library up to date with encoders that are named.
+    note: Callable[[str], None] = lambda line: None,
+) -> Encoders:
+    """The encoders that a library is filled by; nothing else decides this.
 
     Args:
-        library: a library, or its folder or address, which is made where there is none.
-        sources: folders, lists of paths or pictures; none for all indexed so far.
-        encoders: names of image encoders, see `picture_encoders`.
-        weights: of them.
-        runs: device → trained runs that look at the pictures as well, opened there; None is no run.
-        precision: of backbones; see `picture_encoders`.
-        engine: what runs backbones on a CPU; ray reads and encodes in many processes, see
-            `limner.store.cluster`.
-        address: of a Ray cluster; None for one on this machine.
-        device: what computes, see `limner.devices.device_of`; openvino takes the CPU for auto.
-        captions: whether to keep captions.
+        place: folder or address of the library, which may not exist yet.
+        names: of image encoders, as of `picture_encoders`; None for those that made the library's vectors,
+            and for a new one the usual ones.
+        weights: as of `picture_encoders`.
+        model: a trained run, or its folder, that looks at the pictures as well.
+        metric: a trained same-document metric, likewise.
+        precision: as of `picture_encoders`.
+        engine: likewise.
+        device: likewise.
         sentences: a sentence-transformers model in place of the multilingual encoder.
-        follow_links: enter linked folders.
-        verify: compare the content of every file.
-        forget: as of `limner.store.ingest.index`.
-        workers: threads that decode, or processes of Ray; None for one per core.
-        approximate_from: as of `limner.store.ingest.index`.
-        progress: shows how far it is.
+        note: receives a line on what is left out.
     Raises:
-        LimnerError: as these.
+        CheckpointError: the library's own are asked for, and made its vectors in another version, so that
+            all would be made anew.
+        LimnerError: as `picture_encoders` and `limner.encoders.trained.trained_runs`.
     """
-    from limner.store.cluster import ClusterEngine  # who only asks a library needs neither
-    from limner.store.ingest import index
+    from limner.store.write import CAPTION_SPACES
 
-    if address is not None and engine != "ray":
-        raise ConfigError("--address: a cluster is asked for by --engine ray; add it or drop the address")
-    computes = "cpu" if engine == "openvino" and device == "auto" else checked_device(device)
-    place = library.place if isinstance(library, Library) else library
-
-    def opened(made: Mapping[str, SpaceInfo]) -> list[ImageEncoder]:
-        return picture_encoders(
-            encoders,
-            weights,
-            made=made,
-            precision=precision,
-            engine="auto" if engine == "ray" else engine,
-            device=computes,
-            sentences=sentence_encoder(SENTENCES),
-            runs=[run for run in runs(computes) if run is not None],
+    made, english = spaces_of(place), sentence_encoder(SENTENCES)
+    captions, multilingual = CAPTION_SPACES
+    as_made = names is None and bool(made)
+    kept = made if as_made else {}
+    if captions in kept and kept[captions].fingerprint != english.fingerprint:
+        raise CheckpointError(
+            f"{home_of(place)}: its captions were encoded by another version; add folders with 'limner index'"
         )
+    kept = {space: one for space, one in kept.items() if space not in CAPTION_SPACES}
+    if kept:
+        from limner.encoders.trained import DOCUMENT, MODEL, trained_runs
 
-    own = opened(spaces_of(place))
-    # Workers take the precision of this machine, not the one that is usual on theirs.
-    made = {
+        names = _that_made(kept)
+        opened = [run for run in trained_runs(model, metric, device) if run is not None]
+        there = {run.space: run for run in opened if run.space in kept}
+        if kept.keys() & {MODEL, DOCUMENT} > there.keys():
+            note("new pictures get no vectors of the trained run: the studio was started without it")
+        model, metric = there.get(MODEL), there.get(DOCUMENT)
+    again = partial(
+        _opened,
+        [AUTO] if names is None else names,
+        weights,
+        model=model,
+        metric=metric,
+        precision=precision,
+        engine=engine,
+        device=device,
+    )
+    images = again(made)
+    for encoder in images:
+        for space in kept.keys() & encoder.spaces:
+            if kept[space].fingerprint != encoder.fingerprint:
+                raise CheckpointError(
+                    f"{space}: made by other weights of {kept[space].encoder} or in another way;"
+                    " start the studio with --weights, or add folders with 'limner index'"
+                )
+    # Others take the precision of this machine, not the one that is usual on theirs.
+    same = {
         space: SpaceInfo(encoder=one.name, fingerprint=one.fingerprint, dim=dim)
-        for one in own
+        for one in images
         for space, dim in one.spaces.items()
     }
-    return index(
-        sources,
-        library,
-        image_encoders=own,
-        multilingual=multilingual_encoder(place, sentences),
-        text_encoder=sentence_encoder(SENTENCES),
-        captions=captions,
-        follow_links=follow_links,
-        verify=verify,
-        forget=forget,
-        workers=workers,
-        approximate_from=approximate_from,
-        engine=ClusterEngine(partial(opened, made), address, workers) if engine == "ray" else None,
-        progress=progress,
+    worded = made.keys() if as_made else set(CAPTION_SPACES)
+    return Encoders(
+        images,
+        english if captions in worded else None,
+        multilingual_encoder(place, sentences) if multilingual in worded else None,
+        partial(again, same),
+    )
+
+
+def _that_made(spaces: Mapping[str, SpaceInfo]) -> list[str]:
+    """Names of the image encoders that made some spaces.
+
+    Raises:
+        MissingError: one of them is not known here.
+    """
+    from limner.encoders.trained import DOCUMENT, MODEL
+
+    names = list(dict.fromkeys(one.encoder for name, one in spaces.items() if name not in (MODEL, DOCUMENT)))
+    for name in names:
+        if name not in image_encoders() and not name.startswith(CLIP):
+            raise MissingError(f"the library was made with {name!r}; add folders with 'limner index'")
+    return names
+
+
+def _opened(
+    names: Sequence[str],
+    weights: Sequence[str],
+    made: Mapping[str, SpaceInfo],
+    *,
+    model: Path | TrainedRun | None,
+    metric: Path | TrainedRun | None,
+    precision: Precision | None,
+    engine: Engine,
+    device: str,
+) -> list[ImageEncoder]:
+    """As `picture_encoders`, all of it opened here: a worker of a cluster is sent this and plain values."""
+    runs: list[TrainedRun] = []
+    if (model, metric) != (None, None):
+        from limner.encoders.trained import trained_runs
+
+        runs = [run for run in trained_runs(model, metric, device) if run is not None]
+    return picture_encoders(
+        names,
+        weights,
+        made=made,
+        precision=precision,
+        engine=engine,
+        device=device,
+        sentences=sentence_encoder(SENTENCES),
+        runs=runs,
     )
 
 
@@ -339,11 +394,12 @@ def channels_of(
         DataError: the library has no vectors for a channel that was asked for, or for any.
         CheckpointError: the library's vectors were made by another encoder.
     """
-    from limner.match.trained import MODEL  # as below, who adds pictures needs none of this
+    from limner.encoders.text_cache import RecentTexts  # who only adds pictures needs none of these
+    from limner.store.channels import COSINE, Channel
 
     spaces = library.settings.spaces
     for name in names:
-        if name == MODEL:
+        if name == "model":
             raise ConfigError("--channel: a trained model is no channel to name; give its run with --model")
         if name not in CHANNELS:
             raise ConfigError("--channel: " + unknown("channel", name, CHANNELS))
@@ -397,6 +453,7 @@ def _loaded(
 ) -> TextEncoder:
     """A text encoder by name that remembers its last texts; each is loaded once."""
     if kind not in encoders:
+        from limner.encoders.text_cache import RecentTexts
         from limner.match.languages import foreign
 
         encoders[kind] = RecentTexts(

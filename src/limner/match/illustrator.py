@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limner.arrays import FloatArray, ImageEncoder
-from limner.config import build
 from limner.counts import counted
 from limner.encoders.text_cache import RecentTexts
 from limner.errors import ConfigError, DataError, LimnerError
@@ -27,21 +26,14 @@ from limner.match.candidates import Asked, Float64Array, IntArray, Pool, Reading
 from limner.match.chances import PIXELS, WORDS, agreement, chances, evidence, first_of
 from limner.match.equipment import PAIR_SPACES, channels_of, eyes_of, vectors_of_file
 from limner.match.explain import matched
-from limner.match.illustrate import BoardOptions, choose_pictures, readings_of
-from limner.match.languages import language_of_query, languages_of_story, unread, unread_note
-from limner.match.query import negation_note, unreadable
-from limner.match.shown import Shown
-from limner.match.trained import (
-    DOCUMENT,
-    RELATION,
-    TrainedRun,
-    check_run,
-    predicted,
-    relation_channel,
-    run_channel,
-    without_vectors,
+from limner.match.languages import (
+    language_of_query,
+    languages_of_story,
+    negation_note,
+    unread,
+    unread_note,
+    unreadable,
 )
-from limner.progress import Progress
 from limner.records import Candidate, Problem, Story, Storyboard
 from limner.store.browse import Catalogue, Only
 from limner.store.channels import Channel, EncodedChannel, Evidence
@@ -50,6 +42,10 @@ from limner.store.scan import BoolArray
 from limner.store.search import Index, Request
 
 if TYPE_CHECKING:
+    from limner.encoders.trained import TrainedRun
+    from limner.match.illustrate import BoardOptions
+    from limner.match.shown import Shown
+    from limner.progress import Progress
     from limner.store.approximate import Approximate
 
 NONE = "none"
@@ -77,7 +73,7 @@ class kept(cached_property[Value]):  # noqa: N801  (used as a decorator)
             return super().__get__(instance, owner)
 
 
-class Answer(list[Candidate]):
+class Matches(list[Candidate]):
     """Pictures that were found, best first.
 
     Attributes:
@@ -159,7 +155,7 @@ class Illustrator:
         """
         held = self.library.settings.spaces
         for run in self._runs:
-            check_run(run, self.library)
+            self._check(run)
         spaces = {channel.space for channel in self.channels}
         spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
         if len(self.catalogue) >= self.library.settings.approximate_from:
@@ -181,6 +177,8 @@ class Illustrator:
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
             return tuple(channels_of(self.library, self._named, self._device, self._weights))
+        from limner.match.trained import run_channel
+
         own = run_channel(self.model, self.library)
         return (replace(own, encoder=RecentTexts(own.encoder)),)
 
@@ -214,10 +212,11 @@ class Illustrator:
         Raises:
             LimnerError: as `index`.
         """
-        index = self.index
-        found = (
-            without_vectors(run, index.held(run.space), index.pictures, self.library) for run in self._runs
-        )
+        index, found = self.index, []
+        for run in self._runs:
+            from limner.match.trained import without_vectors
+
+            found.append(without_vectors(run, index.held(run.space), index.pictures, self.library))
         return tuple(line for line in found if line)
 
     def options(
@@ -243,6 +242,9 @@ class Illustrator:
                 there is no calibration of blanks.
             DataError: a picture the library does not hold.
         """
+        from limner.config import build
+        from limner.match.illustrate import BoardOptions
+
         chosen = build(BoardOptions, dict(values or {}), where, overrides)
         if chosen.min_probability is not None and self.model is not None:
             raise ConfigError(
@@ -289,8 +291,11 @@ class Illustrator:
             LimnerError: as `index`, `channels` and `limner.match.illustrate.choose_pictures`.
         """
         options = self.options() if options is None else options
-        shown = shown or Shown()
-        outside = {step: picture for step, picture in shown.outside.items() if step not in options.pins}
+        from limner.match.illustrate import choose_pictures, readings_of
+        from limner.progress import Progress
+
+        there = {} if shown is None else shown.outside
+        outside = {step: picture for step, picture in there.items() if step not in options.pins}
         blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
         steps = range(len(story.steps))
         each = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
@@ -314,7 +319,7 @@ class Illustrator:
                 self.catalogue.pictures,
                 blanked,
                 compared=self._compared,
-                given=shown.inside,
+                given={} if shown is None else shown.inside,
                 held=held,
                 readings=readings,
                 calibrated=self.calibrated,
@@ -342,6 +347,8 @@ class Illustrator:
                 return board
             ids = [step.chosen.picture.id for step in found if step.chosen is not None]
             own = [one for one in ids if one in self.catalogue]
+            from limner.match.trained import predicted
+
             return predicted(board, self.model, self.index.among((), own).gallery)
 
     def language_note(self, text: Story | str) -> str | None:
@@ -380,7 +387,7 @@ class Illustrator:
         only: Only = Only(),  # noqa: B008  (it cannot be changed)
         used: Collection[str] = frozenset(),
         min_probability: float | None = None,
-    ) -> Answer:
+    ) -> Matches:
         """Pictures for words, best first.
 
         What is unwanted counts against a picture as much as what is wanted counts for it: a score is the
@@ -404,12 +411,13 @@ class Illustrator:
         """
         if min_probability is not None and not self.calibrated:
             raise ConfigError("--min-score: a trained run states no chances; drop one of the two")
-        channels = [*self.channels, *self._relation([relation])]
+        relations = self._relation([relation])
+        channels = [*self.channels, *relations]
         code = language_of_query(text, self.library.settings)
         asked = [Asked.by(one, Readings([[text]], (), [code])) for one in channels]
         asked = [one for one in asked if one.reads.any()]
         if not asked or unreadable(text, channels):
-            return Answer(searched=len(self.catalogue))
+            return Matches(searched=len(self.catalogue))
         unwanted = self._asked(without, "--without")
         numbers = load()
         with self.lock:
@@ -417,16 +425,15 @@ class Illustrator:
             requests = [([one.search()], count if without else limit) for one in asked]
             index, barred, searched = self._among(requests, only, used)
             if not searched:
-                return Answer(searched=0)
+                return Matches(searched=0)
             pool = replace(pool_of(index, asked, numbers, count=count, barred=barred), available=searched)
             own = evidence(pool, numbers)
             for one in unwanted:
                 against = _scored(index, one, pool.rows, barred, lambda pool: evidence(pool, numbers))
                 own -= against[pool.items]
             odds = agreement(pool, own, numbers, {})
-            for one in channels:
-                if one.name == RELATION:
-                    odds = odds + one.evidence.slope * pool.channels[RELATION].cosine
+            for channel in relations:
+                odds = odds + channel.evidence.slope * pool.channels[channel.name].cosine
             chance = chances(pool, own, odds, numbers)[0]
         order = np.argsort(-odds[0], kind="stable")[:limit]
         best = [column for column in order if np.isfinite(odds[0, column])]
@@ -446,7 +453,7 @@ class Illustrator:
             )
             for column, picture in zip(kept, self.catalogue.pictures(ids), strict=True)
         ]
-        return Answer(found, searched=searched, below=len(best) - len(kept))
+        return Matches(found, searched=searched, below=len(best) - len(kept))
 
     def look_at(self, data: bytes, where: str, suffix: str = "") -> str | dict[str, FloatArray]:
         """The picture of a file as a question: its id where the library holds it, else how it looks.
@@ -473,7 +480,7 @@ class Illustrator:
         without: Sequence[str] = (),
         only: Only = Only(),  # noqa: B008  (it cannot be changed)
         used: Collection[str] = frozenset(),
-    ) -> Answer:
+    ) -> Matches:
         """Pictures like another one, best first: by all ways in which two pictures are compared.
 
         A picture's score is the sum of the deviations of its likeness. Words count as much as the picture
@@ -504,7 +511,7 @@ class Illustrator:
             searched -= int(np.count_nonzero(~barred[inside]))
             barred[inside] = True
             if not searched:
-                return Answer(searched=0)
+                return Matches(searched=0)
             near = [index.search(looks, count, exclude=barred).rows[0]]
             for one in (one for some in wanted for one in some):
                 missing = ~np.asarray(index.gallery.space(one.space).present)
@@ -529,7 +536,7 @@ class Illustrator:
             )
             for place, one in zip(best, pictures, strict=True)
         ]
-        return Answer(found, searched=searched)
+        return Matches(found, searched=searched)
 
     def _looks(self, picture: str | Mapping[str, FloatArray]) -> list[EncodedChannel]:
         """The ways in which a picture is compared with others.
@@ -537,7 +544,7 @@ class Illustrator:
         Raises:
             DataError: there are none.
         """
-        names = PAIR_SPACES if self.metric is None else (*PAIR_SPACES, DOCUMENT)
+        names = PAIR_SPACES if self.metric is None else (*PAIR_SPACES, self.metric.space)
         if isinstance(picture, str):
             gallery = self.index.among((), [picture]).gallery
             row = int(gallery.rows([picture])[0])
@@ -606,8 +613,8 @@ class Illustrator:
     def _compared(self) -> str:
         """The space in which two pictures are compared by their looks."""
         if self.metric is not None:
-            check_run(self.metric, self.library)
-            return DOCUMENT
+            self._check(self.metric)
+            return self.metric.space
         held = self.library.summary().vectors
         return next((space for space in LOOKS if held.get(space, 0)), LOOKS[0])
 
@@ -617,7 +624,14 @@ class Illustrator:
             return []
         if self.model is None:
             raise ConfigError("--relation: only a trained run knows relations; give one with --model")
+        from limner.match.trained import relation_channel
+
         return [relation_channel(self.model, relations)]
+
+    def _check(self, run: TrainedRun) -> None:
+        from limner.match.trained import check_run
+
+        check_run(run, self.library)
 
 
 def _scored(

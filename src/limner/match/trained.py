@@ -1,7 +1,6 @@
 """A trained run asks a library: its texts, a relation one would like, and what it predicts for a storyboard.
 
-It stands in for the channels of untrained use. What a run must offer is stated here; `limner.research.runs`
-opens one.
+It stands in for the channels of untrained use. `limner.encoders.trained` says what a run offers.
 """
 
 from __future__ import annotations
@@ -9,13 +8,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from limner.arrays import FloatArray, ImageEncoder, unit_rows
+from limner.arrays import FloatArray, unit_rows
 from limner.counts import counted
+from limner.encoders.trained import MODEL, TrainedRun
 from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.match.illustrate import step_texts
 from limner.store.channels import Channel, Evidence
@@ -24,73 +23,6 @@ if TYPE_CHECKING:
     from limner.records import Storyboard
     from limner.store.gallery import Gallery
     from limner.store.library import Library
-
-MODEL, DOCUMENT = "model", "document"
-
-
-class TrainedModel(Protocol):
-    """What a storyboard asks of a model of any system; see `limner.research.systems.base.Model`."""
-
-    relations: tuple[str, ...]
-
-    @property
-    def dim(self) -> int:
-        """D."""
-
-    @property
-    def separable(self) -> bool:
-        """Whether a relation's logit is a text term plus a picture term."""
-
-    def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) rows of unit length."""
-
-    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories → per story (T, D) rows of unit length."""
-
-    def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms."""
-
-    def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(B, D) and (B, D), row by row a pair → (B, C)."""
-
-    def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
-        """Per text, its tokens and their weights."""
-
-
-class TrainedRun(Protocol):
-    """A trained run that a library was indexed with; see `limner.research.runs.run.Run`."""
-
-    @property
-    def folder(self) -> Path:
-        """Of the run."""
-
-    @property
-    def model(self) -> TrainedModel:
-        """In evaluation mode."""
-
-    @property
-    def system(self) -> str:
-        """Name of its system."""
-
-    @property
-    def space(self) -> str:
-        """Space of a library that holds its vectors."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Hash of the model and of how a picture reaches it."""
-
-    @property
-    def stories(self) -> bool:
-        """Whether the model reads the steps of a story together."""
-
-    @property
-    def attends(self) -> bool:
-        """Whether the model weighs the words of a text."""
-
-    def encoder(self, weights: dict[str, Path]) -> ImageEncoder:
-        """Its picture side, for indexing."""
-
 
 RELATION = "relation"
 # A prior, fitted on nothing: a picture one standard deviation above the mean of its text is even odds, and

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from limner.arguments import AnyPath, as_path, several, wrong_type
+from limner.library import AnyPath, as_path, several, wrong_type
 from limner.progress import Progress, index_progress
 
 if TYPE_CHECKING:

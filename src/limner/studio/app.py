@@ -213,7 +213,6 @@ def serve_studio(
             engine,
             projects or projects_folder(engine.folder, note),
             thumbnails,
-            weights=weights,
             writable=bound.loopback,
         )
         path = "/"

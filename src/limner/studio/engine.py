@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from limner.encoders.trained import trained_runs
 from limner.errors import LimnerError
+from limner.library import Library
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
 from limner.match.shown import Shown
-from limner.match.trained import TrainedRun
 from limner.progress import Progress
 from limner.records import Candidate, Step, Story, Storyboard
-from limner.store.library import Library
 from limner.studio.edits import State
 from limner.studio.step_edits import Constraints
 
@@ -112,15 +112,10 @@ class Engine:
             device: of the runs, of clip, and of what looks at folders that are added, as
                 `limner.devices.device_of` takes it.
         Raises:
-            LimnerError: as `Library.open` and `limner.research.runs.run.library_runs`.
+            LimnerError: as `Library.open` and `limner.encoders.trained.trained_runs`.
         """
         self.place, self.weights, self.device = library, weights, device
-        self.model: TrainedRun | None = None
-        self.metric: TrainedRun | None = None
-        if model is not None or metric is not None:
-            from limner.research.runs.run import library_runs
-
-            self.model, self.metric = library_runs(model, metric, device)
+        self.model, self.metric = trained_runs(model, metric, device)
         self._lock = threading.Lock()
         self._held = False
         self._version, self._illustrator = self._read()
@@ -136,7 +131,7 @@ class Engine:
         with self._lock:
             now = time.monotonic()
             if not self._held and now - self._looked >= LOOK_S:
-                if Library.open(self.place).version() != self._version:
+                if self.library().version() != self._version:
                     self._version, self._illustrator = self._read()
                 self._looked = time.monotonic()
             return self._illustrator
@@ -163,9 +158,10 @@ class Engine:
         with suppress(LimnerError):
             made(self.illustrator(), story, BoardOptions())
 
+    def library(self) -> Library:
+        """The library, opened anew: of what a request asks, nothing changes with it."""
+        return Library.open(self.place, weights=self.weights, device=self.device)
+
     def _read(self) -> tuple[tuple[int, ...], Illustrator]:
-        library = Library.open(self.place)
-        opened = Illustrator(
-            library, model=self.model, metric=self.metric, weights=self.weights, device=self.device
-        )
-        return library.version(), opened
+        library = self.library()
+        return library.version(), library.illustrator(self.model, self.metric)

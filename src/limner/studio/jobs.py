@@ -1,7 +1,7 @@
 """Pictures added or taken out, and texts illustrated: in threads, watched and stopped from a page.
 
-A folder is indexed by the same `limner.store.ingest` as the command uses, with the encoders that the
-library was made with. Nothing is decided about pictures here.
+A folder is added by the same `limner.library.Library` as the command uses. Nothing is decided about
+pictures here.
 """
 
 from __future__ import annotations
@@ -9,23 +9,14 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
-from limner.arrays import ImageEncoder, TextEncoder
 from limner.counts import counted
-from limner.encoders.catalogue import CLIP, image_encoders, text_encoder
-from limner.errors import CheckpointError, DataError, LimnerError, MissingError
+from limner.errors import DataError, LimnerError
 from limner.files import storage_error
-from limner.match.equipment import AUTO, multilingual_encoder, picture_encoders
-from limner.match.trained import DOCUMENT, MODEL
 from limner.progress import Progress
-from limner.store.ingest import index
 from limner.store.known import IndexReport
-from limner.store.library import Library
-from limner.store.store import SpaceInfo
-from limner.store.write import CAPTION_SPACES, CAPTIONS, MULTILINGUAL
 from limner.studio.engine import Engine
 from limner.studio.schemas import JobKind, JobStatus
 
@@ -179,9 +170,9 @@ class TextJob(Stoppable, Job):
 class Jobs:
     """All jobs of one studio: one folder at a time, since a library has one writer, and a few texts."""
 
-    def __init__(self, engine: Engine, weights: Sequence[str] = ()) -> None:
-        """Take the library, and where the weights of its encoders are."""
-        self._engine, self._weights = engine, tuple(weights)
+    def __init__(self, engine: Engine) -> None:
+        """Take the library."""
+        self._engine = engine
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
         self._room = threading.Semaphore(TEXTS_AT_ONCE)
@@ -297,7 +288,15 @@ class Jobs:
         try:
             with self._engine.held():
                 job.before()
-                report = self._index(job)
+                report = self._engine.library().add(
+                    job.source,
+                    model=self._engine.model,
+                    metric=self._engine.metric,
+                    encoders=None,
+                    forget=job.forget,
+                    progress=job,
+                    stop=job.stop.is_set,
+                )
         finally:
             # Loaded before it says that it is done, so that the next storyboard does not wait for it.
             self._engine.warm()
@@ -305,62 +304,6 @@ class Jobs:
         line = report_line(report) if report.interrupted else job.told(report)
         missing = sum(folder.missing for folder in report.missing)
         job.end(state, line, left_out=len(report.skipped), missing=missing)
-
-    def _index(self, job: FolderJob) -> IndexReport:
-        """Read a folder with the encoders that the library was made with, or the usual ones if it is empty.
-
-        Raises:
-            MissingError: their weights are not installed.
-            CheckpointError: they are not those that made its vectors, so that all would be made anew.
-        """
-        library = Library.open(self._engine.place)
-        made, sentences = library.settings.spaces, text_encoder()
-        if CAPTIONS in made and made[CAPTIONS].fingerprint != sentences.fingerprint:
-            raise CheckpointError(
-                f"{library.place}: its captions were encoded by another version;"
-                " add folders with 'limner index'"
-            )
-        return index(
-            [job.source],
-            library,
-            forget=job.forget,
-            image_encoders=self._encoders(made, sentences, job),
-            text_encoder=sentences if CAPTIONS in made or not made else None,
-            multilingual=multilingual_encoder(library.place) if MULTILINGUAL in made or not made else None,
-            progress=job,
-            stop=job.stop.is_set,
-        )
-
-    def _encoders(
-        self, made: Mapping[str, SpaceInfo], sentences: TextEncoder, job: Job
-    ) -> list[ImageEncoder]:
-        spaces = {name: space for name, space in made.items() if name not in CAPTION_SPACES}
-        runs = [run for run in (self._engine.model, self._engine.metric) if run is not None]
-        loaded = partial(
-            picture_encoders,
-            weights=self._weights,
-            made=made,
-            sentences=sentences,
-            device=self._engine.device,
-        )
-        if not spaces:
-            return loaded([AUTO], runs=runs)
-        trained = [run for run in runs if run.space in spaces]
-        names = dict.fromkeys(one.encoder for name, one in spaces.items() if name not in (MODEL, DOCUMENT))
-        for name in names:
-            if name not in image_encoders() and not name.startswith(CLIP):
-                raise MissingError(f"the library was made with {name!r}; add folders with 'limner index'")
-        if spaces.keys() & {MODEL, DOCUMENT} > {run.space for run in trained}:
-            job.note("new pictures get no vectors of the trained run: the studio was started without it")
-        encoders = loaded(list(names), runs=trained)
-        for encoder in encoders:
-            for space in spaces.keys() & encoder.spaces:
-                if spaces[space].fingerprint != encoder.fingerprint:
-                    raise CheckpointError(
-                        f"{space}: made by other weights of {spaces[space].encoder} or in another way;"
-                        " start the studio with --weights, or add folders with 'limner index'"
-                    )
-        return encoders
 
 
 def report_line(report: IndexReport) -> str:

@@ -5,14 +5,13 @@ the caller.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from limner.errors import DataError, MissingError
 from limner.files import write_lines, write_text
 from limner.records import Record
-from limner.research.evaluation.judged import qrels_lines, topic_lines
 from limner.studio.projects import Projects
 
 PREFERENCES, TOPICS, QRELS = "preferences.jsonl", "topics.tsv", "qrels.txt"
@@ -87,6 +86,20 @@ def judgements(preferences: Sequence[Preference]) -> tuple[dict[str, str], dict[
             said[one.rejected] = 0
         said[one.preferred] = 1
     return topics, judged
+
+
+def qrels_lines(judged: Mapping[str, Mapping[str, int]]) -> str:
+    """Judgements as lines of a qrels file: topic, iteration, document, relevance."""
+    return "".join(
+        f"{topic} 0 {document} {relevance}\n"
+        for topic, documents in judged.items()
+        for document, relevance in documents.items()
+    )
+
+
+def topic_lines(topics: Mapping[str, str]) -> str:
+    """Topics and their words, a line each; white space in the words becomes single spaces."""
+    return "".join(f"{topic}\t{' '.join(words.split())}\n" for topic, words in topics.items())
 
 
 def write_preferences(preferences: Sequence[Preference], folder: Path) -> tuple[int, int]:

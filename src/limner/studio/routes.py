@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -21,7 +21,7 @@ from limner.errors import DataError
 from limner.export import LAYOUTS, PAGED, Plan
 from limner.export.wording import sentence
 from limner.match.illustrate import BoardOptions
-from limner.match.illustrator import Answer, Illustrator
+from limner.match.illustrator import Illustrator, Matches
 from limner.progress import Progress
 from limner.records import Candidate, Picture, Problem, Storyboard
 from limner.server.problems import ProblemError
@@ -89,7 +89,6 @@ class Studio:
         projects: Path,
         thumbnails: Path,
         *,
-        weights: Sequence[str] = (),
         writable: bool = True,
     ) -> None:
         """A studio over a library.
@@ -98,13 +97,12 @@ class Studio:
             engine: the library.
             projects: folder of the projects.
             thumbnails: folder of the cache.
-            weights: as of ``limner index --weights``, for folders that are added.
             writable: whether folders may be added: only where this machine alone can ask.
         """
         self.engine, self.writable = engine, writable
         self.workshop = Workshop(engine, Projects(projects))
         self.thumbnails = Thumbnails(thumbnails)
-        self.jobs = Jobs(engine, weights)
+        self.jobs = Jobs(engine)
         self.arrivals = Arrivals(engine.folder)
         self.shelf = Shelf(engine, self.workshop.projects)
 
@@ -487,7 +485,7 @@ def search_router(studio: Studio) -> APIRouter:
         if question.occasion is not None:
             of_day = asked.catalogue.same_occasion(question.occasion)
             others = [Candidate(picture=one, score=0.0) for one in of_day if one.id != question.occasion]
-            found = Answer(others[: question.limit], searched=len(others))
+            found = Matches(others[: question.limit], searched=len(others))
         elif question.text is not None and question.text.strip():
             note = asked.query_note(question.text, 'the field "without":')
             found = asked.search(

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from limner.errors import DataError, NumericsError, ShapeError
-from limner.research.evaluation.judged import JudgedTask, evaluate_judged, qrels_lines
+from limner.research.evaluation.judged import JudgedTask, evaluate_judged
+from limner.studio.preferences import qrels_lines
 
 PICTURES = ["a", "b", "c", "d"]
 TOPICS = {"t1": "a fox", "t2": "a boat", "t3": "nothing", "t4": "unjudged"}

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.errors import DataError, LimnerError, MissingError
-from limner.research.evaluation.judged import qrels_lines, read_qrels, read_topics, topic_lines
+from limner.research.evaluation.judged import read_qrels, read_topics
+from limner.studio.preferences import qrels_lines, topic_lines
 
 NAME = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1, max_size=8)
 WORDS = st.text(max_size=40).filter(str.strip)

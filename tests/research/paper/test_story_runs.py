@@ -10,10 +10,11 @@ import pytest
 
 from limner.cli.index import index
 from limner.cli.main import run as limner
+from limner.encoders.trained import DOCUMENT
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.match.calibration import load
 from limner.match.illustrator import Illustrator
-from limner.match.trained import DOCUMENT, run_channel
+from limner.match.trained import run_channel
 from limner.records import Step, Story, Storyboard
 from limner.research.cli.train import train
 from limner.research.datasets.pairs import Pair, PairSet

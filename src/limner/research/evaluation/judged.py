@@ -29,7 +29,6 @@ from limner.store.search import Index
 
 Judged = Mapping[str, Mapping[str, int]]
 """Topic → document → relevance: above 0 relevant, else judged not to be."""
-ITERATION = "0"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
@@ -71,20 +70,6 @@ def read_topics(path: Path | str) -> dict[str, str]:
             raise DataError(f"{where}: topic {topic!r} comes twice; keep one")
         found[topic] = words.strip()
     return found
-
-
-def qrels_lines(judged: Judged) -> str:
-    """Judgements as `read_qrels` reads them."""
-    return "".join(
-        f"{topic} {ITERATION} {document} {relevance}\n"
-        for topic, documents in judged.items()
-        for document, relevance in documents.items()
-    )
-
-
-def topic_lines(topics: Mapping[str, str]) -> str:
-    """Topics as `read_topics` reads them; white space in the words becomes single spaces."""
-    return "".join(f"{topic}\t{' '.join(words.split())}\n" for topic, words in topics.items())
 
 
 def _lines(path: Path) -> list[tuple[str, str]]:

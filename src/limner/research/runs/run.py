@@ -23,9 +23,9 @@ from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256
 from limner.encoders.catalogue import weight_file
 from limner.encoders.framing import frame
 from limner.encoders.pixels import PixelEncoder, build, transform_of
+from limner.encoders.trained import DOCUMENT, MODEL
 from limner.encoders.weight_files import read_state
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
-from limner.match.trained import DOCUMENT, MODEL
 from limner.records import Record
 from limner.research.datasets.features import Layer, precision_of
 from limner.research.datasets.mixture import set_of
@@ -456,12 +456,18 @@ def library_runs(
         metric: likewise.
         device: of those that are opened here, as `limner.devices.device_of` takes it.
     Raises:
-        ConfigError: see `Run.for_library`; or either is of the other kind, naming the option it goes with.
+        ConfigError: something else; see `Run.for_library`; or either is of the other kind, naming the option
+            it goes with.
         MissingError, CheckpointError: see `Run.open`.
     """
+    for one in (model, metric):
+        if not isinstance(one, Path | Run | None):
+            raise ConfigError(
+                f"model: {one!r:.60} is of type {type(one).__name__};"
+                " expected a run, or the path of its folder"
+            )
     found = [
-        one if one is None or isinstance(one, Run) else Run.for_library(one, device_of(device))
-        for one in (model, metric)
+        Run.for_library(one, device_of(device)) if isinstance(one, Path) else one for one in (model, metric)
     ]
     for run, space in zip(found, (MODEL, DOCUMENT), strict=True):
         if run is not None and run.space != space:

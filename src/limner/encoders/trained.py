@@ -1,0 +1,120 @@
+"""Trained runs as encoders of a library: what one offers, and how it is opened.
+
+Who trains models says in the group `GROUP` of its package's entry points what opens them; whoever only
+illustrates imports none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from limner.errors import RESEARCH, MissingError
+
+if TYPE_CHECKING:
+    from limner.arrays import FloatArray, ImageEncoder
+
+MODEL, DOCUMENT = "model", "document"
+
+
+class TrainedModel(Protocol):
+    """What a storyboard asks of a model of any system; see `limner.research.systems.base.Model`."""
+
+    relations: tuple[str, ...]
+
+    @property
+    def dim(self) -> int:
+        """D."""
+
+    @property
+    def separable(self) -> bool:
+        """Whether a relation's logit is a text term plus a picture term."""
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) rows of unit length."""
+
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories → per story (T, D) rows of unit length."""
+
+    def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms."""
+
+    def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
+        """(B, D) and (B, D), row by row a pair → (B, C)."""
+
+    def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
+        """Per text, its tokens and their weights."""
+
+
+class TrainedRun(Protocol):
+    """A trained run that a library was indexed with; see `limner.research.runs.run.Run`."""
+
+    @property
+    def folder(self) -> Path:
+        """Of the run."""
+
+    @property
+    def model(self) -> TrainedModel:
+        """In evaluation mode."""
+
+    @property
+    def system(self) -> str:
+        """Name of its system."""
+
+    @property
+    def space(self) -> str:
+        """Space of a library that holds its vectors."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the model and of how a picture reaches it."""
+
+    @property
+    def stories(self) -> bool:
+        """Whether the model reads the steps of a story together."""
+
+    @property
+    def attends(self) -> bool:
+        """Whether the model weighs the words of a text."""
+
+    def encoder(self, weights: dict[str, Path]) -> ImageEncoder:
+        """Its picture side, for indexing."""
+
+
+GROUP, NAME = "limner.runs", "open"
+"""The entry point that opens runs."""
+
+
+class OpenRuns(Protocol):
+    """What the entry point names; see `limner.research.runs.run.library_runs`."""
+
+    def __call__(
+        self, model: Path | TrainedRun | None, metric: Path | TrainedRun | None, device: str
+    ) -> tuple[TrainedRun | None, TrainedRun | None]:
+        """As `trained_runs`."""
+
+
+def trained_runs(
+    model: Path | TrainedRun | None, metric: Path | TrainedRun | None, device: str
+) -> tuple[TrainedRun | None, TrainedRun | None]:
+    """A model and a same-document metric by which a library is indexed, or asked.
+
+    Args:
+        model: the run or its folder; None for none.
+        metric: likewise.
+        device: of those that are opened here, as `limner.devices.device_of` takes it.
+    Raises:
+        MissingError: no installed package opens runs, or there is none in a folder.
+        ConfigError: something that is no run, or one of the other kind.
+        CheckpointError: it does not load.
+    """
+    if model is None and metric is None:
+        return None, None
+    from importlib.metadata import entry_points  # as the runs themselves, what few libraries need
+
+    offered = entry_points(group=GROUP, name=NAME)
+    if not offered:
+        raise MissingError(f"no installed package opens trained runs; run: pip install {RESEARCH}")
+    open_runs: OpenRuns = next(iter(offered)).load()
+    return open_runs(model, metric, device)
