@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from limner.errors import LimnerError, MissingError
-from limner.files import make_folder, write_bytes
-from limner.library.home import data_folder, home_of
+from limner.files import data_folder, make_folder, write_bytes
+from limner.library.home import home_of
 from limner.library.library import Library
 from limner.locations import location
 

@@ -20,7 +20,7 @@ from starlette.types import Scope
 
 from limner.devices import checked_device
 from limner.errors import DataError, MissingError
-from limner.library.home import data_folder
+from limner.files import data_folder
 from limner.records import limner_version
 from limner.storyboard.shown import elsewhere, shown_by
 from limner.studio import interface, routes, shelf_routes

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from limner.arrays import ImageEncoder, TextEncoder
 from limner.counts import counted
-from limner.encoders.catalogue import CLIP, image_encoders, text_encoder
+from limner.encoders.catalogue import better_encoder, image_encoders, text_encoder
+from limner.encoders.clip_files import CLIP
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError
 from limner.files import storage_error
 from limner.library.ingest import index
@@ -337,7 +338,10 @@ class Jobs:
             device=self._engine.device,
         )
         if not spaces:
-            return loaded([AUTO], runs=runs)
+            usual = loaded([AUTO], runs=runs)
+            if better := better_encoder([one.name for one in usual]):
+                job.note(better)
+            return usual
         trained = [run for run in runs if run.space in spaces]
         names = dict.fromkeys(one.encoder for name, one in spaces.items() if name not in (MODEL, DOCUMENT))
         for name in names:
