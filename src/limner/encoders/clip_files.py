@@ -267,9 +267,9 @@ PUBLISHED = (
 )
 """What 'limner models get' fetches, the usual one first; ``-quickgelu`` are OpenAI's own weights."""
 HINT = (
-    "CLIP would find more: published, ViT-B/32 finds the photographs of 59 of 100 captions first among 1,000"
-    f" (Flickr30k), base of 25 (Flickr8k). Get it once by 'limner models get clip' ({PUBLISHED[0].megabytes}"
-    " MB); new libraries then take it."
+    "CLIP would find more for English texts: published, ViT-B/32 finds the photographs of 59 of 100 captions"
+    " first among 1,000 (Flickr30k), base of 25 (Flickr8k). Get it once by 'limner models get clip'"
+    f" ({PUBLISHED[0].megabytes} MB); new libraries then take it."
 )
 """Said to a person whose new library is made without it."""
 
