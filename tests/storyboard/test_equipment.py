@@ -137,6 +137,7 @@ def test_auto_keeps_to_what_a_library_has(tiny_clip, monkeypatch):
     assert chosen() == chosen(captions="minilm", visual="resnet50") == [tiny_clip.name]
     assert chosen(base="base", looks="base") == ["base"]
     assert chosen(clip=tiny_clip.name, base="base") == [tiny_clip.name, "base"]
+    assert [one.name for one in picture_encoders(["auto"], [str(tiny_clip.folder)])] == [tiny_clip.name]
     with pytest.raises(MissingError, match="no weights of clip:RN50"):
         chosen(clip="clip:RN50")
     with pytest.raises(ConfigError, match="runs by OpenVINO, not by torch"):

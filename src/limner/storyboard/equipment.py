@@ -29,7 +29,7 @@ from limner.encoders.catalogue import (
     usual_encoders,
     weight_file,
 )
-from limner.encoders.clip_files import CLIP
+from limner.encoders.clip_files import CLIP, clips_at
 from limner.encoders.openvino import Engine
 from limner.encoders.text_cache import RecentTexts
 from limner.encoders.weight_files import PREFIX
@@ -161,8 +161,10 @@ def _automatic(places: dict[str, Path], made: Mapping[str, SpaceInfo]) -> list[s
     if named:
         return named[:1]
     if places:
-        weight_file(DEFAULT_BACKBONE, places[""])
-        return [DEFAULT_BACKBONE]
+        clips = [one.name for one in clips_at(places[""])]
+        if not clips:
+            weight_file(DEFAULT_BACKBONE, places[""])
+        return clips[:1] or [DEFAULT_BACKBONE]
     return usual_encoders([one.encoder for one in made.values()])
 
 
