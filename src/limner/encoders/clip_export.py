@@ -251,7 +251,7 @@ def export_clip(name: str, weights: Path | None = None, target: Path | None = No
     side_px = int(size[0] if isinstance(size, tuple) else size)
     scaling = published.get("resize_mode") or "shortest"
     if scaling not in ("shortest", "squash"):
-        raise ConfigError(f"clip: {architecture} wants its pictures padded, which limner does not do")
+        raise ConfigError(f"clip: {architecture} wants padding around pictures, which limner does not do")
     mean = published.get("mean") or model.visual.image_mean or open_clip.OPENAI_DATASET_MEAN
     std = published.get("std") or model.visual.image_std or open_clip.OPENAI_DATASET_STD
     context = int(model.context_length)
