@@ -100,8 +100,8 @@ class Library(library.Library):
                 all that were added so far.
             model: a trained run, or its folder, that looks at the pictures as well; see `illustrate`.
             metric: a trained same-document metric, likewise.
-            encoders: what looks at the pixels; ``auto`` takes base, which comes with limner, or CLIP where it
-                is installed with its weights.
+            encoders: what looks at the pixels; ``auto`` takes what the library was made with, for a new one
+                CLIP where one has been fetched, else base, which comes with limner.
             weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
             precision: of the backbone; unless given that of the library's vectors, else bfloat16, by torch
                 float32 on CPUs that are slow in that.

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -14,26 +13,27 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
-from limner.devices import Precision, checked_device, device_of, usual_precision
+from limner.devices import Precision, checked_device, usual_precision
 from limner.encoders.base_encoder import made_by as shipped_now
 from limner.encoders.catalogue import (
-    CLIP,
     COLOUR,
     MULTILINGUAL,
     SENTENCES,
     SHIPPED,
+    better_encoder,
     clip_encoder,
-    clip_models,
     image_encoder,
     image_encoders,
     sentence_encoder,
     text_encoder,
+    usual_encoders,
     weight_file,
 )
+from limner.encoders.clip_files import CLIP, clips_at
 from limner.encoders.openvino import Engine
 from limner.encoders.text_cache import RecentTexts
 from limner.encoders.weight_files import PREFIX
-from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, unknown
+from limner.errors import CheckpointError, ConfigError, DataError, unknown
 from limner.language import ENGLISH
 from limner.pictures.decode import decode
 from limner.pictures.formats import PictureError
@@ -95,8 +95,8 @@ def picture_encoders(
     """Encoders for indexing.
 
     Args:
-        names: of the catalogue, or ``auto``: what ``--weights`` names; else CLIP where it is installed and
-            one model is in reach; else the eyes that come with limner.
+        names: of the catalogue, or ``auto``: what ``--weights`` names, else
+            `limner.encoders.catalogue.usual_encoders`.
         weights: as given to ``--weights``.
         made: spaces that the library has.
         precision: of backbones; None for that of the vectors that the library has, else bfloat16, or float32
@@ -115,12 +115,18 @@ def picture_encoders(
     if AUTO in chosen:
         if chosen != [AUTO]:
             raise ConfigError("--encoder: auto stands alone; name the encoders or leave the option out")
-        chosen = [_automatic(places)]
+        chosen = _automatic(places, made)
     # The runs first: what is wrong with them is said before other encoders are loaded.
     trained: list[ImageEncoder] = [run.encoder(places) for run in runs]
     opened: list[ImageEncoder] = []
     for name in chosen:
         given = places.get(name, places.get(""))
+        if name.startswith(CLIP):
+            if engine == "torch":
+                raise ConfigError(f"{name}: runs by OpenVINO, not by torch; leave --engine out")
+            theirs = made["clip"].fingerprint if "clip" in made else ""
+            opened.append(clip_encoder(name, weights=given, precision=precision, made=theirs))
+            continue
         load = partial(image_encoder, name, weights=given, engine=engine, device=device, sentences=sentences)
         # Colours have no precision.
         opened.append(
@@ -143,25 +149,23 @@ def _as_made(
         found = next((one for one in chain([usual], others) if theirs == {one.fingerprint}), None)
         if found is not None:
             return found
-    # Another precision is loaded only where it is wanted: CLIP is hundreds of megabytes.
+    # Another precision is loaded only where it is wanted.
     # OpenVINO multiplies in float32 itself where a processor is slow in less.
     quick = not by_torch or usual_precision(device) == "bfloat16"
     return usual if quick else load(precision="float32")
 
 
-def _automatic(places: dict[str, Path]) -> str:
-    """The best encoder there is."""
+def _automatic(places: dict[str, Path], made: Mapping[str, SpaceInfo]) -> list[str]:
+    """What was named by its weights, else the usual encoders of a library with these spaces."""
     named = [name for name in places if name]
     if named:
-        return named[0]
+        return named[:1]
     if places:
-        weight_file(DEFAULT_BACKBONE, places[""])
-        return DEFAULT_BACKBONE
-    found = clip_models()
-    if len(found) > 1:
-        several = f"several CLIP models are there ({', '.join(found)}): {DEFAULT} is taken; name one of them"
-        warnings.warn(several, LimnerWarning, stacklevel=2)
-    return found[0] if len(found) == 1 else DEFAULT
+        clips = [one.name for one in clips_at(places[""])]
+        if not clips:
+            weight_file(DEFAULT_BACKBONE, places[""])
+        return clips[:1] or [DEFAULT_BACKBONE]
+    return usual_encoders([one.encoder for one in made.values()])
 
 
 def eyes_of(
@@ -295,7 +299,13 @@ def add_pictures(
             runs=[run for run in runs(computes) if run is not None],
         )
 
-    own = opened(spaces_of(place))
+    held = spaces_of(place)
+    own = opened(held)
+    if computes not in ("auto", "cpu") and all(one.name.startswith(CLIP) for one in own):
+        raise ConfigError(f"{own[0].name}: computes on the CPU, not on {computes}; leave --device out")
+    better = "" if held or list(encoders) != [AUTO] else better_encoder([one.name for one in own])
+    if better and progress is not None:
+        progress.note(better)
     # Workers take the precision of this machine, not the one that is usual on theirs.
     made = {
         space: SpaceInfo(encoder=one.name, fingerprint=one.fingerprint, dim=dim)
@@ -321,7 +331,6 @@ def add_pictures(
 def channels_of(
     library: Library,
     names: Sequence[str],
-    device: str = "cpu",
     weights: Sequence[str] = (),
 ) -> list[Channel]:
     """The channels to ask a library with.
@@ -329,7 +338,6 @@ def channels_of(
     Args:
         library: an indexed library.
         names: channel names; none means every channel that some picture of the library has.
-        device: of the text side of clip, as `limner.devices.device_of` takes it.
         weights: of clip, as given to ``--weights``; none for the usual places.
     Raises:
         ConfigError: unknown channel, or weights of an unknown encoder.
@@ -365,15 +373,14 @@ def channels_of(
     for name in chosen:
         made_by = spaces[name]
         kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
-        at = places.get(kind, places.get(""))
         # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
         same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
         if name == "clip":
-            model = clip_encoder(kind, weights=at, device=device_of(device))
+            model = clip_encoder(kind, weights=places.get(kind, places.get("")))
             encoder: TextEncoder = RecentTexts(model)
-            same[name] = made_by.fingerprint in model.fingerprints.values()
+            same[name] = made_by.fingerprint in model.accepted
         else:
-            encoder = _loaded(kind, encoders, device, at)
+            encoder = _loaded(kind, encoders)
         if not same.get(name, made_by.fingerprint == encoder.fingerprint):
             raise CheckpointError(
                 f"{library.place}: {name} were encoded by another version of {encoder.name}; index again"
@@ -389,9 +396,7 @@ def channels_of(
     return channels
 
 
-def _loaded(
-    kind: str, encoders: dict[str, TextEncoder], device: str, weights: Path | None = None
-) -> TextEncoder:
+def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
     """A text encoder by name that remembers its last texts; each is loaded once."""
     if kind not in encoders:
         from limner.match.languages import foreign
@@ -399,11 +404,11 @@ def _loaded(
         encoders[kind] = RecentTexts(
             text_encoder(
                 kind,
-                sentences=_loaded(SENTENCES, encoders, device),
-                multilingual=_loaded(MULTILINGUAL, encoders, device),
+                sentences=_loaded(SENTENCES, encoders),
+                multilingual=_loaded(MULTILINGUAL, encoders),
                 foreign=foreign,
             )
             if kind in SHIPPED
-            else text_encoder(kind, weights=weights, device=device)
+            else text_encoder(kind)
         )
     return encoders[kind]

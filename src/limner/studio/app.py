@@ -20,13 +20,13 @@ from starlette.types import Scope
 
 from limner.devices import checked_device
 from limner.errors import DataError, MissingError
+from limner.files import data_folder
 from limner.match.shown import elsewhere, shown_by
 from limner.records import limner_version
 from limner.server import problems
 from limner.server.admission import leading_to, token_of
 from limner.server.security import is_loopback
 from limner.server.serving import bind, serve
-from limner.store.home import data_folder
 from limner.studio import interface, routes, shelf_routes
 from limner.studio.bringing import FILE_BYTES, UnknownBatchError
 from limner.studio.edits import TextFormat

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from limner.arrays import ImageEncoder, TextEncoder
 from limner.counts import counted
-from limner.encoders.catalogue import CLIP, image_encoders, text_encoder
+from limner.encoders.catalogue import better_encoder, image_encoders, text_encoder
+from limner.encoders.clip_files import CLIP
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError
 from limner.files import storage_error
 from limner.match.equipment import AUTO, multilingual_encoder, picture_encoders
@@ -113,6 +114,7 @@ class FolderJob(Job):
 
     Attributes:
         source, before, told: as given.
+        hint: what a person is told in the end, beside what was done.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class FolderJob(Job):
         """
         super().__init__("folder", str(source), f"Reading {source}")
         self.source, self.before, self.told = source, before, told or report_line
+        self.hint = ""
 
 
 class Stoppable(Progress):
@@ -298,7 +301,7 @@ class Jobs:
             self._engine.warm()
         state = "cancelled" if report.interrupted else "done"
         line = report_line(report) if report.interrupted else job.told(report)
-        job.end(state, line, left_out=len(report.skipped))
+        job.end(state, f"{line}. {job.hint}" if job.hint else line, left_out=len(report.skipped))
 
     def _index(self, job: FolderJob) -> IndexReport:
         """Read a folder with the encoders that the library was made with, or the usual ones if it is empty.
@@ -325,7 +328,7 @@ class Jobs:
         )
 
     def _encoders(
-        self, made: Mapping[str, SpaceInfo], sentences: TextEncoder, job: Job
+        self, made: Mapping[str, SpaceInfo], sentences: TextEncoder, job: FolderJob
     ) -> list[ImageEncoder]:
         spaces = {name: space for name, space in made.items() if name not in CAPTION_SPACES}
         runs = [run for run in (self._engine.model, self._engine.metric) if run is not None]
@@ -337,7 +340,9 @@ class Jobs:
             device=self._engine.device,
         )
         if not spaces:
-            return loaded([AUTO], runs=runs)
+            usual = loaded([AUTO], runs=runs)
+            job.hint = better_encoder([one.name for one in usual])
+            return usual
         trained = [run for run in runs if run.space in spaces]
         names = dict.fromkeys(one.encoder for name, one in spaces.items() if name not in (MODEL, DOCUMENT))
         for name in names:
