@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, settings
 
-pytest_plugins = ["benchmark_modules", "object_store", "trained_runs"]
+pytest_plugins = ["benchmark_modules", "object_store", "tiny_clip", "trained_runs"]
 
 # For `make mutants`: a test that fails need not fail by its smallest example, and must fail each time.
 settings.register_profile(

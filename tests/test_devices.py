@@ -85,7 +85,7 @@ class Clip:
     """Stands in for a CLIP model, both sides; a colour is a vector."""
 
     name, dim, fingerprint = "clip:ViT-B-32", 3, "0" * 64
-    fingerprints = MappingProxyType({"bfloat16": fingerprint})
+    accepted = frozenset({fingerprint})
     spaces, side_px = {"clip": 3}, 8
 
     def prepare(self, image):
@@ -97,6 +97,15 @@ class Clip:
 
     def encode_text(self, texts):
         return np.tile(np.float32([1, 0, 0]), (len(texts), 1))
+
+
+class Eyes(Clip):
+    """Stands in for a network that torch runs."""
+
+    name, spaces = "resnet50", MappingProxyType({"visual": 3})
+
+    def encode_pixels(self, batch):
+        return ImageVectors({"visual": super().encode_pixels(batch).spaces["clip"]})
 
 
 @pytest.fixture
@@ -116,16 +125,16 @@ def used(monkeypatch, count=2):
     cards(monkeypatch, count)
     found = []
 
-    def clip(name, *, device="cpu", **_):
+    def eyes(name, *, device="cpu", **_):
         found.append((name, device))
-        return Clip()
+        return Eyes()
 
     def runs(model, metric, device="cpu"):
         found.append(("runs", device))
         return None, None
 
-    for module in ("limner.encoders.catalogue", "limner.match.equipment"):
-        monkeypatch.setattr(f"{module}.clip_encoder", clip)
+    monkeypatch.setattr("limner.match.equipment.clip_encoder", lambda name, **_: Clip())
+    monkeypatch.setattr("limner.match.equipment.image_encoder", eyes)
     monkeypatch.setattr("limner.research.runs.run.library_runs", runs)
     return found
 
@@ -136,30 +145,29 @@ def test_a_library_is_asked_and_filled_on_the_device_that_was_named(home, monkey
     lib = limner.Library(home / "lib", device="cuda:1")
     assert lib.search("red", k=1)[0].picture.path.endswith("a.png")
     assert lib.illustrate("Red.").steps[0].chosen.picture.path.endswith("a.png")
-    assert found == [("clip:ViT-B-32", "cuda:1")]
     lib.search("red", model=home / "run")
-    lib.add(home / "pictures", encoders="clip:ViT-B-32", model=home / "run", captions=False)
-    assert found[1:] == [("runs", "cuda:1"), ("clip:ViT-B-32", "cuda:1")] * 2
-    limner.Library.open(home / "lib").search("red")
-    assert found[5:] == [("clip:ViT-B-32", "cuda")]  # auto is the first card
+    assert found == [("runs", "cuda:1")]
+    lib.add(home / "pictures", encoders="resnet50", model=home / "run", captions=False)
+    assert found[1:] == [("runs", "cuda:1"), ("resnet50", "cuda:1")]
+    with pytest.raises(ConfigError, match="clip:ViT-B-32: computes on the CPU, not on cuda:1"):
+        lib.add(home / "pictures", encoders="clip:ViT-B-32", captions=False)
 
 
 def test_a_library_is_asked_whatever_precision_its_pictures_were_encoded_in(home, monkeypatch):
-    found = used(monkeypatch)
-    monkeypatch.setattr(Clip, "fingerprints", {"bfloat16": "1" * 64, "float32": Clip.fingerprint})
+    used(monkeypatch)
+    monkeypatch.setattr(Clip, "accepted", {"1" * 64, Clip.fingerprint})
     assert limner.Library(home / "lib").search("red", k=1)[0].picture.path.endswith("a.png")
-    monkeypatch.setattr(Clip, "fingerprints", {"bfloat16": "1" * 64})
+    monkeypatch.setattr(Clip, "accepted", {"1" * 64})
     with pytest.raises(CheckpointError, match="clip were encoded by another version of clip:ViT-B-32"):
         limner.Library(home / "lib").search("red")
-    assert len(found) == 2  # it is loaded once for an answer, once for a refusal
 
 
 def test_commands_hand_their_device_on(home, monkeypatch):
     found, lib = used(monkeypatch), ["--library", str(home / "lib"), "--device", "cuda:1"]
     assert run(["search", "red", *lib]) == 0
     assert run(["illustrate", str(home / "story.txt"), *lib, "-o", str(home / "page.html")]) == 0
-    assert run(["index", str(home / "pictures"), *lib, "--encoder", "clip:ViT-B-32", "--no-captions"]) == 0
-    assert found == [("clip:ViT-B-32", "cuda:1")] * 3
+    assert run(["index", str(home / "pictures"), *lib, "--encoder", "resnet50", "--no-captions"]) == 0
+    assert found == [("resnet50", "cuda:1")]
 
 
 def test_the_studio_opens_its_runs_and_reads_texts_there(home, monkeypatch):

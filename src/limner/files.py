@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from filelock import FileLock, Timeout
+from platformdirs import user_data_path
 
 from limner.counts import counted
 from limner.errors import DataError, LimnerError, MissingError, StorageError
@@ -197,6 +198,11 @@ def sync_folder(folder: Path) -> None:
         # Some network file systems cannot; the rename has happened all the same.
     finally:
         os.close(handle)
+
+
+def data_folder() -> Path:
+    """Where programs keep the user's data on this machine."""
+    return user_data_path("limner", appauthor=False)
 
 
 def make_folder(folder: Path) -> None:

@@ -176,8 +176,9 @@ class Library:
                 all that were added so far.
             model: a trained run, or its folder, that looks at the pictures as well; see `illustrate`.
             metric: a trained same-document metric, likewise.
-            encoders: what looks at the pixels; ``auto`` takes base, which comes with limner, or CLIP where it
-                is installed with its weights. None keeps to those that the library was made with.
+            encoders: what looks at the pixels; ``auto`` takes what the library was made with, for a new one
+                CLIP where one has been fetched, else base, which comes with limner. None keeps to those that
+                the library was made with, all of them.
             weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
             precision: of the backbone; unless given that of the library's vectors, else bfloat16, by torch
                 float32 on CPUs that are slow in that.

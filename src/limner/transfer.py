@@ -12,7 +12,8 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -381,25 +382,69 @@ def fetch_file(
             f"{url}: no SHA-256 is known for it; expected a file name that holds its first digits"
         )
     target = folder / name
-    try:
-        if target.exists():
-            if sha256_of(target).startswith(due[1]):
-                return target
-            raise CheckpointError(f"{target}: SHA-256 does not begin with {due[1]}; remove it and run again")
-        folder.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        with _writing(url, target):
+            found = sha256_of(target)
+        if found.startswith(due[1]):
+            return target
+        raise CheckpointError(f"{target}: SHA-256 does not begin with {due[1]}; remove it and run again")
+    _fetch(url, target, settings, report, due[1])
+    return target
+
+
+def fetch_unknown(
+    url: str,
+    target: Path,
+    settings: FetchSettings = ONE_FILE,
+    report: Callable[[int, int], None] | None = None,
+) -> str:
+    """Download a file whose hash nobody has said, through the proxy that the environment names.
+
+    Args:
+        url: http or https.
+        target: the file to appear; its folder is created if need be.
+        settings: as of `fetch_file`.
+        report: likewise.
+    Returns:
+        SHA-256 of what came.
+    Raises:
+        DataError: the address is not http or https.
+        MissingError: as `fetch_file`.
+    """
+    plain_url(url)
+    return _fetch(url, target, settings, report)
+
+
+def _fetch(
+    url: str,
+    target: Path,
+    settings: FetchSettings,
+    report: Callable[[int, int], None] | None,
+    due: str = "",
+) -> str:
+    """Download a file whole or not at all; its SHA-256, which must begin with `due`."""
+    with _writing(url, target):
+        target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target) as draft, draft.open("wb") as out:
             found = asyncio.run(_download(url, settings, out.write, report))
-            if not found.startswith(due[1]):
+            if not found.startswith(due):
                 raise CheckpointError(
-                    f"{url}: SHA-256 is {found[:16]}…, expected {due[1]}; nothing kept, run again"
+                    f"{url}: SHA-256 is {found[:16]}…, expected {due}; nothing kept, run again"
                 )
+    return found
+
+
+@contextmanager
+def _writing(url: str, target: Path) -> Iterator[None]:
+    """Say in one line what keeps a file from coming."""
+    try:
+        yield
     except FailedError as error:
         raise MissingError(f"{url}: {error.reason}; nothing kept, try again later") from error
     except OSError as error:
         raise MissingError(
             f"{target}: cannot be written ({error.strerror or error}); choose another folder"
         ) from error
-    return target
 
 
 async def _download(

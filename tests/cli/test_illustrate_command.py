@@ -256,7 +256,7 @@ def test_where_little_fits_it_says_what_would_help(lib, typed, tmp_path, capsys)
     out, err = capsys.readouterr()
     (line,) = (line for line in err.splitlines() if "What would help" in line)
     assert line.startswith("No picture fits 3 of 3 steps. What would help: CLIP")  # all are named
-    assert "limner models get clip:" in line
+    assert "limner models get clip'" in line
     assert "more pictures of what the text tells" in line
     assert "a pin" in line
     assert "3 left blank (3 nothing fits)" in out

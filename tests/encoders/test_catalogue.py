@@ -107,7 +107,8 @@ def test_unknown_names():
 def test_what_is_available_is_listed(tmp_path, monkeypatch):
     monkeypatch.setenv("LIMNER_WEIGHTS", str(saved(tmp_path, 3)))
     rows = {row.name: row for row in catalogue.available()}
-    assert set(rows) == {*catalogue.SHIPPED, "colour", *catalogue.TORCHVISION}
+    clips = {one.name for one in catalogue.PUBLISHED}
+    assert set(rows) == {*catalogue.SHIPPED, "colour", *catalogue.TORCHVISION, *clips}
     assert all(rows[name].file.path.is_file() and not rows[name].missing for name in catalogue.SHIPPED)
     assert rows["colour"].missing == ""
     file = rows["resnet18"].file

@@ -118,7 +118,9 @@ def test_caches_follow_their_owners_rules(monkeypatch, tmp_path):
 
 
 def test_clip_weights_come_from_the_hugging_face_cache_too(tmp_path, places):
-    with pytest.raises(MissingError, match="pass --weights clip:ViT-B-32=FILE"):
+    with pytest.raises(
+        MissingError, match="get clip:ViT-B-32' or name open_clip's file of them by --weights FILE"
+    ):
         find_clip("ViT-B-32")
     snapshot = hf_folder() / "models--laion--CLIP-ViT-B-32-laion2B-s34B-b79K" / "snapshots" / "abc"
     put(snapshot, "open_clip_pytorch_model.bin")

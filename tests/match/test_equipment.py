@@ -7,11 +7,11 @@ from PIL import Image, ImageDraw
 import limner
 from limner.cli.main import run
 from limner.encoders.base_encoder import image_fingerprints, shipped_file
-from limner.encoders.catalogue import clip_models
-from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
+from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.match.equipment import picture_encoders
 from limner.match.illustrator import Illustrator
 from limner.store.library import Library
+from limner.store.store import SpaceInfo
 
 SCENES = ("a bright yellow sun in a blue sky over a green field", "snow on a dark night", "a red ball")
 
@@ -126,25 +126,23 @@ def test_auto_takes_base_and_what_weights_name(tmp_path):
         picture_encoders(["auto"], [str(tmp_path)])
 
 
-def test_clip_in_the_cache_takes_the_place_of_base(tmp_path, monkeypatch):
-    pytest.importorskip("open_clip")
-    assert clip_models() == []
-    snapshot = tmp_path / "hf/hub/models--laion--CLIP-ViT-B-32-laion2B-s34B-b79K/snapshots/abc"
-    snapshot.mkdir(parents=True)
-    (snapshot / "open_clip_model.safetensors").write_bytes(b"")
-    assert clip_models() == ["clip:ViT-B-32"]
-    asked = []
-    monkeypatch.setattr("limner.match.equipment.usual_precision", lambda device: "bfloat16")
-    monkeypatch.setattr("limner.match.equipment.image_encoder", lambda name, **_: asked.append(name))
-    picture_encoders(["auto"], [])
-    assert asked == ["clip:ViT-B-32"]
-    other = tmp_path / "hf/hub/models--timm--ViT-B-16-SigLIP2/snapshots/abc"
-    other.mkdir(parents=True)
-    (other / "open_clip_model.safetensors").write_bytes(b"")
-    assert clip_models() == ["clip:ViT-B-16-SigLIP2", "clip:ViT-B-32"]
-    with pytest.warns(LimnerWarning, match="several CLIP models are there"):
-        picture_encoders(["auto"], [])
-    assert asked[-1] == "base"
+def test_auto_keeps_to_what_a_library_has(tiny_clip, monkeypatch):
+    monkeypatch.setenv("LIMNER_WEIGHTS", str(tiny_clip.folder))
+
+    def chosen(**made):
+        spaces = {
+            space: SpaceInfo(encoder=encoder, fingerprint="0" * 64, dim=16) for space, encoder in made.items()
+        }
+        return [one.name for one in picture_encoders(["auto"], [], made=spaces)]
+
+    assert chosen() == chosen(captions="minilm", visual="resnet50") == [tiny_clip.name]
+    assert chosen(base="base", looks="base") == ["base"]
+    assert chosen(clip=tiny_clip.name, base="base") == [tiny_clip.name, "base"]
+    assert [one.name for one in picture_encoders(["auto"], [str(tiny_clip.folder)])] == [tiny_clip.name]
+    with pytest.raises(MissingError, match="no weights of clip:RN50"):
+        chosen(clip="clip:RN50")
+    with pytest.raises(ConfigError, match="runs by OpenVINO, not by torch"):
+        picture_encoders([tiny_clip.name], [], engine="torch")
 
 
 @pytest.fixture
@@ -172,11 +170,11 @@ def test_a_new_library_is_made_in_what_the_machine_is_quick_in(usual, engine, qu
 
 
 def test_an_encoder_is_loaded_once_for_a_new_library_of_a_quick_machine(usual, monkeypatch):
-    """One of CLIP is hundreds of megabytes."""
+    """One of them may be hundreds of megabytes."""
     asked = []
     monkeypatch.setattr("limner.match.equipment.image_encoder", lambda name, **more: asked.append(more))
     usual("bfloat16")
-    picture_encoders(["clip:ViT-B-32", "resnet50"], [])
+    picture_encoders(["resnet18", "resnet50"], [])
     assert [one["precision"] for one in asked] == ["bfloat16"] * 2
 
 

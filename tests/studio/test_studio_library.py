@@ -418,7 +418,11 @@ def test_an_empty_library_says_so_and_takes_its_first_folder(tmp_path):
         folder = photographs(tmp_path / "new", 3)
         (folder / "shot_0.txt").write_text("A fox in the snow.")
         job = client.post("/api/library/folders", json={"path": str(folder)}).json()["job"]
-        assert ended(client, job)["state"] == "done"
+        status = ended(client, job)
+        assert status["state"] == "done"
+        assert "'limner models get clip'" in status["message"]  # what would look better, once
+        job = client.post("/api/library/folders", json={"path": str(folder)}).json()["job"]
+        assert "limner models" not in ended(client, job)["message"]
         found = client.post("/api/search", json={"text": "a fox"}).json()["items"]
         assert found[0]["picture"]["captions"] == ["A fox in the snow."]
 

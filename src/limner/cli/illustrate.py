@@ -120,9 +120,9 @@ def illustrate(
         Folder of a trained same-document metric, by which pictures are compared with each other and with
         pinned ones; the library must have been indexed with it.
     weights
-        NAME=FILE, or a folder to look in, for the words' side of clip (repeatable).
+        NAME=FOLDER, or a folder to look in, for clip (repeatable).
     device
-        What computes for runs and clip: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+        What computes for runs: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     min_score
         In place of --show, the chance below which a step stays blank, from 0 (never) to 1.
     rewrite

@@ -57,11 +57,11 @@ def index(
         Folder of the library, or its address on object storage, such as s3://bucket/lib; made if absent.
         Unless given: $LIMNER_LIBRARY, else the default library, see 'limner library'.
     encoder
-        What looks at the pixels (repeatable); 'auto' takes base, which comes with limner, or CLIP where
-        it is installed with its weights. See 'limner models list'; the clip encoders (clip:ViT-B-32, …)
-        need the extra 'clip'.
+        What looks at the pixels (repeatable); 'auto' takes what the library was made with, for a new one
+        CLIP, where 'limner models get clip' has brought one, else base, which comes with limner. See
+        'limner models list'.
     weights
-        NAME=FILE, or a folder to look in (repeatable).
+        NAME=FILE, for clip NAME=FOLDER, or a folder to look in (repeatable).
     model
         Folder of a trained run that looks at the pictures as well, for 'limner illustrate --model'. A
         run on stored features needs the weights of its backbone.
@@ -72,13 +72,14 @@ def index(
         vectors, else bfloat16 (by torch: float32 on CPUs that are slow in that, without AVX-512 BF16 or AMX).
     engine
         What runs the backbone on a CPU: auto takes openvino (half of torch's time or less); of a network
-        that is no file of limner's only once more than 256 pictures come and its vectors agree with torch's.
+        of torchvision's only once more than 256 pictures come and its vectors agree with torch's.
         ray reads and encodes in many processes, here or on the machines of a cluster, and needs the extra
         'scale'.
     address
         Ray cluster for '--engine ray', such as ray://head:10001; without it one process per core here.
     device
-        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. CLIP always
+        computes on the CPU.
     captions
         Use words that come with pictures: metadata, sidecar files, readable file names.
     sentences

@@ -10,9 +10,10 @@ from cyclopts import App, Parameter
 from rich.table import Table
 
 from limner.cli.terminal import Flag, emit_json, emit_table, say
-from limner.encoders.catalogue import SHIPPED, available, fetch_weights, offered
+from limner.encoders.catalogue import EXPORTS, SHIPPED, available, fetch_weights, offered
+from limner.encoders.clip_files import CARD, CLIP, read_clip
 from limner.encoders.openvino import TENSORS
-from limner.errors import ConfigError
+from limner.errors import ConfigError, installed
 from limner.progress import BytesProgress
 
 WEIGHTS = ".safetensors"
@@ -49,24 +50,43 @@ def list_weights(*, json: Flag = False) -> None:
 
 
 @models.command
-def export(run: Path, *, output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None) -> None:
-    """Write a trained run of the encoder base as the files that limner ships.
+def export(
+    run: Path,
+    *,
+    output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
+    weights: Path | None = None,
+) -> None:
+    """Write a trained run of the encoder base, or a CLIP of open_clip, as limner runs it without torch.
 
-    The weights are one small file. Beside it the picture side is written again as a network that limner runs
-    without torch: its layers (.xml) and their tensors in half precision (.bin).
+    Of base the weights are one small file. Beside it the picture side is written again as a network: its
+    layers (.xml) and their tensors in half precision (.bin). Of a CLIP both networks, its tokenizer and a
+    card are written into a folder where limner finds it; that needs the extra 'clip'.
 
     Example: limner models export runs/base -o base.safetensors
 
     Example: limner models export base.safetensors
 
+    Example: limner models export clip:ViT-B-32 --weights open_clip_model.safetensors
+
     Parameters
     ----------
     run
         Folder of the run, see 'limner train'; or a file of such weights, beside which the network alone is
-        written.
+        written; or clip:ARCHITECTURE, as open_clip names it.
     output
-        The file of a run's weights, which ends in .safetensors; files that are there are replaced.
+        The file of a run's weights, which ends in .safetensors; files that are there are replaced. The folder
+        of a CLIP, which must not be there.
+    weights
+        Of a CLIP: open_clip's file of its tensors, or a folder to look in. Unless given: $LIMNER_WEIGHTS, and
+        the caches of torch hub and Hugging Face.
     """
+    if str(run).startswith(CLIP):
+        with installed("open_clip", EXPORTS):
+            from limner.encoders.clip_export import export_clip
+        say(f"{run}: {export_clip(str(run), weights, output)}")
+        return
+    if weights is not None:
+        raise ConfigError(f"export: --weights is for a clip:ARCHITECTURE; {run} needs none")
     from limner.encoders.base_network import export_network
 
     weights = run
@@ -91,23 +111,27 @@ def get(name: str, *, to: Path | None = None) -> None:
 
     What will be downloaded is said first: size, origin and licence.
 
-    Example: limner models get resnet50
+    Example: limner models get clip
 
-    Example: limner models get clip:ViT-B-32
+    Example: limner models get resnet50
 
     Parameters
     ----------
     name
-        Encoder, see 'limner models list'; or a clip model, such as clip:ViT-B-32 or
-        clip:ViT-B-16-SigLIP2, with the extra 'clip'. clip:NAME@TAG names other weights than the usual ones.
+        clip, which new libraries then take in place of base; or another encoder, see 'limner models list'.
+        Other CLIPs of open_clip, such as clip:ViT-B-16-SigLIP2, need the extra 'clip'. clip:NAME@TAG names
+        other weights than the usual ones.
     to
-        Folder to put the file in; the torch hub cache unless given. CLIP goes to the cache of Hugging Face.
+        Folder to put the file or the folder in; unless given where limner looks for it.
     """
     offer = offered(name, to)
     say(str(offer))
     with BytesProgress(name) as progress:
         path = fetch_weights(offer.name, to, progress=progress)
     say(f"{name}: {path}")
+    if (path / CARD).is_file():
+        encoder = read_clip(path).name
+        say(f"New libraries take it; one that is there by: limner index --encoder {encoder}")
 
 
 def _card(path: Path) -> dict[str, Any]:

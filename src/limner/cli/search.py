@@ -93,9 +93,9 @@ def search(
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
     weights
-        NAME=FILE, or a folder to look in, for the words' side of clip (repeatable).
+        NAME=FOLDER, or a folder to look in, for clip (repeatable).
     device
-        What computes for runs and clip: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+        What computes for runs: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
     json
         Print JSON.
     """

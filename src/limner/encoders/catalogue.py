@@ -6,27 +6,32 @@ they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
 from limner.devices import TORCH, Precision, device_of
+from limner.encoders.clip_files import (
+    CLIP,
+    HINT,
+    PUBLISHED,
+    clips,
+    fetch_published,
+    find_clip_folder,
+    folder_of,
+    published,
+)
 from limner.encoders.openvino import Engine
 from limner.encoders.weight_files import (
     FOOD,
     PREFIX,
     SHIPPED_SENTENCES,
     WeightFile,
-    clip_names,
     find,
-    find_clip,
-    hf_folder,
     hub_folder,
-    of_clip,
     read_state,
     shipped_sentences,
     stamp,
@@ -54,18 +59,19 @@ TINY = "tiny"
 BACKBONES = (*TORCHVISION, FOOD)
 # Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
-CLIP = "clip:"
+EXPORTS = "'limner[clip]'"
+"""What the export of a CLIP needs, as pip takes it."""
 TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on ImageNet, whose own terms may apply"
 
 
 def image_encoders() -> list[str]:
     """Names that `image_encoder` takes; besides these, ``clip:`` with an architecture of open_clip."""
-    return [*SHIPPED, COLOUR, *TORCHVISION, f"{CLIP}ViT-B-32"]
+    return [*SHIPPED, COLOUR, *TORCHVISION, PUBLISHED[0].name]
 
 
 def text_encoders() -> list[str]:
     """Names that `text_encoder` takes; besides these, ``clip:`` with an architecture of open_clip."""
-    return [SENTENCES, MULTILINGUAL, *SHIPPED, f"{CLIP}ViT-B-32"]
+    return [SENTENCES, MULTILINGUAL, *SHIPPED, PUBLISHED[0].name]
 
 
 def text_encoder(
@@ -75,7 +81,6 @@ def text_encoder(
     multilingual: TextEncoder | None = None,
     foreign: Callable[[Sequence[str]], Sequence[bool]] | None = None,
     weights: Path | None = None,
-    device: str = "cpu",
 ) -> TextEncoder:
     """A ready text encoder.
 
@@ -85,14 +90,13 @@ def text_encoder(
         sentences: MiniLM where it is loaded already; the shipped files' text side stands upon it.
         multilingual: takes part in the shipped files' text side, for what is not English.
         foreign: texts → which of them it reads.
-        weights: of a CLIP model, as in `image_encoder`.
-        device: of a CLIP model, as `limner.devices.device_of` takes it; all others compute on the CPU.
+        weights: folder of a CLIP model, as in `clip_encoder`.
     Raises:
         ConfigError: unknown name.
         MissingError: its package or weights are not there.
     """
     if name.startswith(CLIP):
-        return clip_encoder(name, weights=weights, device=device_of(device))
+        return clip_encoder(name, weights=weights)
     if name in SHIPPED:
         from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
 
@@ -173,7 +177,9 @@ def image_encoder(
         computes = "cpu" if engine == "openvino" else device
         return BaseImageEncoder(name, shipped_file(name), precision=precision, device=computes, engine=engine)
     if name.startswith(CLIP):
-        return clip_encoder(name, weights=weights, precision=precision, device=device_of(device))
+        if device not in ("cpu", "auto"):
+            raise ConfigError(f"{name}: computes on the CPU, not on {device}; leave the device out")
+        return clip_encoder(name, weights=weights, precision=precision)
     if name not in TORCHVISION:
         raise ConfigError(unknown("image encoder", name, image_encoders()))
     with installed(f"{name}: torch", TORCH):
@@ -191,44 +197,59 @@ def image_encoder(
 
 
 def clip_encoder(
-    name: str, *, weights: Path | None = None, precision: Precision = "bfloat16", device: str = "cpu"
+    name: str, *, weights: Path | None = None, precision: Precision | None = None, made: str = ""
 ) -> ClipEncoder:
-    """A ready CLIP model, both text encoder and image encoder.
+    """A ready CLIP model, both text encoder and image encoder; it computes on the CPU.
 
     Args:
-        name: ``clip:ARCHITECTURE``, such as ``clip:ViT-B-32``.
-        weights: as in `image_encoder`.
-        precision: of the picture side.
-        device: torch device that computes.
+        name: ``clip:ARCHITECTURE``, such as ``clip:ViT-B-32-quickgelu``.
+        weights: its folder, or one that holds such folders; None looks in the usual places.
+        precision: of the picture side; None for that of `made`, else bfloat16.
+        made: fingerprint of the vectors that a library has, see `limner.encoders.clip.ClipEncoder`.
     Raises:
-        ConfigError: unknown architecture or precision.
-        MissingError: the extra or the weights are not there.
-        CheckpointError: the file is not of this architecture.
+        MissingError: there is none.
+        CheckpointError: its folder is damaged.
     """
-    with installed("open_clip", "'limner[clip]'"):
-        from limner.encoders.clip import ClipEncoder, architectures
+    from limner.encoders.clip import ClipEncoder
 
-    architecture = name.removeprefix(CLIP)
-    file = find_clip(architecture, weights, architectures(architecture))
-    return ClipEncoder(
-        architecture,
-        read_state(file),
-        file.sha256,
-        where=str(file.path),
-        precision=precision,
-        tokenizer=file.path.parent,
-        device=device,
-    )
+    return ClipEncoder(find_clip_folder(name, weights), precision=precision, made=made)
+
+
+def usual_encoders(held: Collection[str] = ()) -> list[str]:
+    """What looks at the pixels of a library unless somebody names it.
+
+    Args:
+        held: encoders that made the vectors which the library has; it keeps to ``base`` and CLIP among them.
+    Returns:
+        Names of image encoders. Of a new library CLIP, where one has been fetched, else ``base``; of several
+        the one that comes first among `PUBLISHED`, else by name.
+    Raises:
+        CheckpointError: a CLIP's folder is damaged.
+    """
+    kept = [name for name in dict.fromkeys(held) if name in SHIPPED or name.startswith(CLIP)]
+    if kept:
+        return kept
+    there = clip_models()
+    listed = [one.name for one in PUBLISHED if one.name in there]
+    return [*listed, *there, SHIPPED[0]][:1]
+
+
+def better_encoder(chosen: Collection[str]) -> str:
+    """One line on what would look better at the pixels of a new library, or "".
+
+    Args:
+        chosen: names of its image encoders.
+    """
+    return HINT if set(chosen) == {SHIPPED[0]} else ""
 
 
 def clip_models() -> list[str]:
-    """CLIP encoders that can be used at once: the extra is installed, and one file of weights is in reach."""
-    if find_spec("open_clip") is None or not (names := clip_names()):
-        return []
-    from limner.encoders.clip import architectures
+    """CLIP encoders that can be used at once.
 
-    known = architectures()
-    return [f"{CLIP}{one}" for one in known if any(of_clip(name, one, known) for name in names)]
+    Raises:
+        CheckpointError: a folder is damaged.
+    """
+    return sorted(one.name for one in clips())
 
 
 def weight_file(name: str, given: Path | None = None) -> WeightFile:
@@ -290,7 +311,12 @@ def available() -> list[Available]:
             rows.append(Available(name, weight_file(name)))
         except (MissingError, CheckpointError) as error:
             rows.append(Available(name, None, str(error)))
-    return rows
+    found = {
+        one.name: Available(one.name, WeightFile(one.path / one.card.image, "models")) for one in clips()
+    }
+    for name in sorted({one.name for one in PUBLISHED} - set(found)):
+        found[name] = Available(name, None, f"no weights of {name}; run 'limner models get {name}'")
+    return rows + list(found.values())
 
 
 @dataclass(frozen=True)
@@ -319,7 +345,7 @@ class Offer:
 
 
 def offered(name: str, folder: Path | None = None) -> Offer:
-    """What `fetch_weights` would download; for CLIP, Hugging Face is asked.
+    """What `fetch_weights` would download; of a CLIP that is not listed, Hugging Face is asked.
 
     Args:
         name: as of `fetch_weights`.
@@ -328,18 +354,25 @@ def offered(name: str, folder: Path | None = None) -> Offer:
         ConfigError: as `fetch_weights`.
         MissingError: the extra is not installed, or the network refuses.
     """
-    if name.startswith(CLIP):
-        from limner.encoders.clip import clip_terms, published_clip
+    if name.partition(":")[0] == "clip":
+        offer = published(name)
+        if offer is not None:
+            source = " and ".join(f"huggingface.co/{one}" for one in offer.repositories)
+            to = folder_of(offer.architecture, folder)
+            return Offer(f"{offer.name}@{offer.tag}", source, offer.megabytes, offer.licence, to)
+        with installed("open_clip", EXPORTS):
+            from limner.encoders.clip_export import clip_terms, published_clip
 
-        if folder is not None:
-            raise ConfigError("--to: CLIP goes to the cache of Hugging Face (HF_HOME); leave --to out")
         architecture, _, tag = name.removeprefix(CLIP).partition("@")
         tag, repository = published_clip(architecture, tag)
         megabytes, licence = clip_terms(repository)
         source = f"huggingface.co/{repository}"
-        return Offer(f"{CLIP}{architecture}@{tag}", source, megabytes, licence, hf_folder())
+        to = folder_of(architecture, folder)
+        return Offer(f"{CLIP}{architecture}@{tag}", source, megabytes, licence, to)
     if name not in TORCHVISION:
-        raise ConfigError(unknown("downloadable model", name, (*TORCHVISION, f"{CLIP}ViT-B-32")))
+        raise ConfigError(
+            unknown("downloadable model", name, (*TORCHVISION, "clip", *(one.name for one in PUBLISHED)))
+        )
     mebibytes = float(_published(name).meta["_file_size"])
     source = official_url(name).removeprefix("https://").partition("/")[0]
     return Offer(name, source, mebibytes * 1.048576, TORCHVISION_TERMS, folder or hub_folder())
@@ -351,23 +384,27 @@ def fetch_weights(
     """Download the published weights of an architecture; only ever called on a user's request.
 
     Args:
-        name: one of torchvision's in `image_encoders`, or ``clip:ARCHITECTURE``, with ``@TAG`` for others
-            than the usual weights.
-        folder: by default the torch hub cache, where every encoder looks; CLIP goes to the cache of
-            Hugging Face.
+        name: one of torchvision's in `image_encoders`; ``clip`` for the usual CLIP; or
+            ``clip:ARCHITECTURE``, with ``@TAG`` for others than its usual weights. What is not among
+            `PUBLISHED` is fetched as open_clip's tensors and exported, which needs the extra ``clip``.
+        folder: where the file, or the folder of a CLIP, goes; by default the torch hub cache and
+            `limner.encoders.clip_files.models_folder`, where encoders look.
         progress: see `limner.transfer.fetch_file`.
     Raises:
         ConfigError: no published weights under this name.
         MissingError: the network or the disk refuses.
         CheckpointError: what came is not what was published.
     """
-    if name.startswith(CLIP):
-        from limner.encoders.clip import fetch_clip
+    if name.partition(":")[0] == "clip":
+        offer = published(name)
+        if offer is not None:
+            return fetch_published(offer, folder, progress)
+        with installed("open_clip", EXPORTS):
+            from limner.encoders.clip_export import export_clip, fetch_clip
 
-        if folder is not None:
-            raise ConfigError("--to: CLIP goes to the cache of Hugging Face (HF_HOME); leave --to out")
         architecture, _, tag = name.removeprefix(CLIP).partition("@")
-        return fetch_clip(architecture, tag)
+        tensors = fetch_clip(architecture, tag)
+        return export_clip(f"{CLIP}{architecture}", tensors, folder_of(architecture, folder))
     if name not in TORCHVISION:
         raise ConfigError(unknown("downloadable model", name, TORCHVISION))
     from limner.transfer import fetch_file

@@ -15,17 +15,18 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limner.arrays import ByteArray, FloatArray
 from limner.devices import Precision, openvino
-from limner.errors import CheckpointError, LimnerWarning, MissingError, NumericsError
+from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError, NumericsError
 from limner.files import write_bytes
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
 Engine = Literal["auto", "torch", "openvino"]
 """What runs a network on a CPU; of a torch network auto takes OpenVINO once many pictures have come."""
@@ -106,8 +107,8 @@ def read_network(path: Path, source: str, precision: Precision) -> Callable[[Byt
     return _ready(graph, core, precision)
 
 
-def _ready(graph: Any, core: Any, precision: Precision) -> Callable[[ByteArray], FloatArray]:  # noqa: ANN401
-    """A graph of OpenVINO's compiled for the CPU; takes seconds."""
+def _ready(graph: Any, core: Any, precision: Precision, output: int = 0) -> Callable[..., FloatArray]:  # noqa: ANN401
+    """A graph of OpenVINO's compiled for the CPU, from its inputs to one output; takes seconds."""
     hints: dict[str, str | int]
     hints = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
     # As torch does: where several processes share a machine, Ray's among them, this says what each may use.
@@ -116,9 +117,92 @@ def _ready(graph: Any, core: Any, precision: Precision) -> Callable[[ByteArray],
     run: Any = core.compile_model(graph, "CPU", hints)
     alone = threading.Lock()
 
-    def compute(batch: ByteArray) -> FloatArray:
+    def compute(batch: NDArray[Any], *more: NDArray[Any]) -> FloatArray:
         with alone:  # it has one place for what it makes
-            return np.array(run([np.ascontiguousarray(batch)])[0], dtype=np.float32)
+            return np.array(run([np.ascontiguousarray(one) for one in (batch, *more)])[output], np.float32)
+
+    return compute
+
+
+class Tower(Protocol):
+    """One side of a model with two: its input, and for texts which pieces are real → (B, D)."""
+
+    def __call__(self, batch: NDArray[Any], real: NDArray[Any] | None = None, /) -> FloatArray:
+        """(B, 3, S, S) pixels → (B, D); or (B, T) word pieces, and 1 where they are real."""
+        ...
+
+
+def save_tower(path: Path, network: nn.Module, example: Tensor) -> None:
+    """Write one side of a model with two in OpenVINO's own form, its tensors in half precision.
+
+    Args:
+        path: of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
+        network: (B, …) → (B, D), on the CPU, in evaluation mode.
+        example: (2, …) that it takes; only B may vary later.
+    Raises:
+        MissingError: OpenVINO is not installed.
+        ConfigError: it cannot be converted.
+    """
+    engine = openvino()
+    import torch
+
+    quick = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # a tracer does not see into it
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            kind = engine.Type.i64 if example.dtype == torch.int64 else engine.Type.f32
+            shape = engine.PartialShape([-1, *example.shape[1:]])
+            graph = engine.convert_model(network, example_input=example, input=(shape, kind))
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:120]
+        raise ConfigError(f"{path}: OpenVINO cannot convert the network ({reason})") from error
+    finally:
+        torch.backends.mha.set_fastpath_enabled(quick)
+    engine.save_model(graph, path, compress_to_fp16=True)
+
+
+def read_tower(path: Path, width: int, precision: Precision) -> Tower:
+    """One side of a model with two, from OpenVINO's own form or an ONNX file, made ready.
+
+    Args:
+        path: of the layers or of the ONNX file.
+        width: D.
+        precision: at least that of products, where the processor has it.
+    Raises:
+        MissingError: OpenVINO is not installed.
+        CheckpointError: the file is damaged, or no network from one input to (B, D); of word pieces an input
+            that says which are real may come with them.
+    """
+    engine = openvino()
+    core = engine.Core()
+    try:
+        graph = core.read_model(path)
+        masks = [any("mask" in name for name in one.get_names()) for one in graph.inputs]
+        kinds = [one.get_element_type().to_dtype() for one in graph.inputs]
+        outputs = [
+            number
+            for number, one in enumerate(graph.outputs)
+            if one.get_partial_shape().rank.is_dynamic or len(one.get_partial_shape()) == 2
+        ]
+        named = [n for n in outputs if any(name.endswith("_embeds") for name in graph.outputs[n].get_names())]
+        run = _ready(graph, core, precision, (named or outputs or [0])[0])
+    except (RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise CheckpointError(f"{path}: damaged or no network ({reason}); get it again") from error
+    if sorted(masks) not in ([False], [False, True]):
+        raise CheckpointError(f"{path}: takes {len(masks)} inputs, expected one; it is no side of a CLIP")
+
+    def compute(batch: NDArray[Any], real: NDArray[Any] | None = None, /) -> FloatArray:
+        given = [real if mask and real is not None else batch for mask in masks]
+        try:
+            rows = run(*(one.astype(kind, copy=False) for one, kind in zip(given, kinds, strict=True)))
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())[:120]
+            raise CheckpointError(f"{path}: does not take {batch.shape} ({reason})") from error
+        if rows.shape != (len(batch), width):
+            raise CheckpointError(f"{path}: made {rows.shape} of {len(batch)} inputs, expected (B, {width})")
+        return rows
 
     return compute
 

@@ -38,7 +38,6 @@ FOOD = "food_resnet50"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar")
 _LONGEST_REASON = 160
 _PARALLEL = "module."
-_CLIP_STEMS = ("vit-", "rn50", "rn101", "convnext_base_w", "convnext_large_d", "convnext_xxlarge", "eva0")
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ def find(name: str, given: Path | None = None, official: str = "", *, published:
 
 
 def find_clip(architecture: str, given: Path | None = None, known: Sequence[str] = ()) -> WeightFile:
-    """The weights of an open_clip architecture: as `find`, then the cache of Hugging Face.
+    """Tensors of an open_clip architecture: as `find`, then the cache of Hugging Face.
 
     Args:
         architecture: open_clip's name.
@@ -173,7 +172,7 @@ def find_clip(architecture: str, given: Path | None = None, known: Sequence[str]
             return WeightFile(_one_snapshot(architecture, cached), "open_clip cache")
     raise MissingError(
         f"no weights of clip:{architecture}; run 'limner models get clip:{architecture}'"
-        f" or pass --weights clip:{architecture}=FILE"
+        " or name open_clip's file of them by --weights FILE"
     )
 
 
@@ -188,17 +187,6 @@ def of_clip(name: str, architecture: str, known: Sequence[str] = ()) -> bool:
     whole = f"-{name}-".lower()
     named = [one for one in (architecture, *known) if f"-{one}-".lower() in whole]
     return architecture in named and len(max(named, key=len)) == len(architecture)
-
-
-def clip_names() -> list[str]:
-    """Names of models in the cache of Hugging Face, and of files in the other places, that may be CLIP's."""
-    files = [path for place in (*named_places(), hub_folder()) for path in _listed(place)]
-    likely = [
-        path.stem
-        for path in files
-        if path.suffix.lower() in SUFFIXES and path.stem.lower().startswith(_CLIP_STEMS)
-    ]
-    return [name for name, _ in _cached_clip()] + likely
 
 
 def _cached_clip() -> list[tuple[str, Path]]:
@@ -216,7 +204,7 @@ def _one_snapshot(architecture: str, cached: list[Path]) -> Path:
     if len({path.parents[2] for path in cached}) > 1:
         names = ", ".join(sorted({path.parents[2].name for path in cached}))
         raise CheckpointError(
-            f"clip:{architecture}: the cache holds several ({names}); pass --weights clip:{architecture}=FILE"
+            f"clip:{architecture}: the cache holds several ({names}); name the one meant by --weights FILE"
         )
     return min(cached, key=lambda path: path.suffix != ".safetensors")
 

@@ -32,9 +32,7 @@ def advice(board: Storyboard, catalogue: Catalogue, spaces: Collection[str]) -> 
     if 2 * catalogue.captioned < len(catalogue):
         helps.append("words on the pictures (captions in the files, or 'limner describe')")
     if "clip" not in spaces:
-        helps.append(
-            "CLIP in place of the encoder that comes with limner ('limner models get clip:ViT-B-32')"
-        )
+        helps.append("CLIP in place of the encoder that comes with limner ('limner models get clip')")
     helps.append("more pictures of what the text tells")
     return (
         f"No picture fits {poor} of {counted(len(free), 'step')}. What would help: {', '.join(helps)}, or a"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -14,24 +13,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from limner.devices import device_of, usual_precision
+from limner.devices import usual_precision
 from limner.encoders.base_encoder import made_by as shipped_now
 from limner.encoders.catalogue import (
-    CLIP,
     COLOUR,
     MULTILINGUAL,
     SENTENCES,
     SHIPPED,
+    better_encoder,
     clip_encoder,
-    clip_models,
     image_encoder,
     image_encoders,
     sentence_encoder,
     text_encoder,
+    usual_encoders,
     weight_file,
 )
+from limner.encoders.clip_files import CLIP, clips_at
 from limner.encoders.weight_files import PREFIX
-from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, MissingError, unknown
+from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
 from limner.language import ENGLISH
 from limner.store.home import home_of, spaces_of
 from limner.store.store import SpaceInfo
@@ -91,8 +91,8 @@ def picture_encoders(
     """Encoders for indexing.
 
     Args:
-        names: of the catalogue, or ``auto``: what ``--weights`` names; else CLIP where it is installed and
-            one model is in reach; else the eyes that come with limner.
+        names: of the catalogue, or ``auto``: what ``--weights`` names, else
+            `limner.encoders.catalogue.usual_encoders`.
         weights: as given to ``--weights``.
         made: spaces that the library has.
         precision: of backbones; None for that of the vectors that the library has, else bfloat16, or float32
@@ -111,12 +111,18 @@ def picture_encoders(
     if AUTO in chosen:
         if chosen != [AUTO]:
             raise ConfigError("--encoder: auto stands alone; name the encoders or leave the option out")
-        chosen = [_automatic(places)]
+        chosen = _automatic(places, made)
     # The runs first: what is wrong with them is said before other encoders are loaded.
     trained: list[ImageEncoder] = [run.encoder(places) for run in runs]
     opened: list[ImageEncoder] = []
     for name in chosen:
         given = places.get(name, places.get(""))
+        if name.startswith(CLIP):
+            if engine == "torch":
+                raise ConfigError(f"{name}: runs by OpenVINO, not by torch; leave --engine out")
+            theirs = made["clip"].fingerprint if "clip" in made else ""
+            opened.append(clip_encoder(name, weights=given, precision=precision, made=theirs))
+            continue
         load = partial(image_encoder, name, weights=given, engine=engine, device=device, sentences=sentences)
         # Colours have no precision.
         opened.append(
@@ -139,25 +145,23 @@ def _as_made(
         found = next((one for one in chain([usual], others) if theirs == {one.fingerprint}), None)
         if found is not None:
             return found
-    # Another precision is loaded only where it is wanted: CLIP is hundreds of megabytes.
+    # Another precision is loaded only where it is wanted.
     # OpenVINO multiplies in float32 itself where a processor is slow in less.
     quick = not by_torch or usual_precision(device) == "bfloat16"
     return usual if quick else load(precision="float32")
 
 
-def _automatic(places: dict[str, Path]) -> str:
-    """The best encoder there is."""
+def _automatic(places: dict[str, Path], made: Mapping[str, SpaceInfo]) -> list[str]:
+    """What was named by its weights, else the usual encoders of a library with these spaces."""
     named = [name for name in places if name]
     if named:
-        return named[0]
+        return named[:1]
     if places:
-        weight_file(DEFAULT_BACKBONE, places[""])
-        return DEFAULT_BACKBONE
-    found = clip_models()
-    if len(found) > 1:
-        several = f"several CLIP models are there ({', '.join(found)}): {DEFAULT} is taken; name one of them"
-        warnings.warn(several, LimnerWarning, stacklevel=2)
-    return found[0] if len(found) == 1 else DEFAULT
+        clips = [one.name for one in clips_at(places[""])]
+        if not clips:
+            weight_file(DEFAULT_BACKBONE, places[""])
+        return clips[:1] or [DEFAULT_BACKBONE]
+    return usual_encoders([one.encoder for one in made.values()])
 
 
 def eyes_of(
@@ -310,6 +314,14 @@ def encoders_for(
         device=device,
     )
     images = again(made)
+    if device not in ("auto", "cpu") and images and all(one.name.startswith(CLIP) for one in images):
+        raise ConfigError(f"{images[0].name}: computes on the CPU, not on {device}; leave --device out")
+    if (
+        not made
+        and names in (None, [AUTO], (AUTO,))
+        and (better := better_encoder([one.name for one in images]))
+    ):
+        note(better)
     for encoder in images:
         for space in kept.keys() & encoder.spaces:
             if kept[space].fingerprint != encoder.fingerprint:
@@ -379,7 +391,6 @@ def _opened(
 def channels_of(
     library: Library,
     names: Sequence[str],
-    device: str = "cpu",
     weights: Sequence[str] = (),
 ) -> list[Channel]:
     """The channels to ask a library with.
@@ -387,7 +398,6 @@ def channels_of(
     Args:
         library: an indexed library.
         names: channel names; none means every channel that some picture of the library has.
-        device: of the text side of clip, as `limner.devices.device_of` takes it.
         weights: of clip, as given to ``--weights``; none for the usual places.
     Raises:
         ConfigError: unknown channel, or weights of an unknown encoder.
@@ -424,15 +434,14 @@ def channels_of(
     for name in chosen:
         made_by = spaces[name]
         kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
-        at = places.get(kind, places.get(""))
         # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
         same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
         if name == "clip":
-            model = clip_encoder(kind, weights=at, device=device_of(device))
+            model = clip_encoder(kind, weights=places.get(kind, places.get("")))
             encoder: TextEncoder = RecentTexts(model)
-            same[name] = made_by.fingerprint in model.fingerprints.values()
+            same[name] = made_by.fingerprint in model.accepted
         else:
-            encoder = _loaded(kind, encoders, device, at)
+            encoder = _loaded(kind, encoders)
         if not same.get(name, made_by.fingerprint == encoder.fingerprint):
             raise CheckpointError(
                 f"{library.place}: {name} were encoded by another version of {encoder.name}; index again"
@@ -448,9 +457,7 @@ def channels_of(
     return channels
 
 
-def _loaded(
-    kind: str, encoders: dict[str, TextEncoder], device: str, weights: Path | None = None
-) -> TextEncoder:
+def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
     """A text encoder by name that remembers its last texts; each is loaded once."""
     if kind not in encoders:
         from limner.encoders.text_cache import RecentTexts
@@ -459,11 +466,11 @@ def _loaded(
         encoders[kind] = RecentTexts(
             text_encoder(
                 kind,
-                sentences=_loaded(SENTENCES, encoders, device),
-                multilingual=_loaded(MULTILINGUAL, encoders, device),
+                sentences=_loaded(SENTENCES, encoders),
+                multilingual=_loaded(MULTILINGUAL, encoders),
                 foreign=foreign,
             )
             if kind in SHIPPED
-            else text_encoder(kind, weights=weights, device=device)
+            else text_encoder(kind)
         )
     return encoders[kind]

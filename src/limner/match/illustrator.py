@@ -130,7 +130,7 @@ class Illustrator:
             metric: a trained same-document metric by which pictures are compared in place of all else.
             channels: those that take part; none for all that the library has.
             weights: of clip, ``NAME=FILE`` or folders to look in; none for the usual places.
-            device: torch device of the text side of clip; runs lie on theirs already.
+            device: what compares a picture from outside the library; runs lie on theirs already.
         Raises:
             ConfigError: channels beside a run.
             DataError: a table of the library is damaged.
@@ -176,7 +176,7 @@ class Illustrator:
         if not len(self.catalogue):
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
-            return tuple(channels_of(self.library, self._named, self._device, self._weights))
+            return tuple(channels_of(self.library, self._named, self._weights))
         from limner.match.trained import run_channel
 
         own = run_channel(self.model, self.library)

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from limner.errors import LimnerError, MissingError
-from limner.files import make_folder, write_bytes
+from limner.files import data_folder, make_folder, write_bytes
 from limner.locations import location
-from limner.store.home import data_folder, home_of
+from limner.store.home import home_of
 from limner.store.library import Library
 
 VARIABLE = "LIMNER_LIBRARY"

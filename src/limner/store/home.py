@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
-from platformdirs import user_data_path
 from pydantic import ValidationError
 from typing_extensions import override
 
 from limner.checksums import seal, unseal
 from limner.errors import DataError, MissingError
-from limner.files import locked, make_folder, strangers, write_text
+from limner.files import data_folder, locked, make_folder, strangers, write_text
 from limner.locations import Location, file_system, location, objects, reaching
 from limner.store.store import (
     FILES,
@@ -127,11 +126,6 @@ def spaces_of(place: str | os.PathLike[str]) -> dict[str, SpaceInfo]:
     """Vector spaces of a library that may not exist yet."""
     home = home_of(place)
     return home.read().spaces if home.exists() else {}
-
-
-def data_folder() -> Path:
-    """Where programs keep the user's data on this machine."""
-    return user_data_path("limner", appauthor=False)
 
 
 class FolderHome(Home):

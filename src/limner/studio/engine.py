@@ -109,7 +109,7 @@ class Engine:
             model: folder of a trained run, or None.
             metric: folder of a trained same-document metric, or None.
             weights: of clip, as of `Illustrator`.
-            device: of the runs, of clip, and of what looks at folders that are added, as
+            device: of the runs, and of what looks at folders that are added, as
                 `limner.devices.device_of` takes it.
         Raises:
             LimnerError: as `Library.open` and `limner.encoders.trained.trained_runs`.

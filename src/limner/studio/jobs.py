@@ -106,6 +106,7 @@ class FolderJob(Job):
 
     Attributes:
         source, forget, before, told: as given.
+        hint: what a person is told in the end, beside what was done.
     """
 
     def __init__(
@@ -126,6 +127,12 @@ class FolderJob(Job):
         """
         super().__init__("folder", str(source), f"Reading {source}")
         self.source, self.forget, self.before, self.told = source, forget, before, told or report_line
+        self.hint = ""
+
+    def note(self, line: str) -> None:
+        """A line to show, now and in the end."""
+        self.hint = line
+        super().note(line)
 
 
 class Stoppable(Progress):
@@ -303,7 +310,8 @@ class Jobs:
         state = "cancelled" if report.interrupted else "done"
         line = report_line(report) if report.interrupted else job.told(report)
         missing = sum(folder.missing for folder in report.missing)
-        job.end(state, line, left_out=len(report.skipped), missing=missing)
+        told = f"{line}. {job.hint}" if job.hint else line
+        job.end(state, told, left_out=len(report.skipped), missing=missing)
 
 
 def report_line(report: IndexReport) -> str:

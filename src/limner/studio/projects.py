@@ -22,9 +22,8 @@ from pydantic import Field, ValidationError
 from limner.checksums import seal, unseal
 from limner.counts import counted
 from limner.errors import DataError
-from limner.files import first_fault, locked, make_folder, sync_folder, write_text
+from limner.files import data_folder, first_fault, locked, make_folder, sync_folder, write_text
 from limner.records import Record, Storyboard
-from limner.store.home import data_folder
 from limner.studio.edits import State
 
 FILE, PARTS, TRASH = "project.json", "parts", "trash"

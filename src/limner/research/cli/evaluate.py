@@ -80,7 +80,7 @@ def evaluate(
     channel
         captions, base, labels or clip (repeatable); all the library has unless given.
     weights
-        NAME=FILE, or a folder to look in, for the words' side of clip (repeatable).
+        NAME=FOLDER, or a folder to look in, for clip (repeatable).
     decoder
         off, chain or anchor (repeatable); all three unless given.
     json

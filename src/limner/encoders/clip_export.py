@@ -1,0 +1,310 @@
+"""Models of open_clip (extras ``clip`` and ``research``) as folders that limner runs without torch.
+
+`limner.encoders.clip_files` says what is in such a folder, `limner.encoders.clip` runs it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
+from torch import Tensor, nn
+
+from limner.devices import Precision
+from limner.encoders.clip_files import CLIP, TOKENIZER, ClipCard, folder_of, make_clip
+from limner.encoders.framing import Framing
+from limner.encoders.openvino import save_tower
+from limner.encoders.weight_files import find_clip, load_strictly, of_clip, read_state
+from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
+
+TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json")
+"""What a tokenizer of its own consists of, in the layout of Hugging Face."""
+WEIGHT_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+"""Names of a repository's weights, the one that open_clip takes first."""
+USUAL = ("datacomp_xl", "laion2b", "webli")
+"""How the tags of an architecture's usual weights begin, the most accurate on ImageNet first."""
+
+
+def _own_tokenizer(architecture: str, folder: Path) -> tuple[str, int]:
+    """Content of a tokenizer in the layout of Hugging Face, and the number of its piece that fills up.
+
+    Raises:
+        MissingError: its files are not there.
+        CheckpointError: they are damaged.
+    """
+    if not all((folder / name).is_file() for name in TOKENIZER_FILES):
+        raise MissingError(
+            f"clip: {architecture} needs {' and '.join(TOKENIZER_FILES)} beside its weights; run"
+            f" 'limner models get {CLIP}{architecture}' or copy them there"
+        )
+    try:
+        content = (folder / TOKENIZER_FILES[0]).read_text(encoding="utf-8")
+        pad = json.loads((folder / TOKENIZER_FILES[1]).read_text(encoding="utf-8"))["pad_token"]
+        number = Tokenizer.from_str(content).token_to_id(pad["content"] if isinstance(pad, dict) else pad)
+        if number is None:
+            raise ValueError(f"no piece {pad!r}")
+    except OSError as error:
+        raise MissingError(f"{error.filename}: cannot be read ({error.strerror})") from error
+    except Exception as error:  # the reader raises bare exceptions
+        raise CheckpointError(f"{folder}: tokenizer damaged ({' '.join(str(error).split())[:80]})") from error
+    return content, int(number)
+
+
+def architectures(wanted: str | None = None) -> list[str]:
+    """Names of the architectures open_clip knows.
+
+    Args:
+        wanted: one that must be among them.
+    Raises:
+        ConfigError: it is not.
+        MissingError: the extra is not installed.
+    """
+    known = list(_open_clip().list_models())
+    if wanted is not None and wanted not in known:
+        raise ConfigError("clip: " + unknown("architecture", wanted, known))
+    return known
+
+
+def _open_clip() -> Any:  # noqa: ANN401  (an optional, untyped module)
+    """The module, or what to install."""
+    with installed("open_clip", "'limner[clip]'"):
+        import open_clip
+    return open_clip
+
+
+def clip_tokenizer(architecture: str) -> str:
+    """CLIP's own tokenizer, which comes with open_clip, as the file of one.
+
+    Its pattern is that of open_clip as the package ``regex`` reads it, which ignores case also where that
+    makes U+0345 neither a letter nor another sign.
+    """
+    made = _open_clip().get_tokenizer(architecture)
+    first, last = (made.decoder[number] for number in (made.sot_token_id, made.eot_token_id))
+    pattern = r"'[sſ]|'t|'re|'ve|'m|'ll|'d|\p{L}+|\p{N}|[^\s\p{L}\p{N}\x{345}]+"
+    tokenizer = Tokenizer(
+        models.BPE(vocab=dict(made.encoder), merges=list(made.bpe_ranks), end_of_word_suffix="</w>")
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(pattern), "removed", invert=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{first} $A {last}",
+        special_tokens=[(first, made.sot_token_id), (last, made.eot_token_id)],
+    )
+    return str(tokenizer.to_str())
+
+
+def _published(architecture: str) -> dict[str, Any]:
+    """How the published weights of an architecture want their pictures, where all of them agree; else {}."""
+    found = [one for _, one in _pretrained(architecture)]
+    wanted = [{name: one.get(name) for name in ("mean", "std", "resize_mode")} for one in found]
+    return wanted[0] if wanted and all(one == wanted[0] for one in wanted) else {}
+
+
+def _pretrained(architecture: str) -> list[tuple[str, dict[str, Any]]]:
+    """(tag, settings) of each published file of weights."""
+    module = _open_clip()
+    tags = module.list_pretrained_tags_by_model(architecture)
+    return [(tag, dict(module.get_pretrained_cfg(architecture, tag))) for tag in tags]
+
+
+def published_clip(architecture: str, tag: str = "") -> tuple[str, str]:
+    """Tag and repository on Hugging Face of published weights.
+
+    Args:
+        architecture: open_clip's name.
+        tag: which of its weights; "" for the usual ones.
+    Raises:
+        ConfigError: unknown architecture or tag, or several, none of which is usual, and none is named.
+        MissingError: the extra is not installed.
+    """
+    known = architectures(architecture)
+    choices = {
+        one: settings["hf_hub"].rstrip("/")
+        for one, settings in _pretrained(architecture)
+        if of_clip(settings.get("hf_hub", "").rstrip("/").rpartition("/")[2], architecture, known)
+    }
+    if not choices:
+        raise ConfigError(
+            f"clip: no weights of {architecture} are published under its name; get open_clip's file of it and"
+            f" run 'limner models export clip:{architecture} --weights FILE'"
+        )
+    usual = [one for start in USUAL for one in choices if one.startswith(start)]
+    if not tag and len(choices) > 1 and not usual:
+        names = ", ".join(f"clip:{architecture}@{one}" for one in choices)
+        raise ConfigError(f"clip: {architecture} has several weights; name one: {names}")
+    tag = tag or next(iter((*usual, *choices)))
+    if tag not in choices:
+        raise ConfigError(f"clip: {architecture}: " + unknown("weights", tag, choices))
+    return tag, choices[tag]
+
+
+def clip_terms(repository: str) -> tuple[float, str]:
+    """Megabytes of a repository's weights, and the licence that it states or "".
+
+    Raises:
+        MissingError: the extra is not installed, or the network refuses.
+    """
+    with _fetching(repository):
+        from huggingface_hub import model_info
+
+        found = model_info(repository, files_metadata=True)
+        sizes = {one.rfilename: one.size or 0 for one in found.siblings or ()}
+        size = next((sizes[name] for name in WEIGHT_FILES if name in sizes), 0)
+        stated = found.card_data.get("license") if found.card_data else None
+        return size / 1e6, str(stated or "")
+
+
+def fetch_clip(architecture: str, tag: str = "") -> Path:
+    """Download published weights and their tokenizer into the cache of Hugging Face, where `find_clip` looks.
+
+    Args:
+        architecture: open_clip's name.
+        tag: as of `published_clip`.
+    Raises:
+        ConfigError: as `published_clip`.
+        MissingError: the extra is not installed, or the network refuses.
+    """
+    module, (tag, repository) = _open_clip(), published_clip(architecture, tag)
+    own = module.get_model_config(architecture)["text_cfg"].get("hf_tokenizer_name")
+    with _fetching(architecture):
+        from huggingface_hub import hf_hub_download
+
+        path = Path(module.download_pretrained(module.get_pretrained_cfg(architecture, tag)))
+        for name in TOKENIZER_FILES if own else ():
+            hf_hub_download(repository, name)
+    return path
+
+
+@contextmanager
+def _fetching(what: str) -> Iterator[None]:
+    """Turn trouble with the network into one line."""
+    try:
+        yield
+    except Exception as error:  # of whatever library stands between here and the network
+        reason = " ".join(str(error).split())[:120]
+        raise MissingError(f"clip: {what} could not be fetched ({reason}); try again later") from error
+
+
+class _Side(nn.Module):
+    """One side of a model."""
+
+    def __init__(self, model: nn.Module, *, texts: bool) -> None:
+        super().__init__()
+        self.model, self.texts = model, texts
+
+    def forward(self, values: Tensor) -> Tensor:
+        """(B, …) → (B, D)."""
+        model: Any = self.model
+        rows: Tensor = model.encode_text(values) if self.texts else model.encode_image(values)
+        return rows
+
+
+def export_clip(name: str, weights: Path | None = None, target: Path | None = None) -> Path:
+    """Write a model of open_clip as a folder that limner runs without torch.
+
+    Args:
+        name: ``clip:ARCHITECTURE``; weights published by OpenAI need the names that end in ``-quickgelu``.
+        weights: a file of its tensors, or a folder to look in; None for the usual places. An architecture
+            with a tokenizer of its own needs `TOKENIZER_FILES` beside it.
+        target: the folder to make; None for the one where limner looks.
+    Returns:
+        The folder.
+    Raises:
+        MissingError: the extra, the weights or the tokenizer's files are not there, or the disk refuses.
+        ConfigError: unknown architecture, one that limner cannot use, or the folder is there already.
+        CheckpointError: the tensors are not those of the architecture, or the tokenizer is damaged.
+    """
+    open_clip, architecture = _open_clip(), name.removeprefix(CLIP)
+    file = find_clip(architecture, weights, architectures(architecture))
+    target = target or folder_of(architecture)
+    if target.exists():
+        raise ConfigError(f"{target}: is there already; remove it or name another folder by --output")
+    config = open_clip.get_model_config(architecture)
+    text = config["text_cfg"]
+    settings = text.get("tokenizer_kwargs", {})
+    if text.get("hf_model_name") or settings.get("strip_sep_token"):
+        raise ConfigError(
+            f"clip: the text side of {architecture} comes from another library; choose a ViT or RN one"
+        )
+    published = _published(architecture)
+    own = bool(text.get("hf_tokenizer_name"))
+    clean = settings.get("clean", "whitespace" if own else "lower")
+    content, pad = (
+        _own_tokenizer(architecture, file.path.parent) if own else (clip_tokenizer(architecture), 0)
+    )
+    kinds = {one.get("interpolation") for _, one in _pretrained(architecture)}
+    with torch.random.fork_rng(devices=[]):  # random initial values are drawn, then all replaced
+        model = open_clip.create_model(architecture, pretrained=None, load_weights=False)
+    load_strictly(model, read_state(file), str(file.path))
+    model = model.eval().requires_grad_(requires_grad=False)
+    size = model.visual.image_size
+    side_px = int(size[0] if isinstance(size, tuple) else size)
+    scaling = published.get("resize_mode") or "shortest"
+    if scaling not in ("shortest", "squash"):
+        raise ConfigError(f"clip: {architecture} wants padding around pictures, which limner does not do")
+    mean = published.get("mean") or model.visual.image_mean or open_clip.OPENAI_DATASET_MEAN
+    std = published.get("std") or model.visual.image_std or open_clip.OPENAI_DATASET_STD
+    context = int(model.context_length)
+
+    def bring(draft: Path) -> ClipCard:
+        save_tower(draft / "image.xml", _Side(model, texts=False), torch.zeros(2, 3, side_px, side_px))
+        save_tower(draft / "text.xml", _Side(model, texts=True), torch.zeros(2, context, dtype=torch.long))
+        (draft / TOKENIZER).write_text(content, encoding="utf-8", newline="")
+        described = f" tokenizer={hashlib.sha256(content.encode()).hexdigest()} pad={pad} clean={clean}"
+        return ClipCard(
+            architecture=architecture,
+            source=f"open_clip {open_clip.__version__}, {file.path.name}",
+            licence="",
+            weights=file.sha256,
+            dim=int(config["embed_dim"]),
+            side_px=side_px,
+            mean=tuple(mean),
+            std=tuple(std),
+            resize="squash" if scaling == "squash" else "shortest",
+            interpolation="bilinear" if kinds == {"bilinear"} else "bicubic",
+            context=context,
+            pad=pad,
+            clean=clean,
+            image="image.xml",
+            text="text.xml",
+            sha256={},
+            earlier={
+                precision: earlier_fingerprint(
+                    architecture,
+                    file.sha256,
+                    precision,
+                    "squash" if scaling == "squash" else "crop",
+                    described if own else "",
+                )
+                for precision in get_args(Precision)
+            },
+        )
+
+    make_clip(target, bring)
+    return target
+
+
+def earlier_fingerprint(
+    architecture: str, sha256: str, precision: Precision, framing: Framing, tokenizer: str = ""
+) -> str:
+    """What limner called the pictures of some weights when torch ran them.
+
+    Args:
+        architecture: open_clip's name.
+        sha256: of the weights.
+        precision: of the picture side.
+        framing: of pictures.
+        tokenizer: what was said of one of its own.
+    """
+    said = f"clip/1 {architecture} {sha256} {precision} {framing}{tokenizer}"
+    return hashlib.sha256(said.encode()).hexdigest()
