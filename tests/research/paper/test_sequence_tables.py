@@ -213,7 +213,7 @@ def test_gsda_cells_are_pooled_over_seeds_and_marked_against_it():
 
 def told(result, nats, *, unknown=1, scores=True):
     rows = len(result.ids)
-    found = TextScores(bleu=nats / 100, chrf=nats / 50, meteor=0.1, texts=rows, settings=("a", "b"))
+    found = TextScores(bleu=nats / 100, chrf=nats / 50, texts=rows, settings=("a", "b"))
     values = {"true": (nats,) * rows, "found": (2 * nats,) * rows}
     own = Captions(
         tokens=(4,) * rows, unknown=(unknown,) * rows, nats=values, scores=found if scores else None

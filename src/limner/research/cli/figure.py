@@ -41,25 +41,23 @@ def figure(
         (what either measure gained on every data set against the deviation of its scores), complementary-3
         (a page of what runs find for texts, words and pictures), complementary-4 (a page of the pairs that
         weigh most and least), vrss-attention (how the steps of test stories attend to each other),
-        vrss-galleries (a page of steps for which one run is better, the other, or neither), vrss-topic (a
-        page of how the latent topic moves through the steps of one text, and what each finds) or gsda-strips
+        vrss-galleries (a page of steps for which one run is better, the other, or neither) or gsda-strips
         (a page of validation stories, with what every run found for each sentence).
     to
-        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries,
-        vrss-topic and gsda-strips.
+        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries
+        and gsda-strips.
     runs
         Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
     run
-        One run (cmcm-3b, cmcm-7, complementary-…, vrss-attention, vrss-topic), or the runs to compare
+        One run (cmcm-3b, cmcm-7, complementary-…, vrss-attention), or the runs to compare
         (cmcm-6, complementary-3, two for vrss-galleries, gsda-strips in the order of its rows); repeatable.
     text
         Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3), name of a test story
-        (vrss-attention) or validation story (gsda-strips), or name of a validation story or a text file
-        (vrss-topic, once); repeatable. The first ones of the run unless given; of gsda-strips evenly spread.
+        (vrss-attention) or validation story (gsda-strips); repeatable. The first ones of the run unless given; of gsda-strips evenly spread.
     picture
         Id of a test pair whose picture is a query (complementary-3); repeatable.
     weights
-        Weights of the backbone, where features must still be computed (complementary-3, vrss-topic).
+        Weights of the backbone, where features must still be computed (complementary-3).
     data
         Data set of the results; the one that was measured unless given, and of several clue, or cite++.
     split

@@ -22,7 +22,6 @@ from limner.research.paper.pair_weights import (
 from limner.research.paper.run_pictures import open_pictures, write_found
 from limner.research.paper.strips import draw_attention, write_galleries, write_story_strips
 from limner.research.paper.table import reference
-from limner.research.paper.topic import write_topic_path
 from limner.research.runs.run import Run
 from limner.research.training.settings import NAMES_AND_PLACES, flat
 
@@ -115,7 +114,6 @@ def draw_figure(
         "complementary-4": lambda: write_weighted_pairs(one(), to, count),
         "vrss-attention": lambda: draw_attention(to, one(), texts, count),
         "vrss-galleries": lambda: write_galleries(run, to, count),
-        "vrss-topic": lambda: write_topic_path(one(), to, texts, weights),
         "gsda-strips": lambda: write_story_strips(run, to, texts, count),
     }
     if name not in drawn:
