@@ -53,7 +53,8 @@ def figure(
         (cmcm-6, complementary-3, two for vrss-galleries, gsda-strips in the order of its rows); repeatable.
     text
         Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3), name of a test story
-        (vrss-attention) or validation story (gsda-strips); repeatable. The first ones of the run unless given; of gsda-strips evenly spread.
+        (vrss-attention) or validation story (gsda-strips); repeatable. The first ones of the run unless
+        given; of gsda-strips evenly spread.
     picture
         Id of a test pair whose picture is a query (complementary-3); repeatable.
     weights

@@ -15,9 +15,9 @@ from limner.errors import RESEARCH, DataError, MissingError, NumericsError, inst
 from limner.research.datasets.neighbours import SCORES_FILE, read_pair_scores
 from limner.research.evaluation.results import ChoiceResult
 from limner.research.losses.weighting import batch_weights, z_scores
-from limner.research.paper.complementary import MEASURES, questions_of
 from limner.research.paper.page import Example, Group, write_page
 from limner.research.paper.plots import BLUE, COLOURS, GREY, ORANGE, panels, write
+from limner.research.paper.published import credits_of, questions_of
 from limner.research.paper.run_pictures import open_pictures
 from limner.research.paper.sweeps import Point, by_setting, kind_of
 from limner.research.paper.table import reference
@@ -283,9 +283,9 @@ def _gains(runs: Path, split: str) -> list[Gain]:
     control = reference()["complementary-2"]["control"]
     found = []
     for one in questions_of(chosen):
-        base = one.credits(control, 2)
-        for measure in MEASURES:
-            own, known = one.credits(measure, 2), deviations.get((one.data, measure))
+        base = credits_of(one.runs(control), 2)
+        for measure in reference()["measures"].values():
+            own, known = credits_of(one.runs(measure), 2), deviations.get((one.data, measure))
             if base is not None and own is not None and known:
                 gain = float(own.mean() - base.mean())
                 found.append(Gain(f"{one.data} {one.c}-way", measure, float(np.mean(known)), gain))
@@ -304,7 +304,7 @@ def _published_gains() -> list[Gain]:
             published=True,
         )
         for data, entry in sets.items()
-        for measure in MEASURES
+        for measure in reference()["measures"].values()
     ]
 
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
+from limner.config import flat
 from limner.errors import ConfigError, DataError, unknown
 from limner.research.evaluation.results import ChoiceResult, Result
 from limner.research.evaluation.uncertainty import group_numbers
 from limner.research.paper import plots
-from limner.research.paper.cmcm import build
-from limner.research.paper.cohort import Cohort
-from limner.research.paper.comparison import compare
+from limner.research.paper.comparison import Cohort, compare
 from limner.research.paper.pair_weights import (
     draw_agreement,
     draw_gains,
@@ -19,11 +18,12 @@ from limner.research.paper.pair_weights import (
     draw_training,
     write_weighted_pairs,
 )
+from limner.research.paper.published import tables_of
 from limner.research.paper.run_pictures import open_pictures, write_found
 from limner.research.paper.strips import draw_attention, write_galleries, write_story_strips
 from limner.research.paper.table import reference
 from limner.research.runs.run import Run
-from limner.research.training.settings import NAMES_AND_PLACES, flat
+from limner.research.training import NAMES_AND_PLACES
 
 SPLITS = ("released", "grouped", "random")
 """Those of the published runs first."""
@@ -137,7 +137,7 @@ def _first_of(found: Sequence[str], preferred: Sequence[str]) -> str:
 
 def _bars(to: Path, found: Sequence[Result], resamples: int) -> None:
     data, split = found[0].about.data, found[0].about.split
-    table = build("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
+    table = tables_of("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
     own = [one for one in table if f"{split} split" in one.title]
     plots.write(to, plots.refinement_bars, own[0])
 
