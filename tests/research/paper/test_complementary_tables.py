@@ -56,9 +56,9 @@ def tables(runs):
 def test_the_published_figures_are_those_of_the_paper_and_average_as_printed():
     """The paper's averages are those of its rows, so a typing error would show."""
     rows = reference()["complementary-2"]["rows"]
-    assert len(rows) == 10
+    assert len(rows) == 11
     for name, one in rows.items():
-        if name != "distance-weighted":
+        if name not in ("distance-weighted", "PVSE, hard negatives"):
             eight = [value for data in SETS for value in one[data]]
             assert one["average"] == pytest.approx(statistics.mean(eight), abs=6e-5), name
     # The points over HAL in the caption of Table 2, docs/methods/complementary.md §10.

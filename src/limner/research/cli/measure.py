@@ -24,6 +24,8 @@ def measure(
     choices: Annotated[tuple[int, ...], Parameter(negative="")] = (),
     distractors: Path = Path("choices"),
     saliency: bool | None = None,
+    judge: Literal["linear", "vgg19"] = "linear",
+    in_sample: Annotated[bool, Parameter(negative="")] = False,
     protocol: Protocol = "pools",
     weights: Path | None = None,
     device: str = "auto",
@@ -59,6 +61,11 @@ def measure(
     saliency
         Measure by a model of the test pictures whether found ones look like the nouns of their step and like
         its story (VSR@k), which takes a minute per five hundred pictures. Unless stated, up to 5000 pictures.
+    judge
+        That model: linear, of the stored features, or vgg19, a network that is trained on the pixels, as the
+        paper's; bring its weights by 'limner models get vgg19', and a card.
+    in_sample
+        The model has seen the pictures that it judges, as the paper's may have; else it is five-fold.
     protocol
         Pools that ranks are taken in: pools, or legacy for those of the CMCM release, which repeat pictures:
         the first 500 pairs, and ten draws of 500 with replacement. Its results lie beside the others, are of
@@ -88,7 +95,7 @@ def measure(
         computes = processes.join(device)
         first = processes.rank() == 0
         rows, lines = [], []
-        stories = SequenceMeter(saliency=saliency)
+        stories = SequenceMeter(saliency=saliency, judge=judge, in_sample=in_sample)
         opened = ((run, Run.open(run, computes, precision)) for run in runs)
         sets = ((run, own, name) for run, own in opened for name in own.config.data.mixture or ("",))
         for run, own, name in sets:

@@ -934,6 +934,11 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
                 f"{name} ({where}): {result.about.system} was measured with features {result.features!r} and"
                 f" {first.about.system} with {first.features!r}; measure both with one backbone"
             )
+        if _judge(result) != _judge(first):
+            raise DataError(
+                f"{name} ({where}): VSR of {result.about.system} asks {_judge(result)}, that of"
+                f" {first.about.system} {_judge(first)}; measure both with one --judge"
+            )
     for decoding in reference()["decodings"]:
         yield _story_table(name, where, cohort, decoding, resamples)
         if any(len(runs) > 1 for runs in cohort.systems.values()):
@@ -945,6 +950,12 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
     }
     if name == "gsda-1" and generated:
         yield _caption_table(where, cohort, generated, resamples)
+
+
+def _judge(result: SequenceResult) -> str:
+    """What its VSR asks; "" where none was measured, or by the linear model that the table's notes name."""
+    usual: str = reference()["judge"]
+    return "" if result.judge == usual else result.judge
 
 
 def _control(name: str, systems: Iterable[str]) -> str:
@@ -1032,6 +1043,7 @@ def _story_notes(name: str, results: Sequence[SequenceResult], decoding: Decodin
             f" {counted(first.pictures, 'different picture')}."
         )
         if name == "vrss-1":
+            found += [f"VSR asks {_judge(first)}, in place of the linear model."] if _judge(first) else []
             cuts = "/".join(str(k) for k in CUTS)
             for label, level in first.levels.items():
                 both = (level.random, level.gold)
