@@ -116,3 +116,9 @@ class Group:
     examples: Sequence[Example]
     level: int = 2
     lead: Example | None = None
+
+
+def spread(members: Sequence[int], count: int) -> list[int]:
+    """At most so many members, evenly over all of them: the middle of every equal part."""
+    kept = min(count, len(members))
+    return [members[int((2 * part + 1) * len(members) / (2 * kept))] for part in range(kept)]

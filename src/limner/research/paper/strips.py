@@ -14,7 +14,7 @@ from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
 from limner.research.evaluation.results import SequenceResult
 from limner.research.evaluation.sequences import by_story, steps_of
-from limner.research.paper.page import Example, Group, write_page
+from limner.research.paper.page import Example, Group, spread, write_page
 from limner.research.paper.plots import Attended, attention_maps, write
 from limner.research.paper.run_pictures import Pictures, open_pictures
 from limner.research.runs.run import Run
@@ -132,12 +132,6 @@ def parted(one: SequenceResult, other: SequenceResult, names: Sequence[str]) -> 
         f"{names[1]} is better": np.flatnonzero(worse).tolist(),
         "Neither is better": np.flatnonzero(~better & ~worse).tolist(),
     }
-
-
-def spread(members: Sequence[int], count: int) -> list[int]:
-    """At most so many members, evenly over all of them: the middle of every equal part."""
-    kept = min(count, len(members))
-    return [members[int((2 * part + 1) * len(members) / (2 * kept))] for part in range(kept)]
 
 
 def _row(name: str, result: SequenceResult, step: int, picture: Pictures) -> Group:
