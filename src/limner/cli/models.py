@@ -98,8 +98,9 @@ def get(name: str, *, to: Path | None = None) -> None:
     Parameters
     ----------
     name
-        Encoder, see 'limner models list'; or a clip model, such as clip:ViT-B-32 or
-        clip:ViT-B-16-SigLIP2, with the extra 'clip'. clip:NAME@TAG names other weights than the usual ones.
+        Encoder, see 'limner models list'; a detector of 'limner scenes', such as fasterrcnn_resnet50_fpn_v2;
+        or a clip model, such as clip:ViT-B-32 or clip:ViT-B-16-SigLIP2, with the extra 'clip'. clip:NAME@TAG
+        names other weights than the usual ones.
     to
         Folder to put the file in; the torch hub cache unless given. CLIP goes to the cache of Hugging Face.
     """

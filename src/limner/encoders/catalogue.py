@@ -49,13 +49,18 @@ TORCHVISION = (
     *("convnext_tiny", "convnext_small", "convnext_base"),
     *("swin_t", "efficientnet_b0"),
 )
+DETECTORS = (
+    *("fasterrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn_v2"),
+    *("fasterrcnn_mobilenet_v3_large_fpn", "fasterrcnn_mobilenet_v3_large_320_fpn"),
+)
+"""Of torchvision as well: their weights can be had likewise, though they encode nothing."""
 TINY = "tiny"
 """The backbone of runs of seconds, see `limner.encoders.pixels.Tiny`; it comes with limner."""
 BACKBONES = (*TORCHVISION, FOOD)
 # Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
 CLIP = "clip:"
-TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on ImageNet, whose own terms may apply"
+TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on {}, whose own terms may apply"
 
 
 def image_encoders() -> list[str]:
@@ -262,7 +267,7 @@ def _published(name: str) -> Any:  # noqa: ANN401  (an untyped enumeration of to
     with installed(f"{name}: torchvision", TORCH):
         from torchvision.models import get_model_weights
 
-    return get_model_weights(name)[_RECIPE]
+    return get_model_weights(name)["COCO_V1" if name in DETECTORS else _RECIPE]
 
 
 @dataclass(frozen=True)
@@ -338,11 +343,12 @@ def offered(name: str, folder: Path | None = None) -> Offer:
         megabytes, licence = clip_terms(repository)
         source = f"huggingface.co/{repository}"
         return Offer(f"{CLIP}{architecture}@{tag}", source, megabytes, licence, hf_folder())
-    if name not in TORCHVISION:
-        raise ConfigError(unknown("downloadable model", name, (*TORCHVISION, f"{CLIP}ViT-B-32")))
+    if name not in (*TORCHVISION, *DETECTORS):
+        raise ConfigError(unknown("downloadable model", name, (*TORCHVISION, *DETECTORS, f"{CLIP}ViT-B-32")))
     mebibytes = float(_published(name).meta["_file_size"])
     source = official_url(name).removeprefix("https://").partition("/")[0]
-    return Offer(name, source, mebibytes * 1.048576, TORCHVISION_TERMS, folder or hub_folder())
+    terms = TORCHVISION_TERMS.format("COCO" if name in DETECTORS else "ImageNet")
+    return Offer(name, source, mebibytes * 1.048576, terms, folder or hub_folder())
 
 
 def fetch_weights(
@@ -351,8 +357,8 @@ def fetch_weights(
     """Download the published weights of an architecture; only ever called on a user's request.
 
     Args:
-        name: one of torchvision's in `image_encoders`, or ``clip:ARCHITECTURE``, with ``@TAG`` for others
-            than the usual weights.
+        name: one of torchvision's in `image_encoders`, one of `DETECTORS`, or ``clip:ARCHITECTURE``, with
+            ``@TAG`` for others than the usual weights.
         folder: by default the torch hub cache, where every encoder looks; CLIP goes to the cache of
             Hugging Face.
         progress: see `limner.transfer.fetch_file`.
@@ -368,8 +374,8 @@ def fetch_weights(
             raise ConfigError("--to: CLIP goes to the cache of Hugging Face (HF_HOME); leave --to out")
         architecture, _, tag = name.removeprefix(CLIP).partition("@")
         return fetch_clip(architecture, tag)
-    if name not in TORCHVISION:
-        raise ConfigError(unknown("downloadable model", name, TORCHVISION))
+    if name not in (*TORCHVISION, *DETECTORS):
+        raise ConfigError(unknown("downloadable model", name, (*TORCHVISION, *DETECTORS)))
     from limner.transfer import fetch_file
 
     return fetch_file(official_url(name), folder or hub_folder(), report=progress)
