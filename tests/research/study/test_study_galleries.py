@@ -1,4 +1,4 @@
-"""The page of a study's votes: every item stands in the group that its raters put it in, and says whose it is."""
+"""The page of a study's votes: every item is in the group of its raters, and says whose pictures it shows."""
 
 import re
 
