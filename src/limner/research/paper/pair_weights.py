@@ -204,18 +204,6 @@ def _numbers(points: Sequence[Point]) -> dict[str, float]:
 LOGGED = "weights/"
 
 
-def draw_scores(run: Path, to: Path) -> None:
-    """Draw histograms of both measures.
-
-    Args:
-        run: folder of a run that weighed its pairs.
-        to: file to write.
-    Raises:
-        MissingError, DataError: the run left no scores.
-    """
-    write(to, score_histograms, read_pair_scores(run).measures())
-
-
 def draw_agreement(run: Path, to: Path) -> None:
     """Draw one measure against the other, with Spearman's correlation.
 
@@ -235,18 +223,6 @@ def draw_agreement(run: Path, to: Path) -> None:
     names = sorted(measures, reverse=True)
     first, second = (sum(measures[one].values()) / len(measures[one]) for one in names)
     write(to, agreement, first, second, names, reference()["scores"]["spearman"])
-
-
-def draw_training(run: Path, to: Path) -> None:
-    """Draw what was logged of the weights by epoch.
-
-    Args:
-        run: folder of a run that weighed its pairs.
-        to: file to write.
-    Raises:
-        MissingError, DataError: the folder holds no history of a run.
-    """
-    write(to, training_of_weights, _logged(run))
 
 
 def draw_gains(runs: Path, split: str, to: Path) -> None:
@@ -293,7 +269,6 @@ def _gains(runs: Path, split: str) -> list[Gain]:
 
 
 def _published_gains() -> list[Gain]:
-
     rows, sets = reference()["complementary-2"]["rows"], reference()["sets"]
     return [
         Gain(
@@ -308,8 +283,12 @@ def _published_gains() -> list[Gain]:
     ]
 
 
-def _logged(run: Path) -> list[dict[str, float]]:
-    """Per epoch what was logged of the weights, without the common beginning of its names."""
+def logged(run: Path) -> list[dict[str, float]]:
+    """Per epoch what was logged of the weights, without the common beginning of its names.
+
+    Raises:
+        MissingError, DataError: the folder holds no history of a run.
+    """
     file = run / HISTORY
     try:
         lines: list[dict[str, Any]] = [json.loads(line) for line in file.read_text("utf-8").splitlines()]

@@ -8,6 +8,7 @@ import numpy as np
 from limner.config import flat
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
+from limner.research.datasets.neighbours import read_pair_scores
 from limner.research.evaluation.results import TOP, ChoiceResult, Result
 from limner.research.evaluation.uncertainty import group_numbers
 from limner.research.paper import plots
@@ -15,8 +16,9 @@ from limner.research.paper.comparison import Cohort, compare
 from limner.research.paper.pair_weights import (
     draw_agreement,
     draw_gains,
-    draw_scores,
-    draw_training,
+    logged,
+    score_histograms,
+    training_of_weights,
     write_weighted_pairs,
 )
 from limner.research.paper.published import tables_of
@@ -111,9 +113,9 @@ def draw_figure(
         "cmcm-8": lambda: _curve(to, results(variants=True), row, "loss.relation_weight", resamples),
         "cmcm-8-length": lambda: _curve(to, results(variants=True), row, "data.max_length", resamples),
         "cmcm-entropy": lambda: _entropy(to, results(), resamples),
-        "complementary-scores": lambda: draw_scores(one(), to),
+        "complementary-scores": lambda: plots.write(to, score_histograms, read_pair_scores(one()).measures()),
         "complementary-agreement": lambda: draw_agreement(one(), to),
-        "complementary-weights": lambda: draw_training(one(), to),
+        "complementary-weights": lambda: plots.write(to, training_of_weights, logged(one())),
         "complementary-variance": lambda: draw_gains(measured(), split or answered_split(), to),
         "complementary-3": lambda: write_found(
             run, to, texts=texts, pictures=pictures, count=count, weights=weights
