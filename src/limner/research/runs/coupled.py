@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.counts import counted
 from limner.errors import ConfigError, DataError
 from limner.research.datasets.pairs import one_row_per_pair
 from limner.research.evaluation.decoding import decode, max_marginals
@@ -143,7 +144,7 @@ def _of_graphs(run: Run, ids: Sequence[str]) -> NDArray[np.float64]:
     lacking = [name for name in ids if name not in known]
     if lacking:
         raise DataError(
-            f"{run.folder}: no scene graph for {len(lacking)} of {len(ids)} pictures (first: {lacking[0]});"
+            f"{run.folder}: no scene graph for {len(lacking)} of {counted(len(ids), 'picture')} (first: {lacking[0]});"
             " write them with limner scenes"
         )
     made, empty = run.model.encode_graphs([known[name] for name in ids])

@@ -80,7 +80,7 @@ def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: 
 
     note = (
         "Items by what more than half of their raters said; those shown are spread evenly over each group."
-        f" Of {counted(rest, 'further item')} both pictures fit, or raters differ."
+        f" Left out, because both fit or raters differ: {counted(rest, 'item')}."
     )
     write_page(to, "examples", files.study.title, note, groups=groups())
 
