@@ -144,8 +144,8 @@ def _of_graphs(run: Run, ids: Sequence[str]) -> NDArray[np.float64]:
     lacking = [name for name in ids if name not in known]
     if lacking:
         raise DataError(
-            f"{run.folder}: no scene graph for {len(lacking)} of {counted(len(ids), 'picture')} (first: {lacking[0]});"
-            " write them with limner scenes"
+            f"{run.folder}: no scene graph for {len(lacking)} of {counted(len(ids), 'picture')}"
+            f" (first: {lacking[0]}); write them with limner scenes"
         )
     made, empty = run.model.encode_graphs([known[name] for name in ids])
     found = np.array(made, dtype=np.float64)
