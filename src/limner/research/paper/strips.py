@@ -237,7 +237,8 @@ def write_story_strips(
 
     note = (
         f"The first of {counted(first.pictures, f'{called} picture')} for every step by itself."
-        " Green: the step's own; dashed: another one of its story. Stories that nobody named are spread evenly over all."
+        " Green: the step's own; dashed: another one of its story."
+        " Stories that nobody named are spread evenly over all."
     )
     write_page(to, "strips", f"Stories of {first.about.data}", note, stories=stories())
 
