@@ -29,7 +29,7 @@ SPREAD = ("μσ", "μ", "σ")
 
 
 def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Table:
-    """How often each relation holds in the training part, per kind of split.
+    """How often each relation holds in the training part, validation included, per kind of split.
 
     Args:
         name: cmcm-1 (CITE++) or cmcm-2 (Clue).
@@ -60,8 +60,12 @@ def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Tab
         stated = any(pair.split == "test" for pair in read.pairs)
         kinds: Sequence[SplitKind] = ("released", "grouped") if stated else ("grouped",)
         for kind in kinds:
-            parts[f"{kind} split"] = split_pairs(read, kind).split("train")
-        notes += [f"{kind}: {counted(len(pairs), 'training pair')}." for kind, pairs in parts.items()]
+            every = split_pairs(read, kind).pairs
+            parts[f"{kind} split"] = [pair for pair in every if pair.split != "test"]
+        notes += [
+            f"{kind}: {counted(len(pairs), 'training pair')}, those of validation among them."
+            for kind, pairs in parts.items()
+        ]
     rows = []
     for relation in relations:
         shown = published.get(relation, {})
