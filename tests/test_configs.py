@@ -6,11 +6,12 @@ from typing import get_args
 
 import pytest
 
+from limner.config import flat
 from limner.errors import ConfigError
 from limner.research.datasets.registry import data_sets
 from limner.research.datasets.sets import cite, clue
 from limner.research.systems import names, overlays, read_config
-from limner.research.training.settings import Preset, flat
+from limner.research.training.settings import Preset
 from limner.research.worlds.book import RELATIONS
 
 CONFIGS = Path(__file__).parents[1] / "configs"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from limner.config import flat
 from limner.research.systems import read_config
-from limner.research.training.settings import flat
 
 ROOT = Path(__file__).parents[1]
 # page → row and data set of each of its tables of presets, in their order

@@ -135,3 +135,11 @@ def _keys(model: type[BaseModel], tables: Sequence[str]) -> list[str]:
 
 def _fields(model: object) -> Mapping[str, FieldInfo]:
     return model.model_fields if isinstance(model, type) and issubclass(model, BaseModel) else {}
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by dotted key."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found

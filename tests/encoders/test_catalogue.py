@@ -173,3 +173,19 @@ def test_an_encoder_of_sentences_is_loaded_once_while_its_files_stay(tmp_path, m
     copies[1].unlink()
     with pytest.raises(MissingError, match=r"tokenizer\.json: cannot be read"):
         catalogue.sentence_encoder()
+
+
+def test_detectors_of_scene_graphs_can_be_had_as_the_pages_name_them(monkeypatch, tmp_path):
+    from limner.research.scenes.faster_rcnn import ARCHITECTURES
+
+    assert set(catalogue.DETECTORS) == set(ARCHITECTURES)
+    offer = catalogue.offered("fasterrcnn_resnet50_fpn_v2", tmp_path)
+    assert "trained on COCO" in str(offer)
+    asked = []
+    monkeypatch.setattr(
+        transfer, "fetch_file", lambda url, folder, report=None: asked.append(url) or tmp_path
+    )
+    for name in catalogue.DETECTORS:
+        catalogue.fetch_weights(name, tmp_path)
+    names = [url.rpartition("/")[2].rpartition("-")[0].removesuffix("_coco") for url in asked]
+    assert names == list(catalogue.DETECTORS)

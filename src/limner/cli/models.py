@@ -118,9 +118,9 @@ def get(name: str, *, to: Path | None = None) -> None:
     Parameters
     ----------
     name
-        clip, which new libraries then take in place of base; or another encoder, see 'limner models list'.
-        Other CLIPs of open_clip, such as clip:ViT-B-16-SigLIP2, need the extra 'clip'. clip:NAME@TAG names
-        other weights than the usual ones.
+        clip, which new libraries then take in place of base; another encoder, see 'limner models list'; or a
+        detector of 'limner scenes', such as fasterrcnn_resnet50_fpn_v2. Other CLIPs of open_clip, such as
+        clip:ViT-B-16-SigLIP2, need the extra 'clip'. clip:NAME@TAG names other weights than the usual ones.
     to
         Folder to put the file or the folder in; unless given where limner looks for it.
     """

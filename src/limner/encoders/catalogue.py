@@ -54,6 +54,11 @@ TORCHVISION = (
     *("convnext_tiny", "convnext_small", "convnext_base"),
     *("swin_t", "efficientnet_b0"),
 )
+DETECTORS = (
+    *("fasterrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn_v2"),
+    *("fasterrcnn_mobilenet_v3_large_fpn", "fasterrcnn_mobilenet_v3_large_320_fpn"),
+)
+"""Of torchvision as well: their weights can be had likewise, though they encode nothing."""
 TINY = "tiny"
 """The backbone of runs of seconds, see `limner.encoders.pixels.Tiny`; it comes with limner."""
 BACKBONES = (*TORCHVISION, FOOD)
@@ -61,7 +66,7 @@ BACKBONES = (*TORCHVISION, FOOD)
 SHIPPED = ("base", "base-free")
 EXPORTS = "'limner[clip]'"
 """What the export of a CLIP needs, as pip takes it."""
-TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on ImageNet, whose own terms may apply"
+TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on {}, whose own terms may apply"
 
 
 def image_encoders() -> list[str]:
@@ -283,7 +288,7 @@ def _published(name: str) -> Any:  # noqa: ANN401  (an untyped enumeration of to
     with installed(f"{name}: torchvision", TORCH):
         from torchvision.models import get_model_weights
 
-    return get_model_weights(name)[_RECIPE]
+    return get_model_weights(name)["COCO_V1" if name in DETECTORS else _RECIPE]
 
 
 @dataclass(frozen=True)
@@ -369,13 +374,18 @@ def offered(name: str, folder: Path | None = None) -> Offer:
         source = f"huggingface.co/{repository}"
         to = folder_of(architecture, folder)
         return Offer(f"{CLIP}{architecture}@{tag}", source, megabytes, licence, to)
-    if name not in TORCHVISION:
+    if name not in (*TORCHVISION, *DETECTORS):
         raise ConfigError(
-            unknown("downloadable model", name, (*TORCHVISION, "clip", *(one.name for one in PUBLISHED)))
+            unknown(
+                "downloadable model",
+                name,
+                (*TORCHVISION, *DETECTORS, "clip", *(one.name for one in PUBLISHED)),
+            )
         )
     mebibytes = float(_published(name).meta["_file_size"])
     source = official_url(name).removeprefix("https://").partition("/")[0]
-    return Offer(name, source, mebibytes * 1.048576, TORCHVISION_TERMS, folder or hub_folder())
+    terms = TORCHVISION_TERMS.format("COCO" if name in DETECTORS else "ImageNet")
+    return Offer(name, source, mebibytes * 1.048576, terms, folder or hub_folder())
 
 
 def fetch_weights(
@@ -384,7 +394,7 @@ def fetch_weights(
     """Download the published weights of an architecture; only ever called on a user's request.
 
     Args:
-        name: one of torchvision's in `image_encoders`; ``clip`` for the usual CLIP; or
+        name: one of torchvision's in `image_encoders`; one of `DETECTORS`; ``clip`` for the usual CLIP; or
             ``clip:ARCHITECTURE``, with ``@TAG`` for others than its usual weights. What is not among
             `PUBLISHED` is fetched as open_clip's tensors and exported, which needs the extra ``clip``.
         folder: where the file, or the folder of a CLIP, goes; by default the torch hub cache and
@@ -405,8 +415,8 @@ def fetch_weights(
         architecture, _, tag = name.removeprefix(CLIP).partition("@")
         tensors = fetch_clip(architecture, tag)
         return export_clip(f"{CLIP}{architecture}", tensors, folder_of(architecture, folder))
-    if name not in TORCHVISION:
-        raise ConfigError(unknown("downloadable model", name, TORCHVISION))
+    if name not in (*TORCHVISION, *DETECTORS):
+        raise ConfigError(unknown("downloadable model", name, (*TORCHVISION, *DETECTORS)))
     from limner.transfer import fetch_file
 
     return fetch_file(official_url(name), folder or hub_folder(), report=progress)

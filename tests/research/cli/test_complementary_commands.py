@@ -133,12 +133,12 @@ def test_dispersion_comes_from_a_data_set_by_command(tmp_path, capsys):
     (row,) = (row for row in found["rows"] if row["settings"])
     assert row["name"] == "picturebook, COMBINED-STATS"
     assert row["settings"]["backbone"] == "net for drawings trained"
-    spread = [cell["value"] for cell in row["cells"][4:]]
+    spread = [cell["value"] for cell in row["cells"][4:10]]
     for product, mean, deviation in (spread[:3], spread[3:]):
         assert -1 <= mean <= 1
         assert deviation > 0
         assert product == pytest.approx(mean * deviation)
-    with pytest.raises(ConfigError, match="give --runs, not --smoke"):
+    with pytest.raises(ConfigError, match="give --runs or --data, not --smoke"):
         run(table, "complementary-1", "--smoke")
 
 

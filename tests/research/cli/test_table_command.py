@@ -129,12 +129,14 @@ def test_wrong_words_are_refused(tmp_path):
         run(table, "cmcm-5", "--runs", tmp_path / "none")
     with pytest.raises(ConfigError, match="leave --runs and --data out"):
         run(table, "cmcm-5", "--smoke", "--runs", tmp_path)
-    with pytest.raises(ConfigError, match="unknown figure 'cmcm-9'"):
-        run(figure, "cmcm-9", "--to", tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="unknown figure 'cmcm-2'"):
+        run(figure, "cmcm-2", "--to", tmp_path / "a.png")
     with pytest.raises(ConfigError, match="needs measured runs"):
         run(figure, "cmcm-5", "--to", tmp_path / "a.png")
-    with pytest.raises(ConfigError, match="shows one run, found 0"):
+    with pytest.raises(ConfigError, match="pass --run FOLDER once per run"):
         run(figure, "cmcm-7", "--to", tmp_path / "a.png")
+    with pytest.raises(ConfigError, match="shows one run, found 0"):
+        run(figure, "cmcm-3b", "--to", tmp_path / "a.png")
     with pytest.raises(ConfigError, match="no run given"):
         run(measure)
 

@@ -33,19 +33,14 @@ def test_equal_texts_are_best_whatever_their_case():
     texts = ["The quick brown fox jumps.", "a dog sleeps in the sun all day"]
     found = text_scores(texts, [text.upper() for text in texts])
     assert (found.bleu, found.chrf, found.texts) == (pytest.approx(1), pytest.approx(1), 2)
-    assert found.meteor == pytest.approx(((1 - 0.5 / 6**3) + (1 - 0.5 / 8**3)) / 2)
     assert "case:lc" in found.settings[0]
     assert "case:lc" in found.settings[1]
 
 
-def test_bleu_and_meteor_by_hand():
+def test_bleu_by_hand():
     found = text_scores(["the cat sat on the mat"], ["the cat sat on a mat"])
     # n-grams found: 5 of 6, 3 of 5, 2 of 4, 1 of 3; equal lengths
     assert found.bleu == pytest.approx((5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25)
-    # precision and recall 5/6; two runs of words suffice, but the second "the" is matched first, so three
-    assert found.meteor == pytest.approx(5 / 6 * (1 - 0.5 * (3 / 5) ** 3))
-    other = text_scores(["a cat sat on the mat"], ["a cat sat on one mat"])
-    assert other.meteor == pytest.approx(5 / 6 * (1 - 0.5 * (2 / 5) ** 3))
 
 
 def test_a_text_that_is_too_short_pays():
@@ -59,15 +54,9 @@ def test_chrf_by_hand():
     assert text_scores(["ab"], ["ac"]).chrf == pytest.approx((1 / 2 + 0) / 2)
 
 
-def test_stems_match_and_synonyms_do_not():
-    assert text_scores(["dogs running"], ["dog run"]).meteor == pytest.approx(1 - 0.5 / 2**3)
-    assert text_scores(["hound"], ["dog"]).meteor == 0
-
-
 def test_an_empty_text_counts_as_nothing_said():
     told, true = ["the cat sat on the mat", ""], ["the cat sat on the mat", "the dog sat on the cat"]
     found = text_scores(told, true)
-    assert found.meteor == pytest.approx((1 - 0.5 / 6**3) / 2)
     assert found.bleu == pytest.approx(math.exp(1 - 12 / 6))
 
 
@@ -77,12 +66,11 @@ def test_what_cannot_be_compared_is_refused():
             text_scores(told, true)
 
 
-@pytest.mark.parametrize("package", ["sacrebleu", "nltk"])
-def test_a_missing_package_is_named(monkeypatch, package):
-    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+def test_a_missing_package_is_named(monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "sacrebleu"]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingError, match=f"{package} is not installed"):
+    monkeypatch.setitem(sys.modules, "sacrebleu", None)
+    with pytest.raises(MissingError, match="sacrebleu is not installed"):
         text_scores(["a"], ["a"])
 
 

@@ -1,5 +1,7 @@
 """Visual saliency: labels by rule, models that never score what they saw, places and chance by hand."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -29,6 +31,10 @@ from limner.research.evaluation.saliency import (
 )
 def test_nouns_become_lemmas(text, words):
     assert head_nouns(text) == words
+
+
+def linear(features, **options):
+    return partial(label_scores, features, **options)
 
 
 def unit(rows):
@@ -86,13 +92,15 @@ def test_pictures_that_look_like_their_words_are_told_from_others():
     features = np.eye(3)[kinds] + 0.1 * rng.normal(size=(60, 3))
     texts = [("a fox", "a hen", "an egg")[kind] for kind in kinds]
     relevant = [(row,) for row in range(60)]
-    one = noun_saliency(texts, relevant, features)
+    one = noun_saliency(texts, relevant, len(features), linear(features))
     assert one.labels == ("egg", "fox", "hen")
     right, wrong = np.arange(60), (np.arange(60) + 1) % 60
     assert (one.values(right) == 1).all()
     assert (one.values(wrong) > 1).all()
     assert one.chance((1,)) == pytest.approx([1 / 3])
-    stories = sequence_saliency([f"story {kind}" for kind in kinds], relevant, features)
+    stories = sequence_saliency(
+        [f"story {kind}" for kind in kinds], relevant, len(features), linear(features)
+    )
     assert stories.labels == ("story 0", "story 1", "story 2")
     assert (stories.values(right) == 1).all()
     assert (stories.values(wrong) > 1).all()
@@ -102,12 +110,12 @@ def test_a_picture_has_the_labels_of_all_its_texts():
     """The most frequent nouns come first, equals by the alphabet."""
     features = np.random.default_rng(0).normal(size=(4, 2))
     texts, relevant = ["a fox and a hen", "an egg", "a fox"], [(0,), (0, 1), (2,)]
-    one = noun_saliency(texts, relevant, features)
+    one = noun_saliency(texts, relevant, len(features), linear(features))
     assert one.labels == ("fox", "egg", "hen")
     assert one.own == ((0, 2), (1,), (0,))
     truth = np.array([[1, 1, 1], [0, 1, 0], [1, 0, 0], [0, 0, 0]], bool)
     assert (one.ranks.argmin(axis=1) == label_scores(features, truth).argmax(axis=1)).all()
-    nothing = noun_saliency(["12"], [(0,)], features)
+    nothing = noun_saliency(["12"], [(0,)], len(features), linear(features))
     assert nothing.labels == ()
     assert nothing.values(np.array([0])).tolist() == [np.inf]
 
@@ -122,4 +130,16 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(NumericsError, match="picture 2"):
         label_scores(features, truth)
     with pytest.raises(ShapeError, match="2 queries, pictures of 1"):
-        noun_saliency(["a fox", "a hen"], [(0,)], np.ones((4, 2)))
+        noun_saliency(["a fox", "a hen"], [(0,)], 4, linear(np.ones((4, 2))))
+
+
+def test_in_sample_every_picture_is_scored_by_a_model_that_saw_it():
+    rng = np.random.default_rng(0)
+    features, truth = rng.normal(size=(30, 40)), rng.random((30, 1)) < 0.5
+    held = label_scores(features, truth)[:, 0] > 0
+    seen = label_scores(features, truth, in_sample=True)[:, 0] > 0
+    # labels are noise: what was seen is known by heart, what was not is guessed
+    assert (seen == truth[:, 0]).mean() > 0.85
+    assert (held == truth[:, 0]).mean() < 0.75
+    one = noun_saliency(["a fox"] * 30, [(row,) for row in range(30)], 30, linear(features, in_sample=True))
+    assert one.labels == ("fox",)

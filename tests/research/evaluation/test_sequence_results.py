@@ -24,7 +24,7 @@ def test_what_was_written_is_read(result, tmp_path):
     lost = result.found["steps"].model_copy(
         update={"saliency": dict.fromkeys(("noun", "sequence"), (np.inf,) * 12)}
     )
-    scores = TextScores(bleu=0.1, chrf=0.2, meteor=0.3, texts=12, settings=("a", "b"))
+    scores = TextScores(bleu=0.1, chrf=0.2, texts=12, settings=("a", "b"))
     captions = Captions(tokens=(5,) * 12, unknown=(1,) * 12, nats=TOLD["nats"], scores=scores)
     result = result.model_copy(update={"found": {**result.found, "steps": lost}, "captions": captions})
     path = result.write(tmp_path / "run")

@@ -8,8 +8,8 @@ from made_up_results import RELATIONS, result
 
 from limner.errors import DataError
 from limner.research.evaluation.relations import average_precision, disagreement_ceiling
-from limner.research.paper.cmcm import build
 from limner.research.paper.comparison import METRICS
+from limner.research.paper.published import tables_of as build
 from limner.research.paper.table import reference, render
 
 QUICK = {"resamples": 5000}
@@ -118,6 +118,22 @@ def test_retrieval_figures_equal_a_loop(tables, runs, place):
                 due = slow(runs, (system, "refined"), metric, keep)
                 assert found[4 + column].value == pytest.approx(due)
     assert next(row for row in table.rows if row.name == "CMCM").remark == "2 seeds"
+
+
+def test_the_deviation_is_over_the_pools_of_one_training(tables, runs):
+    """As the paper's ±: the population deviation of a training's pools; of two trainings the mean."""
+    pools, full = tables["cmcm-5"][:2]
+    own = [run for run in runs if run.about.system == "CMCM" and run.about.split == "grouped"]
+    for place, stage in ((0, "plain"), (4, "refined")):
+        cell = cells(pools, "CMCM")[place]
+        due = [statistics.pstdev(statistics.median(getattr(p, stage)) for p in run.drawn) for run in own]
+        assert cell.deviation == pytest.approx(statistics.mean(due))
+        assert f"{cell.value:.1f}{cell.mark} ± {cell.deviation:.1f} [" in render([pools]).replace("\\", "")
+    assert "±: deviation over the pools of one training" in pools.notes[0]
+    assert {cell.deviation for row in full.rows for cell in row.cells} == {None}
+    assert {cells(pools, "CMCM")[place].deviation for place in (1, 2, 3, 8)} == {None}
+    legacy = build("cmcm-5", [result("CMCM", 2.0, protocol="legacy")], **QUICK)[0]
+    assert cells(legacy, "CMCM")[0].deviation is None
 
 
 def test_marks_follow_the_known_order(tables):

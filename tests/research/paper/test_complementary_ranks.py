@@ -7,9 +7,16 @@ from made_up_choices import choice_result
 from made_up_results import result
 
 from limner.errors import DataError
-from limner.research.paper.comparison import METRICS
-from limner.research.paper.complementary import rank_tables
+from limner.research.paper.published import tables_of
 from limner.research.paper.table import render
+
+METRICS = ("MedR", "R@1", "R@3", "R@5", "R@10")
+
+
+def rank_tables(ranked, answered, **settings):
+    """Of Table 2, the tables of ranks alone."""
+    made = tables_of("complementary-2", [*answered, *ranked], **settings)
+    return [table for table in made if table.title.startswith("Text to picture")]
 
 
 def ranked(system, quality, **settings):
@@ -43,8 +50,8 @@ def test_figures_equal_a_loop_over_seeds(runs, answered):
                 due = statistics.mean(statistics.mean(rank <= cut for rank in ranks) for ranks in mine)
             assert cell.value == pytest.approx(due)
             assert cell.low <= cell.value <= cell.high
-    assert [[cell.mark for cell in row.cells] for row in table.rows] == [[""] * 4, ["*"] * 4, ["†"] * 4]
-    assert "for 8 comparisons" in render([table])
+    assert [[cell.mark for cell in row.cells] for row in table.rows] == [[""] * 5, ["*"] * 5, ["†"] * 5]
+    assert "for 10 comparisons" in render([table])
 
 
 def test_without_the_control_nothing_is_marked(runs, answered):

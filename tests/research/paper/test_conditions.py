@@ -7,9 +7,8 @@ from made_up_choices import choice_result
 from made_up_results import result
 
 from limner.research.evaluation.results import Result
-from limner.research.paper import cmcm, complementary
 from limner.research.paper.conditions import settings_of, uneven, unpublished
-from limner.research.paper.published import Tables
+from limner.research.paper.published import Tables, tables_of
 from limner.research.paper.table import render
 from limner.research.systems.complementary.settings import ComplementaryConfig
 
@@ -45,7 +44,7 @@ def runs():
 
 @pytest.mark.parametrize("form", ["md", "latex", "html"])
 def test_every_measured_row_says_its_settings_in_every_format(runs, form):
-    text = render(cmcm.build("cmcm-5", runs, **QUICK)[:1], form)
+    text = render(tables_of("cmcm-5", runs, **QUICK)[:1], form)
     where = "clue, grouped split"
     assert text.count(f"resnet50 frozen; seeds 0, 1; {where}") == 1
     assert text.count(f"resnet50 frozen; seed 0; {where}") == 1
@@ -55,7 +54,7 @@ def test_every_measured_row_says_its_settings_in_every_format(runs, form):
 
 
 def test_json_holds_the_whole_list(runs):
-    tables = Tables(name="cmcm-5", tables=tuple(cmcm.build("cmcm-5", runs, **QUICK)))
+    tables = Tables(name="cmcm-5", tables=tuple(tables_of("cmcm-5", runs, **QUICK)))
     rows = {row["name"]: row for row in json.loads(tables.model_dump_json())["tables"][0]["rows"]}
     assert rows["CMCA"]["settings"] == {
         "preset": "laptop", "deviations": ["loop.epochs=3"], "some": [], "backbone": "resnet50 frozen",
@@ -69,7 +68,7 @@ def test_json_holds_the_whole_list(runs):
 
 
 def test_a_comparison_across_settings_carries_a_sign_and_names_them(runs):
-    table = cmcm.build("cmcm-5", runs, **QUICK)[0]
+    table = tables_of("cmcm-5", runs, **QUICK)[0]
     rows = {row.name: row for row in table.rows}
     marked = [cell for cell in rows["CMCM"].cells if cell.mark]
     assert marked
@@ -87,7 +86,7 @@ def test_a_comparison_across_settings_carries_a_sign_and_names_them(runs):
 
 
 def test_equal_settings_carry_no_sign(runs):
-    table = cmcm.build("cmcm-5", [run for run in runs if run.about.system != "CMCM"], **QUICK)[0]
+    table = tables_of("cmcm-5", [run for run in runs if run.about.system != "CMCM"], **QUICK)[0]
     assert "‡" not in render([table])
 
 
@@ -101,15 +100,15 @@ def test_a_row_that_averages_runs_of_different_settings_carries_the_sign():
 @pytest.mark.parametrize("name", ["cmcm-7", "cmcm-8"])
 def test_tables_by_relation_say_the_settings_of_their_systems(runs, name):
     control = about(result("text only: words", 1.0))
-    text = render(cmcm.build(name, [control, *runs], **QUICK)[:1])
+    text = render(tables_of(name, [control, *runs], **QUICK)[:1])
     assert "preset release with 1 deviation (a); resnet50 trained; seed 0; clue, grouped split" in text
     assert "CMCM: compared across settings" in text or "Visible, not Visible, Subjective" in text
 
 
 def test_runs_on_another_split_or_data_set_meet_no_test(runs):
     other = [about(result("CMCM", 9.0, split="released")), about(result("CMCM", 9.0, data="mine"))]
-    before = cmcm.build("cmcm-5", runs[:2], **QUICK)[0]
-    after = cmcm.build("cmcm-5", [*runs[:2], *other], **QUICK)[0]
+    before = tables_of("cmcm-5", runs[:2], **QUICK)[0]
+    after = tables_of("cmcm-5", [*runs[:2], *other], **QUICK)[0]
     assert after == before
 
 
@@ -135,7 +134,7 @@ def test_every_table_of_complementary_samples_says_settings_and_marks_difference
         about(choice_result("DIVERSITY", 5.0), config=changed("loop", epochs=9)),
         about(choice_result("HAL", 0.5)),
     ]
-    tables = complementary.build("complementary-2", own, **QUICK)
+    tables = tables_of("complementary-2", own, **QUICK)
     for table in tables:
         names = {row.name for row in table.rows if row.settings}
         assert names >= {"PVSE", "DIVERSITY", "HAL"} or names == {"DIVERSITY − HAL"}
@@ -173,7 +172,7 @@ def test_departures_from_the_published_run_stand_beside_the_figures():
 
 
 def test_laptop_runs_are_the_plain_row_unless_published_ones_are_there():
-    from limner.research.paper.cohort import by_system
+    from limner.research.paper.comparison import by_system
 
     small = [about(result(name, 1.0), preset=preset) for name, preset in
              (("CMCM", "laptop"), ("Base", "release+laptop"), ("CMCA", "sound+laptop"))]  # fmt: skip

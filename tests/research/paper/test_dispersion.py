@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from made_up_choices import choice_result
 
+from limner.checksums import seal
 from limner.errors import ConfigError, DataError, MissingError
 from limner.research.datasets.neighbours import PairScores, write_pair_scores
 from limner.research.paper.published import build
+from limner.research.paper.sweeps import POINT, Done, Point
 
 IDS = ("a", "b")
 
@@ -42,6 +44,7 @@ def test_figures_by_hand_beside_the_papers(tmp_path):
     assert row.settings.words() == "preset paper; resnet50 frozen; seeds 0, 1; politics, grouped split"
     names = ("K", "λ", "β", "γ", "μσ", "μ", "σ", "-", "mean", "none", "5, 1", "1, 5")
     values = dict(zip(names, row.cells, strict=True))
+    assert not values["5, 1"].applies
     assert [values[name].value for name in "Kλβγ"] == [9, 96, 3, 1]
     assert [values[name].paper for name in "Kλβγ"] == [9, 96, 3, 1]
     deviation = np.sqrt(0.5)  # of 0, 1, 1, 2
@@ -68,6 +71,27 @@ def test_what_a_run_does_not_have_is_no_gap_and_other_data_have_no_published_fig
     assert [cell.applies for cell in row.cells] == [True, True, False, False, *[True] * 3, *[False] * 5]
     assert {cell.paper for cell in row.cells} == {None}
     assert table.empty == 0
+
+
+def test_the_outer_factors_are_of_a_sweep_on_validation(tmp_path):
+    run(tmp_path / "val", "COMBINED-VAL", BOTH)
+    for seed in (0, 1):
+        for factors, right in (((5.0, 1.0), 0.5), ((1.0, 5.0), 0.3), ((2.0, 1.0), 0.9)):
+            weights = {"beta": factors[0], "gamma_hat": factors[1]}
+            config = {"data": {"set": "politics", "limit": 48}, "weights": weights}
+            point = Point(settings={}, seed=seed, epoch=0, validation={"MRR": 0.1, "C@5": right + seed / 10})
+            folder = tmp_path / "sweep" / f"{factors}{seed}"
+            folder.mkdir(parents=True)
+            (folder / POINT).write_text(seal(Done(config=config, point=point).model_dump_json()))
+            # what such a training left is of no measured run, and asks for none
+            write_pair_scores(PairScores(IDS, {}, 0), folder)
+    (table,) = build("complementary-1", tmp_path, data="politics").tables
+    assert [row.name for row in table.rows] == ["Politics, COMBINED-VAL", "Politics, outer factors"]
+    assert table.rows[1].remark == "2 seeds"
+    found = table.rows[1].cells
+    assert [cell.value for cell in found[-2:]] == pytest.approx([0.55, 0.35])
+    assert [cell.paper for cell in found[-2:]] == [0.4734, 0.4722]
+    assert not any(cell.applies for cell in found[:-2])
 
 
 def test_what_cannot_be_shown_is_refused(tmp_path):

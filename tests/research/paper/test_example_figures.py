@@ -1,25 +1,31 @@
 """Figures of examples show the words and pictures they are given, and mark the right ones."""
 
+import numpy as np
 import pytest
+from made_up_results import result
 from PIL import Image
 
-from limner.errors import DataError
-from limner.research.paper import plots
+from limner.errors import ConfigError, DataError
+from limner.research.cli.figure import figure
+from limner.research.evaluation.results import Result
+from limner.research.paper import plots, published_figures
 
 
 def test_attention_has_a_bar_per_word_in_order():
     words = [("the", 0.1), ("goat", 0.7), ("sleeps\u200b", 0.2)]
-    axes = plots.attention_bars([words, [("one", 1.0)]]).axes
+    axes = plots.attention_bars({"CMCM": [words, [("one", 1.0)]]}).axes
     assert [bar.get_width() for bar in axes[0].patches] == [0.1, 0.7, 0.2]
     assert [label.get_text() for label in axes[0].get_yticklabels()] == ["the", "goat", "sleeps·"]
     assert axes[0].yaxis_inverted()
     with pytest.raises(DataError, match="without words"):
-        plots.attention_bars([words, []])
+        plots.attention_bars({"CMCM": [words, []]})
 
 
 def test_a_gallery_frames_the_right_picture_and_no_other():
     red, blue = Image.new("RGB", (8, 8), "red"), Image.new("L", (4, 9), 100)
-    row = plots.Shown("a goat " * 60, red, [("CMCM", [blue, red], 1), ("CMCA", [blue, blue], None)])
+    row = plots.Shown(
+        "a goat " * 60, ["Story"], red, [("CMCM", [blue, red], 1), ("CMCA", [blue, blue], None)]
+    )
     figure = plots.gallery([row])
     widths = [axes.spines["left"].get_linewidth() for axes in figure.axes if axes.axison]
     assert widths == [1, 1, 3, 1, 1]
@@ -27,3 +33,96 @@ def test_a_gallery_frames_the_right_picture_and_no_other():
     assert figure.axes[0].texts[0].get_text().endswith("…")
     with pytest.raises(DataError, match="no text to show"):
         plots.gallery([])
+
+
+def test_attention_of_two_runs_stands_side_by_side_over_the_same_words():
+    texts = [[("the", 0.2), ("goat", 0.8)], [("one", 1.0)]]
+    other = [[("the", 0.5), ("goat", 0.5)], [("one", 1.0)]]
+    axes = plots.attention_bars({"CMCM": texts, "CMCA": other}).axes
+    assert len(axes) == 4
+    assert [one.get_title() for one in axes] == ["CMCM", "CMCA", "", ""]
+    widths = [[bar.get_width() for bar in one.patches] for one in axes]
+    assert widths == [[0.2, 0.8], [0.5, 0.5], [1.0], [1.0]]
+
+
+def test_maps_of_features_keep_neighbours_and_colour_the_first_stories():
+    rng = np.random.default_rng(0)
+    own = np.repeat(np.arange(4), 10)
+    features = (np.eye(4)[own] * 20 + rng.normal(size=(40, 4))).astype(np.float32)
+    stories = [f"story {number}" for number in own]
+    figure = plots.feature_maps({"before": (features, stories), "after": (features[:8], stories[:8])}, 2)
+    first, second = figure.axes
+    assert [first.get_title(), second.get_title()] == ["before", "after"]
+    grey, colours = (points.get_offsets() for points in first.collections)
+    assert (len(grey), len(colours)) == (20, 20)
+    assert len(second.collections[1].get_offsets()) == 8
+    # a picture's neighbours on the plane are of its own group
+    plane = np.concatenate([colours, grey])
+    far = np.linalg.norm(plane[:, None] - plane[None], axis=2) + 1e9 * np.eye(40)
+    assert (far.argmin(axis=1) // 10 == own).mean() > 0.9
+
+
+class Drawn:
+    """Pictures of one colour, by the picture's name in the made-up pairs."""
+
+    def __call__(self, name):
+        return Image.new("RGB", (8, 8), (int(name[1:]), 0, 0))
+
+    def same(self, one, other):
+        return one == other
+
+
+@pytest.fixture
+def galleries(tmp_path, monkeypatch):
+    """What `limner figure` shows of two measured runs, one of which refines."""
+    runs = []
+    for system, refined in (("CMCA", None), ("CMCM_Story", 9.0)):
+        one = result(system, 0.5, refined=refined)
+        about = one.about.model_copy(update={"refinement": {"strength": 0.1} if refined else {}})
+        one.model_copy(update={"about": about}).write(tmp_path / system)
+        runs.append(tmp_path / system)
+    texts = {f"p{number}": f"text {number}" for number in range(120)}
+    monkeypatch.setattr(published_figures, "open_pictures", lambda run: (texts, Drawn()))
+    shown = []
+    monkeypatch.setattr(plots, "write", lambda to, make, rows: shown.append(rows))
+
+    def drawn(name, **options):
+        figure(name, to=tmp_path / "it.png", run=tuple(runs), **options)
+        return shown.pop()
+
+    return drawn, [Result.read_part(run, "test") for run in runs]
+
+
+def test_galleries_show_what_refinement_finds_and_say_the_relation(galleries):
+    drawn, (plain, refines) = galleries
+    assert refines.top != refines.refined_top
+    rows = drawn("cmcm-6", relation=("Story",), count=3)
+    assert len(rows) == 3
+    for row in rows:
+        place = plain.ids.index(f"p{row.text.split()[1]}")
+        assert "Story" in row.relations
+        assert {name for name, labels in plain.labels.items() if labels[place]} == set(row.relations)
+        (first, theirs, _), (second, ours, right) = row.answers
+        assert (first, second) == ("CMCA", "CMCM_Story, refined")
+        for pictures, top in ((theirs, plain.top), (ours, refines.refined_top)):
+            assert [one.getpixel((0, 0))[0] for one in pictures] == [int(name[1:]) for name in top[place]]
+        assert right == 0  # refinement puts the right one first in made-up results
+
+
+def test_one_picture_each_or_one_text_of_every_relation(galleries):
+    drawn, (plain, _) = galleries
+    (row,) = drawn("cmcm-1", relation=("Meta",))
+    assert [len(pictures) for _, pictures, _ in row.answers] == [1, 1]
+    rows = drawn("cmcm-9")
+    assert set().union(*(row.relations for row in rows)) == {
+        name for name, labels in plain.labels.items() if any(labels)
+    }
+    with pytest.raises(ConfigError, match="unknown relation 'Storey'"):
+        drawn("cmcm-6", relation=("Storey",))
+
+
+def test_runs_measured_before_refined_pictures_were_kept_are_refused(galleries, tmp_path):
+    drawn, (_, refines) = galleries
+    refines.model_copy(update={"refined_top": ()}).write(tmp_path / "CMCM_Story")
+    with pytest.raises(DataError, match="run 'limner measure"):
+        drawn("cmcm-6")

@@ -10,7 +10,7 @@ from made_up_sequences import sequence_result
 from limner.errors import DataError
 from limner.research.evaluation.caption_scores import TextScores
 from limner.research.evaluation.results import Captions
-from limner.research.paper.sequences import build
+from limner.research.paper.published import tables_of as build
 from limner.research.paper.table import reference, render
 
 NAMES = ["LDA", "VSE++", "VSE++ + MiniLM", "CNSI", "CNSI + MiniLM", "VRSS-VAE", "VRSS-GlobalCon", "VRSS"]
@@ -213,7 +213,7 @@ def test_gsda_cells_are_pooled_over_seeds_and_marked_against_it():
 
 def told(result, nats, *, unknown=1, scores=True):
     rows = len(result.ids)
-    found = TextScores(bleu=nats / 100, chrf=nats / 50, meteor=0.1, texts=rows, settings=("a", "b"))
+    found = TextScores(bleu=nats / 100, chrf=nats / 50, texts=rows, settings=("a", "b"))
     values = {"true": (nats,) * rows, "found": (2 * nats,) * rows}
     own = Captions(
         tokens=(4,) * rows, unknown=(unknown,) * rows, nats=values, scores=found if scores else None

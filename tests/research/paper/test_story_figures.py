@@ -13,7 +13,8 @@ from limner.errors import ConfigError, DataError, LimnerWarning
 from limner.research.cli.figure import figure
 from limner.research.cli.measure import measure
 from limner.research.evaluation.results import SequenceResult
-from limner.research.paper.strips import parted, spread
+from limner.research.paper.page import spread
+from limner.research.paper.strips import parted
 
 pytestmark = pytest.mark.slow
 

@@ -43,6 +43,7 @@ METHODS = {
     "hal": ("method=hal",),
     "hal with a bank": ("method=hal", "baselines.hal_bank=true"),
     "hal alpha": ("method=hal", "baselines.hal_bank=true", "form=alpha"),
+    "hardest": ("method=hardest",),
     "mithun": ("method=mithun",),
     "mithun alpha": ("method=mithun", "form=alpha"),
     "amrani": ("method=amrani",),

@@ -19,6 +19,7 @@ def figure(
     run: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     text: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     picture: Annotated[tuple[str, ...], Parameter(negative="")] = (),
+    relation: Annotated[tuple[str, ...], Parameter(negative="")] = (),
     weights: Path | None = None,
     data: str | None = None,
     split: str | None = None,
@@ -33,33 +34,39 @@ def figure(
     Parameters
     ----------
     name
-        cmcm-3a (confidence curves), cmcm-3b (rank against gap, on validation), cmcm-5 (plain and refined),
-        cmcm-6 (galleries), cmcm-7 (attention), cmcm-8 and cmcm-8-length (curves over λ and text length),
-        cmcm-entropy (rank of every CMCM_c against the entropy of its relation), complementary-scores
-        (histograms of both measures), complementary-agreement (one measure against the other),
-        complementary-weights (spread, entropy and drift of the weights by epoch), complementary-variance
-        (what either measure gained on every data set against the deviation of its scores), complementary-3
-        (a page of what runs find for texts, words and pictures), complementary-4 (a page of the pairs that
-        weigh most and least), vrss-attention (how the steps of test stories attend to each other),
-        vrss-galleries (a page of steps for which one run is better, the other, or neither), vrss-topic (a
-        page of how the latent topic moves through the steps of one text, and what each finds) or gsda-strips
-        (a page of validation stories, with what every run found for each sentence).
+        cmcm-1 (the first picture of runs for a text), cmcm-3a (confidence curves), cmcm-3b (rank against gap,
+        on validation), cmcm-5 (plain and refined), cmcm-6 (galleries), cmcm-7 (attention, runs side by side),
+        cmcm-8 and cmcm-8-length (curves over λ and text length), cmcm-9 (a gallery with one text of
+        every relation: the paper's Figures 9 and 10), cmcm-entropy (rank of every CMCM_c against the entropy
+        of its relation), complementary-scores (histograms of both measures), complementary-agreement (one
+        measure against the other), complementary-weights (spread, entropy and drift of the weights by epoch),
+        complementary-variance (what either measure gained on every data set against the deviation of its
+        scores), complementary-3 (a page of what runs find for texts, words and pictures), complementary-4 (a
+        page of the pairs that weigh most and least), vrss-attention (how the steps of test stories attend to
+        each other), vrss-features (test pictures on a plane, by t-SNE of the features that runs see them
+        through), vrss-galleries (a page of steps for which one run is better, the other, or neither), gsda-3
+        (a page of test stories, with what every run found for each sentence) or gsda-strips (the same of
+        validation stories).
     to
-        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries,
-        vrss-topic and gsda-strips.
+        File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries, gsda-3
+        and gsda-strips.
     runs
         Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
     run
-        One run (cmcm-3b, cmcm-7, complementary-…, vrss-attention, vrss-topic), or the runs to compare
-        (cmcm-6, complementary-3, two for vrss-galleries, gsda-strips in the order of its rows); repeatable.
+        One run (cmcm-3b, complementary-…, vrss-attention), or the runs to compare (cmcm-1, cmcm-6, cmcm-7,
+        cmcm-9, complementary-3, vrss-features, two for vrss-galleries, gsda-3 and gsda-strips in the order of
+        its rows); repeatable. Of runs that refine, galleries show the pictures after refinement.
     text
-        Text to show (cmcm-7), id of a pair (cmcm-6), or either (complementary-3), name of a test story
-        (vrss-attention) or validation story (gsda-strips), or name of a validation story or a text file
-        (vrss-topic, once); repeatable. The first ones of the run unless given; of gsda-strips evenly spread.
+        Text to show (cmcm-7), id of a pair (cmcm-1, cmcm-6, cmcm-9), or either (complementary-3), name of a
+        test story (vrss-attention, gsda-3) or validation story (gsda-strips); repeatable. The first ones of
+        the run unless given; of gsda-3 and gsda-strips evenly spread.
     picture
         Id of a test pair whose picture is a query (complementary-3); repeatable.
+    relation
+        Relation that holds for the texts that are shown (cmcm-1, cmcm-6, cmcm-9); repeatable, for texts of
+        each.
     weights
-        Weights of the backbone, where features must still be computed (complementary-3, vrss-topic).
+        Weights of the backbone, where features must still be computed (complementary-3, vrss-features).
     data
         Data set of the results; the one that was measured unless given, and of several clue, or cite++.
     split
@@ -69,7 +76,7 @@ def figure(
         Row of the tables whose runs a curve is of (cmcm-8, cmcm-8-length).
     count
         Texts or stories shown when none is named; pairs at either end (complementary-4); steps per group
-        (vrss-galleries).
+        (vrss-galleries); stories with a colour of their own (vrss-features).
     resamples
         Of every interval.
     """
@@ -82,6 +89,7 @@ def figure(
         run=run,
         texts=text,
         pictures=picture,
+        relations=relation,
         weights=weights,
         data=data,
         split=split,

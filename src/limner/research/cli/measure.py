@@ -24,7 +24,10 @@ def measure(
     choices: Annotated[tuple[int, ...], Parameter(negative="")] = (),
     distractors: Path = Path("choices"),
     saliency: bool | None = None,
+    judge: Literal["linear", "vgg19"] = "linear",
+    in_sample: Annotated[bool, Parameter(negative="")] = False,
     protocol: Protocol = "pools",
+    pull: Literal["graphs", "features"] | None = None,
     weights: Path | None = None,
     device: str = "auto",
     precision: Precision | None = None,
@@ -59,10 +62,21 @@ def measure(
     saliency
         Measure by a model of the test pictures whether found ones look like the nouns of their step and like
         its story (VSR@k), which takes a minute per five hundred pictures. Unless stated, up to 5000 pictures.
+    judge
+        That model: linear, of the stored features, or vgg19, a network that is trained on the pixels, as the
+        paper's; bring its weights by 'limner models get vgg19', and a card.
+    in_sample
+        The model has seen the pictures that it judges, as the paper's may have; else it is five-fold.
     protocol
         Pools that ranks are taken in: pools, or legacy for those of the CMCM release, which repeat pictures:
         the first 500 pairs, and ten draws of 500 with replacement. Its results lie beside the others, are of
         ranks alone, and serve 'limner table cmcm-… --protocol legacy' and nothing else.
+    pull
+        Rank the steps of every story together, and print that alone: by the scores of the run and by how
+        alike pictures are, as their scene graphs say (graphs: a run of GSDA, its ψ) or their stored features.
+        From left to right (greedy, beam), as a chain, around one picture (anchor), and with the first step's
+        own picture given (pin); how much likeness counts, ω, is chosen on validation stories. Nothing is
+        written.
     weights
         Weights of the backbone, where features must still be computed: a file, or a folder to look in.
     device
@@ -79,16 +93,18 @@ def measure(
 
     if not runs:
         raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
-    for c in choices:
-        if c < 2 and c != 0:
-            raise ConfigError(
-                f"measure: --choices {c}, expected at least 2, or 0 for the data set's own number"
-            )
+    if wrong := [c for c in choices if c < 2 and c != 0]:
+        raise ConfigError(
+            f"measure: --choices {wrong[0]}, expected at least 2, or 0 for the data set's own number"
+        )
+    if pull is not None:
+        _together(runs, part, pull, weights, device, as_json=json)
+        return
     with processes.one_voice():
         computes = processes.join(device)
         first = processes.rank() == 0
         rows, lines = [], []
-        stories = SequenceMeter(saliency=saliency)
+        stories = SequenceMeter(saliency=saliency, judge=judge, in_sample=in_sample)
         opened = ((run, Run.open(run, computes, precision)) for run in runs)
         sets = ((run, own, name) for run, own in opened for name in own.config.data.mixture or ("",))
         for run, own, name in sets:
@@ -124,6 +140,33 @@ def measure(
         if first:
             emit_report(rows, lines, as_json=json)
         processes.leave()
+
+
+def _together(
+    runs: tuple[Path, ...],
+    part: Literal["test", "val"],
+    pull: Literal["graphs", "features"],
+    weights: Path | None,
+    device: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Print how runs rank the steps of stories together."""
+    from limner.research.runs.coupled import coupled, coupled_of
+    from limner.research.runs.run import Run
+
+    rows, lines = [], []
+    for run in runs:
+        opened = Run.open(run, "cpu" if device == "auto" else device)
+        val, shown = (coupled_of(opened, one, pull, weights) for one in ("val", part))
+        for way, omega, figures in coupled(val, shown):
+            found = {name: [one.value, one.low, one.high] for name, one in figures.items()}
+            rows.append({"run": str(run), "system": opened.name, "way": way, "omega": omega, **found})
+            words = "  ".join(
+                f"{name} {one.value:.3f} [{one.low:.3f}, {one.high:.3f}]" for name, one in figures.items()
+            )
+            lines.append(f"{opened.name}\t{way}\tω {omega:g}\t{words}")
+    emit_report(rows, lines, as_json=as_json)
 
 
 def _captions(result: SequenceResult) -> dict[str, float]:

@@ -472,6 +472,33 @@ def report(
     deliver(text, to, f"{found.votes:,} of {counted(found.due, 'vote')}")
 
 
+@study.command
+def galleries(folder: Path, *, to: Path, votes: str | None = None, count: int = 4) -> None:
+    """Write a page of items for which raters prefer one system, the other, or neither, with their pictures.
+
+    Items are spread evenly over each group, so that nobody chooses them. The page says which picture is
+    whose: show it when the study has ended.
+
+    Example: limner study galleries steps --to galleries.html
+
+    Parameters
+    ----------
+    folder
+        Of the study.
+    to
+        File to write, .html.
+    votes
+        Where votes are kept, see 'limner study status'.
+    count
+        Items of each group.
+    """
+    from limner.research.study.galleries import write_preferred
+
+    files, cast = _opened(folder, votes)
+    write_preferred(folder, files, cast, to, count)
+    say(f"{to}: {files.study.title}")
+
+
 def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:
     """A verified study and its votes."""
     files = read_study(folder)

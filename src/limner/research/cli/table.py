@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from limner.cli.terminal import deliver, say
 from limner.errors import ConfigError
 from limner.research.evaluation.results import Protocol
-from limner.research.paper.published import build
+from limner.research.paper.published import FOLDERS, build
 from limner.research.paper.smoke import smoke_measured
 
 SMOKE_CHOICES = 3
@@ -46,16 +46,18 @@ def table(
     Parameters
     ----------
     name
-        cmcm-4 (CITE++), cmcm-5 (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-1
-        (settings of the data sets and dispersion of the measures, of runs that weigh pairs), complementary-2
-        (c-way accuracy of all systems, with their ranks), complementary-3 (ablation of the weights), vrss-1
-        (steps of stories, by themselves and without repeats), gsda-1 (the same with the coherence of found
-        pictures, and the quality of generated sentences) or limner-1 (limner's own model, step by step).
+        cmcm-1 and cmcm-2 (how often relations hold in CITE++ and Clue), cmcm-4 (CITE++), cmcm-5 (Clue),
+        cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-1 (settings of the data sets and
+        dispersion of the measures, of runs that weigh pairs), complementary-2 (c-way accuracy of all systems,
+        with their ranks), complementary-3 (ablation of the weights), vrss-1 (steps of stories, by themselves
+        and without repeats), gsda-1 (the same with the coherence of found pictures, and the quality of
+        generated sentences) or limner-1 (limner's own model, step by step).
     runs
         Folder that holds measured runs; none shows the published figures alone.
     data
-        Data set of the results; unless given that of the published table, for cmcm-7 both that were measured,
-        and for complementary-…, vrss-1, gsda-1 and limner-1 all. Short runs (--smoke, data.limit) are of data
+        Data set of the results, of cmcm-1 and cmcm-2 below $LIMNER_DATA/data; unless given that of the
+        published table, for cmcm-7 both that were measured, and for complementary-…, vrss-1, gsda-1 and
+        limner-1 all. Short runs (--smoke, data.limit) are of data
         sets of their own, such as cite++-first48; a note below a table of CMCM names what it passes over.
     format
         md, latex or html.
@@ -71,10 +73,8 @@ def table(
     json
         Print JSON instead of text: every figure with its interval, and all settings.
     """
-    if smoke and name == "complementary-1":
-        raise ConfigError(
-            "table: complementary-1 reads what training left in folders; give --runs, not --smoke"
-        )
+    if smoke and name in FOLDERS:
+        raise ConfigError(f"table: {name} reads what lies in folders; give --runs or --data, not --smoke")
     if smoke and name == "limner-1":
         raise ConfigError(
             "table: limner-1 is of photographs, of which none are drawn; give --runs, not --smoke"

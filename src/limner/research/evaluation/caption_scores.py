@@ -20,14 +20,12 @@ class TextScores(Record):
     Attributes:
         bleu: BLEU-4 of the corpus.
         chrf: chrF2 of the corpus.
-        meteor: mean METEOR of the texts, without synonyms.
         texts: how many were compared.
         settings: sacrebleu's signatures of both, which name version, tokeniser and smoothing.
     """
 
     bleu: float
     chrf: float
-    meteor: float
     texts: int
     settings: tuple[str, str]
 
@@ -51,7 +49,7 @@ def perplexity(nats: NDArray[np.floating], tokens: NDArray[np.integer]) -> float
 
 
 def text_scores(texts: Sequence[str], references: Sequence[str]) -> TextScores:
-    """Compare generated texts with true ones, by n-grams, letters and words.
+    """Compare generated texts with true ones, by n-grams of words and of letters.
 
     Sentences or whole stories: whatever is given as one text is one, and scores compare only at equal units.
 
@@ -60,11 +58,8 @@ def text_scores(texts: Sequence[str], references: Sequence[str]) -> TextScores:
         references: (N,) the true text of each, not empty.
     Raises:
         DataError: no text, another number of true texts, or an empty one.
-        MissingError: sacrebleu or nltk is not installed.
-    Source: BLEU (Papineni et al. 2002) and chrF2 (Popović 2015) as sacrebleu computes them; METEOR (Lavie and
-        Agarwal 2007) as nltk does. Departs: METEOR matches words and stems but no synonyms, since WordNet is
-        a download, and nltk matches a word that comes twice from the end, not so that runs are fewest; so it
-        is at most the published kind.
+        MissingError: sacrebleu is not installed.
+    Source: BLEU (Papineni et al. 2002) and chrF2 (Popović 2015) as sacrebleu computes them.
     """
     if not texts or len(texts) != len(references) or not all(text.strip() for text in references):
         raise DataError(
@@ -72,31 +67,16 @@ def text_scores(texts: Sequence[str], references: Sequence[str]) -> TextScores:
             " at least one, and no true text empty"
         )
     try:
-        from nltk.translate.meteor_score import single_meteor_score  # type: ignore[import-untyped, unused-ignore]
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
-    except ImportError as error:
-        package = (error.name or "").partition(".")[0]
+    except ImportError:
         raise MissingError(
-            f"captions: {package} is not installed; pip install limner[captions] to compare texts"
+            "captions: sacrebleu is not installed; pip install limner[captions] to compare texts"
         ) from None
     bleu, chrf = BLEU(lowercase=True), CHRF(lowercase=True)
-    words, true_words = ([bleu.tokenizer(text).split() for text in some] for some in (texts, references))
-    meteor = [
-        float(single_meteor_score(true, own, wordnet=_NoSynonyms()))
-        for true, own in zip(true_words, words, strict=True)
-    ]
     return TextScores(
         bleu=bleu.corpus_score(texts, [references]).score / 100,
         chrf=chrf.corpus_score(texts, [references]).score / 100,
-        meteor=math.fsum(meteor) / len(meteor),
         texts=len(texts),
         settings=(str(bleu.get_signature()), str(chrf.get_signature())),
     )
-
-
-class _NoSynonyms:
-    """Takes WordNet's place, which nltk would have to download."""
-
-    def synsets(self, _word: str) -> list[object]:
-        return []

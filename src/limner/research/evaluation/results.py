@@ -394,6 +394,8 @@ class SequenceResult(ResultFile):
         stories: (N,) story of every step, the units of the bootstrap.
         pictures: different ones, all of them the gallery of every step.
         features: what similarity and saliency look at; "" where nothing was looked at.
+        judge: model of the pictures that saliency asks; "" where it was not measured, or by an older version,
+            which knew one alone.
         found: decoding → what it found: ``steps`` ranks every step by itself, ``distinct`` in the order of
             the steps without the first pictures of the steps before.
         levels: definition → what its VSR compares with.
@@ -412,6 +414,7 @@ class SequenceResult(ResultFile):
     stories: tuple[str, ...]
     pictures: int = Field(ge=1)
     features: str = ""
+    judge: str = ""
     found: Mapping[Decoding, Found] = Field(min_length=1)
     levels: Mapping[Definition, Level] = Field(default_factory=dict)
     random_similarity: Cosine | None = None

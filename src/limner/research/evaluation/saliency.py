@@ -5,7 +5,7 @@ kinds of labels: nouns of the texts, and the stories themselves. It finds no pic
 """
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ from limner.research.evaluation.uncertainty import Values, group_numbers
 from limner.text.entity_grid import roles_of
 from limner.text.segment import split_sentences
 
+Scorer = Callable[[NDArray[np.bool_]], NDArray[np.float32]]
+"""Which labels every picture has, (M, L) → how sure a model of pictures is of each, (M, L)."""
 LABELS = 500
 FOLDS = 5
 STRENGTH = 10.0
@@ -83,7 +85,7 @@ def head_nouns(text: str) -> list[str]:
 
 
 def noun_saliency(
-    texts: Sequence[str], relevant: Sequence[Sequence[int]], features: NDArray[np.floating]
+    texts: Sequence[str], relevant: Sequence[Sequence[int]], pictures: int, scores: Scorer
 ) -> Saliency:
     """Labels are nouns: a query hits if its picture seems to show one of the nouns of its text.
 
@@ -93,40 +95,55 @@ def noun_saliency(
     Args:
         texts: (N,) of the queries.
         relevant: (N,) per query the columns of its own pictures, which have its nouns.
-        features: (M, F) of the different pictures.
+        pictures: M, different ones.
+        scores: such as `label_scores` of their features.
     Raises:
-        DataError, ShapeError, NumericsError: see `label_scores`.
-    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``noun``. Departs: a linear
-    model on stored features instead of VGG-19.
+        ShapeError: as many queries as lists of pictures are needed.
+    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``noun``.
     """
     nouns = [head_nouns(text) for text in texts]
     counts = Counter(noun for some in nouns for noun in some)
     labels = sorted(counts, key=lambda noun: (-counts[noun], noun))[:LABELS]
     numbers = {noun: number for number, noun in enumerate(labels)}
     own = [tuple(sorted({numbers[noun] for noun in some if noun in numbers})) for some in nouns]
-    return _saliency(labels, own, relevant, features)
+    return _saliency(labels, own, relevant, pictures, scores)
 
 
 def sequence_saliency(
-    stories: Sequence[Hashable], relevant: Sequence[Sequence[int]], features: NDArray[np.floating]
+    stories: Sequence[Hashable], relevant: Sequence[Sequence[int]], pictures: int, scores: Scorer
 ) -> Saliency:
     """Labels are the test stories: a query hits if its picture seems to be of its own story.
 
     Args:
         stories: (N,) story of every query.
         relevant: as in `noun_saliency`.
-        features: as in `noun_saliency`.
+        pictures: likewise.
+        scores: likewise.
     Raises:
-        DataError, ShapeError, NumericsError: see `label_scores`.
-    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``sequence``. Departs: a
-    linear model on stored features instead of VGG-19.
+        ShapeError: as there.
+    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``sequence``.
     """
     owner, _ = group_numbers(stories)
     labels = [str(story) for story in dict.fromkeys(stories)]
-    return _saliency(labels, [(number,) for number in owner.tolist()], relevant, features)
+    own = [(number,) for number in owner.tolist()]
+    return _saliency(labels, own, relevant, pictures, scores)
 
 
-def label_scores(features: NDArray[np.floating], truth: NDArray[np.bool_]) -> NDArray[np.float32]:
+def folds(size: int, *, in_sample: bool = False) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Rows to learn from and rows to score, so that every row is scored once.
+
+    Args:
+        size: M, dealt into five folds by seed 0.
+        in_sample: learn from all rows, and score them, as the paper's words allow.
+    """
+    order = np.random.default_rng(0).permutation(size)
+    for held in [order] if in_sample else np.array_split(order, min(FOLDS, size)):
+        yield (order if in_sample else np.setdiff1d(order, held)), held
+
+
+def label_scores(
+    features: NDArray[np.floating], truth: NDArray[np.bool_], *, in_sample: bool = False
+) -> NDArray[np.float32]:
     """How sure a linear model is of every label, for every picture.
 
     One logistic regression per label on unit rows less their mean. Pictures are dealt into five folds by seed
@@ -136,6 +153,7 @@ def label_scores(features: NDArray[np.floating], truth: NDArray[np.bool_]) -> ND
     Args:
         features: (M, F).
         truth: (M, L).
+        in_sample: score every picture by a model that has seen it, as the paper may have done.
     Returns:
         (M, L) decision values, finite.
     Raises:
@@ -155,9 +173,7 @@ def label_scores(features: NDArray[np.floating], truth: NDArray[np.bool_]) -> ND
         raise NumericsError(f"saliency: features of picture {row} are not finite; extract them again")
     table = unit_or_zero(features)
     scores = np.zeros(truth.shape, dtype=np.float32)
-    order = np.random.default_rng(0).permutation(len(table))
-    for held in np.array_split(order, min(FOLDS, len(table))):
-        seen = np.setdiff1d(order, held)
+    for seen, held in folds(len(table), in_sample=in_sample):
         scores[held] = _scored(table[seen], truth[seen], table[held])
     return scores
 
@@ -197,18 +213,19 @@ def _saliency(
     labels: Sequence[str],
     own: Sequence[tuple[int, ...]],
     relevant: Sequence[Sequence[int]],
-    features: NDArray[np.floating],
+    pictures: int,
+    scores: Scorer,
 ) -> Saliency:
     from scipy.stats import rankdata
 
     if len(own) != len(relevant):
         raise ShapeError(f"saliency: {counted(len(own), 'query')}, pictures of {len(relevant)}")
-    truth = np.zeros((len(features), len(labels)), dtype=bool)
+    truth = np.zeros((pictures, len(labels)), dtype=bool)
     for columns, numbers in zip(relevant, own, strict=True):
         truth[np.ix_(list(columns), list(numbers))] = True
     ranks = np.zeros(truth.shape, np.float32)
     if labels:
-        ranks[:] = rankdata(-label_scores(features, truth), method="average", axis=1)
+        ranks[:] = rankdata(-scores(truth), method="average", axis=1)
     return Saliency(tuple(labels), ranks, tuple(own))
 
 

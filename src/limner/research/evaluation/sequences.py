@@ -27,7 +27,14 @@ from limner.research.evaluation.results import (
     Level,
     SequenceResult,
 )
-from limner.research.evaluation.saliency import Saliency, noun_saliency, sequence_saliency, unit_or_zero
+from limner.research.evaluation.saliency import (
+    Saliency,
+    Scorer,
+    label_scores,
+    noun_saliency,
+    sequence_saliency,
+    unit_or_zero,
+)
 from limner.research.evaluation.uncertainty import Values
 
 MakeSaliency = Callable[
@@ -106,6 +113,7 @@ def measure_sequences(
     described: str = "",
     similarity: bool = True,
     saliency: MakeSaliency | None = None,
+    judge: str = "",
 ) -> SequenceResult:
     """Rank every step's picture among all pictures of the part, by itself and without repeats in a story.
 
@@ -120,6 +128,7 @@ def measure_sequences(
             from which the gallery's mean is taken, and similarity is left out.
         saliency: (texts, stories, relevant, features) → both measures, such as `saliency_of`; None leaves
             them out.
+        judge: the model of the pictures that makes them.
     Raises:
         DataError: a pair has no place in a story.
         ShapeError: scores or features do not fit.
@@ -148,6 +157,7 @@ def measure_sequences(
         stories=steps.stories,
         pictures=size,
         features=described if features is not None else "",
+        judge=judge if looks else "",
         found={
             name: _found(own, steps, compared, looks, seen) for name, own in _placed(score, steps).items()
         },
@@ -210,11 +220,24 @@ def saliency_of(
     stories: Sequence[str],
     relevant: Sequence[Sequence[int]],
     features: NDArray[np.floating],
+    *,
+    in_sample: bool = False,
+    scores: Scorer | None = None,
 ) -> dict[Definition, Saliency]:
-    """Both definitions of Visual Saliency; see `limner.research.evaluation.saliency`."""
+    """Both definitions of Visual Saliency; see `limner.research.evaluation.saliency`.
+
+    Args:
+        texts: (N,) of the queries.
+        stories: (N,).
+        relevant: (N,) columns of the query's own pictures.
+        features: (M, F) of the pictures.
+        in_sample: as in `label_scores`.
+        scores: another model of the pictures than the linear one of their features.
+    """
+    made = scores or (lambda truth: label_scores(features, truth, in_sample=in_sample))
     return {
-        "noun": noun_saliency(texts, relevant, features),
-        "sequence": sequence_saliency(stories, relevant, features),
+        "noun": noun_saliency(texts, relevant, len(features), made),
+        "sequence": sequence_saliency(stories, relevant, len(features), made),
     }
 
 

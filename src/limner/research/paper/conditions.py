@@ -7,9 +7,10 @@ their space is, a comparison takes to be alike; where it is not, the table says 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from limner.config import flat
 from limner.research.evaluation.results import About, ResultFile
 from limner.research.paper.table import Settings, reference
-from limner.research.training.settings import NAMES_AND_PLACES, flat
+from limner.research.training import NAMES_AND_PLACES
 
 NOT_RECORDED = "not recorded"
 SHARED = ("data.", "loop.", "model.dim")

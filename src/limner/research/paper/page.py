@@ -33,7 +33,6 @@ STYLES = {
     "examples": ("examples",),
     "scenes": ("scenes",),
     "strips": ("examples", "strips"),
-    "topic": ("examples", "topic"),
 }
 """Template of a page → its style sheets, in order."""
 
@@ -43,8 +42,8 @@ def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> 
 
     Args:
         out: an .html file; an existing one is replaced.
-        name: of the template, one of `STYLES`: ``examples`` shows groups (of `Group`), ``scenes`` scenes,
-            ``strips`` stories and ``topic`` steps.
+        name: of the template, one of `STYLES`: ``examples`` shows groups (of `Group`), ``scenes`` scenes
+            and ``strips`` stories.
         title: of the page.
         note: below it: what is shown and how it was chosen.
         **shown: what the template names; may be drawn as it is read.
@@ -117,3 +116,9 @@ class Group:
     examples: Sequence[Example]
     level: int = 2
     lead: Example | None = None
+
+
+def spread(members: Sequence[int], count: int) -> list[int]:
+    """At most so many members, evenly over all of them: the middle of every equal part."""
+    kept = min(count, len(members))
+    return [members[int((2 * part + 1) * len(members) / (2 * kept))] for part in range(kept)]

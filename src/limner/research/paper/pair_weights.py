@@ -15,9 +15,9 @@ from limner.errors import RESEARCH, DataError, MissingError, NumericsError, inst
 from limner.research.datasets.neighbours import SCORES_FILE, read_pair_scores
 from limner.research.evaluation.results import ChoiceResult
 from limner.research.losses.weighting import batch_weights, z_scores
-from limner.research.paper.complementary import MEASURES, questions_of
 from limner.research.paper.page import Example, Group, write_page
 from limner.research.paper.plots import BLUE, COLOURS, GREY, ORANGE, panels, write
+from limner.research.paper.published import credits_of, questions_of
 from limner.research.paper.run_pictures import open_pictures
 from limner.research.paper.sweeps import Point, by_setting, kind_of
 from limner.research.paper.table import reference
@@ -204,18 +204,6 @@ def _numbers(points: Sequence[Point]) -> dict[str, float]:
 LOGGED = "weights/"
 
 
-def draw_scores(run: Path, to: Path) -> None:
-    """Draw histograms of both measures.
-
-    Args:
-        run: folder of a run that weighed its pairs.
-        to: file to write.
-    Raises:
-        MissingError, DataError: the run left no scores.
-    """
-    write(to, score_histograms, read_pair_scores(run).measures())
-
-
 def draw_agreement(run: Path, to: Path) -> None:
     """Draw one measure against the other, with Spearman's correlation.
 
@@ -235,18 +223,6 @@ def draw_agreement(run: Path, to: Path) -> None:
     names = sorted(measures, reverse=True)
     first, second = (sum(measures[one].values()) / len(measures[one]) for one in names)
     write(to, agreement, first, second, names, reference()["scores"]["spearman"])
-
-
-def draw_training(run: Path, to: Path) -> None:
-    """Draw what was logged of the weights by epoch.
-
-    Args:
-        run: folder of a run that weighed its pairs.
-        to: file to write.
-    Raises:
-        MissingError, DataError: the folder holds no history of a run.
-    """
-    write(to, training_of_weights, _logged(run))
 
 
 def draw_gains(runs: Path, split: str, to: Path) -> None:
@@ -283,9 +259,9 @@ def _gains(runs: Path, split: str) -> list[Gain]:
     control = reference()["complementary-2"]["control"]
     found = []
     for one in questions_of(chosen):
-        base = one.credits(control, 2)
-        for measure in MEASURES:
-            own, known = one.credits(measure, 2), deviations.get((one.data, measure))
+        base = credits_of(one.runs(control), 2)
+        for measure in reference()["measures"].values():
+            own, known = credits_of(one.runs(measure), 2), deviations.get((one.data, measure))
             if base is not None and own is not None and known:
                 gain = float(own.mean() - base.mean())
                 found.append(Gain(f"{one.data} {one.c}-way", measure, float(np.mean(known)), gain))
@@ -293,7 +269,6 @@ def _gains(runs: Path, split: str) -> list[Gain]:
 
 
 def _published_gains() -> list[Gain]:
-
     rows, sets = reference()["complementary-2"]["rows"], reference()["sets"]
     return [
         Gain(
@@ -304,12 +279,16 @@ def _published_gains() -> list[Gain]:
             published=True,
         )
         for data, entry in sets.items()
-        for measure in MEASURES
+        for measure in reference()["measures"].values()
     ]
 
 
-def _logged(run: Path) -> list[dict[str, float]]:
-    """Per epoch what was logged of the weights, without the common beginning of its names."""
+def logged(run: Path) -> list[dict[str, float]]:
+    """Per epoch what was logged of the weights, without the common beginning of its names.
+
+    Raises:
+        MissingError, DataError: the folder holds no history of a run.
+    """
     file = run / HISTORY
     try:
         lines: list[dict[str, Any]] = [json.loads(line) for line in file.read_text("utf-8").splitlines()]

@@ -254,6 +254,35 @@ def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Fig
     return figure, axes
 
 
+def feature_maps(spaces: Mapping[str, tuple[NDArray[np.floating], Sequence[str]]], most: int) -> Figure:
+    """Features of pictures on a plane by t-SNE, a panel per network that made them.
+
+    Neighbours in the space stay neighbours on the plane; distances between groups, and the directions, say
+    nothing. The pictures of the first stories have a colour each, those of all others are grey.
+
+    Args:
+        spaces: what made the features → (N, F) of the pictures, N ≥ 2, and the story of each.
+        most: stories with a colour of their own, at most ten.
+    Source: VRSS 2020, Section 3.3, which names this comparison and prints none; docs/methods/vrss.md §7.
+    """
+    with installed("scikit-learn", RESEARCH):
+        from sklearn.manifold import TSNE
+
+    figure, places = panels(len(spaces), 4.2 * len(spaces), 4.2)
+    for axes, (name, (features, stories)) in zip(places, spaces.items(), strict=True):
+        near = min(30.0, (len(features) - 1) / 3)
+        plane = TSNE(2, perplexity=near, init="pca", random_state=0).fit_transform(
+            np.asarray(features, dtype=np.float32)
+        )
+        own = np.array([*map(list(dict.fromkeys(stories)).index, stories)])
+        rest = own >= min(most, 10)
+        axes.scatter(*plane[rest].T, s=6, color=GREY, alpha=0.5, linewidths=0)
+        axes.scatter(*plane[~rest].T, s=14, c=own[~rest], cmap="tab10", vmin=0, vmax=9, linewidths=0)
+        axes.set(title=_plain(name), xticks=[], yticks=[])
+        axes.title.set_fontsize(8)
+    return figure
+
+
 TEXT_HEIGHT = 0.28  # of the line of text above a row of pictures, in rows
 
 
@@ -263,30 +292,37 @@ class Shown:
 
     Attributes:
         text: the query.
+        relations: that hold between it and its own picture.
         truth: its own picture.
         answers: per system, its name, its best pictures in order, and the place of the right one among them
             (from 0; None where it is not shown).
     """
 
     text: str
+    relations: Sequence[str]
     truth: "Image"
     answers: Sequence[tuple[str, Sequence["Image"], int | None]]
 
 
-def attention_bars(texts: Sequence[Sequence[tuple[str, float]]]) -> Figure:
-    """How much every word of a text counts (Figure 7).
+def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]]) -> Figure:
+    """How much every word of a text counts, the systems side by side (Figure 7).
 
     Args:
-        texts: per text its words and their weights, which sum to 1.
+        systems: name of each → per text its words and their weights, which sum to 1; all of the same texts.
     Raises:
-        DataError: no text, or one without words.
+        DataError: no system, no text, or one without words.
     """
-    if not texts or not all(texts):
+    texts = next(iter(systems.values()), ())
+    if not texts or not all(words for own in systems.values() for words in own):
         raise DataError("figure: a text without words has no attention; leave it out")
     heights = [0.24 * len(words) + 0.5 for words in texts]
-    figure = Figure(figsize=(5.2, sum(heights)), layout="constrained")
-    grid = figure.subplots(len(texts), 1, squeeze=False, gridspec_kw={"height_ratios": heights})
-    for axes, words in zip(grid[:, 0], texts, strict=True):
+    figure = Figure(figsize=(5.2 * len(systems), sum(heights)), layout="constrained")
+    grid = figure.subplots(len(texts), len(systems), squeeze=False, gridspec_kw={"height_ratios": heights})
+    for column, name in enumerate(systems if len(systems) > 1 else ()):
+        grid[0, column].set_title(_plain(name), fontsize=9)
+    every = ((row, column) for column in range(len(systems)) for row in range(len(texts)))
+    for (row, column), words in zip(every, (one for own in systems.values() for one in own), strict=True):
+        axes = grid[row, column]
         places = np.arange(len(words))
         axes.barh(places, [weight for _, weight in words], color=BLUE, height=0.72)
         # one word is an even share: what the weight would be if no word counted more
@@ -294,12 +330,16 @@ def attention_bars(texts: Sequence[Sequence[tuple[str, float]]]) -> Figure:
         axes.set_yticks(places, [_plain(word) for word, _ in words])
         axes.invert_yaxis()
         axes.spines[["top", "right"]].set_visible(False)
-    grid[-1, 0].set_xlabel("attention (dotted: an even share)")
+    for axes in grid[-1]:
+        axes.set_xlabel("attention (dotted: an even share)")
     return figure
 
 
 def gallery(rows: Sequence[Shown]) -> Figure:
-    """Texts with their own picture and the best ones of several systems, the right one framed (Figure 6).
+    """Texts with their own picture and the best ones of several systems, the right one framed (Figures 1, 6,
+    9 and 10).
+
+    The relations of a text and its own picture stand above in blue, as in the paper.
 
     Args:
         rows: each with the same systems.
@@ -317,7 +357,10 @@ def gallery(rows: Sequence[Shown]) -> Figure:
     for row in rows:
         head = figure.add_subplot(grid[line, :])
         head.set_axis_off()
-        head.text(0, 0, _short(row.text), fontsize=7, va="bottom", transform=head.transAxes)
+        at: dict[str, Any] = {"fontsize": 7, "va": "bottom", "transform": head.transAxes}
+        head.text(0, 0, _short(row.text), **at)
+        if row.relations:
+            head.text(1, 0, _plain(", ".join(row.relations)), color=BLUE, ha="right", **at)
         for number, (system, pictures, right) in enumerate(row.answers, start=1):
             if number == 1:
                 _draw(figure.add_subplot(grid[line + 1, 0]), row.truth, GREY, 1)

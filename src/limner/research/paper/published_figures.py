@@ -5,27 +5,31 @@ from pathlib import Path
 
 import numpy as np
 
+from limner.config import flat
+from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
-from limner.research.evaluation.results import ChoiceResult, Result
+from limner.research.datasets.neighbours import read_pair_scores
+from limner.research.evaluation.results import TOP, ChoiceResult, Result
 from limner.research.evaluation.uncertainty import group_numbers
 from limner.research.paper import plots
-from limner.research.paper.cmcm import build
-from limner.research.paper.cohort import Cohort
-from limner.research.paper.comparison import compare
+from limner.research.paper.comparison import Cohort, compare
 from limner.research.paper.pair_weights import (
     draw_agreement,
     draw_gains,
-    draw_scores,
-    draw_training,
+    logged,
+    score_histograms,
+    training_of_weights,
     write_weighted_pairs,
 )
+from limner.research.paper.published import tables_of
 from limner.research.paper.run_pictures import open_pictures, write_found
-from limner.research.paper.strips import draw_attention, write_galleries, write_story_strips
+from limner.research.paper.strips import draw_attention, titled, write_galleries, write_story_strips
 from limner.research.paper.table import reference
-from limner.research.paper.topic import write_topic_path
+from limner.research.runs.measure import fixed_features
 from limner.research.runs.run import Run
-from limner.research.training.settings import NAMES_AND_PLACES, flat
+from limner.research.training import NAMES_AND_PLACES
 
+FEWEST_POINTS = 8
 SPLITS = ("released", "grouped", "random")
 """Those of the published runs first."""
 
@@ -38,6 +42,7 @@ def draw_figure(
     run: Sequence[Path],
     texts: Sequence[str],
     pictures: Sequence[str],
+    relations: Sequence[str],
     weights: Path | None,
     data: str | None,
     split: str | None,
@@ -54,6 +59,7 @@ def draw_figure(
         run: folders of the runs to show.
         texts: to show; some that are chosen by a rule unless given.
         pictures: ids of test pairs whose pictures are queries.
+        relations: that hold for the texts to show.
         weights: of the backbone, where features must still be computed.
         data: data set of the results; None takes the one that was measured, of several Clue, or CITE++.
         split: its split; None takes the one that was measured, of several the released one.
@@ -100,14 +106,16 @@ def draw_figure(
         "cmcm-3a": lambda: plots.write(to, plots.confidence_curves),
         "cmcm-3b": lambda: _scatter(to, one()),
         "cmcm-5": lambda: _bars(to, results(), resamples),
-        "cmcm-6": lambda: _gallery(to, run, texts, count),
-        "cmcm-7": lambda: _attention(to, one(), texts, count),
+        "cmcm-1": lambda: _gallery(to, run, texts, relations, 1, most=1),
+        "cmcm-6": lambda: _gallery(to, run, texts, relations, count),
+        "cmcm-9": lambda: _gallery(to, run, texts, relations, 1, each=True),
+        "cmcm-7": lambda: _attention(to, run, texts, count),
         "cmcm-8": lambda: _curve(to, results(variants=True), row, "loss.relation_weight", resamples),
         "cmcm-8-length": lambda: _curve(to, results(variants=True), row, "data.max_length", resamples),
         "cmcm-entropy": lambda: _entropy(to, results(), resamples),
-        "complementary-scores": lambda: draw_scores(one(), to),
+        "complementary-scores": lambda: plots.write(to, score_histograms, read_pair_scores(one()).measures()),
         "complementary-agreement": lambda: draw_agreement(one(), to),
-        "complementary-weights": lambda: draw_training(one(), to),
+        "complementary-weights": lambda: plots.write(to, training_of_weights, logged(one())),
         "complementary-variance": lambda: draw_gains(measured(), split or answered_split(), to),
         "complementary-3": lambda: write_found(
             run, to, texts=texts, pictures=pictures, count=count, weights=weights
@@ -115,8 +123,9 @@ def draw_figure(
         "complementary-4": lambda: write_weighted_pairs(one(), to, count),
         "vrss-attention": lambda: draw_attention(to, one(), texts, count),
         "vrss-galleries": lambda: write_galleries(run, to, count),
-        "vrss-topic": lambda: write_topic_path(one(), to, texts, weights),
+        "gsda-3": lambda: write_story_strips(run, to, texts, count, "test"),
         "gsda-strips": lambda: write_story_strips(run, to, texts, count),
+        "vrss-features": lambda: _feature_maps(to, run, weights, count),
     }
     if name not in drawn:
         raise ConfigError(unknown("figure", name, drawn))
@@ -139,7 +148,7 @@ def _first_of(found: Sequence[str], preferred: Sequence[str]) -> str:
 
 def _bars(to: Path, found: Sequence[Result], resamples: int) -> None:
     data, split = found[0].about.data, found[0].about.split
-    table = build("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
+    table = tables_of("cmcm-4" if data == "cite++" else "cmcm-5", found, data=data, resamples=resamples)
     own = [one for one in table if f"{split} split" in one.title]
     plots.write(to, plots.refinement_bars, own[0])
 
@@ -209,37 +218,106 @@ def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
     plots.write(to, plots.rank_against_entropy, points)
 
 
-def _attention(to: Path, run: Path, texts: Sequence[str], count: int) -> None:
-    opened = Run.open(run)
+def _attention(to: Path, runs: Sequence[Path], texts: Sequence[str], count: int) -> None:
+    """Attention of one run, or of several side by side, over the same words."""
+    if not runs:
+        raise ConfigError("figure: cmcm-7 shows the attention of runs; pass --run FOLDER once per run")
+    opened = [Run.open(run) for run in runs]
     chosen = list(texts)
     if not chosen:
-        data, _ = opened.data(files=True)
+        data, _ = opened[0].data(files=True)
         chosen = [pair.text for pair in data.split("val")[:count]]
-    plots.write(to, plots.attention_bars, opened.model.attention(chosen))
+    shown = {
+        title: one.model.attention(chosen)
+        for title, one in zip(titled(runs, [one.name for one in opened]), opened, strict=True)
+    }
+    plots.write(to, plots.attention_bars, shown)
 
 
-def _gallery(to: Path, runs: Sequence[Path], ids: Sequence[str], count: int) -> None:
-    """Top five of several runs for the same texts."""
+def _gallery(
+    to: Path,
+    runs: Sequence[Path],
+    ids: Sequence[str],
+    relations: Sequence[str],
+    count: int,
+    *,
+    each: bool = False,
+    most: int = TOP,
+) -> None:
+    """The best pictures of several runs for the same texts, refined where a run refines, as the paper has it.
+
+    Args:
+        to: file to write.
+        runs: measured on one split.
+        ids: of test pairs; some for which the runs answer differently unless given.
+        relations: of which one holds for a text that is chosen; all of the data set with `each`.
+        count: texts, of each relation where relations are given.
+        each: a text for every relation of the data set.
+        most: pictures of each run.
+    """
     if not runs:
-        raise ConfigError("figure: cmcm-6 compares runs; pass --run FOLDER once per run")
+        raise ConfigError("figure: galleries compare runs; pass --run FOLDER once per run")
     results = [Result.read_part(run, "test") for run in runs]
     if any(result.ids != results[0].ids or not result.top for result in results):
         raise DataError("figure: the runs were measured on different pairs; measure them on one split")
+    tops = [_refined(run, result) for run, result in zip(runs, results, strict=True)]
     first = results[0]
     places = {name: row for row, name in enumerate(first.ids)}
     absent = [name for name in ids if name not in places]
     if absent:
         raise ConfigError(f"figure: {first.about.data} has no test pair {absent[0]!r}; name one by its id")
+    for relation in relations:
+        if relation not in first.labels:
+            raise ConfigError(f"figure: {unknown('relation', relation, first.labels)}")
     # texts for which the systems answer differently come first: a rule, not a choice by hand
-    telling = sorted(places.values(), key=lambda row: len({result.top[row] for result in results}) == 1)
+    telling = sorted(places.values(), key=lambda row: len({top[row] for top in tops}) == 1)
+    wanted = list(relations) or (list(first.labels) if each else [])
+    rows = [row for one in wanted for row in [row for row in telling if first.labels[one][row]][:count]]
+    rows = [places[name] for name in ids] or list(dict.fromkeys(rows)) or ([] if wanted else telling[:count])
+    if not rows:
+        raise DataError(f"figure: no test text of {first.about.data} has {', '.join(wanted)}; name another")
     texts, picture = open_pictures(runs[0])
     shown = []
-    for row in [places[name] for name in ids] or telling[:count]:
+    for row in rows:
         name = first.ids[row]
         answers = []
-        for result in results:
-            right = [picture.same(other, name) for other in result.top[row]]
-            pictures = [picture(other) for other in result.top[row]]
-            answers.append((result.about.system, pictures, right.index(True) if any(right) else None))
-        shown.append(plots.Shown(texts[name], picture(name), answers))
+        for result, top in zip(results, tops, strict=True):
+            right = [picture.same(other, name) for other in top[row][:most]]
+            pictures = [picture(other) for other in top[row][:most]]
+            title = result.about.system + (", refined" if result.about.refinement else "")
+            answers.append((title, pictures, right.index(True) if any(right) else None))
+        stated = [one for one, labels in first.labels.items() if labels[row]]
+        shown.append(plots.Shown(texts[name], stated, picture(name), answers))
     plots.write(to, plots.gallery, shown)
+
+
+def _refined(run: Path, result: Result) -> tuple[tuple[str, ...], ...]:
+    """The best pictures of a run for every text: after refinement where it refines."""
+    if not result.about.refinement:
+        return result.top
+    if not result.refined_top:
+        raise DataError(
+            f"figure: {run}: measured before pictures after refinement were kept;"
+            f" run 'limner measure {run}' again"
+        )
+    return result.refined_top
+
+
+def _feature_maps(to: Path, runs: Sequence[Path], weights: Path | None, most: int) -> None:
+    """The features through which runs see the test pictures, each on a plane of its own."""
+    if not runs:
+        raise ConfigError("figure: vrss-features shows the features of runs; pass --run FOLDER once per run")
+    shown = {}
+    for run in runs:
+        opened = Run.open(run)
+        data, pictures = opened.data(plain=True, weights=weights)
+        ids = list(dict.fromkeys(pair.image_id for pair in data.split("test")))
+        features, described, _ = fixed_features(pictures, ids)
+        if features is None or len(ids) < FEWEST_POINTS:
+            raise DataError(
+                f"figure: {run}: {counted(len(ids), 'test picture')} with stored features; needed are"
+                f" {FEWEST_POINTS}, of a run whose backbone was not trained along"
+            )
+        stories = {pair.image_id: pair.seq for pair in reversed(data.split("test"))}
+        shown[f"{described}, {counted(len(ids), 'picture')}"] = (features, [stories[one] for one in ids])
+    plots.write(to, plots.feature_maps, shown, most)

@@ -10,9 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from limner.config import build
-from limner.research.systems import system
-
 if TYPE_CHECKING:
     from limner.research.runs.measure import Measured
 
@@ -31,8 +28,10 @@ def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> "list[Me
         choices: options of c-way questions, see `limner.research.runs.run.Run.evaluate`.
         table: as in ``smoke.toml``.
     """
+    from limner.config import build
     from limner.research.runs.measure import SequenceMeter
     from limner.research.runs.train import train
+    from limner.research.systems import system
 
     rows: dict[str, dict[str, Any]] = tomllib.loads(
         (files("limner.research.paper") / "smoke.toml").read_text("utf-8")

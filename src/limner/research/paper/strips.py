@@ -1,6 +1,6 @@
-"""The figure of GSDA: validation stories, what every run found for each of their sentences, and the truth.
+"""Pages of stories: what runs found for each of their steps, and the truth beside it.
 
-It reads runs and their measured steps; nothing is trained or measured here, and no test story is shown.
+They read runs and their measured steps; nothing is trained or measured here.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
 from limner.research.evaluation.results import SequenceResult
 from limner.research.evaluation.sequences import by_story, steps_of
-from limner.research.paper.page import Example, Group, write_page
+from limner.research.paper.page import Example, Group, spread, write_page
 from limner.research.paper.plots import Attended, attention_maps, write
 from limner.research.paper.run_pictures import Pictures, open_pictures
 from limner.research.runs.run import Run
@@ -134,12 +134,6 @@ def parted(one: SequenceResult, other: SequenceResult, names: Sequence[str]) -> 
     }
 
 
-def spread(members: Sequence[int], count: int) -> list[int]:
-    """At most so many members, evenly over all of them: the middle of every equal part."""
-    kept = min(count, len(members))
-    return [members[int((2 * part + 1) * len(members) / (2 * kept))] for part in range(kept)]
-
-
 def _row(name: str, result: SequenceResult, step: int, picture: Pictures) -> Group:
     found, own = result.found["steps"], result.ids[step]
     shown = [Example(picture(top), "", right=picture.same(top, own)) for top in found.top[step]]
@@ -148,7 +142,11 @@ def _row(name: str, result: SequenceResult, step: int, picture: Pictures) -> Gro
 
 def names_of(runs: Sequence[Path], results: Sequence[SequenceResult]) -> list[str]:
     """Names of systems, with their folders where two are alike."""
-    names = [result.about.system for result in results]
+    return titled(runs, [result.about.system for result in results])
+
+
+def titled(runs: Sequence[Path], names: Sequence[str]) -> list[str]:
+    """Names of runs, with their folders where two are alike."""
     return [
         f"{name} ({run.name})" if names.count(name) > 1 else name
         for name, run in zip(names, runs, strict=True)
@@ -196,30 +194,33 @@ MOST_STEPS = 8
 TRUTH = "truth"
 
 
-def write_story_strips(runs: Sequence[Path], to: Path, names: Sequence[str], count: int) -> None:
+def write_story_strips(
+    runs: Sequence[Path], to: Path, names: Sequence[str], count: int, part: Literal["val", "test"] = "val"
+) -> None:
     """Write a page of strips: a row per run in the order given, and the true pictures last.
 
     Args:
-        runs: folders, measured on the validation stories of one split.
+        runs: folders, measured on the stories of one split.
         to: an .html file.
-        names: of validation stories; evenly spread ones unless given, so that nobody chooses them.
+        names: of stories; evenly spread ones unless given, so that nobody chooses them.
         count: stories shown when none is named.
+        part: of the stories; the paper shows test stories, which choose nothing.
     Raises:
         ConfigError: no run, or no such story.
         DataError: one was not measured, or on other steps.
-    Source: GSDA 2021, Fig. 3; docs/methods/gsda.md §7. Departs: validation stories, first picture of every
-    step by itself.
+    Source: GSDA 2021, Fig. 3; docs/methods/gsda.md §7. Departs: the first picture of every step by itself.
     """
     if not runs:
-        raise ConfigError("figure: gsda-strips compares runs; pass --run FOLDER once per run")
-    results, texts, picture = _measured_alike(runs, "val")
+        raise ConfigError("figure: strips of stories compare runs; pass --run FOLDER once per run")
+    results, texts, picture = _measured_alike(runs, part)
+    called = "validation" if part == "val" else "test"
     first = results[0]
     steps = by_story(first.stories)
     several = [story for story, rows in steps.items() if len(rows) > 1]
     chosen = list(names) or [several[place] for place in spread(range(len(several)), count)]
     for story in chosen:
         if story not in steps:
-            raise ConfigError("figure: " + unknown("validation story", story, steps))
+            raise ConfigError("figure: " + unknown(f"{called} story", story, steps))
     titles = names_of(runs, results)
 
     def stories() -> Iterator[Strips]:
@@ -235,8 +236,9 @@ def write_story_strips(runs: Sequence[Path], to: Path, names: Sequence[str], cou
             yield Strips(story, part, [texts[first.ids[row]] for row in shown], [*found, (TRUTH, true)])
 
     note = (
-        f"The first of {first.pictures} validation pictures for every step by itself. Green: the step's own;"
-        " dashed: another one of its story. Stories that nobody named are spread evenly over all."
+        f"The first of {counted(first.pictures, f'{called} picture')} for every step by itself."
+        " Green: the step's own; dashed: another one of its story."
+        " Stories that nobody named are spread evenly over all."
     )
     write_page(to, "strips", f"Stories of {first.about.data}", note, stories=stories())
 

@@ -205,16 +205,25 @@ def folder_name(settings: dict[str, str], seed: int) -> str:
     return f"{safe}_seed={seed}"
 
 
-def _done(file: Path, resolved: dict[str, Any]) -> Point | None:
-    """The point of a training that ended, None where it did not."""
-    if not file.is_file():
-        return None
+def read_point(file: Path) -> Done:
+    """A training of a sweep that ended.
+
+    Raises:
+        DataError: the file is none.
+    """
     try:
-        done = Done.model_validate_json(unseal(file.read_bytes(), file, "remove its folder"))
+        return Done.model_validate_json(unseal(file.read_bytes(), file, "remove its folder"))
     except ValidationError as error:
         raise DataError(
             f"{file}: not a finished training of a sweep ({error.errors()[0]['msg']}); remove its folder"
         ) from error
+
+
+def _done(file: Path, resolved: dict[str, Any]) -> Point | None:
+    """The point of a training that ended, None where it did not."""
+    if not file.is_file():
+        return None
+    done = read_point(file)
     if done.config != resolved:
         raise DataError(f"{file.parent}: was trained with other settings; sweep into another folder")
     return done.point

@@ -85,6 +85,7 @@ class Cell(Record):
     Attributes:
         value: a fraction, rank, precision, count, probability, setting or score; None where no result exists.
         low, high: interval, in the unit of the value.
+        deviation: over the pools of one training, as the paper states it; of several trainings the mean.
         paper: the published figure, in the same unit, as printed.
         paper_deviation: that is printed with it, over the pools of one training.
         release: the same figure recomputed from the files of the release.
@@ -94,6 +95,7 @@ class Cell(Record):
         applies: False where the row has no such figure (a system that refines nothing), which is no gap;
             a published one is shown all the same.
         uneven: compared with a control that was run with other settings.
+        best: among the best of its column, as the paper marks them.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -101,6 +103,7 @@ class Cell(Record):
     value: float | None = None
     low: float | None = None
     high: float | None = None
+    deviation: float | None = None
     paper: float | None = None
     paper_deviation: float | None = None
     release: float | None = None
@@ -109,6 +112,7 @@ class Cell(Record):
     kind: Kind = "percent"
     applies: bool = True
     uneven: bool = False
+    best: bool = False
 
     def parts(self) -> tuple[str, str, str]:
         """The figure with its mark, its interval, and the published figure, each possibly empty."""
@@ -116,6 +120,8 @@ class Cell(Record):
         main = NONE if self.value is None else written(self.value, self.kind) + self.mark + sign
         if not self.applies:
             main = ""
+        elif self.value is not None and self.deviation is not None:
+            main += f" ± {written(self.deviation, self.kind)}"
         span = ""
         if self.value is not None and self.low is not None and self.high is not None:
             span = f"[{written(self.low, self.kind)}, {written(self.high, self.kind)}]"
@@ -318,7 +324,10 @@ def _markdown(table: Table) -> str:
     lines.append("| " + " | ".join(safe(head) for head in (*table.left, *heads)) + " |")
     lines.append("|" + "---|" * len(table.left) + "---:|" * len(heads))
     for row, beside in zip(table.rows, table.beside, strict=True):
-        cells = [" ".join(safe(part) for part in cell.parts() if part) for cell in row.cells]
+        cells = []
+        for cell in row.cells:
+            main, *rest = map(safe, cell.parts())
+            cells.append(" ".join(part for part in (f"**{main}**" if cell.best else main, *rest) if part))
         lines.append("| " + " | ".join([*map(safe, beside), *cells]) + " |")
     lines += ["", *(f"{safe(note)}  " for note in notes_of(table)), ""]
     return "\n".join(lines)
@@ -330,7 +339,8 @@ def _latex(table: Table) -> str:
 
     def cell_of(cell: Cell) -> str:
         main, *small = cell.parts()
-        return " ".join([safe(main), *(rf"{{\scriptsize {safe(part)}}}" for part in small if part)])
+        main = rf"\textbf{{{safe(main)}}}" if cell.best else safe(main)
+        return " ".join([main, *(rf"{{\scriptsize {safe(part)}}}" for part in small if part)])
 
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{safe(table.title)}}}"]
     left = "l" + r"p{4cm}" * (len(table.left) - 1)
@@ -352,7 +362,8 @@ def _html(table: Table) -> str:
     def cell_of(cell: Cell) -> str:
         main, *small = cell.parts()
         rest = "".join(f" <small>{html.escape(part)}</small>" for part in small if part)
-        return f"<td>{html.escape(main)}{rest}</td>"
+        bold = f"<strong>{html.escape(main)}</strong>" if cell.best else html.escape(main)
+        return f"<td>{bold}{rest}</td>"
 
     # Wide tables scroll by themselves, not with the page they stand on.
     title = html.escape(table.title)

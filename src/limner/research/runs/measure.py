@@ -4,8 +4,10 @@ import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +30,17 @@ from limner.research.evaluation.results import (
 from limner.research.evaluation.results import Pictures as PictureKind
 from limner.research.evaluation.saliency import Saliency
 from limner.research.evaluation.sequences import measure_sequences, of_stories, saliency_of
+from limner.research.runs.judge import vgg_scores
 from limner.research.systems.base import to_tensor
 from limner.research.systems.gsda.captioner import generate
 from limner.research.systems.gsda.model import Gsda
 from limner.research.training.corpus import ArrayRows, PictureRows
 
+Judge = Literal["linear", "vgg19"]
+JUDGES: Mapping[Judge, str] = {
+    "linear": "a linear model of the test pictures",
+    "vgg19": "a VGG-19 of the test pictures",
+}
 MOST_PICTURES = 5000
 COLOURS = "mean colours of drawings"
 
@@ -40,13 +48,33 @@ COLOURS = "mean colours of drawings"
 class SequenceMeter:
     """Measures one run after the other; the models of saliency are made once per test set."""
 
-    def __init__(self, *, saliency: bool | None = None) -> None:
-        """Take whether saliency is measured; None measures it for galleries of at most 5000 pictures."""
-        self._wanted = saliency
+    def __init__(
+        self, *, saliency: bool | None = None, judge: Judge = "linear", in_sample: bool = False
+    ) -> None:
+        """Take how saliency is measured.
+
+        Args:
+            saliency: whether it is; None measures it for galleries of at most 5000 pictures.
+            judge: a "linear" model of the features of the pictures, or a "vgg19" of their pixels.
+            in_sample: it has seen the pictures that it judges.
+        """
+        self._wanted, self._judge, self._in_sample = saliency, judge, in_sample
         self._made: dict[str, Mapping[Definition, Saliency]] = {}
 
+    @property
+    def pixels(self) -> bool:
+        """Whether the pixels of pictures are looked at."""
+        return self._judge == "vgg19"
+
     def measure(
-        self, about: About, pairs: Sequence[Pair], score: Score, pictures: PictureRows
+        self,
+        about: About,
+        pairs: Sequence[Pair],
+        score: Score,
+        pictures: PictureRows,
+        *,
+        pixels: PictureRows | None = None,
+        device: str = "cpu",
     ) -> SequenceResult | None:
         """Ranks of one run by step, or None where the pairs are no steps of stories.
 
@@ -55,6 +83,8 @@ class SequenceMeter:
             pairs: (N,) all rows of the part.
             score: see `limner.research.evaluation.sequences.measure_sequences`.
             pictures: as the run's corpus holds them.
+            pixels: the pictures themselves, for a judge that looks at them.
+            device: that trains such a judge.
         """
         if not of_stories(pairs):
             return None
@@ -73,7 +103,8 @@ class SequenceMeter:
             features=features,
             described=described,
             similarity=similar,
-            saliency=self._saliency if wanted else None,
+            saliency=partial(self._saliency, ids=ids, pixels=pixels, device=device) if wanted else None,
+            judge=f"{JUDGES[self._judge]}, {'in sample' if self._in_sample else 'five-fold'}",
         )
 
     def _saliency(
@@ -82,13 +113,23 @@ class SequenceMeter:
         stories: Sequence[str],
         relevant: Sequence[Sequence[int]],
         features: NDArray[np.floating],
+        *,
+        ids: Sequence[str],
+        pixels: PictureRows | None,
+        device: str,
     ) -> Mapping[Definition, Saliency]:
         """Those of the same steps and features, made once."""
         digest = hashlib.sha256(repr((list(texts), list(stories), list(relevant))).encode())
         digest.update(np.ascontiguousarray(features).tobytes())
         key = digest.hexdigest()
         if key not in self._made:
-            self._made[key] = saliency_of(texts, stories, relevant, features)
+            scores = None
+            if pixels is not None:
+                shown = pixels.take(pixels.places(ids))
+                scores = partial(vgg_scores, shown, in_sample=self._in_sample, device=device)
+            self._made[key] = saliency_of(
+                texts, stories, relevant, features, in_sample=self._in_sample, scores=scores
+            )
         return self._made[key]
 
 

@@ -278,7 +278,10 @@ class Run:
             with processes.first_alone():
                 _, pictures = self.data(plain=True, weights=weights)
         meter = stories if protocol == "pools" else None
-        sequences = None if meter is None else meter.measure(about, pairs, score, pictures)
+        sequences = None
+        if meter is not None:
+            pixels = self.data(files=True)[1] if meter.pixels else None
+            sequences = meter.measure(about, pairs, score, pictures, pixels=pixels, device=str(model.device))
         if sequences is not None and isinstance(model, Gsda) and can.captions:
             captions = generated(sequences, model, pairs, pictures)
             sequences = sequences.model_copy(update={"captions": captions})

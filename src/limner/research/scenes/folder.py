@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from limner.checksums import seal, unseal
 from limner.counts import counted
+from limner.encoders.catalogue import official_url
 from limner.encoders.weight_files import find, named_places, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, MissingError, unknown
 from limner.files import readable, strangers, write_text
@@ -288,10 +289,10 @@ def detector(
             unknown("detector", name, ARCHITECTURES) + f"; or the path of a file ({', '.join(SUFFIXES)})"
         )
     try:
-        file = find(name, weights)
+        file = find(name, weights, Path(official_url(name)).name)
     except MissingError as error:
         raise MissingError(
-            f"{str(error).partition(';')[0]}; get torchvision's published file of it and pass --weights FILE"
+            f"{str(error).partition(';')[0]}; run 'limner models get {name}', or pass --weights FILE"
         ) from error
     return FasterRCNN(
         name, read_state(file), file.sha256, classes=classes, where=str(file.path), device=device

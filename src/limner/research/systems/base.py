@@ -73,7 +73,6 @@ class Capabilities:
         relations: predicts relations between texts and pictures, and how these refine scores.
         strength, threshold: of the refinement, where the settings state them; None chooses on validation.
         attention: weighs the words of a text.
-        topics: a latent topic moves through a story.
         attends: the steps of a story attend to each other.
         captions: tells stories from pictures.
         exported: a library takes it as an exported file only.
@@ -97,7 +96,6 @@ class Capabilities:
     strength: float | None = None
     threshold: float | None = None
     attention: bool = False
-    topics: bool = False
     attends: bool = False
     captions: bool = False
     exported: bool = False

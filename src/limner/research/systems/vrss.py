@@ -288,7 +288,6 @@ class VrssSystem(System[VrssConfig, Vrss]):
         can = Capabilities(
             stories=True,
             backbone=config.backbone,
-            topics=config.model.latents,
             attends=config.model.context,
             margin=config.margin,
         )

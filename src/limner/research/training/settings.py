@@ -9,20 +9,16 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from limner.config import Config, merged
+from limner.config import Config, flat, merged
 from limner.encoders.catalogue import TINY
 from limner.encoders.vocabulary import TokeniserName
 from limner.errors import unknown
 from limner.research.datasets.mixture import MixtureEntry
 from limner.research.datasets.registry import SourceConfig
+from limner.research.training import NAMES_AND_PLACES
 from limner.research.training.framing import Crop, Framing
 from limner.research.training.loop import LoopConfig
 
-NAMES_AND_PLACES = frozenset(
-    {"row", "terms", "data.annotations", "data.pictures", "data.features", "data.glove"}
-    | {"data.features_from", "data.features_cache_gb"}
-)
-"""Settings that say what a run is called and where its files lie, which change no result."""
 NO_DEVIATION = NAMES_AND_PLACES | {"loop.seed", "loop.save_every_steps"}
 
 Preset = Literal["paper", "release", "sound", "laptop"]
@@ -272,14 +268,6 @@ def replaced(config: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401  (s
             for key, value in values.items()
         }
     )
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values by dotted key."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return found
 
 
 def kept(values: Mapping[str, Any], wanted: Callable[[str, Any], bool], prefix: str = "") -> dict[str, Any]:

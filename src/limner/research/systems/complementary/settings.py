@@ -15,6 +15,7 @@ from limner.research.training.settings import Preset, RunConfig, every_preset, r
 
 Method = Literal[
     "pvse",
+    "hardest",
     "thomas",
     "hal",
     "mithun",
@@ -135,7 +136,8 @@ class ComplementaryConfig(RunConfig):
 
     Attributes:
         model: see `PvseArchitecture`.
-        method: what weighs the pairs, or what loss replaces weights.
+        method: what weighs the pairs, or what loss replaces weights; "hardest" is PVSE with the hardest
+            wrong candidate alone.
         form: of hal and mithun: their "own" loss, or their weights as "alpha" in the weighted hinge.
         margin: of all hinges, score units.
         diversity_weight, domain_weight: of PVSE's two regularisers.

@@ -18,7 +18,7 @@ from limner.arrays import FloatArray
 from limner.research.datasets.features import Features
 from limner.research.datasets.neighbours import build_graph, stored_graph, write_pair_scores
 from limner.research.datasets.word_vectors import document_vectors
-from limner.research.losses.ranking import diversity_loss, domain_loss
+from limner.research.losses.ranking import diversity_loss, domain_loss, max_hinge
 from limner.research.losses.reweighted import (
     Drawn,
     HalWeights,
@@ -138,10 +138,13 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         """The ranking loss of the row, and its weights where it has some."""
         config, method = self.config, self.config.method
         scores, margin = pair_scores(texts, images), config.margin
-        if method == "thomas":
-            return self._thomas(texts, images, scores, batch), None
-        if method == "distance":
-            return self._distance(scores, batch.neg), None
+        unweighted = {
+            "thomas": lambda: self._thomas(texts, images, scores, batch),
+            "distance": lambda: self._distance(scores, batch.neg),
+            "hardest": lambda: max_hinge(scores, margin, batch.neg),
+        }
+        if method in unweighted:
+            return unweighted[method](), None
         if method == "mithun":
             if config.form == "own":
                 return mithun_loss(scores, margin, batch.neg), None

@@ -1,0 +1,191 @@
+"""Steps of a story ranked together: by the scores of a trained run, and by what pictures say for each other.
+
+How alike two pictures are, their scene graphs say as GSDA reads them (ψ), or their stored features. How much
+that counts, ω, is chosen on validation stories, for every way of ranking; then a part is ranked once.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limner.counts import counted
+from limner.errors import ConfigError, DataError
+from limner.research.datasets.pairs import one_row_per_pair
+from limner.research.evaluation.decoding import decode, max_marginals
+from limner.research.evaluation.lattice import Float64Array, IntArray, lattice
+from limner.research.evaluation.ranking import Metric, rank
+from limner.research.evaluation.saliency import unit_or_zero
+from limner.research.evaluation.sequences import by_story, of_stories
+from limner.research.evaluation.uncertainty import RESAMPLES, Interval
+from limner.research.runs.measure import fixed_features
+from limner.research.runs.run import Run
+from limner.research.runs.validation import vectors
+from limner.research.systems.gsda import graphs_of
+from limner.research.systems.gsda.model import Gsda
+from limner.research.systems.gsda.settings import GsdaConfig
+from limner.research.training.corpus import rows_of
+
+Pull = Literal["graphs", "features"]
+Way = Literal["each", "greedy", "beam", "chain", "anchor", "pin"]
+WAYS: tuple[Way, ...] = ("each", "greedy", "beam", "chain", "anchor", "pin")
+OMEGAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+METRICS = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
+
+
+@dataclass(frozen=True)
+class Coupled:
+    """Stories of one part.
+
+    Attributes:
+        scores: (N, M) of steps with all different pictures.
+        pull: (M, M) how alike two pictures are; 0 with itself.
+        columns: (N,) the picture of each step.
+        stories: (N,) story of each step; the steps of one are in order.
+    """
+
+    scores: Float64Array
+    pull: Float64Array
+    columns: IntArray
+    stories: tuple[str, ...]
+
+    def ranked(self, way: Way, omega: float) -> tuple[IntArray, Float64Array]:
+        """Rows, and (N', M) values that rank all pictures for each of them.
+
+        Greedy and beam search rank from left to right: by a step's scores, and by how alike each picture is
+        to the one chosen before. Chain and anchor rank by the best whole story with each picture at that
+        step. Of a pin, the first step's own picture is given, and the other steps are ranked with its pull.
+
+        Args:
+            way: each step by itself, or one of these.
+            omega: times the pull.
+        """
+        found = self.scores.copy()
+        rows = np.arange(len(found))
+        every = np.arange(found.shape[1])
+        pull = _Table(omega * self.pull)
+        if way == "pin":
+            return self._pinned(omega)
+        for own in map(np.array, by_story(self.stories).values() if omega and way != "each" else ()):
+            problem = lattice(found[own], every, pull, allow_repeats=True)
+            if way in ("greedy", "beam"):
+                found[own[1:]] += omega * self.pull[decode(problem, way).columns[:-1]]
+            else:
+                found[own] = max_marginals(problem, way)
+        return rows, found
+
+    def _pinned(self, omega: float) -> tuple[IntArray, Float64Array]:
+        kept, tables = [np.zeros(0, np.int64)], [np.zeros((0, self.scores.shape[1]))]
+        for own in map(np.array, by_story(self.stories).values()):
+            rest, pin = own[1:], self.columns[own[0]]
+            rest = rest[self.columns[rest] != pin]
+            table = self.scores[rest] + omega * self.pull[pin]
+            if len(rest):
+                table[:, pin] = table.min() - 1.0  # it is shown already
+            kept.append(rest)
+            tables.append(table)
+        return np.concatenate(kept), np.concatenate(tables)
+
+
+class _Table:
+    """Pairwise terms from a table; see `limner.research.evaluation.lattice.Pairwise`."""
+
+    def __init__(self, table: Float64Array) -> None:
+        self._table = table
+
+    def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
+        """See `Pairwise`."""
+        return np.asarray(self._table[np.ix_(rows, columns)], dtype=np.float64)
+
+
+def coupled_of(run: Run, part: Literal["val", "test"], pull: Pull, weights: Path | None = None) -> Coupled:
+    """Stories of one part as a run scores them.
+
+    Args:
+        run: trained.
+        part: of its own split of its own data.
+        pull: what says how alike pictures are: ``graphs`` of a run of GSDA, or stored ``features``.
+        weights: of the backbone, where features have to be made.
+    Raises:
+        ConfigError: the run reads no scene graphs, or has no stored features.
+        DataError: the data set has no stories, or a picture has no graph.
+    """
+    data, pictures = run.data(weights=weights)
+    pairs = one_row_per_pair(data.split(part))
+    if not of_stories(pairs):
+        raise DataError(f"{run.folder}: {data.name} has no steps of stories; name a run of stories")
+    pairs = tuple(sorted(pairs, key=lambda pair: pair.pos or 0))
+    texts, images, columns = vectors(run.model, pictures, rows_of(pairs, pictures, ()), run.can)
+    first = np.unique(columns, return_index=True)[1]
+    ids = [pairs[row].image_id for row in first]
+    if pull == "graphs":
+        alike = _of_graphs(run, ids)
+    else:
+        features, _, similar = fixed_features(run.data(plain=True, weights=weights)[1], ids)
+        if features is None:
+            raise ConfigError(f"{run.folder}: its pictures have no stored features; take --pull graphs")
+        alike = unit_or_zero(features if similar else features - features.mean(axis=0))
+    table = alike @ alike.T
+    np.fill_diagonal(table, 0.0)
+    scores = run.model.score(texts, images).astype(np.float64)
+    return Coupled(scores, table, columns, tuple(pair.seq or pair.id for pair in pairs))
+
+
+def _of_graphs(run: Run, ids: Sequence[str]) -> NDArray[np.float64]:
+    """(M, d) ψ of the pictures' scene graphs, zeros where a graph is empty."""
+    if not isinstance(run.model, Gsda) or not isinstance(run.config, GsdaConfig) or run.config.graph == "off":
+        raise ConfigError(
+            f"{run.folder}: this run reads no scene graphs; take one of GSDA, or --pull features"
+        )
+    known = graphs_of(run.config)
+    lacking = [name for name in ids if name not in known]
+    if lacking:
+        raise DataError(
+            f"{run.folder}: no scene graph for {len(lacking)} of {counted(len(ids), 'picture')}"
+            f" (first: {lacking[0]}); write them with limner scenes"
+        )
+    made, empty = run.model.encode_graphs([known[name] for name in ids])
+    found = np.array(made, dtype=np.float64)
+    found[np.asarray(empty)] = 0.0
+    return found
+
+
+def figures(part: Coupled, way: Way, omega: float) -> Mapping[str, Interval]:
+    """Metric → its value with its interval by story, over the rows that a way ranks."""
+    rows, table = part.ranked(way, omega)
+    own: dict[str, set[int]] = {}
+    for story, column in zip(part.stories, part.columns.tolist(), strict=True):
+        own.setdefault(story, set()).add(column)
+    names = [part.stories[row] for row in rows]
+    right = rank(table, part.columns[rows][:, None].tolist())
+    same = rank(table, [sorted(own[name]) for name in names])
+    metrics = {name: Metric.parse(name) for name in METRICS}
+    return {
+        name: one.interval(same if one.kind == "StR" else right, names, RESAMPLES)
+        for name, one in metrics.items()
+    }
+
+
+def coupled(
+    val: Coupled, part: Coupled, ways: Sequence[Way] = WAYS
+) -> Iterator[tuple[Way, float, Mapping[str, Interval]]]:
+    """Every way with the ω that is best on validation stories by mean reciprocal rank, and its figures.
+
+    Args:
+        val: validation stories.
+        part: stories to rank.
+        ways: in order.
+    Source: GSDA 2021 leaves open whether ψ ranks; docs/methods/gsda.md §5.
+    """
+    for way in ways:
+        tried = {omega: _reciprocal(val, way, omega) for omega in (OMEGAS if way != "each" else OMEGAS[:1])}
+        omega = max(tried, key=lambda one: tried[one])
+        yield way, omega, figures(part, way, omega)
+
+
+def _reciprocal(part: Coupled, way: Way, omega: float) -> float:
+    rows, table = part.ranked(way, omega)
+    return float((1 / rank(table, part.columns[rows][:, None].tolist()).ranks()).mean())

@@ -1,0 +1,96 @@
+"""A VGG-19 that learns which labels test pictures have: for Visual Saliency Recall, never for retrieval."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from limner.encoders.catalogue import weight_file
+from limner.encoders.weight_files import read_state
+from limner.errors import RESEARCH, installed
+from limner.research.evaluation.saliency import folds
+
+EPOCHS, BATCH, RATE = 10, 32, 1e-4
+_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def vgg_scores(
+    pictures: NDArray[np.generic],
+    truth: NDArray[np.bool_],
+    *,
+    in_sample: bool = False,
+    device: str = "cpu",
+    network: Callable[[int], nn.Module] | None = None,
+) -> NDArray[np.float32]:
+    """How sure a VGG-19 is of every label, for every picture.
+
+    Its weights are those published for ImageNet, and all of them are trained on: ten epochs of a sigmoid per
+    label, Adam at 10⁻⁴. Each picture is scored by a network of the other folds.
+
+    Args:
+        pictures: (M, side, side, 3) bytes.
+        truth: (M, L), which labels they have.
+        in_sample: score every picture by a network that has seen it, as the paper's words allow.
+        device: that trains.
+        network: number of labels → an untrained network, in place of VGG-19.
+    Returns:
+        (M, L) logits.
+    Raises:
+        MissingError: the weights of vgg19 are not there.
+    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5. Departs: begins with the weights of
+    ImageNet, where the paper begins with those of a VGG-19 of food, which nobody published.
+    """
+    scores = np.zeros(truth.shape, np.float32)
+    for seen, held in folds(len(pictures), in_sample=in_sample):
+        torch.manual_seed(0)
+        model = (network or _vgg19)(truth.shape[1]).to(device)
+        _learn(model, pictures, truth, seen, device)
+        model.eval()
+        with torch.no_grad():
+            for start in range(0, len(held), BATCH):
+                some = held[start : start + BATCH]
+                scores[some] = model(_input(pictures[some], device)).float().cpu().numpy()
+    return scores
+
+
+def _learn(
+    model: nn.Module,
+    pictures: NDArray[np.generic],
+    truth: NDArray[np.bool_],
+    rows: NDArray[np.int64],
+    device: str,
+) -> None:
+    draw = np.random.default_rng(0)
+    optimiser = torch.optim.Adam(model.parameters(), lr=RATE)
+    model.train()
+    for _ in range(EPOCHS):
+        order = draw.permutation(rows)
+        for start in range(0, len(order), BATCH):
+            some = order[start : start + BATCH]
+            due = torch.from_numpy(truth[some].astype(np.float32)).to(device)
+            loss = binary_cross_entropy_with_logits(model(_input(pictures[some], device)), due)
+            optimiser.zero_grad()
+            torch.autograd.backward(loss)
+            optimiser.step()
+
+
+def _input(pictures: NDArray[np.generic], device: str) -> Tensor:
+    """(B, side, side, 3) bytes → (B, 3, side, side), as networks of ImageNet take them."""
+    values = torch.from_numpy(np.ascontiguousarray(pictures)).to(device).permute(0, 3, 1, 2).float() / 255
+    mean, deviation = (torch.tensor(one, device=device)[:, None, None] for one in (_MEAN, _DEVIATION))
+    return (values - mean) / deviation
+
+
+def _vgg19(labels: int) -> nn.Module:
+    """As published for ImageNet, with a last layer of so many labels."""
+    with installed("torchvision", RESEARCH):
+        from torchvision.models import vgg19
+
+    model = vgg19(weights=None)
+    model.load_state_dict(read_state(weight_file("vgg19")))
+    model.classifier[-1] = nn.Linear(4096, labels)
+    whole: nn.Module = model
+    return whole
