@@ -171,7 +171,7 @@ def ask(folder, around, exact):
 def against(library, near, asked, best):
     """Recall of the texts themselves, by a pass over everything."""
     from limner.library.population import survey
-    from limner.library.vectors import VectorTable
+    from limner.library.vector_table import VectorTable
 
     table = VectorTable(library.store, SPACE)
     nobody = np.zeros(0, dtype="S64")

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from limner.library.channels import EncodedChannel, Evidence
-from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
+from limner.library.vectors import Gallery, Space
 
 STEPS, WIDTH, BEST, BLOCK = 10, 512, 200, 50_000
 

@@ -23,8 +23,8 @@ from limner.evaluation.ranking import Metric, rank
 from limner.evaluation.stories import Outcome, StoryTask, channel_scorer, evaluate_stories, random_scorer
 from limner.evaluation.uncertainty import Difference, Interval, difference, interval
 from limner.library.channels import Channel, EncodedChannel
-from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
+from limner.library.vectors import Gallery, Space
 from limner.records import Story
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")

@@ -25,7 +25,7 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from limner.encoders.catalogue import text_encoder
-from limner.library.browse import Only
+from limner.library.catalogue import Only
 from limner.library.ingest import index
 from limner.library.library import Library, picture_of
 from limner.library.store import FILES, FILES_SCHEMA, PICTURES, PICTURES_SCHEMA, vectors_name

@@ -23,7 +23,6 @@ from limner.evaluation import linear
 from limner.library import vector_index
 from limner.library.approximate import Approximate
 from limner.library.channels import Channel, EncodedChannel
-from limner.library.gallery import Gallery
 from limner.library.home import FolderHome
 from limner.library.library import Library, LibrarySummary
 from limner.library.search import Index
@@ -36,6 +35,7 @@ from limner.library.store import (
     vectors_name,
     vectors_schema,
 )
+from limner.library.vectors import Gallery
 from limner.library.write import CAPTION_SPACES, vector_table
 from limner.progress import Progress
 from limner.records import BoardStep, Picture

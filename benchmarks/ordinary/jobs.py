@@ -18,7 +18,7 @@ from embeddings import CachedText
 
 from limner.encoders.catalogue import MULTILINGUAL, text_encoder
 from limner.errors import ConfigError, DataError, unknown
-from limner.library.gallery import Gallery
+from limner.library.vectors import Gallery
 from limner.records import Picture, Story
 from ordinary import texts
 from ordinary.pictures import STORY_SETS, Encoders, Part, Pool, Supply, Words, supply

@@ -23,7 +23,7 @@ from limner.datasets.pairs import split_by_source, split_pairs
 from limner.datasets.registry import Source
 from limner.datasets.sets.captions import CaptionedPicture
 from limner.datasets.sets.stories import StorySet, read_story_pairs
-from limner.library.gallery import Gallery, Space
+from limner.library.vectors import Gallery, Space
 from limner.pictures.decode import decode, read_file
 from limner.pictures.hashes import near_groups, phash
 from limner.records import Caption, Picture, Story

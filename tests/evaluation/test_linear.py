@@ -10,10 +10,10 @@ from limner.errors import ConfigError, DataError
 from limner.evaluation import linear
 from limner.evaluation.linear import STRENGTH, linear_channels, load, pair_space, parse
 from limner.library.channels import Channel, EncodedChannel, Evidence
-from limner.library.gallery import Gallery, Space
 from limner.library.library import LibrarySummary
 from limner.library.search import Index
 from limner.library.store import SpaceInfo
+from limner.library.vectors import Gallery, Space
 
 
 def test_every_channel_and_pair_has_its_numbers():

@@ -7,8 +7,8 @@ from boards import space, unit
 from limner.errors import DataError
 from limner.evaluation.pairwise import MIXING, CosinePairwise
 from limner.library.channels import Evidence
-from limner.library.gallery import Gallery
 from limner.library.search import Index
+from limner.library.vectors import Gallery
 
 
 def made(groups=None, present=None, **evidence):

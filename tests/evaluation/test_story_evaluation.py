@@ -15,8 +15,8 @@ from limner.evaluation.stories import (
     random_scorer,
 )
 from limner.library.channels import Channel, Evidence
-from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
+from limner.library.vectors import Gallery, Space
 from limner.records import PictureRef, Step, Story
 
 

@@ -8,8 +8,8 @@ import pytest
 from limner.arrays import unit_rows
 from limner.library import channels
 from limner.library.channels import Channel, EncodedChannel, Evidence
-from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
+from limner.library.vectors import Gallery, Space
 
 EVEN = Evidence(slope=2.0, z_slope=0.0, offset=0.5)
 

@@ -9,7 +9,7 @@ import pytest
 from limner.errors import DataError
 from limner.library import population
 from limner.library.population import Statistics, read_statistics, write_statistics
-from limner.library.scan import Moments
+from limner.library.vectors import Moments
 
 IDS = np.array([b"a" * 64, b"b" * 64])
 

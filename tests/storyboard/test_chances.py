@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.library.channels import COSINE, Channel
-from limner.library.gallery import Gallery
 from limner.library.search import Index
+from limner.library.vectors import Gallery
 from limner.storyboard.calibration import load
 from limner.storyboard.candidates import Asked, Readings, Resemblance, pool_of
 from limner.storyboard.chances import (

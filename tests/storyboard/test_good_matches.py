@@ -5,8 +5,8 @@ from boards import Shelf, picture, picture_id, shown, space, story_of
 
 from limner.encoders.catalogue import text_encoder
 from limner.library.channels import COSINE, Channel
-from limner.library.gallery import Gallery
 from limner.library.search import Index
+from limner.library.vectors import Gallery
 from limner.storyboard.illustrate import BoardOptions, choose_pictures
 
 CAPTIONS = {

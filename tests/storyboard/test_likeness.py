@@ -8,7 +8,7 @@ from boards import space
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.library.gallery import Gallery
+from limner.library.vectors import Gallery
 from limner.storyboard.candidates import SHY, Pool, Resemblance
 
 

@@ -5,7 +5,7 @@ import pytest
 from boards import TableEncoder, numbers, picture, picture_id, shown, space, story_of
 
 from limner.library.channels import COSINE, Channel
-from limner.library.gallery import Gallery
+from limner.library.vectors import Gallery
 from limner.records import Step, Story
 from limner.storyboard.illustrate import BoardOptions, choose_pictures, step_texts
 

@@ -6,8 +6,8 @@ from boards import TableEncoder, space, story_of, unit
 
 from limner.errors import NumericsError
 from limner.library.channels import COSINE, Channel
-from limner.library.gallery import Gallery, Space
 from limner.library.search import Index
+from limner.library.vectors import Gallery, Space
 from limner.storyboard.calibration import load
 from limner.storyboard.candidates import Asked, Readings, pool_of
 from limner.storyboard.illustrate import readings_of

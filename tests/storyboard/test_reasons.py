@@ -7,7 +7,7 @@ import pytest
 from boards import Shelf, TableEncoder, numbers, picture, picture_id, random_board, shown, space, story_of
 
 from limner.library.channels import COSINE, Channel
-from limner.library.gallery import Gallery
+from limner.library.vectors import Gallery
 from limner.storyboard.calibration import load
 from limner.storyboard.cast import cast_of
 from limner.storyboard.illustrate import BoardOptions, choose_pictures

@@ -13,7 +13,7 @@ from vector_library import vector_library
 from limner.cli.index import index
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.library import vector_index
-from limner.library.browse import Catalogue, Only
+from limner.library.catalogue import Catalogue, Only
 from limner.library.channels import COSINE, Channel
 from limner.library.library import Library
 from limner.progress import Progress

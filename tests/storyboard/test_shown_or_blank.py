@@ -6,7 +6,7 @@ from boards import numbers, picture_id, random_board, shown, story_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.library.gallery import Gallery
+from limner.library.vectors import Gallery
 from limner.storyboard.calibration import load
 from limner.storyboard.illustrate import BoardOptions, choose_pictures, readings_of
 

@@ -6,7 +6,7 @@ from boards import Shelf, numbers, picture, picture_id, shown, space, story_of, 
 from pydantic import ValidationError
 
 from limner.errors import DataError
-from limner.library.gallery import Gallery
+from limner.library.vectors import Gallery
 from limner.records import Candidate, Step, Story, Storyboard
 from limner.storyboard.illustrate import BoardOptions, choose_pictures
 

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 from limner.library.channels import COSINE, Channel
-from limner.library.gallery import Gallery, Space
+from limner.library.vectors import Gallery, Space
 from limner.records import Caption, Picture, Step, Story
 from limner.storyboard.calibration import Calibration
 

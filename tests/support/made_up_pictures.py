@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from limner.library.browse import Catalogue
+from limner.library.catalogue import Catalogue
 from limner.library.store import (
     PICTURES,
     PICTURES_SCHEMA,

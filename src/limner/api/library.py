@@ -23,7 +23,7 @@ from limner.encoders.openvino import Engine
 from limner.errors import ConfigError, DataError, unknown
 from limner.export import load
 from limner.library import library
-from limner.library.browse import Only, Shape
+from limner.library.catalogue import Only, Shape
 from limner.pictures.decode import display, read_file
 from limner.pictures.formats import PictureError
 from limner.progress import RESUME, index_progress

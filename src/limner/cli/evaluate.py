@@ -33,9 +33,9 @@ from limner.evaluation.stories import (
 from limner.evaluation.uncertainty import Interval
 from limner.language import ENGLISH
 from limner.library.chosen import library_to_ask
-from limner.library.gallery import Gallery
 from limner.library.library import Library
 from limner.library.search import Index
+from limner.library.vectors import Gallery
 from limner.pictures.decode import read_file
 from limner.records import Story
 

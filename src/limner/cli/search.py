@@ -12,7 +12,7 @@ from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
 from limner.counts import counted
 from limner.errors import ConfigError
 from limner.export.wording import chance_in_words
-from limner.library.browse import Shape
+from limner.library.catalogue import Shape
 from limner.records import Fit, Record
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from limner.arrays import FloatArray, scores
 from limner.evaluation.lattice import Float64Array, IntArray
 from limner.library.channels import Evidence
-from limner.library.gallery import Gallery
 from limner.library.search import Index
+from limner.library.vectors import Gallery
 
 BLOCK_ROWS = 1_024
 LARGEST_EXPONENT = 80.0

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from limner.library.catalogue import BoolArray
 from limner.library.channels import EncodedChannel
-from limner.library.gallery import Gallery, Space
 from limner.library.population import Statistics, read_statistics
-from limner.library.scan import BoolArray, Float64Array, HalfArray, Moments
 from limner.library.search import Hits, Index, Likeness, Request
 from limner.library.store import PICTURES, STATISTICS, Approximation, SpaceInfo
-from limner.library.vectors import VectorTable
+from limner.library.vector_table import VectorTable
+from limner.library.vectors import Float64Array, Gallery, HalfArray, Moments, Space
 
 if TYPE_CHECKING:
     from limner.library.library import Library

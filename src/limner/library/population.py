@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from limner.arrays import FloatArray
 from limner.errors import DataError
-from limner.library.scan import Float64Array, HalfArray, IntArray, Moments
+from limner.library.catalogue import IntArray
 from limner.library.store import PICTURES, PRESENT, STATISTICS, STATISTICS_SCHEMA, Store
-from limner.library.vectors import VectorTable
+from limner.library.vector_table import VectorTable
+from limner.library.vectors import Float64Array, HalfArray, Moments
 
 SAMPLE = 16_384
 """Pictures of the sample, about; of a library with fewer it is all of them."""

@@ -14,9 +14,9 @@ import numpy as np
 
 from limner.arrays import FloatArray, unit_rows
 from limner.library.population import Answer, Statistics, sample_ids, survey, write_statistics
-from limner.library.scan import Float64Array, HalfArray
 from limner.library.store import PICTURES, PRESENT, RECALL, STATISTICS, Approximation, vectors_name
-from limner.library.vectors import VectorTable
+from limner.library.vector_table import VectorTable
+from limner.library.vectors import Float64Array, HalfArray
 
 if TYPE_CHECKING:
     from limner.library.library import Library

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from limner.counts import counted
 
 if TYPE_CHECKING:
-    from limner.library.browse import Catalogue
+    from limner.library.catalogue import Catalogue
     from limner.records import Storyboard
 
 UNANSWERED = ("nothing fits", "all used")

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, unit_rows
 from limner.errors import NumericsError
+from limner.library.catalogue import BoolArray
 from limner.library.channels import COSINE, Channel, EncodedChannel
-from limner.library.gallery import Gallery
-from limner.library.scan import BoolArray
 from limner.library.search import Index
+from limner.library.vectors import Gallery
 from limner.storyboard.calibration import Calibration
 from limner.storyboard.cast import sentences
 

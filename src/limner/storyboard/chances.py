@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from limner.library.scan import BoolArray
+from limner.library.catalogue import BoolArray
 from limner.storyboard.calibration import Calibration
 from limner.storyboard.candidates import SHY, Compared, Float64Array, Pool, Resemblance
 

@@ -14,10 +14,10 @@ from pydantic import Field
 
 from limner.errors import DataError
 from limner.language import ENGLISH
+from limner.library.catalogue import BoolArray
 from limner.library.channels import COSINE, Channel
-from limner.library.gallery import Gallery
-from limner.library.scan import BoolArray
 from limner.library.search import Index, Likeness
+from limner.library.vectors import Gallery
 from limner.records import WEAK, Picture, Record, Show, Story, Storyboard, limner_version
 from limner.storyboard.board import BLANK, assign
 from limner.storyboard.calibration import Calibration, Pin, load

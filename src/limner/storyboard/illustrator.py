@@ -22,10 +22,9 @@ from limner.counts import counted
 from limner.encoders.text_cache import RecentTexts
 from limner.errors import ConfigError, DataError, LimnerError
 from limner.language import direction, language_name
-from limner.library.browse import Catalogue, Only
+from limner.library.catalogue import BoolArray, Only
 from limner.library.channels import Channel, EncodedChannel, Evidence
 from limner.library.library import Library
-from limner.library.scan import BoolArray
 from limner.library.search import Index, Request
 from limner.progress import Progress
 from limner.records import Candidate, Problem, Story, Storyboard
@@ -145,7 +144,7 @@ class Illustrator:
             )
         self.library, self.model, self.metric = library, model, metric
         self.name = library.home.name
-        self.catalogue = Catalogue.read(library.store, library.home.cache)
+        self.catalogue = library.catalogue()
         self._named, self._weights, self._device = tuple(channels), tuple(weights), device
         self.lock = threading.RLock()
 

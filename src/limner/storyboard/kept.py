@@ -11,7 +11,7 @@ from limner.counts import counted
 from limner.errors import DataError
 
 if TYPE_CHECKING:
-    from limner.library.browse import Catalogue
+    from limner.library.catalogue import Catalogue
     from limner.records import BoardStep, Step, Story, Storyboard
     from limner.storyboard.illustrate import BoardOptions
     from limner.storyboard.shown import Shown

@@ -20,8 +20,8 @@ from limner.library.channels import Channel, Evidence
 from limner.storyboard.illustrate import step_texts
 
 if TYPE_CHECKING:
-    from limner.library.gallery import Gallery
     from limner.library.library import Library
+    from limner.library.vectors import Gallery
     from limner.records import Storyboard
 
 MODEL, DOCUMENT = "model", "document"

@@ -20,7 +20,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from limner.errors import DataError
 from limner.export import LAYOUTS, PAGED, Plan
 from limner.export.wording import sentence
-from limner.library.browse import Only
+from limner.library.catalogue import Only
 from limner.progress import Progress
 from limner.records import Candidate, Picture, Problem, Storyboard
 from limner.storyboard.illustrate import BoardOptions

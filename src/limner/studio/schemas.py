@@ -12,7 +12,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import Base64Bytes, Field, StringConstraints, model_validator
 
 from limner.export.plan import Layout
-from limner.library.browse import Only
+from limner.library.catalogue import Only
 from limner.records import BoardStep, Candidate, Picture, Problem, Record, Segmentation, Storyboard
 from limner.storyboard.illustrate import BoardOptions
 from limner.studio.edits import Edit, Options, RelationName, Text, TextFormat

@@ -10,7 +10,7 @@ import threading
 from functools import lru_cache
 
 from limner.errors import DataError
-from limner.library.browse import Facets, Only
+from limner.library.catalogue import Facets, Only
 from limner.library.home import spaces_of
 from limner.library.library import Library
 from limner.library.words import Described, PictureWords, caption_encoders, words_of, write_words
@@ -31,7 +31,7 @@ class Shelf:
         self._lock = threading.Lock()
 
     def page(self, offset: int, limit: int, words: str, only: Only) -> tuple[int, list[Picture]]:
-        """As `limner.library.browse.Catalogue.page`; used are the pictures that some project shows."""
+        """As `limner.library.catalogue.Catalogue.page`; used are the pictures that some project shows."""
         used = self.used() if only.used is not None else frozenset()
         return self._engine.illustrator().catalogue.page(offset, limit, words, only=only, used=used)
 

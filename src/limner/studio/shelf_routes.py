@@ -11,7 +11,7 @@ from fastapi import APIRouter, Body, Query
 
 from limner.counts import counted
 from limner.errors import DataError
-from limner.library.browse import Facets
+from limner.library.catalogue import Facets
 from limner.library.known import IndexReport
 from limner.library.words import Described, PictureWords
 from limner.studio.bringing import Arrived, Batch, FolderList, list_folder
