@@ -21,7 +21,7 @@ from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
 from limner.evaluation import linear
 from limner.library import vector_index
-from limner.library.approximate import Approximate
+from limner.library.beyond import Approximate
 from limner.library.channels import Channel, EncodedChannel
 from limner.library.home import FolderHome
 from limner.library.library import Library, LibrarySummary

@@ -5,7 +5,7 @@ import pytest
 from vector_library import drawn, vector_library
 
 from limner.library import vector_index
-from limner.library.approximate import Approximate
+from limner.library.beyond import Approximate
 from limner.library.channels import COSINE, Channel
 from limner.library.search import Index
 from limner.progress import Progress

@@ -34,6 +34,7 @@ from limner.library.store import (
     Store,
     read_settings,
 )
+from limner.library.tables import unlinked
 from limner.locations import Location, file_system, location, objects, reaching
 
 SETTINGS = "settings"
@@ -138,6 +139,13 @@ class FolderHome(Home):
     """A library in a folder of this machine."""
 
     def __init__(self, folder: Path) -> None:
+        """Take a folder.
+
+        Raises:
+            DataError: something of limner's in it is a link.
+        """
+        # A cache that is one is left alone, and made in memory.
+        unlinked(*(folder / name for name in sorted(_LEFT - {"cache"})))
         self.folder, self.store = folder, Store(folder / "tables")
         self.name = folder.resolve().name
 

@@ -371,7 +371,7 @@ class Index:
     def among(
         self, requests: Sequence[Request], ids: Sequence[str] = (), like: Likeness | None = None
     ) -> Index:
-        """This index, which holds all pictures; see `limner.library.approximate` for one that does not.
+        """This index, which holds all pictures; see `limner.library.beyond` for one that does not.
 
         Args:
             requests: searches that will be made.

@@ -89,7 +89,7 @@ class Settings(Record):
         grouped: False while near-duplicate groups are out of date.
         languages: language → estimated share of the captions, largest first; empty while unknown.
         approximate_from: pictures from which a search does not compare all of them.
-        searches: vector space → how its search index is asked; see `limner.library.approximate`.
+        searches: vector space → how its search index is asked; see `limner.library.beyond`.
     """
 
     format: int = FORMAT

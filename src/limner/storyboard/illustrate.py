@@ -36,7 +36,7 @@ from limner.storyboard.chances import agreement, chances, doubt, evidence, log_s
 from limner.storyboard.explain import Considered, explain
 
 if TYPE_CHECKING:
-    from limner.library.approximate import Approximate
+    from limner.library.beyond import Approximate
 
 CANDIDATES = 200
 """Pictures considered per step and channel."""

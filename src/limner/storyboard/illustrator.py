@@ -49,7 +49,7 @@ from limner.storyboard.trained import (
 )
 
 if TYPE_CHECKING:
-    from limner.library.approximate import Approximate
+    from limner.library.beyond import Approximate
 
 NONE = "none"
 LOOKS = ("looks", "visual", "clip", "colour")
@@ -162,7 +162,7 @@ class Illustrator:
         spaces = {channel.space for channel in self.channels}
         spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
         if len(self.catalogue) >= self.library.settings.approximate_from:
-            from limner.library.approximate import Approximate  # what few libraries need
+            from limner.library.beyond import Approximate  # what few libraries need
 
             if Approximate.usable(self.library, spaces):
                 return Approximate(self.library, sorted(spaces))

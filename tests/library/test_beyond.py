@@ -11,8 +11,8 @@ from fakes import FakeImages, FakeTexts, noise_picture
 from vector_library import add, drawn, vector_library
 
 from limner.errors import DataError
-from limner.library import approximate, population, vector_index
-from limner.library.approximate import Approximate
+from limner.library import beyond, vector_index
+from limner.library.beyond import Approximate
 from limner.library.channels import EncodedChannel, Evidence
 from limner.library.ingest import index
 from limner.library.library import Library
@@ -108,19 +108,19 @@ def test_everything_found_equals_the_exact_search(made, exact):
 
 
 def test_evidence_of_all_is_estimated_within_the_bound_that_is_stated(made, exact, monkeypatch):
-    sample = population.sample_ids(made.store, COUNT, 600)
+    sample = vector_index.sample_ids(made.store, COUNT, 600)
     assert abs(len(sample) - 600) < 4 * np.sqrt(600)
-    read = approximate.read_statistics
+    read = beyond.read_statistics
 
     def fewer(store, spaces):
         _, statistics = read(store, spaces)
         kept = {}
         for space, one in statistics.items():
             own = np.isin(one.ids, sample)
-            kept[space] = population.Statistics(one.moments, one.held, one.ids[own], one.vectors[own])
+            kept[space] = beyond.Statistics(one.moments, one.held, one.ids[own], one.vectors[own])
         return sample, kept
 
-    monkeypatch.setattr(approximate, "read_statistics", fewer)
+    monkeypatch.setattr(beyond, "read_statistics", fewer)
     asked, errors = channels(), []
     part = opened(made, 200).among([(asked, K)])
     one, other = exact.search(asked, K), part.search(asked, K)

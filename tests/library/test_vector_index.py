@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from limner.errors import DataError
-from limner.library import population
-from limner.library.population import Statistics, read_statistics, write_statistics
+from limner.library import beyond
+from limner.library.beyond import Statistics, read_statistics
+from limner.library.vector_index import write_statistics
 from limner.library.vectors import Moments
 
 IDS = np.array([b"a" * 64, b"b" * 64])
@@ -26,7 +27,7 @@ class Rows:
         return [*self.held.items()]
 
 
-@pytest.mark.parametrize("entry", [population.IDS, "base"])
+@pytest.mark.parametrize("entry", [beyond.IDS, "base"])
 def test_a_flipped_bit_of_statistics_is_one_line_or_changes_nothing(entry):
     rng, store = np.random.default_rng(0), Rows()
     vectors = rng.random((2, 4)).astype(np.float16)
