@@ -7,10 +7,9 @@ float32; of more, a few become float32 at a time, within the cache of a core. It
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 
@@ -18,10 +17,7 @@ from limner.arrays import FloatArray, expect, scores, sum_errors
 from limner.errors import ConfigError, NumericsError
 from limner.library.catalogue import BoolArray, IntArray
 from limner.library.channels import EncodedChannel, Evidence
-from limner.library.vectors import ALONE_PRODUCTS, Float64Array, Gallery, HalfArray, Space
-from limner.threads import ahead, cores, one_core_products
-
-T = TypeVar("T")
+from limner.library.vectors import ALONE_PRODUCTS, Float64Array, Gallery, HalfArray, Space, over_blocks
 
 Request = tuple[Sequence[EncodedChannel], int]
 """Channels with the texts of one search, and how many pictures each of these wants."""
@@ -244,27 +240,6 @@ class FullRows:
             NumericsError: a cosine is not finite.
         """
         return exact_scores(self._texts, self._rows, rows)
-
-
-def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
-    """Call `work` for every block of rows, several at a time.
-
-    Args:
-        rows: how many there are.
-        block_rows: rows of a block.
-        work: (first row, row after the last) → result; called in threads.
-    Yields:
-        First row and result of each block, in order; few results wait at a time.
-    """
-    blocks = [(start, min(start + block_rows, rows)) for start in range(0, rows, block_rows)]
-    workers = cores()
-    with one_core_products():
-        yield from ahead(
-            blocks,
-            lambda block: (block[0], work(*block)),
-            workers=workers,
-            in_flight=2 * workers + 1,
-        )
 
 
 def single(rows: HalfArray) -> FloatArray:

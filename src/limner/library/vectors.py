@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +16,13 @@ from limner.counts import counted
 from limner.errors import CheckpointError, DataError, NumericsError, unknown
 from limner.library.catalogue import BoolArray, Catalogue, Groups, Ids, IntArray, RawIds, raw_ids, text_of
 from limner.library.store import State, Store, vectors_name
+from limner.threads import ahead, cores, one_core_products
 
 if TYPE_CHECKING:
     from limner.library.cache import Cache
     from limner.library.store import SpaceInfo
 
+T = TypeVar("T")
 HalfArray = NDArray[np.float16]
 Float64Array = NDArray[np.float64]
 BLOCK_ROWS = 4_096
@@ -198,6 +200,27 @@ def vectors_of(table: str, column: Any, ids: RawIds, dim: int) -> HalfArray:  # 
     return vectors
 
 
+def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
+    """Call `work` for every block of rows, several at a time.
+
+    Args:
+        rows: how many there are.
+        block_rows: rows of a block.
+        work: (first row, row after the last) → result; called in threads.
+    Yields:
+        First row and result of each block, in order; few results wait at a time.
+    """
+    blocks = [(start, min(start + block_rows, rows)) for start in range(0, rows, block_rows)]
+    workers = cores()
+    with one_core_products():
+        yield from ahead(
+            blocks,
+            lambda block: (block[0], work(*block)),
+            workers=workers,
+            in_flight=2 * workers + 1,
+        )
+
+
 def float_rows(matrix: HalfArray, start: int, stop: int) -> FloatArray:
     """Some rows in float32.
 
@@ -262,13 +285,15 @@ def sums(matrix: HalfArray, rows: IntArray | None = None) -> IntArray:
     """
     width, count = matrix.shape[1], len(matrix) if rows is None else len(rows)
     total = np.zeros((width + 1, width), np.int64)
-    for start in range(0, count, BLOCK_ROWS):
-        stop = min(start + BLOCK_ROWS, count)
+
+    def add(start: int, stop: int) -> IntArray:
         some = matrix if rows is None else matrix[rows[start:stop]]
         exact = float_rows(some, *((start, stop) if rows is None else (0, stop - start)))
         block = np.rint(exact * UNITS)
-        total[0] += block.sum(axis=0).astype(np.int64)
-        total[1:] += (block.T @ block).astype(np.int64)
+        return np.vstack([block.sum(axis=0), block.T @ block]).astype(np.int64)
+
+    for _, part in over_blocks(count, BLOCK_ROWS, add):
+        total += part
     return total
 
 
