@@ -25,7 +25,7 @@ from limner.library.cache import Cache
 place = Path(sys.argv[1])
 for name, rows in (("small", 100), ("large", 10_000)):
     cache = Cache(place / "cache")
-    made = cache.kept(name, "0" * 32, ".vectors", lambda: [np.ones((rows, 100), np.float16)])
+    made = cache.kept(name, "0" * 32, ".vectors", lambda file: file.write(np.ones((rows, 100), np.float16)))
     print(cache.refused)
     print(made.view(np.float16).sum(dtype=float))
 print(sorted(one.name for one in (place / "cache").iterdir()))
@@ -37,7 +37,7 @@ def test_an_array_that_the_disk_has_no_room_for_is_held_in_memory(tmp_path):
     assert done.returncode == 0, (done.returncode, done.stderr)
     first, small, told, large, left = done.stdout.splitlines()
     assert (first, small, large) == ("None", "10000.0", "1000000.0")
-    assert "No space left on device (2,000,000 bytes wanted, " in told
+    assert "No space left on device (" in told
     assert left == f"['.lock', 'small-{'0' * 32}.vectors']"
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 import errno
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from limner.arrays import ByteArray
 from limner.checksums import tail_of, unseal_array
@@ -44,14 +44,14 @@ class Cache:
         """Nothing is read or made yet."""
         self._folder, self.refused = folder, None if not folder.is_symlink() else _linked(folder)
 
-    def kept(self, kind: str, key: str, ending: str, make: Callable[[], Sequence[NDArray[Any]]]) -> ByteArray:
-        """What was kept of a kind under a key, or is made and kept now in place of others of the kind.
+    def kept(self, kind: str, key: str, ending: str, write: Callable[[BinaryIO], object]) -> ByteArray:
+        """What was kept of a kind under a key, or is written and kept now in place of others of the kind.
 
         Args:
             kind: begins the name of the file.
             key: 32 hexadecimal digits that say all that the content is made from.
             ending: of the name.
-            make: the content, in parts.
+            write: writes the content; called again where the disk refuses it.
         """
         path = self._folder / f"{kind}-{key}{ending}"
         found = self._opened(path)
@@ -60,10 +60,11 @@ class Cache:
         with ExitStack() as held:
             if self._begin(held):
                 found = self._opened(path, again=True)  # another process was quicker
+                found = self._written(path, write) if found is None else found
             if found is None:
-                parts = [np.ascontiguousarray(part).reshape(-1).view(np.uint8) for part in make()]
-                found = self._written(path, parts)
-                found = np.concatenate(parts) if found is None else found
+                content = BytesIO()
+                write(content)
+                found = np.frombuffer(content.getbuffer(), np.uint8)
         return found
 
     def _opened(self, path: Path, *, again: bool = False) -> ByteArray | None:
@@ -93,12 +94,13 @@ class Cache:
         self.refused = None
         return True
 
-    def _written(self, path: Path, parts: Sequence[ByteArray]) -> ByteArray | None:
-        if self.refused is not None:
-            return None
+    def _written(self, path: Path, write: Callable[[BinaryIO], object]) -> ByteArray | None:
         try:
-            with replacing(path, sync=False, wanted=sum(map(len, parts))) as draft, draft.open("wb") as file:
-                file.writelines([*(part.data for part in parts), tail_of(parts)])
+            with replacing(path, sync=False) as draft:
+                with draft.open("wb") as file:
+                    write(file)
+                with draft.open("ab") as file:
+                    file.write(tail_of([] if not draft.stat().st_size else [np.memmap(draft, np.uint8, "r")]))
         except OSError as error:
             self.refused = error
             return None

@@ -11,17 +11,16 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import date
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, get_args, overload
+from typing import Any, BinaryIO, Literal, get_args, overload
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from limner.arrays import ByteArray
 from limner.checksums import checksum
 from limner.errors import DataError
 from limner.library.cache import Cache
@@ -191,7 +190,7 @@ class Catalogue:
         cache = cache if isinstance(cache, Cache) else Cache(cache)
         state = state or store.state(PICTURES)
         key = checksum(repr((_FORMAT, state.stamp)).encode())
-        made = cache.kept(PICTURES, key, ".arrow", lambda: [_arrow(_table(store, state))])
+        made = cache.kept(PICTURES, key, ".arrow", partial(_write, store, state))
         return cls(pa.ipc.open_file(pa.py_buffer(made)).get_batch(0))
 
     def __len__(self) -> int:
@@ -385,11 +384,14 @@ def _table(store: Store, state: State) -> pa.RecordBatch:
     batches = store.scan_state(state, PICTURES_SCHEMA.names, PRESENT)
     # Lance does not keep the order of the columns that it is asked for.
     held = pa.Table.from_batches((one.select(PICTURES_SCHEMA.names) for one in batches), PICTURES_SCHEMA)
-    held = held.cast(_LARGE).combine_chunks()
-    table = next(iter(held.take(pc.sort_indices(held["id"])).combine_chunks().to_batches()), None)
-    table = table if table is not None else pa.RecordBatch.from_pylist([], _LARGE)
+    order, columns = pc.sort_indices(held["id"]), {}
+    for name, kind in zip(_LARGE.names, _LARGE.types, strict=True):  # one is in memory twice at a time
+        column = held[name].cast(kind).combine_chunks()
+        held = held.drop_columns([name])
+        columns[name] = column.take(order)
+    table = pa.RecordBatch.from_pydict(columns)
     ids = raw_ids(table["id"])
-    made = dict(zip(table.schema.names, table.columns, strict=True)) | {
+    made = columns | {
         "id": _bytes(ids),
         "group": _bytes(raw_ids(table["group"])),
         "by_path": pc.sort_indices(_first_of(table)).cast(pa.int32()),
@@ -399,12 +401,11 @@ def _table(store: Store, state: State) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(made).replace_schema_metadata(about)
 
 
-def _arrow(table: pa.RecordBatch) -> ByteArray:
-    """A file of Arrow."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
+def _write(store: Store, state: State, file: BinaryIO) -> None:
+    """Write the table as a file of Arrow."""
+    table = _table(store, state)
+    with pa.ipc.new_file(file, table.schema) as writer:
         writer.write_batch(table)
-    return np.frombuffer(sink.getvalue(), np.uint8)
 
 
 def _first_of(table: pa.RecordBatch) -> pa.Array:
@@ -434,7 +435,9 @@ def _said(table: pa.RecordBatch) -> pa.Array:
     ]
     said = pc.binary_join_element_wise(*joined, line)
     # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
-    return pa.array([one.lower() for one in said.to_pylist()], pa.large_string())
+    few = (said.slice(start, _CHUNK).to_pylist() for start in range(0, len(said), _CHUNK))
+    lower = [pa.array([one.lower() for one in some], pa.large_string()) for some in few]
+    return pa.concat_arrays([pa.array([], pa.large_string()), *lower])
 
 
 def _fitting(table: pa.RecordBatch, words: str, only: Only) -> BoolArray:

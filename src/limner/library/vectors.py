@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,8 +154,8 @@ def library_gallery(
     for name in wanted:
         info, state = infos[name], store.state(vectors_name(name))
         said = (_FORMAT, catalogue.stamp, state.stamp, info.fingerprint, info.dim)
-        make = partial(_parts, store, state, catalogue.ids, info.dim)
-        held = cache.kept(name, checksum(repr(said).encode()), ".vectors", make)
+        write = partial(_write, store, state, catalogue.ids, info.dim)
+        held = cache.kept(name, checksum(repr(said).encode()), ".vectors", write)
         count, dim = len(catalogue), info.dim
         sizes = np.cumsum([8 * (dim + 1) * dim, 2 * count * dim])
         spaces[name] = Space(
@@ -167,8 +167,8 @@ def library_gallery(
     return Gallery(catalogue.ids, catalogue.groups, spaces)
 
 
-def _parts(store: Store, state: State, ids: Ids, dim: int) -> list[NDArray[Any]]:
-    """What the file of a space holds."""
+def _write(store: Store, state: State, ids: Ids, dim: int, file: BinaryIO) -> None:
+    """Write what the file of a space holds."""
     matrix, present = np.zeros((len(ids), dim), np.float16), np.zeros(len(ids), dtype=bool)
     for batch in store.scan_state(state, ["id", "vector"]):
         names = raw_ids(batch.column("id"))
@@ -176,7 +176,8 @@ def _parts(store: Store, state: State, ids: Ids, dim: int) -> list[NDArray[Any]]
         rows = ids.rows_of(names)
         there = rows >= 0
         matrix[rows[there]], present[rows[there]] = vectors[there], True
-    return [sums(matrix), matrix, present]
+    for part in (sums(matrix), matrix, present):
+        file.write(part.data.cast("B") if part.size else b"")
 
 
 def vectors_of(table: str, column: Any, ids: RawIds, dim: int) -> HalfArray:  # noqa: ANN401
