@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from limner.errors import NumericsError, ShapeError
 from limner.library import search
-from limner.library.search import Pools, exact_scores, single
-from limner.library.vectors import Moments, float_rows, moments, over_blocks, sums
+from limner.library.search import Pools, exact_scores
+from limner.library.vectors import Moments, float_rows, moments, over_blocks, single, sums
 
 
 @pytest.mark.parametrize(("rows", "block"), [(0, 3), (1, 3), (10, 3), (9, 3), (1_000, 7)])

@@ -17,7 +17,15 @@ from limner.arrays import FloatArray, expect, scores, sum_errors
 from limner.errors import ConfigError, NumericsError
 from limner.library.catalogue import BoolArray, IntArray
 from limner.library.channels import EncodedChannel, Evidence
-from limner.library.vectors import ALONE_PRODUCTS, Float64Array, Gallery, HalfArray, Space, over_blocks
+from limner.library.vectors import (
+    ALONE_PRODUCTS,
+    Float64Array,
+    Gallery,
+    HalfArray,
+    Space,
+    over_blocks,
+    single,
+)
 
 Request = tuple[Sequence[EncodedChannel], int]
 """Channels with the texts of one search, and how many pictures each of these wants."""
@@ -51,9 +59,6 @@ CACHED_BYTES = 1 << 20
 
 SMALLEST_GATHER = 8
 """Rows below which it is not worth it to multiply on one core."""
-
-_PLACES, _MASK, _SCALE, _ABOVE = 13, np.int32(-0x70002000), np.float32(2.0**112), 65536.0
-"""Of float16 in float32: how far bits move, which are its own, what its exponent lacks, its infinity."""
 
 
 @dataclass(frozen=True)
@@ -240,17 +245,6 @@ class FullRows:
             NumericsError: a cosine is not finite.
         """
         return exact_scores(self._texts, self._rows, rows)
-
-
-def single(rows: HalfArray) -> FloatArray:
-    """(R, D) rows in float32, by their bits: half the time that NumPy takes for it."""
-    wide = np.left_shift(np.ascontiguousarray(rows).view(np.int16), _PLACES, dtype=np.int32)
-    wide &= _MASK
-    found: FloatArray = wide.view(np.float32)
-    found *= _SCALE
-    if found.size and not -_ABOVE < found.min() <= found.max() < _ABOVE:
-        return rows.astype(np.float32)  # infinity and what is no number have no exponent of their own
-    return found
 
 
 def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray) -> FloatArray:

@@ -42,6 +42,8 @@ A larger one wakes threads that go on spinning, and so take the cores from the n
 
 SMALLEST_STD = 1e-6
 """Below this the cosines of a text are all equal up to rounding; their spread counts as 0."""
+_PLACES, _MASK, _SCALE, _ABOVE = 13, np.int32(-0x70002000), np.float32(2.0**112), 65536.0
+"""Of float16 in float32: how far bits move, which are its own, what its exponent lacks, its infinity."""
 _FORMAT = 1
 
 
@@ -222,6 +224,17 @@ def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> It
         )
 
 
+def single(rows: HalfArray) -> FloatArray:
+    """(R, D) rows in float32, by their bits: half the time that NumPy takes for it."""
+    wide = np.left_shift(np.ascontiguousarray(rows).view(np.int16), _PLACES, dtype=np.int32)
+    wide &= _MASK
+    found: FloatArray = wide.view(np.float32)
+    found *= _SCALE
+    if found.size and not -_ABOVE < found.min() <= found.max() < _ABOVE:
+        return rows.astype(np.float32)  # infinity and what is no number have no exponent of their own
+    return found
+
+
 def float_rows(matrix: HalfArray, start: int, stop: int) -> FloatArray:
     """Some rows in float32.
 
@@ -232,7 +245,7 @@ def float_rows(matrix: HalfArray, start: int, stop: int) -> FloatArray:
     Raises:
         NumericsError: a row is not finite.
     """
-    exact = np.asarray(matrix[start:stop]).astype(np.float32)
+    exact = single(matrix[start:stop])
     if not np.isfinite(float(exact.sum())):
         raise NumericsError(
             f"space: a row from {start} to {stop - 1} is not finite; index its pictures again"
@@ -290,7 +303,8 @@ def sums(matrix: HalfArray, rows: IntArray | None = None) -> IntArray:
     def add(start: int, stop: int) -> IntArray:
         some = matrix if rows is None else matrix[rows[start:stop]]
         exact = float_rows(some, *((start, stop) if rows is None else (0, stop - start)))
-        block = np.rint(exact * UNITS)
+        block = exact * UNITS
+        np.rint(block, out=block)
         return np.vstack([block.sum(axis=0), block.T @ block]).astype(np.int64)
 
     for _, part in over_blocks(count, BLOCK_ROWS, add):
