@@ -33,7 +33,7 @@ from limner.pictures.formats import PictureError
 from limner.progress import RESUME, index_progress
 from limner.records import Picture, Segmentation, Show, Step, Story
 from limner.store import library
-from limner.store.browse import Only, Shape
+from limner.store.catalogue import Only, Shape
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray

@@ -13,7 +13,7 @@ from limner.counts import counted
 from limner.errors import ConfigError
 from limner.export.wording import chance_in_words
 from limner.records import Fit, Record
-from limner.store.browse import Shape
+from limner.store.catalogue import Shape
 
 
 class Found(Record):

@@ -4,7 +4,6 @@ It tells what a folder is by what lies in it, reads everything once, and names w
 """
 
 import shutil
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from limner.checksums import has_checksum, is_sealed, read_arrays, unseal_bytes
+from limner.checksums import has_checksum, is_sealed, unseal_bytes
 from limner.cli.terminal import Flag, emit_report
 from limner.counts import counted
-from limner.errors import ConfigError, DataError, LimnerError, LimnerWarning
+from limner.errors import ConfigError, DataError, LimnerError
 from limner.files import sha256_of
 from limner.locations import on_this_machine
 from limner.records import Record
@@ -129,7 +128,7 @@ def _told(path: Path, error: Exception) -> Checked:
 
 
 def _library(folder: Path, repair: bool) -> Iterator[Checked]:
-    from limner.store.columns import is_whole
+    from limner.store.cache import is_whole
     from limner.store.library import Library
     from limner.store.store import SETTINGS_FILE, read_settings
     from limner.studio.pictures import cache_folder
@@ -140,11 +139,9 @@ def _library(folder: Path, repair: bool) -> Iterator[Checked]:
         return
     library = Library.open(folder)
     yield from _tables(library, repair)
-    kinds = {".rows": _whole_blocks, ".moments": _whole_copy, ".safetensors": _whole_arrays}
-    kinds[".arrow"] = is_whole
-    for path in sorted((folder / "cache").rglob("[!.]*")):
-        if path.suffix in kinds:
-            yield _derived(path, kinds[path.suffix], repair)
+    for path in sorted((folder / "cache").glob("[!.]*")):
+        if path.suffix in {".arrow", ".vectors"}:
+            yield _derived(path, is_whole, repair)
     for path in sorted(cache_folder(library).rglob("[!.]*.webp")):
         yield _derived(path, _whole_copy, repair)
 
@@ -186,20 +183,6 @@ def _derived(path: Path, whole: Callable[[Path], bool], repair: bool) -> Checked
         path.unlink()
         return Checked(path=str(path), state="repaired", advice="its next use makes it again")
     return _state(path, False, "its next use, or --repair, makes it again")
-
-
-def _whole_blocks(path: Path) -> bool:
-    from limner.store.blocks import Blocks, read_sums
-
-    (rows, row, kind), _ = read_sums(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LimnerWarning)
-        return Blocks.opened(path, rows, row, np.dtype(kind).type, "r", None) is not None
-
-
-def _whole_arrays(path: Path) -> bool:
-    read_arrays(path)
-    return True
 
 
 def _whole_copy(path: Path) -> bool:

@@ -21,8 +21,8 @@ from limner.store.channels import Channel, Evidence
 
 if TYPE_CHECKING:
     from limner.records import Storyboard
-    from limner.store.gallery import Gallery
     from limner.store.library import Library
+    from limner.store.vectors import Gallery
 
 MODEL, DOCUMENT = "model", "document"
 
