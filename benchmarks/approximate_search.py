@@ -143,7 +143,7 @@ def readings(rows, evidence):
 
 def ask(folder, around, exact):
     """Times of ten-step texts; the first apart."""
-    from limner.store.approximate import Approximate
+    from limner.store.beyond import Approximate
     from limner.store.search import Index
 
     near = origins(around)
@@ -170,8 +170,8 @@ def ask(folder, around, exact):
 
 def against(library, near, asked, best):
     """Recall of the texts themselves, by a pass over everything."""
-    from limner.store.population import survey
-    from limner.store.vectors import VectorTable
+    from limner.store.beyond import VectorTable
+    from limner.store.vector_index import survey
 
     table = VectorTable(library.store, SPACE)
     nobody = np.zeros(0, dtype="S64")
@@ -179,7 +179,11 @@ def against(library, near, asked, best):
     started = time.perf_counter()
     _, answer = survey(table, nobody, nobody, flat, WANTED)
     rows = [answer.rows[n][answer.good[n]] for n in range(len(flat))]
-    true = [set(table.at(some)[0]) for some in rows]
+    wanted, named = np.unique(np.concatenate(rows)), {}
+    for numbers, ids, _ in table.batches():
+        there = np.isin(numbers, wanted)
+        named |= zip(numbers[there].tolist(), np.array(ids)[there].tolist(), strict=True)
+    true = [{named[row] for row in some.tolist()} for some in rows]
     shares = [len(set(one) & own) / min(WANTED, len(own)) for one, own in zip(best, true, strict=True)]
     rng = np.random.default_rng(0)
     means = np.array(shares)[rng.integers(0, len(shares), (2_000, len(shares)))].mean(axis=1)

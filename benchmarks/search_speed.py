@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from limner.store.channels import EncodedChannel, Evidence
-from limner.store.gallery import Gallery, Space
 from limner.store.search import Index
+from limner.store.vectors import Gallery, Space, sums
 
 STEPS, WIDTH, BEST, BLOCK = 10, 512, 200, 50_000
 
@@ -54,9 +54,11 @@ def make(path, count):
 
 
 def index_of(path):
-    matrix = np.load(path, mmap_mode="r")
+    matrix, total = np.asarray(np.load(path, mmap_mode="r")), Path(path).with_suffix(".sums.npy")
     count = len(matrix)
-    space = Space(matrix, np.ones(count, dtype=bool), "", Path(path))
+    if not total.exists():
+        np.save(total, sums(matrix))
+    space = Space(matrix, np.ones(count, dtype=bool), "", np.load(total))
     return Index(Gallery(Numbers(count), Numbers(count), {"clip": space}))
 
 
@@ -123,8 +125,8 @@ def compare(count, rounds):
         path, question = Path(folder) / "matrix.npy", Path(folder) / "texts.npy"
         texts = make(path, count)
         np.save(question, texts)
-        index = index_of(path)
-        built, hits = timed(lambda: index.search([channel(texts)], BEST))
+        built, index = timed(lambda: index_of(path))
+        hits = index.search([channel(texts)], BEST)
         command = [sys.executable, __file__, "--memory", str(path), str(question)]
         told = json.loads(subprocess.run(command, check=True, capture_output=True, env=os.environ).stdout)
         single = np.load(path).astype(np.float32)

@@ -27,7 +27,7 @@ from starlette.testclient import TestClient
 from limner.encoders.catalogue import text_encoder
 from limner.match.equipment import picture_encoders
 from limner.match.illustrator import Illustrator
-from limner.store.browse import Only
+from limner.store.catalogue import Only
 from limner.store.ingest import index
 from limner.store.library import Library, picture_of
 from limner.store.store import FILES, FILES_SCHEMA, PICTURES, PICTURES_SCHEMA, vectors_name

@@ -28,9 +28,8 @@ from limner.progress import Progress
 from limner.records import BoardStep, Picture
 from limner.research.evaluation import linear
 from limner.store import vector_index
-from limner.store.approximate import Approximate
+from limner.store.beyond import Approximate
 from limner.store.channels import Channel, EncodedChannel
-from limner.store.gallery import Gallery
 from limner.store.home import FolderHome
 from limner.store.library import Library, LibrarySummary
 from limner.store.search import Index
@@ -43,6 +42,7 @@ from limner.store.store import (
     vectors_name,
     vectors_schema,
 )
+from limner.store.vectors import Gallery
 from limner.store.write import CAPTION_SPACES, vector_table
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders

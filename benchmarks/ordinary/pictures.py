@@ -27,7 +27,7 @@ from limner.research.datasets.registry import Source
 from limner.research.datasets.sets.captions import CaptionedPicture
 from limner.research.datasets.sets.stories import StorySet, read_story_pairs
 from limner.research.worlds import PictureBook, SyntheticStory, draw
-from limner.store.gallery import Gallery, Space
+from limner.store.vectors import Gallery, Space
 
 Part = Literal["fit", "choose", "report"]
 Words = Literal["shown", "hidden", "third"]

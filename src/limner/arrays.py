@@ -170,6 +170,9 @@ def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
 
 def usable_rows(vectors: NDArray[np.float32] | NDArray[np.float16]) -> NDArray[np.bool_]:
     """(N,) which of (N, D) rows can be compared with others: finite, and not all zeros."""
+    if vectors.dtype == np.float16:  # by its bits: a fourth of the time
+        largest = (np.ascontiguousarray(vectors).view(np.uint16) & 0x7FFF).max(axis=1, initial=0)
+        return np.asarray((largest > 0) & (largest < 0x7C00), dtype=bool)
     return np.asarray(np.isfinite(vectors).all(axis=1) & np.any(vectors, axis=1), dtype=bool)
 
 

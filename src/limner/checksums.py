@@ -4,9 +4,10 @@ They tell chance from content, not an attacker from an owner: whoever can write 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 import xxhash
 from numpy.typing import NDArray
 from safetensors import safe_open
@@ -92,6 +93,14 @@ def has_checksum(path: Path) -> bool:
         return "checksum" in (file.metadata() or {})
 
 
+def tail_of(parts: Iterable[NDArray]) -> bytes:  # type: ignore[type-arg]
+    """What `seal_bytes` puts after bytes that lie in several parts."""
+    found = xxhash.xxh3_128()
+    for part in parts:
+        found.update(part.data)
+    return _MARK + found.digest()
+
+
 def seal_bytes(data: bytes) -> bytes:
     """Bytes of any kind with their checksum at the end; read by `unseal_bytes`."""
     return data + _MARK + xxhash.xxh3_128_digest(data)
@@ -101,6 +110,12 @@ def unseal_bytes(data: bytes) -> bytes | None:
     """What `seal_bytes` was given; None where it is not as it was written, or was never sealed."""
     content = data[:-_TAIL]
     return content if seal_bytes(content) == data else None
+
+
+def unseal_array(data: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+    """As `unseal_bytes`, without a copy: of a file that is mapped into memory."""
+    content = data[:-_TAIL]
+    return content if data[-_TAIL:].tobytes() == tail_of([content]) else None
 
 
 def seal(json_object: str) -> str:

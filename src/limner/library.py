@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from limner.export.targets import Exported
     from limner.match.illustrator import Illustrator, Matches
     from limner.progress import Progress
-    from limner.store.browse import Only, Shape
+    from limner.store.catalogue import Only, Shape
     from limner.store.known import IndexReport
     from limner.store.library import LibrarySummary
     from limner.text.read import Format
@@ -675,7 +675,7 @@ def _conditions(
         ConfigError: a day or an orientation that is none.
     """
     from limner.pictures.decode import display
-    from limner.store.browse import Only, Shape
+    from limner.store.catalogue import Only, Shape
 
     days: list[date | None] = []
     for name, day in (("after", after), ("before", before)):

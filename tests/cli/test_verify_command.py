@@ -62,7 +62,7 @@ def library(tmp_path):
 def test_a_sound_library_is_told_so_and_its_cache_is_repaired(library, capsys):
     status, states = told(capsys, library)
     assert (status, covered(states)) == (0, {"sound"})
-    path = next((library / "cache").rglob("[!.]*.rows"))
+    path = next((library / "cache").rglob("[!.]*.vectors"))
     flip(path, 20)
     assert told(capsys, library)[1][str(path)] == "damaged"
     assert run(["verify", str(library)]) == 1

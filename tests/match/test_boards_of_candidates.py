@@ -8,7 +8,7 @@ from limner.match.illustrate import BoardOptions, choose_pictures
 from limner.progress import Progress
 from limner.records import Picture, Step, Story
 from limner.store import vector_index
-from limner.store.approximate import Approximate
+from limner.store.beyond import Approximate
 from limner.store.channels import COSINE, Channel
 from limner.store.search import Index
 

@@ -19,8 +19,8 @@ from limner.match.chances import (
 )
 from limner.match.illustrate import SPACES
 from limner.store.channels import COSINE, Channel
-from limner.store.gallery import Gallery
 from limner.store.search import Index
+from limner.store.vectors import Gallery
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -6,8 +6,8 @@ from boards import Shelf, picture, picture_id, shown, space, story_of
 from limner.encoders.catalogue import text_encoder
 from limner.match.illustrate import BoardOptions, choose_pictures
 from limner.store.channels import COSINE, Channel
-from limner.store.gallery import Gallery
 from limner.store.search import Index
+from limner.store.vectors import Gallery
 
 CAPTIONS = {
     "ball": "A brown dog playing with a tennis ball on a beach",

@@ -74,7 +74,7 @@ def test_a_second_text_reads_nothing_again(home, monkeypatch):
     monkeypatch.setattr(Library, "gallery", None)
     monkeypatch.setattr(Library, "summary", None)
     monkeypatch.setattr("limner.match.illustrator.channels_of", None)
-    monkeypatch.setattr("limner.store.gallery.moments", None)
+    monkeypatch.setattr("limner.store.vectors.moments", None)
     assert opened.board(STORY) == first
     other = opened.board(parse_story_report("A boat sails home.", format="plain").story)
     assert other.steps[0].chosen is not None

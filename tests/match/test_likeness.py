@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.match.candidates import SHY, Pool, Resemblance
-from limner.store.gallery import Gallery
+from limner.store.vectors import Gallery
 
 
 def plain(pool, shares):

@@ -7,7 +7,7 @@ from boards import TableEncoder, numbers, picture, picture_id, shown, space, sto
 from limner.match.illustrate import BoardOptions, choose_pictures, step_texts
 from limner.records import Step, Story
 from limner.store.channels import COSINE, Channel
-from limner.store.gallery import Gallery
+from limner.store.vectors import Gallery
 
 TEXTS = ("One comes now.", "Two comes now.")
 STORY = story_of(TEXTS)

@@ -10,7 +10,7 @@ from limner.match.calibration import load
 from limner.match.cast import cast_of
 from limner.match.illustrate import BoardOptions, choose_pictures
 from limner.store.channels import COSINE, Channel
-from limner.store.gallery import Gallery
+from limner.store.vectors import Gallery
 
 NIGHT = ("Finn the fox walked home.", "Then Finn saw a kite.", "He fell asleep.")
 RECORDS = [

@@ -20,7 +20,7 @@ from limner.records import Picture
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
 from limner.store import vector_index
-from limner.store.browse import Catalogue, Only
+from limner.store.catalogue import Catalogue, Only
 from limner.store.channels import COSINE, Channel
 from limner.store.library import Library
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from limner.match.calibration import load
 from limner.match.illustrate import BoardOptions, choose_pictures, readings_of
-from limner.store.gallery import Gallery
+from limner.store.vectors import Gallery
 
 SEEDS = st.integers(0, 2**32 - 1)
 CALIBRATIONS = {"shipped": load(), "by hand": numbers()}

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from limner.errors import DataError
 from limner.match.illustrate import BoardOptions, choose_pictures
 from limner.records import Candidate, Step, Story, Storyboard
-from limner.store.gallery import Gallery
+from limner.store.vectors import Gallery
 
 PIN = {"pin": {"weight": 3.0, "floor": 0.05, "looks": 6.0}, "none": 8.0}
 PULLED = numbers(agreement={"own": 1.0, "captions": 0, "looks": 0, "looks_beside_words": 0}, **PIN)

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 from limner.arrays import scores
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
-from limner.store import scan
 from limner.store import search as searching
 from limner.store.channels import EncodedChannel, Evidence
-from limner.store.gallery import Gallery, Space
 from limner.store.search import Index
+from limner.store.vectors import Gallery, Space
 
 
 def search(gallery, channels, k, *, exclude=None, block_rows=searching.BLOCK_ROWS):
@@ -154,7 +153,7 @@ def test_rows_and_scores_are_those_of_a_float32_scan_ties_included(
     there = rng.random(count) < 0.9
     stored = Space((rows * there[:, None]).astype(np.float16), there)
     channel = EncodedChannel("visual", "visual", Evidence(slope=4, z_slope=0, offset=offset), texts)
-    with patch("limner.store.coarse.GATHERED_ROWS", gathered):
+    with patch("limner.store.search.GATHERED_ROWS", gathered):
         hits = search(gallery_of(visual=stored), [channel], k, block_rows=block)
     table = texts @ stored.matrix.astype(np.float32).T
     exact = np.where(there, np.float32(4) * table + np.float32(offset), np.float32(0))
@@ -318,7 +317,7 @@ def test_moments_equal_those_of_the_cosines(seed, count, cone):
     present = rng.random(count) < 0.8
     stored = space(rng.normal(size=(count, 5)) + cone, present)
     texts = unit(rng.normal(size=(3, 5)))
-    with patch.object(scan, "BLOCK_ROWS", int(rng.integers(1, 80))):
+    with patch("limner.store.vectors.BLOCK_ROWS", int(rng.integers(1, 80))):
         mean, std = stored.moments.of_cosines(texts)
     assert (stored.moments.mean.dtype, stored.moments.covariance.dtype) == (np.float64, np.float64)
     cosines = texts.astype(np.float64) @ stored.matrix[present].astype(np.float64).T
@@ -342,7 +341,7 @@ def test_no_text_finds_nothing(pictures):
 
 @pytest.mark.parametrize("large", [False, True])
 def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch, large):
-    way = "coarse.FullRows" if large else "scan.Whole"
+    way = "FullRows" if large else "Whole"
     if large:
         monkeypatch.setattr(searching, "BLOCK_ROWS", 100)
     rng = np.random.default_rng(3)
@@ -357,7 +356,7 @@ def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch
     every = Index(index.gallery).score([channel], np.arange(300))
     again = index.score([channel], np.arange(300))
     np.testing.assert_allclose(again.scores, every.scores, atol=1e-6)
-    monkeypatch.setattr(f"limner.store.{way}.exact", None)
+    monkeypatch.setattr(f"limner.store.search.{way}.exact", None)
     found = index.score([channel], rows)
     np.testing.assert_allclose(found.scores, due.scores, atol=1e-6)
     np.testing.assert_array_equal(found.present["a"], due.present["a"])

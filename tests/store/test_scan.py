@@ -1,18 +1,14 @@
 """The pass over blocks in threads, and the pool of best values."""
 
-import re
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import NumericsError, ShapeError
-from limner.store import coarse
-from limner.store.coarse import exact_scores, over_blocks, single
-from limner.store.scan import Moments, Pools, float_rows, let_go, moments, sums
+from limner.store import search
+from limner.store.search import Pools, exact_scores
+from limner.store.vectors import Moments, float_rows, moments, over_blocks, single, sums
 
 
 @pytest.mark.parametrize(("rows", "block"), [(0, 3), (1, 3), (10, 3), (9, 3), (1_000, 7)])
@@ -89,9 +85,9 @@ def test_exact_scores_are_those_of_one_product_whatever_the_blocks(monkeypatch, 
     rng = np.random.default_rng(1)
     texts, matrix = rng.normal(size=(3, 5)).astype(np.float32), rng.normal(size=(40, 5)).astype(np.float16)
     rows = rng.integers(0, 40, 31)
-    monkeypatch.setattr(coarse, "GATHERED_ROWS", gathered)
-    monkeypatch.setattr(coarse, "SMALLEST_GATHER", 2)
-    monkeypatch.setattr(coarse, "ALONE_PRODUCTS", step * texts.size)
+    monkeypatch.setattr(search, "GATHERED_ROWS", gathered)
+    monkeypatch.setattr(search, "SMALLEST_GATHER", 2)
+    monkeypatch.setattr(search, "ALONE_PRODUCTS", step * texts.size)
     due = texts.astype(np.float64) @ matrix[rows].astype(np.float64).T
     found = exact_scores(texts, matrix, rows)
     assert found.dtype == np.float32
@@ -117,32 +113,8 @@ def test_sums_are_exact_whatever_the_blocks(chosen, monkeypatch):
     due = [[sum(column) for column in zip(*whole, strict=True)]]
     due += [[sum(row[a] * row[b] for row in whole) for b in range(3)] for a in range(3)]
     for block in (4_096, 7):
-        monkeypatch.setattr("limner.store.scan.BLOCK_ROWS", block)
+        monkeypatch.setattr("limner.store.vectors.BLOCK_ROWS", block)
         found = sums(rows, None if chosen is None else np.array(chosen))
         assert found.dtype == np.int64
         assert found.tolist() == due
     assert not moments(np.zeros((4, 3), np.int64), 0).mean.any()
-
-
-def resident(file):
-    """KiB of a mapped file that are in this process."""
-    blocks = re.split(r"(?m)^(?=[0-9a-f]+-[0-9a-f]+ )", Path("/proc/self/smaps").read_text())
-    return sum(int(re.search(r"Rss:\s+(\d+)", one)[1]) for one in blocks if str(file) in one)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/smaps")
-def test_pages_that_were_read_leave_the_process_and_others_stay(tmp_path):
-    file = tmp_path / "rows.npy"
-    np.save(file, np.ones((64 * 1024, 32), np.float16))  # 4 MiB
-    rows = np.load(file, mmap_mode="r")
-    assert float(rows.sum(dtype=np.float64)) == rows.size
-    assert resident(file) == pytest.approx(4096, abs=64)
-    let_go(rows[16 * 1024 : 32 * 1024])
-    assert resident(file) == pytest.approx(3072, abs=64)
-    assert float(rows[: 8 * 1024].sum(dtype=np.float64)) == 8 * 1024 * 32
-    let_go(rows)
-    assert resident(file) <= 64
-    own = np.load(file, mmap_mode="c")
-    own[:] = 2
-    let_go(own)
-    assert (own == 2).all()

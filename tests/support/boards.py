@@ -7,7 +7,7 @@ import numpy as np
 from limner.match.calibration import Calibration
 from limner.records import Caption, Picture, Step, Story
 from limner.store.channels import COSINE, Channel
-from limner.store.gallery import Gallery, Space
+from limner.store.vectors import Gallery, Space
 
 
 class TableEncoder:

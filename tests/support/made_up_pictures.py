@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from limner.store.browse import Catalogue
+from limner.store.catalogue import Catalogue
 from limner.store.store import (
     PICTURES,
     PICTURES_SCHEMA,

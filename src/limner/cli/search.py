@@ -12,7 +12,7 @@ from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
 from limner.counts import counted
 from limner.errors import ConfigError
 from limner.records import Fit, Record, chance_in_words
-from limner.store.browse import Shape
+from limner.store.catalogue import Shape
 
 
 class Found(Record):

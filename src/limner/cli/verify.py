@@ -5,7 +5,6 @@ It tells what a folder is by what lies in it, reads everything once, and names w
 
 import os
 import shutil
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -13,12 +12,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from limner.checksums import is_sealed, read_arrays, unseal, unseal_bytes
+from limner.checksums import is_sealed, unseal, unseal_bytes
 from limner.cli.terminal import Flag, emit_report
 from limner.counts import counted
-from limner.errors import ConfigError, DataError, LimnerError, LimnerWarning
+from limner.errors import ConfigError, DataError, LimnerError
 from limner.files import sha256_of
 from limner.locations import on_this_machine
 from limner.verification import (
@@ -184,18 +181,12 @@ def _tables(folder: Path, library: "Library | None", repair: bool) -> Iterator[C
 
 
 def _cache(cache: Path, repair: bool) -> Iterator[Checked]:
-    """Files that make a library quick."""
-    from limner.store.columns import is_whole
+    """What was made from the tables, against the checksums within."""
+    from limner.store.cache import is_whole
 
-    kinds = {".rows": _whole_blocks, ".moments": _whole_copy, ".safetensors": _whole_arrays}
-    kinds[".arrow"] = is_whole
-    for path in sorted(cache.rglob("[!.]*")):
-        if path.suffix in kinds:
-            found = _derived(path, kinds[path.suffix], repair)
-            yield found
-            sums = path.with_suffix(f"{path.suffix}.sums")
-            if found.state == "sound" and sums.is_file():
-                yield judged(sums, True, "")
+    for path in sorted(cache.glob("[!.]*")):
+        if path.suffix in {".arrow", ".vectors"}:
+            yield _derived(path, is_whole, repair)
 
 
 def _own_pictures(library: "Library") -> Iterator[Checked]:
@@ -228,20 +219,6 @@ def _derived(path: Path, whole: Callable[[Path], bool], repair: bool) -> Checked
         path.unlink()
         return Checked(path=str(path), state="repaired", advice="its next use makes it again")
     return judged(path, False, "its next use, or --repair, makes it again")
-
-
-def _whole_blocks(path: Path) -> bool:
-    from limner.store.blocks import Blocks, read_sums
-
-    (rows, row, kind), _ = read_sums(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", LimnerWarning)
-        return Blocks.opened(path, rows, row, np.dtype(kind).type, "r", None) is not None
-
-
-def _whole_arrays(path: Path) -> bool:
-    read_arrays(path)
-    return True
 
 
 def _whole_copy(path: Path) -> bool:

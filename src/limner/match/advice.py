@@ -9,7 +9,7 @@ from limner.counts import counted
 
 if TYPE_CHECKING:
     from limner.records import Storyboard
-    from limner.store.browse import Catalogue
+    from limner.store.catalogue import Catalogue
 
 UNANSWERED = ("nothing fits", "all used")
 """Reasons of a blank that more can be done about than to let it be."""

@@ -16,10 +16,10 @@ from limner.arrays import FloatArray, unit_rows
 from limner.errors import NumericsError
 from limner.match.calibration import Calibration
 from limner.match.cast import sentences
+from limner.store.catalogue import BoolArray
 from limner.store.channels import COSINE, Channel, EncodedChannel
-from limner.store.gallery import Gallery
-from limner.store.scan import BoolArray
 from limner.store.search import Index
+from limner.store.vectors import Gallery
 
 IntArray = NDArray[np.int64]
 Float64Array = NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy as np
 
 from limner.match.calibration import Calibration
 from limner.match.candidates import SHY, Compared, Float64Array, Pool, Resemblance
-from limner.store.scan import BoolArray
+from limner.store.catalogue import BoolArray
 
 WORDS = ("captions", "multilingual")
 """Channels that compare a step with a picture's words; the first that a picture has counts."""

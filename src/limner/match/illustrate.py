@@ -30,13 +30,13 @@ from limner.match.cast import Cast, cast_of
 from limner.match.chances import agreement, chances, doubt, evidence, log_sum_exp
 from limner.match.explain import Considered, explain
 from limner.records import WEAK, Picture, Record, Show, Story, Storyboard, limner_version
+from limner.store.catalogue import BoolArray
 from limner.store.channels import COSINE, Channel
-from limner.store.gallery import Gallery
-from limner.store.scan import BoolArray
 from limner.store.search import Index, Likeness
+from limner.store.vectors import Gallery
 
 if TYPE_CHECKING:
-    from limner.store.approximate import Approximate
+    from limner.store.beyond import Approximate
 
 CANDIDATES = 200
 """Pictures considered per step and channel."""

@@ -35,10 +35,9 @@ from limner.match.languages import (
     unreadable,
 )
 from limner.records import Candidate, Problem, Story, Storyboard
-from limner.store.browse import Catalogue, Only
+from limner.store.catalogue import BoolArray, Only
 from limner.store.channels import Channel, EncodedChannel, Evidence
 from limner.store.library import Library
-from limner.store.scan import BoolArray
 from limner.store.search import Index, Request
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from limner.match.illustrate import BoardOptions
     from limner.match.shown import Shown
     from limner.progress import Progress
-    from limner.store.approximate import Approximate
+    from limner.store.beyond import Approximate
 
 NONE = "none"
 LOOKS = ("looks", "visual", "clip", "colour")
@@ -141,7 +140,7 @@ class Illustrator:
             )
         self.library, self.model, self.metric = library, model, metric
         self.name = library.home.name
-        self.catalogue = Catalogue.read(library.store, library.home.cache)
+        self.catalogue = library.catalogue()
         self._named, self._weights, self._device = tuple(channels), tuple(weights), device
         self.lock = threading.RLock()
 
@@ -159,7 +158,7 @@ class Illustrator:
         spaces = {channel.space for channel in self.channels}
         spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
         if len(self.catalogue) >= self.library.settings.approximate_from:
-            from limner.store.approximate import Approximate  # what few libraries need
+            from limner.store.beyond import Approximate  # what few libraries need
 
             if Approximate.usable(self.library, spaces):
                 return Approximate(self.library, sorted(spaces))

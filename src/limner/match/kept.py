@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from limner.match.illustrate import BoardOptions
     from limner.match.shown import Shown
     from limner.records import BoardStep, Step, Story, Storyboard
-    from limner.store.browse import Catalogue
+    from limner.store.catalogue import Catalogue
 
 STAYS_BLANK = "No picture here, as in the storyboard that was kept."
 

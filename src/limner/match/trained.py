@@ -21,8 +21,8 @@ from limner.store.channels import Channel, Evidence
 
 if TYPE_CHECKING:
     from limner.records import Storyboard
-    from limner.store.gallery import Gallery
     from limner.store.library import Library
+    from limner.store.vectors import Gallery
 
 RELATION = "relation"
 # A prior, fitted on nothing: a picture one standard deviation above the mean of its text is even odds, and

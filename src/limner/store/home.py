@@ -34,6 +34,7 @@ from limner.store.store import (
     Store,
     read_settings,
 )
+from limner.store.tables import unlinked
 
 SETTINGS = "settings"
 SETTINGS_SCHEMA = pa.schema([("id", pa.string()), ("key", pa.string()), ("value", pa.string())])
@@ -132,6 +133,13 @@ class FolderHome(Home):
     """A library in a folder of this machine."""
 
     def __init__(self, folder: Path) -> None:
+        """Take a folder.
+
+        Raises:
+            DataError: something of limner's in it is a link.
+        """
+        # A cache that is one is left alone, and made in memory.
+        unlinked(*(folder / name for name in sorted(_LEFT - {"cache"})))
         self.folder, self.store = folder, Store(folder / "tables")
         self.name = folder.resolve().name
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -34,9 +34,6 @@ class Checksums(Protocol):
     def check(self, version: int | None) -> None:
         """Make sure that all files of a version are as they were written."""
 
-    def check_pieces(self, numbers: Iterable[int], data: Iterable[str]) -> None:
-        """Make sure that some pieces are as they were written."""
-
     def states(self) -> Iterator[tuple[Path, bool | None]]:
         """All files, and whether each is as it was written; None where it has no checksum."""
 
@@ -48,9 +45,6 @@ class Unnoted:
         """Nothing is kept."""
 
     def check(self, version: int | None) -> None:
-        """Nothing is compared."""
-
-    def check_pieces(self, numbers: Iterable[int], data: Iterable[str]) -> None:
         """Nothing is compared."""
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
@@ -97,21 +91,6 @@ class TableFiles:
         for name, due in self._used(version).items():
             self._check(name, due)
         self._seen = seen
-
-    def check_pieces(self, numbers: Iterable[int], data: Iterable[str]) -> None:
-        """Make sure that some pieces are as they were written; a large table is not read for a small one.
-
-        Args:
-            numbers: of the pieces.
-            data: names of their files.
-        Raises:
-            DataError: one is damaged.
-        """
-        files = {f"data/{name}" for name in data}
-        deletions = tuple(f"_deletions/{number}-" for number in numbers)
-        for name, due in self._noted().items():
-            if name in files or name.startswith(deletions):
-                self._check(name, due)
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
         """All files, and whether each is as it was written; None where it has no checksum.

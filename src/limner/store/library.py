@@ -10,15 +10,17 @@ import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from limner.errors import DataError, LimnerWarning, unknown
 from limner.pictures.decode import display
 from limner.records import Picture, Problem, Record
-from limner.store.gallery import Gallery, Space, library_gallery
+from limner.store.cache import Cache
+from limner.store.catalogue import Catalogue, picture_of
 from limner.store.home import home_of
 from limner.store.store import (
     CAPTIONED,
@@ -30,6 +32,7 @@ from limner.store.store import (
     SpaceInfo,
     vectors_name,
 )
+from limner.store.vectors import Gallery, Space, library_gallery
 
 _NAMES_COMPARED = 20_000
 _ID_DIGITS = 6
@@ -76,6 +79,7 @@ class Library:
         """
         self.home, self._warned = home_of(folder), False
         self.folder, self.store = self.home.folder, self.home.store
+        self._listed: tuple[str, Catalogue] | None = None
         if self.home.exists():
             self.reread()
             return
@@ -99,6 +103,10 @@ class Library:
         """
         home_of(folder).read()
         return cls(folder)
+
+    @cached_property
+    def _cache(self) -> Cache:
+        return Cache(self.home.cache)
 
     @property
     def place(self) -> str:
@@ -144,11 +152,12 @@ class Library:
         for space in spaces:
             if space not in self.settings.spaces:
                 raise DataError(f"{self.place}: " + unknown("vector space", space, self.settings.spaces))
-        whole = library_gallery(self.store, self.home.cache, self.settings.spaces, spaces)
-        if len(whole) and not self._warned and any(one.file is None for one in whole.spaces.values()):
+        whole = library_gallery(self.store, self._cache, self.catalogue(), self.settings.spaces, spaces)
+        if len(whole) and self._cache.refused is not None and not self._warned:
             self._warned = True
             warnings.warn(
-                f"{self.folder}: cannot be written; its vectors are read into memory at every start",
+                f"{self.home.cache}: cannot be written; its vectors are read into memory at every start"
+                f" ({self._cache.refused.strerror or self._cache.refused})",
                 LimnerWarning,
                 stacklevel=2,
             )
@@ -161,10 +170,21 @@ class Library:
             list(ids),
             np.asarray(whole.groups)[rows],
             {
-                name: Space(space.vectors(rows).astype(np.float16), space.present[rows], space.fingerprint)
+                name: Space(space.matrix[rows], space.present[rows], space.fingerprint)
                 for name, space in whole.spaces.items()
             },
         )
+
+    def catalogue(self) -> Catalogue:
+        """The list of its pictures as it is now.
+
+        Raises:
+            DataError: a table is damaged.
+        """
+        state = self.store.state(PICTURES)
+        if self._listed is None or self._listed[0] != state.stamp:
+            self._listed = state.stamp, Catalogue.read(self.store, self._cache, state)
+        return self._listed[1]
 
     def picture(self, picture_id: str) -> Picture:
         """One picture by its full id.
@@ -262,9 +282,3 @@ class Library:
             },
             sources=self.settings.sources,
         )
-
-
-def picture_of(row: dict[str, Any]) -> Picture:
-    """A row of `pictures` as the record."""
-    labels = tuple((label["name"], label["probability"]) for label in row["labels"] or ())
-    return Picture.model_validate({**row, "labels": labels})

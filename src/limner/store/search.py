@@ -1,30 +1,30 @@
 """Exact search: all steps of a text against all pictures, in one product per channel.
 
 A pass over everything keeps all rows that may be among the best, by bounds on the rounding; float32 scores of
-those decide, so that the answer equals that of a full float32 scan. It neither encodes nor decodes.
+those decide, so that the answer equals that of a full float32 scan. Vectors of few pictures are held in
+float32; of more, a few become float32 at a time, within the cache of a core. It neither encodes nor decodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from limner.arrays import FloatArray, expect
+from limner.arrays import FloatArray, expect, scores, sum_errors
 from limner.errors import ConfigError, NumericsError
+from limner.store.catalogue import BoolArray, IntArray
 from limner.store.channels import EncodedChannel, Evidence
-from limner.store.coarse import FullRows, over_blocks
-from limner.store.gallery import Gallery, Space
-from limner.store.scan import (
-    BoolArray,
+from limner.store.vectors import (
+    ALONE_PRODUCTS,
     Float64Array,
-    IntArray,
-    Near,
-    Pools,
-    Whole,
+    Gallery,
+    HalfArray,
+    Space,
+    over_blocks,
+    single,
 )
 
 Request = tuple[Sequence[EncodedChannel], int]
@@ -49,7 +49,16 @@ class Likeness:
 
 
 BLOCK_ROWS = 16_384
-"""Pictures scored at a time; their scores should fit a core's cache."""
+"""Pictures scored at a time; their scores should fit a core's cache. So many are held in float32."""
+
+GATHERED_ROWS = 512
+"""Scattered rows that one thread reads."""
+
+CACHED_BYTES = 1 << 20
+"""Of rows in float32, made and used at a time."""
+
+SMALLEST_GATHER = 8
+"""Rows below which it is not worth it to multiply on one core."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +103,179 @@ class Hits:
     shares: dict[str, FloatArray]
     present: dict[str, BoolArray]
     evidence: Float64Array
+
+
+@dataclass(frozen=True)
+class Near:
+    """Rows that may be among the best of some texts, in any order.
+
+    Attributes:
+        texts, rows: (R,) numbers of both.
+        values: (R,) rough scores.
+    """
+
+    texts: IntArray
+    rows: IntArray
+    values: FloatArray
+
+    def where(self, kept: BoolArray | IntArray) -> Near:
+        """Some of them, by flags or by numbers."""
+        return Near(self.texts[kept], self.rows[kept], self.values[kept])
+
+
+class Pools:
+    """Of N texts, the rows whose exact score may be among the best."""
+
+    def __init__(self, kept: int, slack: Float64Array) -> None:
+        """Start empty.
+
+        Args:
+            kept: how many are wanted of each.
+            slack: (N,) how far below the last of these a row may be and yet belong to them, above 0.
+        """
+        self._kept, self._slack = kept, slack.astype(np.float32)
+        self._floor: FloatArray = np.full(len(slack), -np.inf, dtype=np.float32)
+        self._found: list[Near] = []
+        self._waiting, self._room = 0, 2 * kept * len(slack)
+
+    def near(self, values: FloatArray, start: int) -> Near:
+        """What may matter of a block; may be called by threads.
+
+        Args:
+            values: (N, R) rough scores.
+            start: row of the first.
+        """
+        floor = self._floor
+        if self._kept < values.shape[1] and np.isneginf(floor).any():
+            floor = np.partition(values, -self._kept, axis=1)[:, -self._kept] - self._slack
+            self._floor = np.maximum(self._floor, floor)  # one that another thread overwrites is found again
+        texts, places = np.divmod(np.flatnonzero(values > floor[:, None]), values.shape[1])
+        return Near(texts, places + start, values[texts, places])
+
+    def add(self, found: Near) -> None:
+        """Take in what `near` found in a block."""
+        self._found.append(found)
+        self._waiting += len(found.rows)
+        if self._waiting > self._room:
+            self._room = 2 * max(self._room, len(self.cut().rows))
+
+    def cut(self) -> Near:
+        """Drop what cannot be among the best; what is left, text by text and in order of row."""
+        none = np.zeros(0, dtype=np.int64)
+        pieces = [Near(none, none, np.zeros(0, dtype=np.float32)), *self._found]
+        every = Near(
+            np.concatenate([one.texts for one in pieces]),
+            np.concatenate([one.rows for one in pieces]),
+            np.concatenate([one.values for one in pieces]),
+        )
+        every = every.where(np.argsort(every.texts, kind="stable"))
+        bounds = np.searchsorted(every.texts, np.arange(len(self._floor) + 1))
+        floor = self._floor.copy()
+        for text, (first, last) in enumerate(pairwise(bounds)):
+            if self._kept < last - first:
+                values = every.values[first:last]
+                floor[text] = np.partition(values, -self._kept)[-self._kept] - self._slack[text]
+        self._floor = np.maximum(self._floor, floor)
+        left = every.where(every.values > floor[every.texts])
+        self._found, self._waiting = [left], len(left.rows)
+        return left
+
+
+class Whole:
+    """Cosines of some texts with all rows of a space that are held in float32."""
+
+    def __init__(self, texts: FloatArray, rows: FloatArray) -> None:
+        """Take both.
+
+        Args:
+            texts: (N, D) rows of length at most 1.
+            rows: (M, D) likewise.
+        """
+        self._texts, self._rows = texts, rows
+        self.errors = sum_errors(texts)
+
+    def rough(self, start: int, stop: int) -> FloatArray:
+        """(N, R) cosines with a stretch of rows, within `errors` of those of `exact`."""
+        return self._texts @ self._rows[start:stop].T
+
+    def exact(self, rows: IntArray) -> FloatArray:
+        """(N, R) cosines with some rows.
+
+        Raises:
+            NumericsError: a cosine is not finite.
+        """
+        return scores(self._texts, self._rows[rows])
+
+
+class FullRows:
+    """Cosines of some texts with the stored rows of a space, a few of which are in float32 at a time."""
+
+    def __init__(self, texts: FloatArray, rows: HalfArray) -> None:
+        """Take both.
+
+        Args:
+            texts: (N, D) rows of length at most 1.
+            rows: (M, D) what they are compared with.
+        """
+        self._texts, self._rows = np.array(texts), rows
+        self.errors = sum_errors(texts)
+
+    def rough(self, start: int, stop: int) -> FloatArray:
+        """(N, R) cosines with a stretch of rows, within `errors` of those of `exact`.
+
+        Raises:
+            NumericsError: a row is not finite.
+        """
+        matrix = self._rows
+        step = max(CACHED_BYTES // (4 * matrix.shape[1]), 1)
+        table: FloatArray = np.empty((len(self._texts), stop - start), dtype=np.float32)
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            table[:, first - start : last - start] = self._texts @ single(matrix[first:last]).T
+        if not np.isfinite(float(table.sum())):
+            raise NumericsError(
+                f"space: a row from {start} to {stop - 1} is not finite; index its pictures again"
+            )
+        return table
+
+    def exact(self, rows: IntArray) -> FloatArray:
+        """(N, R) cosines with some rows, in float32.
+
+        Raises:
+            NumericsError: a cosine is not finite.
+        """
+        return exact_scores(self._texts, self._rows, rows)
+
+
+def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray) -> FloatArray:
+    """Cosines of every text with some rows, in float32.
+
+    Args:
+        texts: (N, D) rows of unit length.
+        matrix: (M, D) rows.
+        rows: (R,) row numbers.
+    Returns:
+        (N, R).
+    Raises:
+        NumericsError: a score is not finite.
+    """
+    step = ALONE_PRODUCTS // max(texts.size, 1)
+    if step < SMALLEST_GATHER:
+        step = GATHERED_ROWS
+    table: FloatArray = np.empty((len(texts), len(rows)), dtype=np.float32)
+
+    def fill(first: int, last: int) -> None:
+        chosen = rows[first:last]
+        some = single(matrix[chosen])
+        for start in range(first, last, step):
+            stop = min(start + step, last)
+            table[:, start:stop] = texts @ some[start - first : stop - first].T
+
+    for _ in over_blocks(len(rows), GATHERED_ROWS, fill):
+        pass
+    if not np.isfinite(table).all():
+        raise NumericsError("space: a cosine is not finite; check the vectors")
+    return table
 
 
 @dataclass(frozen=True)
@@ -144,8 +326,6 @@ class Index:
 
     def __init__(self, gallery: Gallery) -> None:
         self.gallery = gallery
-        # Few pictures are held in float32, in the gallery's order; more are scanned as they are stored.
-        self._places = gallery.places if len(gallery) > BLOCK_ROWS else None
         self._latest: tuple[tuple[EncodedChannel, ...], IntArray, Scored] | None = None
 
     @property
@@ -160,7 +340,7 @@ class Index:
     def among(
         self, requests: Sequence[Request], ids: Sequence[str] = (), like: Likeness | None = None
     ) -> Index:
-        """This index, which holds all pictures; see `limner.store.approximate` for one that does not.
+        """This index, which holds all pictures; see `limner.store.beyond` for one that does not.
 
         Args:
             requests: searches that will be made.
@@ -253,7 +433,7 @@ class Index:
                 raise NumericsError(f"index channel {channel.name}: a text vector is not finite")
         read = np.stack([channel.texts.any(axis=1) for channel in channels], axis=1)  # (N, channels)
         kinds, kind = np.unique(read, axis=0, return_inverse=True)
-        covered = np.zeros((len(kinds), self._stored), dtype=bool)
+        covered = np.zeros((len(kinds), len(self.gallery)), dtype=bool)
         plans = []
         for place, channel in enumerate(channels):
             space = self.gallery.space(channel.space)
@@ -266,7 +446,7 @@ class Index:
             if not (np.isfinite(scale).all() and np.isfinite(shift).all()):
                 raise NumericsError(f"index channel {channel.name}: its calibration is not finite")
             scale, shift = scale * read[:, place], shift * read[:, place]
-            present = self._as_stored(space.present)
+            present = np.asarray(space.present)
             weight = np.where(covered, np.float32(channel.beside), np.float32(1)) * present
             covered |= kinds[:, place, None] & present
             cosines = self._cosines(channel.texts, space)
@@ -276,7 +456,7 @@ class Index:
     def _cosines(self, texts: FloatArray, space: Space) -> Whole | FullRows:
         if len(self.gallery) <= BLOCK_ROWS:
             return Whole(texts, space.single)
-        return FullRows(texts, space)
+        return FullRows(texts, np.asarray(space.matrix))  # a memory map takes longer over each selection
 
     def _blocks(
         self, plans: list[_Plan], usable: BoolArray, pools: Pools
@@ -294,7 +474,7 @@ class Index:
 
         if len(self.gallery) <= BLOCK_ROWS:
             return iter([(0, score(0, len(self.gallery)))] if len(self.gallery) else [])
-        return over_blocks(self._stored, BLOCK_ROWS, score)
+        return over_blocks(len(self.gallery), BLOCK_ROWS, score)
 
     def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[Near, Float64Array]:
         """The rows that may be among the best `width` of a text, and log Σ exp of all rough scores."""
@@ -302,41 +482,13 @@ class Index:
         # Two scores that differ by more than both errors cannot change places.
         pools = Pools(width, 2 * errors)
         mass: Float64Array = np.full(len(errors), -np.inf)
-        for _, (part, near) in self._blocks(plans, self._as_stored(usable), pools):
+        for _, (part, near) in self._blocks(plans, usable, pools):
             mass = np.logaddexp(mass, part)
             pools.add(near)
-        found = pools.cut()
-        return found if self._places is None else replace(
-            found, rows=self._ranks[found.rows].astype(np.int64)
-        ), mass
-
-    @property
-    def _stored(self) -> int:
-        """P, the rows that are scanned."""
-        return (
-            len(self.gallery)
-            if self._places is None
-            else len(next(iter(self.gallery.spaces.values())).matrix)
-        )
-
-    @cached_property
-    def _ranks(self) -> NDArray[np.int32]:
-        """(P,) rows of the gallery; −1 where a row is no picture's any more."""
-        found = np.full(self._stored, -1, np.int32)
-        found[self._places] = np.arange(len(self.gallery))
-        return found
-
-    def _as_stored(self, flags: BoolArray) -> BoolArray:
-        """(M,) flags of the pictures as (P,) flags of the rows; False where a row is no picture's."""
-        if self._places is None:
-            return flags
-        found = np.zeros(self._stored, dtype=bool)
-        found[self._places] = flags
-        return found
+        return pools.cut(), mass
 
     def _score(self, plans: list[_Plan], rows: IntArray) -> Scored:
-        places = rows if self._places is None else self._places[rows].astype(np.int64)
-        found = {plan.channel.name: plan.exact(places) for plan in plans}
+        found = {plan.channel.name: plan.exact(rows) for plan in plans}
         total: FloatArray = np.sum([share for share, _ in found.values()], axis=0)
         if not np.isfinite(total).all():
             raise NumericsError("index: a score is not finite; check the channels' calibration")

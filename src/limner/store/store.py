@@ -6,19 +6,17 @@ Written in one step, so that a kill leaves the old state or the new one. Picture
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
-from limner.checksums import unseal
+from limner.checksums import checksum, unseal
 from limner.errors import DataError, LimnerError, MissingError
 from limner.locations import Location
 from limner.records import Record
@@ -91,7 +89,7 @@ class Settings(Record):
         grouped: False while near-duplicate groups are out of date.
         languages: language → estimated share of the captions, largest first; empty while unknown.
         approximate_from: pictures from which a search does not compare all of them.
-        searches: vector space → how its search index is asked; see `limner.store.approximate`.
+        searches: vector space → how its search index is asked; see `limner.store.beyond`.
     """
 
     format: int = FORMAT
@@ -228,30 +226,17 @@ def vectors_name(space: str) -> str:
 
 
 @dataclass(frozen=True)
-class Piece:
-    """A part of a table, as one version has it.
-
-    Attributes:
-        data: names of its files, which never change.
-        cut: which of its rows are deleted; "" for none.
-    """
-
-    data: tuple[str, ...]
-    cut: str
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """One version of a table, in the pieces that it was written in; nothing of it changes any more.
+class State:
+    """One version of a table, of which nothing changes any more.
 
     Attributes:
         name: of the table.
-        each: number → piece; none of a table that is not there.
+        stamp: names its content: of two states with one stamp all rows are the same. "" without a table.
         table: as Lance has it.
     """
 
     name: str
-    each: dict[int, Piece]
+    stamp: str = ""
     table: Any = field(default=None, repr=False)
 
 
@@ -378,56 +363,47 @@ class Store:
             DataError: the table is damaged.
         """
         with self._reading(name):
-            table = self._checked(name)
-            scanner = table.scanner(list(columns), where, batch_size=SCAN_ROWS)
-            yield from self._batches(name, table, scanner)
+            yield from self._batches(name, self._checked(name), columns, where)
 
-    def pieces(self, name: str) -> Pieces:
-        """A table as it is now, in the pieces that it was written in; only its list of them is read.
+    def state(self, name: str) -> State:
+        """A table as it is now; only the list of its files is read.
 
         Raises:
             DataError: the table is damaged.
         """
         if not self.has(name):
-            return Pieces(name, {})
+            return State(name)
         with self._reading(name):
             table = self._table(name)
             table = table.checkout_version(table.version)
-            return Pieces(
-                name, {one.fragment_id: _piece(one.metadata) for one in table.get_fragments()}, table
-            )
+            # Lance never changes a file of a table, nor gives two of them one name.
+            files = [_files_of(one) for one in table.get_fragments()]
+            return State(name, checksum(repr(files).encode()), table)
 
-    def scan_pieces(
-        self, whole: Pieces, numbers: Collection[int], columns: Sequence[str], where: str | None = None
-    ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
-        """Rows of some pieces, in blocks, in their order; the others are not read.
+    def scan_state(
+        self, state: State, columns: Sequence[str], where: str | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """As `scan`, of the table as it was.
 
-        Args:
-            whole: of the table.
-            numbers: of the pieces.
-            columns: by name.
-            where: SQL that chooses rows.
-        Yields:
-            (R,) numbers of the pieces that the rows are of, and the rows.
         Raises:
-            DataError: the table is damaged, or was changed by another process that removed the pieces.
+            DataError: the table is damaged, or another process has removed this version.
         """
-        if not numbers:
+        if state.table is None:
             return
-        name, table = whole.name, whole.table
-        with self._reading(name):
-            self.files(name).check_pieces(numbers, (file for one in numbers for file in whole.each[one].data))
-            some = [one for one in table.get_fragments() if one.fragment_id in numbers]
-            scanner = table.scanner(
-                list(columns), where, batch_size=SCAN_ROWS, fragments=some, with_row_address=True
-            )
-            for batch in self._batches(name, table, scanner):
-                yield batch.column("_rowaddr").to_numpy().astype(np.int64) >> 32, batch
+        with self._reading(state.name):
+            self.files(state.name).check(int(state.table.version))
+            yield from self._batches(state.name, state.table, columns, where)
 
-    def _batches(self, name: str, table: Any, scanner: Any) -> Iterator[pa.RecordBatch]:  # noqa: ANN401
+    def _batches(
+        self,
+        name: str,
+        table: Any,  # noqa: ANN401  (of Lance)
+        columns: Sequence[str],
+        where: str | None,
+    ) -> Iterator[pa.RecordBatch]:
         begun = table.version
         try:
-            for batch in scanner.to_batches():
+            for batch in table.scanner(list(columns), where, batch_size=SCAN_ROWS).to_batches():
                 # Without marks of keys, which tables on object storage carry.
                 yield pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names)
         except Exception as error:  # of several kinds where a file is gone
@@ -571,13 +547,12 @@ class Store:
             ) from (None if self.shared else error)  # which may show an address with its signature
 
 
-def _piece(about: Any) -> Piece:  # noqa: ANN401  (of Lance)
-    told = about.to_json()
-    cut = told["deletion_file"]
-    return Piece(
-        tuple(one["path"] for one in told["files"]),
-        "" if cut is None else f"{cut['read_version']}-{cut['id']}",
-    )
+def _files_of(fragment: Any) -> tuple[object, ...]:  # noqa: ANN401  (of Lance)
+    """Number of a part of a table, its files, and which of its rows are deleted."""
+    about = fragment.metadata.to_json()
+    cut = about["deletion_file"]
+    deleted = "" if cut is None else f"{cut['read_version']}-{cut['id']}"
+    return fragment.fragment_id, [one["path"] for one in about["files"]], deleted
 
 
 def _indexed(name: str) -> tuple[str, ...]:

@@ -28,10 +28,26 @@ MEND = (
 )
 """What to do with damaged tables or settings in a folder."""
 _KEPT_HOURS = 6
+_PARTS = ("_versions", "data", "_deletions", "_indices", "_transactions")
+"""Folders that Lance makes in that of a table."""
 # Lance's warnings, of requests that it makes again, would stand beside our line.
 os.environ.setdefault("LANCE_LOG", "error")
 _KEY = {b"lance-schema:unenforced-primary-key": b"true"}
 """Lance lets no two writers insert rows of one key at once where the key's column carries this."""
+
+
+def unlinked(*paths: Path) -> None:
+    """Make sure that nothing in the folder of a library leads elsewhere.
+
+    Raises:
+        DataError: one of the paths is a link.
+    """
+    for path in paths:
+        if path.is_symlink():
+            raise DataError(
+                f"{path}: a link to {path.readlink()}, and nothing in a library's folder is followed; put the"
+                " folder or file itself in its place"
+            )
 
 
 class BusyError(DataError):
@@ -105,7 +121,14 @@ class FolderTables(Tables):
 
     @override
     def address(self, name: str) -> Path:
-        return self._folder / f"{name}.lance"
+        """A table as Lance takes it.
+
+        Raises:
+            DataError: it, or a folder of it, is a link.
+        """
+        table = self._folder / f"{name}.lance"
+        unlinked(self._folder, table, *(table / part for part in _PARTS))
+        return table
 
     @override
     def names(self) -> list[str]:

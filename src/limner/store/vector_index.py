@@ -1,27 +1,47 @@
 """Search indices of a library's vectors: built where it is large, and asked so that little is missed.
 
 How many parts of an index are looked into, and how many vectors are compared in full, is chosen on vectors of
-the library itself, half of them; how much is found then is measured with the other half and kept.
+the library itself, half of them; how much is found then is measured with the other half and kept. The same
+pass over all vectors counts what searches need of them, see `limner.store.beyond`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from math import isqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, unit_rows
-from limner.store.population import Answer, Statistics, sample_ids, survey, write_statistics
-from limner.store.scan import Float64Array, HalfArray
-from limner.store.store import PICTURES, PRESENT, RECALL, STATISTICS, Approximation, vectors_name
-from limner.store.vectors import VectorTable
+from limner.store.beyond import IDS, Statistics, VectorTable
+from limner.store.catalogue import IntArray
+from limner.store.store import (
+    PICTURES,
+    PRESENT,
+    RECALL,
+    STATISTICS,
+    STATISTICS_SCHEMA,
+    Approximation,
+    Store,
+    vectors_name,
+)
+from limner.store.vectors import Float64Array, HalfArray, Moments
 
 if TYPE_CHECKING:
     from limner.progress import Progress
     from limner.store.library import Library
 
+SAMPLE = 16_384
+"""Pictures of the sample, about; of a library with fewer it is all of them."""
+KEPT = 100
+"""Rows kept as the exact answer to a query: the 50 nearest, and those that are as near as the last."""
+_TIE = 1e-6
+_DIGITS = 16
 WANTED = 50
 """Nearest vectors of which a share of `RECALL` is to be found."""
 QUERIES = 256
@@ -172,3 +192,130 @@ def _interval(recalls: Float64Array) -> tuple[float, float, float]:
     means = recalls[rng.integers(0, len(recalls), (1_000, len(recalls)))].mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))
     return float(recalls.mean()), float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The exact answer to Q queries.
+
+    Attributes:
+        rows: (Q, K) row numbers of the nearest vectors, in no order.
+        good: (Q, K) which of them are among the 50 nearest, or as near as the last of those.
+    """
+
+    rows: IntArray
+    good: NDArray[np.bool_]
+
+    def of(self, some: slice) -> Answer:
+        """That to some of the queries."""
+        return Answer(self.rows[some], self.good[some])
+
+    def recall(self, found: Sequence[IntArray], wanted: int) -> Float64Array:
+        """(Q,) share of the nearest `wanted` that is among the rows found for each query."""
+        each = zip(self.rows, self.good, found, strict=True)
+        hits = [np.count_nonzero(np.isin(rows[good], some)) for rows, good, some in each]
+        most = np.minimum(wanted, np.count_nonzero(self.good, axis=1))
+        return np.asarray(np.minimum(hits, most) / np.maximum(most, 1), dtype=np.float64)
+
+
+def sample_ids(store: Store, pictures: int, size: int = SAMPLE) -> NDArray[np.bytes_]:
+    """Ids of a random sample of the present pictures, ascending.
+
+    An id is the SHA-256 of a picture's content: those below a bound are as good as drawn by chance, the same
+    ones every time.
+
+    Args:
+        store: the tables.
+        pictures: present ones.
+        size: of the sample, about.
+    """
+    below = ""
+    if pictures > size:
+        bound = f"{int(size / pictures * 16**_DIGITS):0{_DIGITS}x}"
+        below = f" AND id < '{bound}'"
+    ids = [batch.column("id").to_pylist() for batch in store.scan(PICTURES, ["id"], PRESENT + below)]
+    return np.sort(np.array([one for some in ids for one in some], dtype="S64"))
+
+
+def survey(
+    table: VectorTable,
+    sample: NDArray[np.bytes_],
+    gone: NDArray[np.bytes_],
+    queries: FloatArray,
+    wanted: int,
+) -> tuple[Statistics, Answer]:
+    """One pass over all vectors of a space: their moments, the sample, and the exact answer to some queries.
+
+    The mean of the first block is taken off everything before the products, so that a narrow cone of vectors
+    loses no digits.
+
+    Args:
+        table: the vectors.
+        sample: ids of the sample, ascending.
+        gone: ids of the deleted pictures, ascending; their vectors do not count in the statistics.
+        queries: (Q, D) float32 rows of unit length.
+        wanted: nearest vectors asked for, below `KEPT`.
+    Raises:
+        DataError: the table is damaged.
+    """
+    width, held = queries.shape[1], 0
+    total, products = np.zeros(width), np.zeros((width, width))
+    centre: FloatArray | None = None
+    best = np.full((len(queries), KEPT), -np.inf, dtype=np.float32)
+    best_rows: IntArray = np.full((len(queries), KEPT), -1, dtype=np.int64)
+    drawn: list[tuple[NDArray[np.bytes_], HalfArray]] = []
+    for rows, names, vectors in table.batches():
+        ids, exact = np.array(names, dtype="S64"), vectors.astype(np.float32)
+        cosines = np.concatenate([best, queries @ exact.T], axis=1)
+        numbers = np.concatenate([best_rows, np.broadcast_to(rows, (len(queries), len(rows)))], axis=1)
+        place = np.argpartition(-cosines, KEPT - 1, axis=1)[:, :KEPT]
+        best, best_rows = np.take_along_axis(cosines, place, 1), np.take_along_axis(numbers, place, 1)
+        drawn.append((ids[_held(sample, ids)], vectors[_held(sample, ids)]))
+        there = exact[~_held(gone, ids)] if len(gone) else exact
+        centre = there.mean(axis=0) if centre is None and len(there) else centre
+        if len(there) and centre is not None:
+            block = there - centre
+            total += block.sum(axis=0)
+            products += block.T @ block
+            held += len(block)
+    middle = np.zeros(width) if centre is None else centre.astype(np.float64)
+    shift = total / max(held, 1)
+    made = Moments(shift + middle, products / max(held, 1) - np.outer(shift, shift))
+    names_of = np.concatenate([np.zeros(0, "S64"), *(ids for ids, _ in drawn)])
+    rows_of = np.concatenate([np.zeros((0, width), np.float16), *(some for _, some in drawn)])
+    order = np.argsort(names_of)
+    last = -np.partition(-best, wanted - 1, axis=1)[:, wanted - 1 : wanted]
+    good = (best >= last - _TIE) & (best_rows >= 0)
+    return Statistics(made, held, names_of[order], rows_of[order]), Answer(best_rows, good)
+
+
+def _held(some: NDArray[np.bytes_], ids: NDArray[np.bytes_]) -> NDArray[np.bool_]:
+    """(R,) which ids are among some that are in order."""
+    if not len(some):
+        return np.zeros(len(ids), dtype=bool)
+    return np.asarray(some[np.minimum(np.searchsorted(some, ids), len(some) - 1)] == ids)
+
+
+def write_statistics(store: Store, sample: NDArray[np.bytes_], spaces: dict[str, Statistics]) -> None:
+    """Keep the statistics of all spaces in the library, in one step."""
+    rows = [{"id": IDS, "data": _packed(ids=sample)}]
+    rows += [
+        {
+            "id": space,
+            "data": _packed(
+                mean=one.moments.mean,
+                covariance=one.moments.covariance,
+                held=np.int64(one.held),
+                ids=one.ids,
+                vectors=one.vectors,
+            ),
+        }
+        for space, one in spaces.items()
+    ]
+    store.upsert(STATISTICS, pa.Table.from_pylist(rows, schema=STATISTICS_SCHEMA))
+
+
+def _packed(**arrays: NDArray[np.generic] | np.generic) -> bytes:
+    held = io.BytesIO()
+    np.savez(held, allow_pickle=False, **arrays)
+    return held.getvalue()

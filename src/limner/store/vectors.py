@@ -1,132 +1,324 @@
-"""The vectors of one space as one version of their table: by row, by picture, and those nearest to others.
-
-Nothing is held in memory. Where the table has a search index, Lance looks only into the parts of it that lie
-nearest, and compares rows that came after the index one by one.
-"""
+"""The pictures a search runs over, and their vectors as arrays: one file a space, mapped into memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import numpy as np
-import pyarrow as pa
+from numpy.typing import NDArray
 
-from limner.arrays import FloatArray
-from limner.errors import DataError
-from limner.store.scan import HalfArray, IntArray
-from limner.store.store import among, vectors_name
+from limner.arrays import FloatArray, expect, usable_rows
+from limner.checksums import checksum
+from limner.counts import counted
+from limner.errors import CheckpointError, DataError, NumericsError, unknown
+from limner.store.catalogue import BoolArray, Catalogue, Groups, Ids, IntArray, RawIds, raw_ids, text_of
+from limner.store.store import State, Store, vectors_name
+from limner.threads import ahead, cores, one_core_products
 
 if TYPE_CHECKING:
-    from limner.store.store import Store
+    from limner.store.cache import Cache
+    from limner.store.store import SpaceInfo
 
-METRIC, COLUMN = "cosine", "vector"
-BLOCK_ROWS = 8_192
-LOOKED_UP = 2_000
-"""Pictures looked up at a time."""
-UNIT = 0.02
-"""How far the length of a stored row may be from 1."""
+T = TypeVar("T")
+HalfArray = NDArray[np.float16]
+Float64Array = NDArray[np.float64]
+BLOCK_ROWS = 4_096
+"""Rows held in float64 at a time."""
+
+UNITS = np.float64(2**18)
+"""Of the numbers that `sums` adds up; what it multiplies becomes float64."""
+
+FEW_TEXTS = 64
+"""Texts up to which products are made in parts that one core computes."""
+
+ALONE_PRODUCTS = 250_000
+"""Multiplications below which a product runs on one core.
+
+A larger one wakes threads that go on spinning, and so take the cores from the next pass.
+"""
+
+SMALLEST_STD = 1e-6
+"""Below this the cosines of a text are all equal up to rounding; their spread counts as 0."""
+_PLACES, _MASK, _SCALE, _ABOVE = 13, np.int32(-0x70002000), np.float32(2.0**112), 65536.0
+"""Of float16 in float32: how far bits move, which are its own, what its exponent lacks, its infinity."""
+_FORMAT = 1
 
 
-class VectorTable:
-    """A space of a library as it was when opened; later writes do not show.
+@dataclass(frozen=True)
+class Space:
+    """Vectors of one space for M pictures.
 
     Attributes:
-        space: its name.
-        rows: number of vectors, those of deleted pictures included.
-        version: of the table.
+        matrix: (M, D) float16 rows of length 1, often memory-mapped; 0 where a picture has no vector.
+        present: (M,) True where it has one.
+        fingerprint: of the encoder that made them.
+        total: (D + 1, D) `sums` of the rows, where they are known.
     """
 
-    def __init__(self, store: Store, space: str) -> None:
-        """Open the latest version.
+    matrix: HalfArray
+    present: BoolArray
+    fingerprint: str = ""
+    total: IntArray | None = field(default=None, repr=False)
+
+    def vectors(self, rows: Sequence[int] | NDArray[np.int64]) -> FloatArray:
+        """(R, D) float32 copies of the vectors of some pictures; zero where there is none."""
+        chosen = np.asarray(rows, dtype=np.int64)
+        found = self.matrix[chosen].astype(np.float32)
+        found[~self.present[chosen]] = 0
+        return found
+
+    @cached_property
+    def single(self) -> FloatArray:
+        """(M, D) the vectors of all pictures in float32, kept; for a space that is small.
 
         Raises:
-            DataError: the table is damaged.
+            NumericsError: a vector is not finite.
         """
-        self._store, self.space, self._name = store, space, vectors_name(space)
-        self._table: Any = store.at(self._name)
-        with self._reading():
-            self.rows, self.version = int(self._table.count_rows()), int(self._table.version)
+        return float_rows(self.matrix, 0, len(self.matrix))
 
-    def indexed(self) -> int:
-        """Vectors in the search index; 0 without one."""
-        with self._reading():
-            for one in self._table.describe_indices():
-                if COLUMN in one.field_names:
-                    return int(one.num_rows_indexed)
-        return 0
+    @cached_property
+    def moments(self) -> Moments:
+        """Moments of the present rows; the same to the bit in whatever order they lie.
 
-    def nearest(self, texts: FloatArray, k: int, probes: int | None) -> list[IntArray]:
-        """The rows nearest to each of N texts by their compressed vectors, all in one request.
+        Raises:
+            NumericsError: a vector is not finite.
+        """
+        if self.total is not None:
+            return moments(self.total, self.held)
+        held = None if self.present.all() else np.flatnonzero(self.present)
+        return moments(sums(self.matrix, held), self.held)
+
+    @cached_property
+    def held(self) -> int:
+        """Pictures that have a vector."""
+        return int(np.count_nonzero(self.present))
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """M pictures and their vectors.
+
+    Attributes:
+        ids: M picture ids, all different; those of a library ascend.
+        groups: M near-duplicate groups, as ids or numbers.
+        spaces: space name → vectors.
+    """
+
+    ids: Sequence[str]
+    groups: Sequence[str] | Groups
+    spaces: dict[str, Space]
+
+    def __len__(self) -> int:
+        """M, the number of pictures."""
+        return len(self.ids)
+
+    def space(self, name: str) -> Space:
+        """The vectors of one space.
+
+        Raises:
+            DataError: the gallery has no such space.
+        """
+        if name not in self.spaces:
+            raise DataError("gallery: " + unknown("space", name, self.spaces))
+        return self.spaces[name]
+
+    def rows(self, ids: Iterable[str]) -> IntArray:
+        """(K,) rows of pictures; −1 where one is not there."""
+        if isinstance(self.ids, Ids):
+            return self.ids.rows(ids)
+        known = {one: row for row, one in enumerate(self.ids)}
+        return np.array([known.get(one, -1) for one in ids], dtype=np.int64)
+
+
+def library_gallery(
+    store: Store, cache: Cache, catalogue: Catalogue, infos: Mapping[str, SpaceInfo], wanted: Collection[str]
+) -> Gallery:
+    """All pictures of a catalogue with their vectors, in its order.
+
+    A space's file holds the sums of its vectors, the vectors in the order of the catalogue, and which
+    pictures have one.
+
+    Args:
+        store: the tables.
+        cache: what keeps the files.
+        catalogue: the pictures.
+        infos: all spaces of the library.
+        wanted: names of those to hold.
+    Raises:
+        CheckpointError: a vector has another width.
+        NumericsError: a vector is not finite or all zeros, naming the picture.
+        DataError: a table is damaged.
+    """
+    spaces = {}
+    for name in wanted:
+        info, state = infos[name], store.state(vectors_name(name))
+        said = (_FORMAT, catalogue.stamp, state.stamp, info.fingerprint, info.dim)
+        write = partial(_write, store, state, catalogue.ids, info.dim)
+        held = cache.kept(name, checksum(repr(said).encode()), ".vectors", write)
+        count, dim = len(catalogue), info.dim
+        sizes = np.cumsum([8 * (dim + 1) * dim, 2 * count * dim])
+        spaces[name] = Space(
+            np.frombuffer(held[sizes[0] : sizes[1]], np.float16).reshape(count, dim),
+            np.frombuffer(held[sizes[1] :], np.bool_),
+            info.fingerprint,
+            np.frombuffer(held[: sizes[0]], np.int64).reshape(dim + 1, dim),
+        )
+    return Gallery(catalogue.ids, catalogue.groups, spaces)
+
+
+def _write(store: Store, state: State, ids: Ids, dim: int, file: BinaryIO) -> None:
+    """Write what the file of a space holds."""
+    matrix, present = np.zeros((len(ids), dim), np.float16), np.zeros(len(ids), dtype=bool)
+    for batch in store.scan_state(state, ["id", "vector"]):
+        names = raw_ids(batch.column("id"))
+        vectors = vectors_of(state.name, batch.column("vector"), names, dim)
+        rows = ids.rows_of(names)
+        there = rows >= 0
+        matrix[rows[there]], present[rows[there]] = vectors[there], True
+    for part in (sums(matrix), matrix, present):
+        file.write(part.data.cast("B") if part.size else b"")
+
+
+def vectors_of(table: str, column: Any, ids: RawIds, dim: int) -> HalfArray:  # noqa: ANN401
+    """(R, D) vectors of a column.
+
+    Raises:
+        CheckpointError: they have another width.
+        NumericsError: one says nothing, or would poison every score.
+    """
+    vectors: HalfArray = column.flatten().to_numpy(zero_copy_only=False).reshape(len(ids), -1)
+    if vectors.shape[1] != dim:
+        raise CheckpointError(f"{table}: vectors of width {vectors.shape[1]}, expected {dim}; index again")
+    good = usable_rows(vectors)
+    if not good.all():
+        first = int(np.argmin(good))
+        raise NumericsError(
+            f"{table}: the vector of picture {text_of(ids[first : first + 1])[0][:12]} is not finite or all"
+            f" zeros ({counted(int((~good).sum()), 'vector')} of a block); 'limner verify LIBRARY --repair'"
+            " takes it out, 'limner index' makes it again"
+        )
+    return vectors
+
+
+def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
+    """Call `work` for every block of rows, several at a time.
+
+    Args:
+        rows: how many there are.
+        block_rows: rows of a block.
+        work: (first row, row after the last) → result; called in threads.
+    Yields:
+        First row and result of each block, in order; few results wait at a time.
+    """
+    blocks = [(start, min(start + block_rows, rows)) for start in range(0, rows, block_rows)]
+    workers = cores()
+    with one_core_products():
+        yield from ahead(
+            blocks,
+            lambda block: (block[0], work(*block)),
+            workers=workers,
+            in_flight=2 * workers + 1,
+        )
+
+
+def single(rows: HalfArray) -> FloatArray:
+    """(R, D) rows in float32, by their bits: half the time that NumPy takes for it."""
+    wide = np.left_shift(np.ascontiguousarray(rows).view(np.int16), _PLACES, dtype=np.int32)
+    wide &= _MASK
+    found: FloatArray = wide.view(np.float32)
+    found *= _SCALE
+    if found.size and not -_ABOVE < found.min() <= found.max() < _ABOVE:
+        return rows.astype(np.float32)  # infinity and what is no number have no exponent of their own
+    return found
+
+
+def float_rows(matrix: HalfArray, start: int, stop: int) -> FloatArray:
+    """Some rows in float32.
+
+    Args:
+        matrix: (M, D) rows.
+        start: first.
+        stop: after the last.
+    Raises:
+        NumericsError: a row is not finite.
+    """
+    exact = single(matrix[start:stop])
+    if not np.isfinite(float(exact.sum())):
+        raise NumericsError(
+            f"space: a row from {start} to {stop - 1} is not finite; index its pictures again"
+        )
+    return exact
+
+
+@dataclass(frozen=True)
+class Moments:
+    """First two moments of the present rows of a space.
+
+    Attributes:
+        mean: (D,) their mean.
+        covariance: (D, D) their covariance; the divisor is their number.
+    """
+
+    mean: Float64Array
+    covariance: Float64Array
+
+    def of_cosines(self, texts: FloatArray) -> tuple[Float64Array, Float64Array]:
+        """Mean and standard deviation of each text's cosines over the present rows.
 
         Args:
-            texts: (N, D) float32, N ≥ 1, no row all zeros.
-            k: rows per text, ≥ 1; fewer come where the parts looked into hold fewer.
-            probes: parts of the index to look into; None compares all vectors in full.
+            texts: (N, D) rows of unit length.
         Returns:
-            per text (K,) row numbers of this version, nearest first.
-        Raises:
-            DataError: the table or its index is damaged, or another process removed this version.
+            (N,) means and (N,) standard deviations; a spread that is only rounding is 0.
         """
-        asked: dict[str, Any] = {"column": COLUMN, "q": texts, "k": k, "metric": METRIC}
-        asked |= {"use_index": False} if probes is None else {"nprobes": probes}
-        with self._reading():
-            found = self._table.scanner(
-                ["_distance"], nearest=asked, with_row_id=True, disable_scoring_autoprojection=True
-            ).to_table()
-        rows, distance = (found[name].to_numpy() for name in ("_rowid", "_distance"))
-        text = found["query_index"].to_numpy() if "query_index" in found.column_names else rows * 0
-        order = np.lexsort((rows, distance, text))
-        ends = np.searchsorted(text[order], np.arange(1, len(texts)))
-        return np.split(rows[order].astype(np.int64), ends)
+        expect("moments.of_cosines", texts=(texts, "N D"), mean=(self.mean, "D"))
+        # Waking the product's threads, which then spin, takes longer than products too small for them.
+        width = texts.shape[1]
+        step = max(ALONE_PRODUCTS // max(texts.size, 1), 1) if len(texts) <= FEW_TEXTS else width
+        parts = range(0, width, step)
+        turned = np.hstack([texts @ self.covariance[:, first : first + step] for first in parts])
+        std = np.sqrt(np.maximum(np.einsum("nd,nd->n", turned, texts), 0.0))
+        return texts @ self.mean, np.where(std < SMALLEST_STD, 0.0, std)
 
-    def at(self, rows: IntArray) -> tuple[list[str], HalfArray]:
-        """R ids and (R, D) vectors of some rows.
 
-        Raises:
-            DataError: as `nearest`; a vector is not of unit length.
-        """
-        with self._reading():
-            # Lance offers no other way to take rows by what `nearest` names them.
-            found = self._table._take_rows(rows.tolist(), columns=["id", COLUMN])
-        return self._checked(found)
+def sums(matrix: HalfArray, rows: IntArray | None = None) -> IntArray:
+    """Sums over rows of a space from which its `Moments` follow: exact, so that their order is all one.
 
-    def of(self, ids: Sequence[str]) -> tuple[list[str], HalfArray]:
-        """As `at`, of pictures, in any order; those without a vector are not among them."""
-        found = [
-            self._table.scanner(["id", COLUMN], among("id", ids[start : start + LOOKED_UP]))
-            for start in range(0, len(ids), LOOKED_UP)
-        ]
-        with self._reading():
-            tables = [one.to_table() for one in found]
-        return self._checked(pa.concat_tables(tables) if tables else self._table.schema.empty_table())
+    Each number is rounded to a multiple of 2⁻¹⁸, which leaves all of float16 from 2⁻⁸ on as it is. Sums of a
+    block's products then stay below 2⁵³ in float64, those of 10⁸ rows below 2⁶³.
 
-    def drawn(self, count: int, rng: np.random.Generator) -> HalfArray:
-        """(count, D) vectors drawn by chance, without repeats; all where there are fewer."""
-        places = np.sort(rng.permutation(self.rows)[:count])
-        with self._reading():
-            return self._checked(self._table.take(places.tolist(), columns=["id", COLUMN]))[1]
+    Args:
+        matrix: (M, D) rows of length about 1.
+        rows: which of them count; None for all.
+    Returns:
+        (D + 1, D) their sum in units of 2⁻¹⁸, and that of their products in units of 2⁻³⁶.
+    Raises:
+        NumericsError: a row is not finite.
+    """
+    width, count = matrix.shape[1], len(matrix) if rows is None else len(rows)
+    total = np.zeros((width + 1, width), np.int64)
 
-    def batches(self) -> Iterator[tuple[IntArray, list[str], HalfArray]]:
-        """All rows in blocks: row numbers, ids and vectors."""
-        with self._reading():
-            scanner = self._table.scanner(["id", COLUMN], with_row_id=True, batch_size=BLOCK_ROWS)
-            for batch in scanner.to_batches():
-                rows = batch.column("_rowid").to_numpy().astype(np.int64)
-                yield rows, *self._checked(pa.Table.from_batches([batch]))
+    def add(start: int, stop: int) -> IntArray:
+        some = matrix if rows is None else matrix[rows[start:stop]]
+        exact = float_rows(some, *((start, stop) if rows is None else (0, stop - start)))
+        block = exact * UNITS
+        np.rint(block, out=block)
+        return np.vstack([block.sum(axis=0), block.T @ block]).astype(np.int64)
 
-    def _checked(self, found: pa.Table) -> tuple[list[str], HalfArray]:
-        column = found[COLUMN].combine_chunks()
-        width = column.type.list_size
-        vectors = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
-        lengths = np.einsum("rd,rd->r", vectors, vectors, dtype=np.float32)
-        if not (np.abs(lengths - 1) < 2 * UNIT).all():
-            raise DataError(
-                f"{self._name}: a vector is not of unit length;"
-                " 'limner verify LIBRARY --repair' takes it out, 'limner index' makes it again"
-            )
-        return found["id"].to_pylist(), vectors
+    for _, part in over_blocks(count, BLOCK_ROWS, add):
+        total += part
+    return total
 
-    def _reading(self) -> AbstractContextManager[None]:
-        return self._store.reading(self._name)
+
+def moments(total: IntArray, count: int) -> Moments:
+    """Moments of so many rows from their `sums`; zero of none.
+
+    Args:
+        total: (D + 1, D).
+        count: of the rows.
+    """
+    found = total / max(count, 1)
+    mean = found[0] / UNITS
+    return Moments(mean, found[1:] / UNITS**2 - np.outer(mean, mean))

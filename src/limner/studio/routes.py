@@ -25,7 +25,7 @@ from limner.match.illustrator import Illustrator, Matches
 from limner.progress import Progress
 from limner.records import Candidate, Picture, Problem, Storyboard
 from limner.server.problems import ProblemError
-from limner.store.browse import Only
+from limner.store.catalogue import Only
 from limner.studio import schemas
 from limner.studio.bringing import Arrivals
 from limner.studio.edits import read_text

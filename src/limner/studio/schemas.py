@@ -14,7 +14,7 @@ from pydantic import Base64Bytes, Field, StringConstraints, model_validator
 from limner.export.plan import Layout
 from limner.match.illustrate import BoardOptions
 from limner.records import BoardStep, Candidate, Picture, Problem, Record, Segmentation, Storyboard
-from limner.store.browse import Only
+from limner.store.catalogue import Only
 from limner.studio.edits import Edit, Options, RelationName, Text, TextFormat
 from limner.studio.pictures import is_there
 from limner.studio.projects import ProjectFile

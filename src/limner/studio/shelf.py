@@ -12,7 +12,7 @@ from functools import lru_cache
 from limner.errors import DataError
 from limner.pictures.decode import display
 from limner.records import Picture
-from limner.store.browse import Facets, Only
+from limner.store.catalogue import Facets, Only
 from limner.store.home import spaces_of
 from limner.store.library import Library
 from limner.store.words import Described, PictureWords, caption_encoders, words_of, write_words
@@ -31,7 +31,7 @@ class Shelf:
         self._lock = threading.Lock()
 
     def page(self, offset: int, limit: int, words: str, only: Only) -> tuple[int, list[Picture]]:
-        """As `limner.store.browse.Catalogue.page`; used are the pictures that some project shows."""
+        """As `limner.store.catalogue.Catalogue.page`; used are the pictures that some project shows."""
         used = self.used() if only.used is not None else frozenset()
         return self._engine.illustrator().catalogue.page(offset, limit, words, only=only, used=used)
 

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Body, Query
 from limner.counts import counted
 from limner.errors import DataError
 from limner.server.problems import ProblemError
-from limner.store.browse import Facets
+from limner.store.catalogue import Facets
 from limner.store.known import IndexReport
 from limner.store.words import Described, PictureWords
 from limner.studio.bringing import Arrived, Batch, FolderList, list_folder

@@ -7,8 +7,8 @@ from boards import space, unit
 from limner.errors import DataError
 from limner.research.evaluation.pairwise import MIXING, CosinePairwise
 from limner.store.channels import Evidence
-from limner.store.gallery import Gallery
 from limner.store.search import Index
+from limner.store.vectors import Gallery
 
 
 def made(groups=None, present=None, **evidence):

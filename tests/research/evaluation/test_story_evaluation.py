@@ -16,8 +16,8 @@ from limner.research.evaluation.stories import (
     random_scorer,
 )
 from limner.store.channels import Channel, Evidence
-from limner.store.gallery import Gallery, Space
 from limner.store.search import Index
+from limner.store.vectors import Gallery, Space
 
 
 def story(name, *pictures):

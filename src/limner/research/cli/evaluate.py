@@ -35,9 +35,9 @@ from limner.research.evaluation.stories import (
 )
 from limner.research.evaluation.uncertainty import Interval
 from limner.store.chosen import library_to_ask
-from limner.store.gallery import Gallery
 from limner.store.library import Library
 from limner.store.search import Index
+from limner.store.vectors import Gallery
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
 Coupling = Literal["off", "chain", "anchor"]

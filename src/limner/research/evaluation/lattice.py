@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from limner.arrays import expect
 from limner.counts import counted
 from limner.errors import DataError, NumericsError
-from limner.store.scan import BoolArray
+from limner.store.catalogue import BoolArray
 
 IntArray = NDArray[np.int64]
 Float64Array = NDArray[np.float64]

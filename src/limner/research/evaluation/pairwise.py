@@ -12,8 +12,8 @@ import numpy as np
 from limner.arrays import FloatArray, scores
 from limner.research.evaluation.lattice import Float64Array, IntArray
 from limner.store.channels import Evidence
-from limner.store.gallery import Gallery
 from limner.store.search import Index
+from limner.store.vectors import Gallery
 
 BLOCK_ROWS = 1_024
 LARGEST_EXPONENT = 80.0

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from limner.errors import DataError
-from limner.store import population
-from limner.store.population import Statistics, read_statistics, write_statistics
-from limner.store.scan import Moments
+from limner.store import beyond
+from limner.store.beyond import Statistics, read_statistics
+from limner.store.vector_index import write_statistics
+from limner.store.vectors import Moments
 
 IDS = np.array([b"a" * 64, b"b" * 64])
 
@@ -26,7 +27,7 @@ class Rows:
         return [*self.held.items()]
 
 
-@pytest.mark.parametrize("entry", [population.IDS, "base"])
+@pytest.mark.parametrize("entry", [beyond.IDS, "base"])
 def test_a_flipped_bit_of_statistics_is_one_line_or_changes_nothing(entry):
     rng, store = np.random.default_rng(0), Rows()
     vectors = rng.random((2, 4)).astype(np.float16)

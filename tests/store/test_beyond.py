@@ -12,8 +12,8 @@ from vector_library import add, drawn, vector_library
 
 from limner.errors import DataError
 from limner.progress import Progress
-from limner.store import approximate, population, vector_index
-from limner.store.approximate import Approximate
+from limner.store import beyond, vector_index
+from limner.store.beyond import Approximate
 from limner.store.channels import EncodedChannel, Evidence
 from limner.store.ingest import index
 from limner.store.library import Library
@@ -108,19 +108,19 @@ def test_everything_found_equals_the_exact_search(made, exact):
 
 
 def test_evidence_of_all_is_estimated_within_the_bound_that_is_stated(made, exact, monkeypatch):
-    sample = population.sample_ids(made.store, COUNT, 600)
+    sample = vector_index.sample_ids(made.store, COUNT, 600)
     assert abs(len(sample) - 600) < 4 * np.sqrt(600)
-    read = approximate.read_statistics
+    read = beyond.read_statistics
 
     def fewer(store, spaces):
         _, statistics = read(store, spaces)
         kept = {}
         for space, one in statistics.items():
             own = np.isin(one.ids, sample)
-            kept[space] = population.Statistics(one.moments, one.held, one.ids[own], one.vectors[own])
+            kept[space] = beyond.Statistics(one.moments, one.held, one.ids[own], one.vectors[own])
         return sample, kept
 
-    monkeypatch.setattr(approximate, "read_statistics", fewer)
+    monkeypatch.setattr(beyond, "read_statistics", fewer)
     asked, errors = channels(), []
     part = opened(made, 200).among([(asked, K)])
     one, other = exact.search(asked, K), part.search(asked, K)

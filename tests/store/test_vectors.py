@@ -1,10 +1,6 @@
-"""A cache that follows its tables step by step gives what one that is made at once gives."""
+"""After any changes of the tables, the gallery is what a plain reading of them gives."""
 
 import hashlib
-import os
-import signal
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +9,21 @@ from boards import unit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.store import blocks, follow, search
+from limner.store import search
+from limner.store.cache import Cache
+from limner.store.catalogue import Catalogue
 from limner.store.channels import EncodedChannel, Evidence
-from limner.store.gallery import _in_memory, library_gallery
 from limner.store.search import Index
-from limner.store.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, Store, vectors_name, vectors_schema
+from limner.store.store import (
+    PICTURES,
+    PICTURES_SCHEMA,
+    PRESENT,
+    SpaceInfo,
+    Store,
+    vectors_name,
+    vectors_schema,
+)
+from limner.store.vectors import Gallery, Space, library_gallery
 from limner.store.write import vector_table
 
 DIMS = {"looks": 8, "words": 6}
@@ -32,11 +38,8 @@ class Drawn:
     """A library's tables and cache, filled with drawn pictures."""
 
     def __init__(self, folder):
-        self.store, self.cache, self.rng = (
-            Store(folder / "tables"),
-            folder / "cache",
-            np.random.default_rng(0),
-        )
+        self.store, self.cache = Store(folder / "tables"), Cache(folder / "cache")
+        self.rng = np.random.default_rng(0)
         self.store.ensure(PICTURES, PICTURES_SCHEMA)
         for space, dim in DIMS.items():
             self.store.ensure(vectors_name(space), vectors_schema(dim))
@@ -58,7 +61,20 @@ class Drawn:
             self.vectors(space, numbers, coarse=True)
 
     def gallery(self, spaces=tuple(DIMS)):
-        return library_gallery(self.store, self.cache, INFOS, spaces)
+        catalogue = Catalogue.read(self.store, self.cache)
+        return library_gallery(self.store, self.cache, catalogue, INFOS, spaces)
+
+    def plain(self, spaces=tuple(DIMS)):
+        """The same by a walk through all rows."""
+        held = dict(sorted(self.store.rows(PICTURES, ["id", "group"], PRESENT)))
+        found = {}
+        for name in spaces:
+            table = vectors_name(name)
+            known = dict(self.store.rows(table, ["id", "vector"])) if self.store.has(table) else {}
+            rows = [known.get(one, [0] * DIMS[name]) for one in held]
+            present = np.array([one in known for one in held], dtype=bool)
+            found[name] = Space(np.array(rows, np.float16).reshape(len(held), DIMS[name]), present)
+        return Gallery(list(held), [int(group[:16], 16) for group in held.values()], found)
 
 
 def same(found, due):
@@ -140,99 +156,22 @@ def play(drawn, step):
         known = [row["id"] for row in drawn.store.lookup(PICTURES, "id", ids, ["id"])]
         drawn.store.upsert(PICTURES, pa.table({"id": known, "group": known[:1] * len(known)}))
     else:
-        same(drawn.gallery(rest[0]), _in_memory(drawn.store, INFOS, rest[0]))
+        same(drawn.gallery(rest[0]), drawn.plain(rest[0]))
 
 
 @pytest.mark.slow
 @settings(max_examples=8, deadline=None)
-@given(steps, st.sampled_from([(16_384, 4_096), (2, 4_096), (2, 6)]))
-def test_any_sequence_of_changes_gives_what_a_cache_made_at_once_gives(tmp_path_factory, steps, sizes):
+@given(steps)
+def test_any_sequence_of_changes_gives_what_a_plain_reading_gives(tmp_path_factory, steps):
     drawn = Drawn(tmp_path_factory.mktemp("drawn"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(follow, "SORTED_ROWS", sizes[0])
-        patch.setattr(follow, "WASTE_ROWS", sizes[1])
-        patch.setattr(blocks, "BLOCK_BYTES", 48)
-        drawn.add(range(12))
-        for step in steps:
-            play(drawn, step)
-            drawn.gallery()
-        found, due = drawn.gallery(), _in_memory(drawn.store, INFOS, tuple(DIMS))
-        same(found, due)
-        for block_rows in (3, 16_384):
-            same_hits(hits(found, block_rows), hits(due, block_rows))
-
-
-def test_only_pieces_that_changed_are_read(tmp_path, monkeypatch):
-    drawn = Drawn(tmp_path)
-    drawn.add(range(30))
-    drawn.gallery()
-    files = {one.name: one.stat().st_size for one in drawn.cache.glob("*.rows")}
-    drawn.vectors("looks", [7])
-    drawn.add([100])
-    read = []
-    scan = Store.scan_pieces
-
-    def counting(self, *rest):
-        for own, batch in scan(self, *rest):
-            read.append((rest[2], len(own)))
-            yield own, batch
-
-    monkeypatch.setattr(Store, "scan_pieces", counting)
-    found = drawn.gallery()
-    assert sum(count for columns, count in read if "vector" in columns) == 3
-    assert {one.name: one.stat().st_size - files[one.name] for one in drawn.cache.glob("*.rows")} == {
-        one: 2 * (32 if one.startswith("ids") else 2 * DIMS[one.split("-")[0]]) for one in files
-    }
-    same(found, _in_memory(drawn.store, INFOS, tuple(DIMS)))
-
-
-KILLED = """
-import os, sys
-sys.path.insert(0, {tests!r})
-from pathlib import Path
-from limner.store import blocks, follow, roster
-import test_follow
-at = int(sys.argv[2])
-def dying(function):
-    def call(*rest, **named):
-        global at
-        at -= 1
-        if at == 0:
-            os.kill(os.getpid(), 9)
-        done = function(*rest, **named)
-        at -= 1
-        if at == 0:
-            os.kill(os.getpid(), 9)
-        return done
-    return call
-blocks._note = dying(blocks._note)
-roster._write = dying(roster._write)
-follow.write_sums_of_space = dying(follow.write_sums_of_space)
-test_follow.Drawn(Path(sys.argv[1])).gallery()
-"""
-
-
-@pytest.mark.slow
-def test_a_kill_while_the_cache_is_brought_up_to_date_leaves_what_the_next_one_completes(tmp_path):
-    drawn = Drawn(tmp_path)
     drawn.add(range(12))
-    same(drawn.gallery(), _in_memory(drawn.store, INFOS, tuple(DIMS)))
-    script = KILLED.format(tests=os.path.dirname(__file__))  # noqa: PTH120
-    paths = os.pathsep.join(one for one in sys.path if one)
-    killed = 0
-    for at in (1, 4, 8, 12, 14):
-        drawn.vectors("looks", [at % 12])
-        drawn.add([50 + at])
-        ended = subprocess.run(
-            [sys.executable, "-c", script, str(tmp_path), str(at)],
-            env={**os.environ, "PYTHONPATH": paths},
-            check=False,
-        )
-        assert ended.returncode in (0, -signal.SIGKILL)
-        killed += ended.returncode != 0
-        same(drawn.gallery(), _in_memory(drawn.store, INFOS, tuple(DIMS)))
-        assert not list(drawn.cache.glob(".*[!k]"))
-    assert killed >= 4
+    for step in steps:
+        play(drawn, step)
+        drawn.gallery()
+    found, due = drawn.gallery(), drawn.plain()
+    same(found, due)
+    for block_rows in (3, 16_384):
+        same_hits(hits(found, block_rows), hits(due, block_rows))
 
 
 def test_two_processes_keep_what_they_have_opened(tmp_path):
@@ -244,7 +183,7 @@ def test_two_processes_keep_what_they_have_opened(tmp_path):
     other.pictures([5], paths=())
     after = other.gallery()
     assert len(after) == 11
-    same(after, _in_memory(drawn.store, INFOS, tuple(DIMS)))
+    same(after, drawn.plain())
     assert len(before) == 12
     for name, due in rows.items():
         assert np.array_equal(before.space(name).vectors(np.arange(12)), due)

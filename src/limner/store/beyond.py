@@ -2,32 +2,206 @@
 
 Lance's index gives several times as many candidates as are wanted, for each text and channel. Their vectors
 are read in full, and `limner.store.search` ranks them as it does a small library. Means and spreads are
-those of all pictures, see `limner.store.population`.
+those of all pictures, which `limner.store.vector_index` has counted once. How well the library as a whole
+answers a text needs the score of every picture: those found are scored, and a sample stands for the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
+from limner.arrays import FloatArray
+from limner.errors import DataError
+from limner.store.catalogue import BoolArray, IntArray
 from limner.store.channels import EncodedChannel
-from limner.store.gallery import Gallery, Space
-from limner.store.population import Statistics, read_statistics
-from limner.store.scan import BoolArray, Float64Array, HalfArray, Moments
 from limner.store.search import Hits, Index, Likeness, Request
-from limner.store.store import PICTURES, STATISTICS, Approximation, SpaceInfo
-from limner.store.vectors import VectorTable
+from limner.store.store import (
+    PICTURES,
+    STATISTICS,
+    Approximation,
+    SpaceInfo,
+    Store,
+    among,
+    vectors_name,
+)
+from limner.store.vectors import Float64Array, Gallery, HalfArray, Moments, Space
 
 if TYPE_CHECKING:
     from limner.store.library import Library
 
 SEVERAL = 4
 """Candidates of a text and channel for each picture wanted, where that is more than what was measured."""
+METRIC, COLUMN = "cosine", "vector"
+BLOCK_ROWS = 8_192
+LOOKED_UP = 2_000
+"""Pictures looked up at a time."""
+UNIT = 0.02
+"""How far the length of a stored row may be from 1."""
+IDS = "pictures"
 Vectors = tuple[list[str], HalfArray]
+
+
+class VectorTable:
+    """A space of a library as it was when opened; later writes do not show.
+
+    Attributes:
+        space: its name.
+        rows: number of vectors, those of deleted pictures included.
+        version: of the table.
+    """
+
+    def __init__(self, store: Store, space: str) -> None:
+        """Open the latest version.
+
+        Raises:
+            DataError: the table is damaged.
+        """
+        self._store, self.space, self._name = store, space, vectors_name(space)
+        self._table: Any = store.at(self._name)
+        with self._reading():
+            self.rows, self.version = int(self._table.count_rows()), int(self._table.version)
+
+    def indexed(self) -> int:
+        """Vectors in the search index; 0 without one."""
+        with self._reading():
+            for one in self._table.describe_indices():
+                if COLUMN in one.field_names:
+                    return int(one.num_rows_indexed)
+        return 0
+
+    def nearest(self, texts: FloatArray, k: int, probes: int | None) -> list[IntArray]:
+        """The rows nearest to each of N texts by their compressed vectors, all in one request.
+
+        Args:
+            texts: (N, D) float32, N ≥ 1, no row all zeros.
+            k: rows per text, ≥ 1; fewer come where the parts looked into hold fewer.
+            probes: parts of the index to look into; None compares all vectors in full.
+        Returns:
+            per text (K,) row numbers of this version, nearest first.
+        Raises:
+            DataError: the table or its index is damaged, or another process removed this version.
+        """
+        found = self._nearest(["_distance"], texts, k, probes)
+        rows, distance = (found[name].to_numpy() for name in ("_rowid", "_distance"))
+        text = found["query_index"].to_numpy() if "query_index" in found.column_names else rows * 0
+        order = np.lexsort((rows, distance, text))
+        ends = np.searchsorted(text[order], np.arange(1, len(texts)))
+        return np.split(rows[order].astype(np.int64), ends)
+
+    def near(self, texts: FloatArray, k: int, probes: int | None) -> Vectors:
+        """Ids and vectors of all rows that `nearest` finds for any of the texts, in order of row numbers.
+
+        Raises:
+            DataError: as `nearest`; a vector is not of unit length.
+        """
+        found = self._nearest(["id", COLUMN, "_distance"], texts, k, probes)
+        first = np.unique(found["_rowid"].to_numpy(), return_index=True)[1]
+        return self._checked(found.take(first))
+
+    def _nearest(self, columns: list[str], texts: FloatArray, k: int, probes: int | None) -> pa.Table:
+        asked: dict[str, Any] = {"column": COLUMN, "q": texts, "k": k, "metric": METRIC}
+        asked |= {"use_index": False} if probes is None else {"nprobes": probes}
+        with self._reading():
+            return self._table.scanner(
+                columns, nearest=asked, with_row_id=True, disable_scoring_autoprojection=True
+            ).to_table()
+
+    def of(self, ids: Sequence[str]) -> Vectors:
+        """Ids and vectors of pictures, in any order; those without a vector are not among them.
+
+        Raises:
+            DataError: as `near`.
+        """
+        found = [
+            self._table.scanner(["id", COLUMN], among("id", ids[start : start + LOOKED_UP]))
+            for start in range(0, len(ids), LOOKED_UP)
+        ]
+        with self._reading():
+            tables = [one.to_table() for one in found]
+        return self._checked(pa.concat_tables(tables) if tables else self._table.schema.empty_table())
+
+    def drawn(self, count: int, rng: np.random.Generator) -> HalfArray:
+        """(count, D) vectors drawn by chance, without repeats; all where there are fewer."""
+        places = np.sort(rng.permutation(self.rows)[:count])
+        with self._reading():
+            return self._checked(self._table.take(places.tolist(), columns=["id", COLUMN]))[1]
+
+    def batches(self) -> Iterator[tuple[IntArray, list[str], HalfArray]]:
+        """All rows in blocks: row numbers, ids and vectors."""
+        with self._reading():
+            scanner = self._table.scanner(["id", COLUMN], with_row_id=True, batch_size=BLOCK_ROWS)
+            for batch in scanner.to_batches():
+                rows = batch.column("_rowid").to_numpy().astype(np.int64)
+                yield rows, *self._checked(pa.Table.from_batches([batch]))
+
+    def _checked(self, found: pa.Table) -> Vectors:
+        column = found[COLUMN].combine_chunks()
+        width = column.type.list_size
+        vectors = column.flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
+        lengths = np.einsum("rd,rd->r", vectors, vectors, dtype=np.float32)
+        if not (np.abs(lengths - 1) < 2 * UNIT).all():
+            raise DataError(
+                f"{self._name}: a vector is not of unit length;"
+                " 'limner verify LIBRARY --repair' takes it out, 'limner index' makes it again"
+            )
+        return found["id"].to_pylist(), vectors
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return self._store.reading(self._name)
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What is known of all vectors of a space.
+
+    Attributes:
+        moments: of those of present pictures.
+        held: number of those.
+        ids: (n,) pictures of the sample that have a vector, 64 hexadecimal digits, ascending.
+        vectors: (n, D) theirs.
+    """
+
+    moments: Moments
+    held: int
+    ids: NDArray[np.bytes_]
+    vectors: HalfArray
+
+
+def read_statistics(store: Store, spaces: Sequence[str]) -> tuple[NDArray[np.bytes_], dict[str, Statistics]]:
+    """Ids of the sample and the statistics of some spaces, as `write_statistics` kept them.
+
+    Raises:
+        DataError: they are damaged, or not there.
+    """
+    wanted = ", ".join(f"'{one}'" for one in (IDS, *spaces))
+    held = dict(store.rows(STATISTICS, ["id", "data"], f"id IN ({wanted})"))
+    try:
+        found = {name: np.load(io.BytesIO(data), allow_pickle=False) for name, data in held.items()}
+        statistics = {
+            space: Statistics(
+                Moments(found[space]["mean"], found[space]["covariance"]),
+                int(found[space]["held"]),
+                found[space]["ids"],
+                found[space]["vectors"],
+            )
+            for space in spaces
+        }
+        return found[IDS]["ids"], statistics
+    # A zip file of arrays that is damaged raises nearly anything, from zipfile, zlib, struct or tokenize.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:80]
+        raise DataError(
+            f"table {STATISTICS!r}: damaged or not complete ({reason}); run 'limner index' again"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -187,28 +361,24 @@ class Approximate:
 
     def _found(self, requests: Sequence[Request], more: int) -> dict[str, Vectors]:
         """Space → candidates of all requests in it."""
-        rows: dict[str, list[np.ndarray[tuple[int], np.dtype[np.int64]]]] = {}
+        found: dict[str, Vectors] = {}
         for channels, k in requests:
             for channel in channels:
-                own = rows.setdefault(channel.space, [])
+                own = found.setdefault(channel.space, self._tables[channel.space].of(()))
                 texts = channel.texts[channel.texts.any(axis=1)]
                 if len(texts):
                     # Evidence that falls with the cosine is largest where the cosine is least.
                     falling = channel.evidence.slope + channel.evidence.z_slope < 0
-                    own += self._nearest(channel.space, -texts if falling else texts, k + more)
-        return {
-            space: self._tables[space].at(np.unique(np.concatenate([np.zeros(0, np.int64), *own])))
-            for space, own in rows.items()
-        }
+                    near = self._near(channel.space, -texts if falling else texts, k + more)
+                    found[channel.space] = _joined(own, near)
+        return found
 
-    def _nearest(
-        self, space: str, texts: np.ndarray[tuple[int, int], np.dtype[np.float32]], k: int
-    ) -> list[np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    def _near(self, space: str, texts: FloatArray, k: int) -> Vectors:
         table, asked = self._tables[space], self._searches[space]
         # Vectors of deleted pictures are found as well, and dropped.
         spare = table.rows / max(self.held(space), 1)
         wanted = min(table.rows, int(np.ceil(max(asked.candidates, SEVERAL * k) * spare)))
-        return table.nearest(texts, wanted, probes_for(asked, wanted)) if wanted else []
+        return table.near(texts, wanted, probes_for(asked, wanted)) if wanted else table.of(())
 
     def _groups(self, ids: Sequence[str]) -> dict[str, str]:
         """Present pictures of some → the near-duplicate group of each."""
@@ -247,7 +417,12 @@ def probes_for(asked: Approximation, wanted: int) -> int | None:
 
 
 def _joined(one: Vectors, other: Vectors) -> Vectors:
-    return one[0] + other[0], np.concatenate([one[1], other[1]]) if other[0] else one[1]
+    """Both, each picture once."""
+    known = set(one[0])
+    more = [row for row, picture in enumerate(other[0]) if picture not in known]
+    if not more:
+        return one
+    return one[0] + [other[0][row] for row in more], np.concatenate([one[1], other[1][more]])
 
 
 def _without(ids: Sequence[str], met: Sequence[str]) -> list[str]:

@@ -1,0 +1,539 @@
+"""The list of a library's pictures, one Arrow table: records by id, pages in order of paths, conditions.
+
+It is made from the table of pictures once, and mapped into memory from a file; what a question needs of each
+picture is an array that goes with the answer.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import date
+from functools import cached_property, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, get_args, overload
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from limner.checksums import checksum
+from limner.errors import DataError
+from limner.records import Picture, Record
+from limner.store.cache import Cache
+from limner.store.store import PICTURES, PICTURES_SCHEMA, PRESENT, State, Store
+
+Shape = Literal["landscape", "portrait", "square"]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+RawIds = NDArray[np.bytes_]
+"""(R,) SHA-256 of each picture, 32 bytes."""
+Groups = NDArray[np.uint64]
+"""Near-duplicate groups: the first 64 bits of the id that names each."""
+ID_BYTES = 32
+_CHUNK = 65_536
+_FORMAT = 3
+_IDS = b"ids"
+_TEXTS = pa.large_list(pa.struct([("text", pa.large_string()), ("source", pa.large_string())]))
+_CLASSES = pa.large_list(pa.struct([("name", pa.large_string()), ("probability", pa.float64())]))
+_WIDER = {"paths": pa.large_list(pa.large_string()), "captions": _TEXTS, "labels": _CLASSES}
+_LARGE = pa.schema(
+    [
+        (one.name, _WIDER.get(one.name) or (pa.large_string() if one.type == pa.string() else one.type))
+        for one in PICTURES_SCHEMA
+    ]
+)
+"""Columns of `pictures` without a limit of 2 GiB of text."""
+SQUARE = 1.05
+"""A picture whose longer side exceeds the other by no more counts as square."""
+
+
+class Only(Record):
+    """Conditions that a picture must meet; those that are not set hold for all.
+
+    Attributes:
+        folder: that one of its files lies in, or in a folder below.
+        after, before: first and last day on which it may have been taken.
+        dated: whether the day is known.
+        shape: of the upright picture.
+        used: whether it is used.
+        captioned: whether it has words of its own.
+        occasion: id of a picture taken on the same day, or "".
+    """
+
+    folder: str = ""
+    after: date | None = None
+    before: date | None = None
+    dated: bool | None = None
+    shape: Shape | None = None
+    used: bool | None = None
+    captioned: bool | None = None
+    occasion: str = ""
+
+
+class Facets(Record):
+    """What the pictures of a library can be chosen by, with the number of pictures of each.
+
+    Attributes:
+        folders: those that hold pictures, or several folders with some, by path.
+        months: as 2019-07, in order.
+        undated: pictures of which the day is not known.
+        shapes: of the upright pictures.
+        used: pictures that are used.
+        uncaptioned: pictures without words of their own.
+    """
+
+    folders: dict[str, int]
+    months: dict[str, int]
+    undated: int
+    shapes: dict[Shape, int]
+    used: int
+    uncaptioned: int
+
+
+class Ids(Sequence[str]):
+    """Ids of M pictures in ascending order, kept as bytes and given as text."""
+
+    def __init__(self, raw: RawIds) -> None:
+        """Take them.
+
+        Args:
+            raw: (M,) ascending, all different.
+        """
+        self.raw = raw
+
+    def __len__(self) -> int:
+        """M."""
+        return len(self.raw)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> list[str]: ...
+    def __getitem__(self, row: int | slice) -> str | list[str]:
+        """One id, or a run of them."""
+        if isinstance(row, slice):
+            return text_of(self.raw[row])
+        place = range(len(self))[row]
+        return text_of(self.raw[place : place + 1])[0]
+
+    def __iter__(self) -> Iterator[str]:
+        """All ids; few are text at a time."""
+        for start in range(0, len(self), _CHUNK):
+            yield from self[start : start + _CHUNK]
+
+    def __contains__(self, picture: object) -> bool:
+        """Whether there is such an id."""
+        return bool(self.rows([picture])[0] >= 0)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another sequence holds the same ids."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def index(self, value: object, start: int = 0, stop: int | None = None) -> int:
+        """Row of an id.
+
+        Raises:
+            ValueError: there is no such id.
+        """
+        row = int(self.rows([value])[0])
+        if not start <= row < (len(self) if stop is None else stop):
+            raise ValueError(f"{value!r} is not among the ids")
+        return row
+
+    def rows(self, ids: Iterable[object]) -> IntArray:
+        """(K,) rows of ids; −1 where there is none."""
+        return self.rows_of(raw_of(ids))
+
+    def rows_of(self, wanted: RawIds) -> IntArray:
+        """As `rows`, of ids as bytes."""
+        place = np.searchsorted(self.raw, wanted)
+        there = place < len(self)
+        there[there] = self.raw[place[there]] == wanted[there]
+        return np.where(there, place, -1)
+
+
+class Catalogue:
+    """The present pictures of a library, as they were when it was read: one Arrow table.
+
+    Rows are in order of ids. Columns are those of `pictures`, with ids and groups as bytes; `by_path`, the
+    rows in order of first paths; and `said`, file names and captions in lower case.
+
+    Attributes:
+        ids: of the pictures, ascending.
+        stamp: names the list of ids.
+    """
+
+    def __init__(self, table: pa.RecordBatch) -> None:
+        """Use `read`."""
+        self._table = table
+        self.ids = Ids(self._raw("id"))
+        self.stamp = table.schema.metadata[_IDS].decode()
+
+    @classmethod
+    def read(cls, store: Store, cache: Cache | Path, state: State | None = None) -> Catalogue:
+        """The catalogue of a library's tables.
+
+        Args:
+            store: the tables.
+            cache: what keeps the table of Arrow, or its folder.
+            state: of the table of pictures; None for what it is now.
+        Raises:
+            DataError: a table is damaged.
+        """
+        cache = cache if isinstance(cache, Cache) else Cache(cache)
+        state = state or store.state(PICTURES)
+        key = checksum(repr((_FORMAT, state.stamp)).encode())
+        made = cache.kept(PICTURES, key, ".arrow", partial(_write, store, state))
+        return cls(pa.ipc.open_file(pa.py_buffer(made)).get_batch(0))
+
+    def __len__(self) -> int:
+        """Number of pictures."""
+        return len(self._table)
+
+    def __contains__(self, picture: object) -> bool:
+        """Whether a picture is in it."""
+        return picture in self.ids
+
+    @property
+    def groups(self) -> Groups:
+        """(M,) near-duplicate groups."""
+        return group_numbers(self._raw("group"))
+
+    def pictures(self, ids: Sequence[str]) -> list[Picture]:
+        """Records by id, in that order.
+
+        Raises:
+            DataError: there is no such picture.
+        """
+        return self._take(self._rows(ids))
+
+    def _rows(self, ids: Sequence[str]) -> IntArray:
+        """(K,) rows of pictures; errors as `pictures`."""
+        rows = self.ids.rows(ids)
+        if (rows < 0).any():
+            absent = ids[int(np.argmin(rows))]
+            raise DataError(
+                f"library: no picture {absent[:80]!r}; it was deleted, or is of another library; index again"
+            )
+        return rows
+
+    def _raw(self, name: str) -> RawIds:
+        """(M,) ids or groups as they lie in the file."""
+        return np.frombuffer(self._table[name].buffers()[1], f"S{ID_BYTES}", len(self))
+
+    def page(
+        self,
+        offset: int,
+        limit: int,
+        words: str = "",
+        *,
+        only: Only | None = None,
+        used: Collection[str] = frozenset(),
+    ) -> tuple[int, list[Picture]]:
+        """A part of the list.
+
+        Args:
+            offset: pictures to pass by, ≥ 0.
+            limit: pictures at most, ≥ 0.
+            words: only pictures whose file name or captions contain this, in upper or lower case.
+            only: further conditions; None for none.
+            used: ids of the pictures that count as used.
+        Returns:
+            how many pictures there are in all, and those of the page.
+        Raises:
+            DataError: the picture of `only.occasion` is not there.
+        """
+        words, only = " ".join(words.split()).lower(), only or Only()
+        found = self._order
+        if words or only != Only():
+            found = found[self._fits(words, only, used)[found]]
+        return len(found), self._take(found[offset : offset + limit])
+
+    def passing(self, only: Only, used: Collection[str] = frozenset()) -> list[str]:
+        """Ids of the pictures that meet conditions; `used` and errors as of `page`."""
+        return text_of(self._raw("id")[self._fits("", only, used)])
+
+    def _fits(self, words: str, only: Only, used: Collection[str]) -> BoolArray:
+        """(M,) rows that fit."""
+        fits = _fitting(self._table, words, only)
+        if only.used is not None:
+            inside = np.zeros(len(self), dtype=bool)
+            rows = self.ids.rows(used)
+            inside[rows[rows >= 0]] = True
+            fits &= inside == only.used
+        if only.occasion:
+            inside = np.zeros(len(self), dtype=bool)
+            inside[self._same_occasion(only.occasion)] = True
+            fits &= inside
+        return fits
+
+    def same_occasion(self, picture: str) -> list[Picture]:
+        """Pictures taken on the day of one, itself included, in the order in which they were taken.
+
+        Raises:
+            DataError: there is no such picture.
+        """
+        inside = np.isin(np.arange(len(self)), self._same_occasion(picture))
+        rows = self._records(self._order[inside[self._order]])
+        return [picture_of(row) for row in sorted(rows, key=lambda row: row["taken"] or "")]
+
+    def _same_occasion(self, picture: str) -> IntArray:
+        row = self._rows([picture])
+        day = (self._records(row)[0]["taken"] or "")[:10]
+        if not day:
+            return row
+        return np.flatnonzero(_flags(pc.equal(_days(self._table), day)))
+
+    def facets(self, used: Collection[str], sources: Sequence[str] = ("",)) -> Facets:
+        """What there is to choose from, with the number of pictures of each.
+
+        Args:
+            used: ids of the pictures that count as used.
+            sources: folders at or below which folders are named; "" names all.
+        """
+        roots = tuple(one.rstrip(os.sep) + os.sep for one in sources)
+        months = _counts(pc.utf8_slice_codeunits(_days(self._table), 0, 7))
+        shapes = _counts(pa.array(_shapes(self._table)))
+        undated = months.pop("", 0)
+        return Facets(
+            folders={one: count for one, count in self._folders.items() if (one + os.sep).startswith(roots)},
+            months=dict(sorted(months.items())),
+            undated=undated,
+            shapes={shape: shapes.get(shape, 0) for shape in get_args(Shape)},
+            used=int((self.ids.rows(used) >= 0).sum()),
+            uncaptioned=len(self) - self.captioned,
+        )
+
+    @cached_property
+    def files(self) -> int:
+        """Number of files that hold the pictures."""
+        return int(_files(self._table).sum())
+
+    @cached_property
+    def captioned(self) -> int:
+        """Number of pictures with words of their own."""
+        return int(_captioned(self._table).sum())
+
+    @cached_property
+    def _folders(self) -> dict[str, int]:
+        """Every folder that holds pictures, or at least two folders with some → number of its pictures."""
+        single = _files(self._table) == 1
+        own = Counter(_counts(_split(_first_of(self._table).filter(pa.array(single)))[0]))
+        for paths in self._table["paths"].filter(pa.array(~single)).to_pylist():
+            own.update({path.rpartition(os.sep)[0] for path in paths})
+        below: Counter[str] = Counter()
+        parts: dict[str, set[str]] = {}
+        for folder, count in own.items():
+            inner = folder
+            while inner:
+                below[inner] += count
+                outer = inner.rpartition(os.sep)[0]
+                parts.setdefault(outer, set()).add(inner)
+                inner = outer
+        return {one: below[one] for one in sorted(below) if one in own or len(parts.get(one, ())) > 1}
+
+    @property
+    def _order(self) -> NDArray[np.int32]:
+        """(M,) rows in order of first paths."""
+        return np.asarray(self._table["by_path"].to_numpy())
+
+    @cached_property
+    def _alike(self) -> tuple[NDArray[np.integer[Any]], IntArray]:
+        """Rows of all pictures that `duplicates` names, group by group, and where each group begins."""
+        groups = self.groups[self._order]
+        place = np.argsort(groups, kind="stable")
+        begins = np.flatnonzero(np.r_[True, np.diff(groups[place]) != 0][: len(self)])
+        count, first = np.diff(np.r_[begins, len(self)]), place[begins]
+        several = np.flatnonzero((count > 1) | (_files(self._table)[self._order[first]] > 1))
+        several = several[np.argsort(first[several])]
+        ends = np.cumsum(np.r_[0, count[several]])
+        inner = np.arange(ends[-1]) - np.repeat(ends[:-1], count[several])
+        return self._order[place[np.repeat(begins[several], count[several]) + inner]], ends
+
+    @property
+    def alike(self) -> int:
+        """Number of groups of pictures that show the same: near-duplicates, and single pictures that several
+        files hold.
+        """
+        return len(self._alike[1]) - 1
+
+    def duplicates(self, offset: int, limit: int) -> list[tuple[str, list[Picture]]]:
+        """Groups of pictures that show the same, each with its id; see `alike`."""
+        rows, ends = self._alike
+        some = ends[offset : offset + limit + 1]
+        groups = (self._take(rows[start:end]) for start, end in pairwise(some))
+        return [(pictures[0].group, pictures) for pictures in groups]
+
+    def _records(self, rows: NDArray[np.integer[Any]]) -> list[dict[str, Any]]:
+        found = self._table.select(PICTURES_SCHEMA.names).take(pa.array(rows)).to_pylist()
+        return [row | {"id": row["id"].hex(), "group": row["group"].hex()} for row in found]
+
+    def _take(self, rows: NDArray[np.integer[Any]]) -> list[Picture]:
+        return [picture_of(row) for row in self._records(rows)]
+
+
+def _table(store: Store, state: State) -> pa.RecordBatch:
+    """All present pictures as a catalogue holds them."""
+    batches = store.scan_state(state, PICTURES_SCHEMA.names, PRESENT)
+    # Lance does not keep the order of the columns that it is asked for.
+    held = pa.Table.from_batches((one.select(PICTURES_SCHEMA.names) for one in batches), PICTURES_SCHEMA)
+    order, columns = pc.sort_indices(held["id"]), {}
+    for name, kind in zip(_LARGE.names, _LARGE.types, strict=True):  # one is in memory twice at a time
+        column = held[name].cast(kind).combine_chunks()
+        held = held.drop_columns([name])
+        columns[name] = column.take(order)
+    table = pa.RecordBatch.from_pydict(columns)
+    ids = raw_ids(table["id"])
+    made = columns | {
+        "id": _bytes(ids),
+        "group": _bytes(raw_ids(table["group"])),
+        "by_path": pc.sort_indices(_first_of(table)).cast(pa.int32()),
+        "said": _said(table),
+    }
+    about = {_IDS: checksum(np.ascontiguousarray(ids).tobytes())}
+    return pa.RecordBatch.from_pydict(made).replace_schema_metadata(about)
+
+
+def _write(store: Store, state: State, file: BinaryIO) -> None:
+    """Write the table as a file of Arrow."""
+    table = _table(store, state)
+    with pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_batch(table)
+
+
+def _first_of(table: pa.RecordBatch) -> pa.Array:
+    """(M,) first path of each picture."""
+    return table["paths"].values.take(table["paths"].offsets[:-1])
+
+
+def _split(paths: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Folders and file names of paths; the folder is "" of one that has none."""
+    parts = pc.split_pattern(paths, os.sep, max_splits=1, reverse=True)
+    ends = parts.offsets
+    folder = pc.if_else(pc.equal(pc.list_value_length(parts), 2), parts.values.take(ends[:-1]), "")
+    return folder, parts.values.take(pc.subtract(ends[1:], 1))
+
+
+def _bytes(raw: RawIds) -> pa.Array:
+    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(ID_BYTES), len(raw), [None, pa.py_buffer(raw)])
+
+
+def _said(table: pa.RecordBatch) -> pa.Array:
+    paths, captions = table["paths"], table["captions"]
+    parts = ((paths.offsets, _split(paths.values)[1]), (captions.offsets, captions.values.field("text")))
+    line = pa.scalar("\n", pa.large_string())
+    joined = [
+        pc.binary_join(pa.ListArray.from_arrays(offsets.cast(pa.int32()), texts), line)
+        for offsets, texts in parts
+    ]
+    said = pc.binary_join_element_wise(*joined, line)
+    # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
+    few = (said.slice(start, _CHUNK).to_pylist() for start in range(0, len(said), _CHUNK))
+    lower = [pa.array([one.lower() for one in some], pa.large_string()) for some in few]
+    return pa.concat_arrays([pa.array([], pa.large_string()), *lower])
+
+
+def _fitting(table: pa.RecordBatch, words: str, only: Only) -> BoolArray:
+    """(M,) rows that meet the conditions that tell by the row itself."""
+    fits = np.ones(len(table), dtype=bool)
+    if words:
+        fits &= _flags(pc.match_substring(table["said"], words))
+    if only.folder:
+        paths, inside = table["paths"], np.zeros(len(table), dtype=bool)
+        held = _flags(pc.starts_with(paths.values, only.folder.rstrip(os.sep) + os.sep))
+        inside[pc.list_parent_indices(paths).to_numpy()[held]] = True
+        fits &= inside
+    if only.dated is not None:
+        fits &= _flags(pc.not_equal(_days(table), "")) == only.dated
+    if only.after or only.before:
+        after, before = (only.after or date.min).isoformat(), (only.before or date.max).isoformat()
+        fits &= _flags(pc.greater_equal(_days(table), after)) & _flags(pc.less_equal(_days(table), before))
+    if only.shape:
+        fits &= _shapes(table) == only.shape
+    if only.captioned is not None:
+        fits &= _captioned(table) == only.captioned
+    return fits
+
+
+def _flags(column: pa.Array) -> BoolArray:
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _captioned(table: pa.RecordBatch) -> BoolArray:
+    return np.asarray(pc.fill_null(pc.list_value_length(table["captions"]), 0).to_numpy() > 0)
+
+
+def _files(table: pa.RecordBatch) -> IntArray:
+    return np.asarray(pc.list_value_length(table["paths"]).to_numpy(), dtype=np.int64)
+
+
+def _days(table: pa.RecordBatch) -> pa.Array:
+    """Day on which each was taken, as 2019-07-21; "" where that is not stated."""
+    return pc.fill_null(pc.utf8_slice_codeunits(table["taken"], 0, 10), "")
+
+
+def _shapes(table: pa.RecordBatch) -> NDArray[np.str_]:
+    wide, high = (table[name].to_numpy() for name in ("width_px", "height_px"))
+    near = np.maximum(wide, high) <= SQUARE * np.minimum(wide, high)
+    return np.where(near, "square", np.where(wide > high, "landscape", "portrait"))
+
+
+def _counts(values: pa.Array) -> dict[str, int]:
+    return {one["values"]: one["counts"] for one in pc.value_counts(values).to_pylist()}
+
+
+def picture_of(row: dict[str, Any]) -> Picture:
+    """A row of `pictures` as the record."""
+    labels = tuple((label["name"], label["probability"]) for label in row["labels"] or ())
+    return Picture.model_validate({**row, "labels": labels})
+
+
+def raw_ids(column: pa.Array) -> RawIds:
+    """Ids of a column of text, (R,).
+
+    Raises:
+        DataError: one is no SHA-256.
+    """
+    if not len(column):
+        return np.zeros(0, f"S{ID_BYTES}")
+    _, offsets, letters = column.buffers()
+    kind = np.int64 if pa.types.is_large_string(column.type) else np.int32
+    ends = np.frombuffer(offsets, kind)[column.offset :][: len(column) + 1]
+    try:
+        if column.null_count or (np.diff(ends) != 2 * ID_BYTES).any():
+            raise binascii.Error
+        raw = binascii.unhexlify(memoryview(letters)[int(ends[0]) : int(ends[-1])])
+        return np.frombuffer(raw, f"S{ID_BYTES}")
+    except binascii.Error:
+        raise DataError("library: an id of a picture is no SHA-256 in hexadecimal digits") from None
+
+
+def raw_of(ids: Iterable[object]) -> RawIds:
+    """As `raw_ids`, of text; what is no such id becomes one that no picture has."""
+    found = bytearray()
+    for one in ids:
+        try:
+            raw = bytes.fromhex(one) if isinstance(one, str) else b""
+        except ValueError:
+            raw = b""
+        found += raw if len(raw) == ID_BYTES and raw.hex() == one else bytes(ID_BYTES)
+    return np.array(np.frombuffer(found, np.uint8)).view(f"S{ID_BYTES}")
+
+
+def text_of(raw: NDArray[Any]) -> list[str]:
+    """Ids as text."""
+    letters = np.ascontiguousarray(raw).tobytes().hex()
+    return [letters[start : start + 2 * ID_BYTES] for start in range(0, len(letters), 2 * ID_BYTES)]
+
+
+def group_numbers(names: RawIds) -> Groups:
+    """(R,) groups by the ids that name them."""
+    first = names.view(np.uint8).reshape(-1, ID_BYTES)[:, :8]
+    return np.ascontiguousarray(first).view(">u8")[:, 0].astype(np.uint64)
