@@ -47,7 +47,7 @@ ALLOWED = {
     "paper": LEAVES | LEARNED | PRODUCT | {"evaluation", "runs"},
     "study": WHOLE | {"server"},
     "research.api": WHOLE,
-    "research.cli": WHOLE | {"server", "study", "research.api", "cli"},
+    "research.cli": WHOLE | {"server", "study", "studio", "research.api", "cli"},
 }
 """Room → the rooms below it that it may use, besides itself and the base.
 

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shutil
+import unicodedata
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -390,3 +391,15 @@ def below(folder: Path, name: str, where: str) -> Path:
             f"{where}: picture {shown(name)!r} lies outside the folder; name it relative to {folder.name}"
         )
     return folder / named
+
+
+def display(path: bytes) -> str:
+    """A path as text to show and store; bytes that are no UTF-8 are escaped."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def composed(path: bytes) -> bytes:
+    """A path with each accent and its letter in one: the disk of a Mac writes é as two, and means one."""
+    if path.isascii():
+        return path
+    return os.fsencode(unicodedata.normalize("NFC", os.fsdecode(path)))

@@ -7,11 +7,13 @@ languages are estimated over all texts together and then weigh in on each. It en
 from __future__ import annotations
 
 import gzip
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -317,3 +319,26 @@ def _detector() -> LanguageIdentifier:
 def _codes() -> tuple[str, ...]:
     """Languages told apart, sorted."""
     return tuple(sorted({_MERGED.get(code, code) for code in _LABELS.split()} - {"zxx"}))
+
+
+# Full stops, question and exclamation marks outside Latin punctuation (Unicode property Sentence_Terminal),
+# with the closing quotes and brackets that follow. A full stop of these scripts needs no space after it.
+_TERMINATORS = re.compile(r"[。｡！？؟۔।॥։።፧፨၊။។៕᠃᠉⸮〽‼⁇⁈⁉𑁇𑁈]+[\"'”’»›）)\]」』】〕》〉\u200f\u200e]*")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Cut a paragraph into sentences; joined again they hold every character but the white space between.
+
+    Args:
+        text: one paragraph.
+
+    Returns:
+        The sentences in order, without surrounding white space; none is empty.
+    """
+    from syntok import segmenter
+
+    cuts = {0, len(text)}
+    cuts |= {one[0].offset for paragraph in segmenter.analyze(text) for one in paragraph if one}
+    cuts |= {match.end() for match in _TERMINATORS.finditer(text)}
+    pieces = [text[start:end].strip() for start, end in pairwise(sorted(cuts))]
+    return [piece for piece in pieces if piece]

@@ -674,7 +674,7 @@ def _conditions(
     Raises:
         ConfigError: a day or an orientation that is none.
     """
-    from limner.pictures.decode import display
+    from limner.files import display
     from limner.store.catalogue import Only, Shape
 
     days: list[date | None] = []

@@ -12,8 +12,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from limner.language import english_words
-from limner.text.segment import split_sentences
+from limner.language import english_words, split_sentences
 
 _BEINGS = """
     actor ant antelope ape artist astronaut aunt baboon baby badger baker bat bear beaver bee beetle

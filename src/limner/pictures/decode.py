@@ -11,7 +11,6 @@ import os
 import re
 import stat
 import sys
-import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -67,18 +66,6 @@ def stamp_of(status: os.stat_result) -> str:
     also change where the content does not: with new rights, or in a copy on another disk.
     """
     return hashlib.blake2b(f"{status.st_ctime_ns} {status.st_ino}".encode(), digest_size=8).hexdigest()
-
-
-def display(path: bytes) -> str:
-    """A path as text to show and store; bytes that are no UTF-8 are escaped."""
-    return path.decode("utf-8", "backslashreplace")
-
-
-def composed(path: bytes) -> bytes:
-    """A path with each accent and its letter in one: the disk of a Mac writes é as two, and means one."""
-    if path.isascii():
-        return path
-    return os.fsencode(unicodedata.normalize("NFC", os.fsdecode(path)))
 
 
 def read_file(path: bytes) -> FileBytes:

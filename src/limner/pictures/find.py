@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from limner.errors import DataError, MissingError
+from limner.files import composed, display
 from limner.locations import Location, location, objects
 from limner.pictures import stored
-from limner.pictures.decode import composed, display, kind_of, stamp_of
+from limner.pictures.decode import kind_of, stamp_of
 from limner.pictures.formats import PICTURE_SUFFIXES, VIDEO_SUFFIXES
 from limner.pictures.metadata import SIDECAR_SUFFIXES, Words
 from limner.pictures.stored import Status, address

@@ -29,7 +29,7 @@ from PIL.IptcImagePlugin import getiptcinfo
 
 from limner.counts import counted
 from limner.encodings import LATIN, decode_caption
-from limner.pictures.decode import display
+from limner.files import display
 from limner.pictures.stored import beginning
 from limner.records import Caption
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from typing_extensions import override
 
 from limner.errors import DataError
-from limner.pictures.decode import composed, display
+from limner.files import composed, display
 from limner.pictures.metadata import Words, merge, words_of_row
 from limner.pictures.stored import address, stream
 

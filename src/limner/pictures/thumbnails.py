@@ -14,7 +14,8 @@ from pathlib import Path
 from PIL.Image import Image, Resampling
 
 from limner.errors import DataError
-from limner.pictures.decode import decode, display, read_file
+from limner.files import display
+from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
 from limner.pictures.stored import is_there
 from limner.records import WHOLE, Area, Picture

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from limner.arrays import ImageEncoder, expect, unit_rows
-from limner.pictures.decode import display
+from limner.files import display
 from limner.pictures.find import FoundFile
 from limner.pictures.metadata import CAPTION_SOURCES
 from limner.progress import Progress

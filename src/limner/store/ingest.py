@@ -20,9 +20,9 @@ from types import FrameType
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
 from limner.errors import ConfigError, DataError, MissingError
+from limner.files import display
 from limner.language import language_name
 from limner.pictures import find, videos
-from limner.pictures.decode import display
 from limner.pictures.formats import PictureError, pillow_warnings, reader_version
 from limner.pictures.stored import address
 from limner.progress import RESUME, Progress

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 from limner.errors import DataError, LimnerWarning, unknown
-from limner.pictures.decode import display
+from limner.files import display
 from limner.records import Picture, Problem, Record
 from limner.store.cache import Cache
 from limner.store.catalogue import Catalogue, picture_of

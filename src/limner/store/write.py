@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows, usable_rows
 from limner.errors import DataError, NumericsError
+from limner.files import display
 from limner.language import ENGLISH, language_of, languages_of
-from limner.pictures.decode import display
 from limner.pictures.hashes import near_groups
 from limner.pictures.metadata import Words, unique_captions
 from limner.records import Caption

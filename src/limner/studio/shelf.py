@@ -10,7 +10,7 @@ import threading
 from functools import lru_cache
 
 from limner.errors import DataError
-from limner.pictures.decode import display
+from limner.files import display
 from limner.records import Picture
 from limner.store.catalogue import Facets, Only
 from limner.store.home import spaces_of

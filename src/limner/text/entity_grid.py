@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import RESEARCH, installed
-from limner.text.segment import split_sentences
+from limner.language import split_sentences
 
 Role = Literal["S", "O", "X"]
 ABSENT = "-"

@@ -5,7 +5,6 @@ Nothing is lost: every word of the document is in a step, is a title, or stands 
 listed as left out of them.
 """
 
-import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,6 +13,7 @@ from itertools import chain, groupby, pairwise
 from operator import attrgetter, itemgetter
 
 from limner.errors import DataError
+from limner.language import split_sentences
 from limner.records import Between, Part, PictureRef, Segmentation, Step
 from limner.text.document import Block, Document, LeftOut, check_count, pictures_of, with_parts
 from limner.text.plain import markers_in, names_method, names_supplies
@@ -531,26 +531,3 @@ def _blocks_of_steps(steps: tuple[Step, ...]) -> list[Block]:
         blocks += [Block("paragraph", part) for part in paragraphs[:-1]]
         blocks.append(Block("paragraph", paragraphs[-1], pictures=step.pictures))
     return blocks
-
-
-# Full stops, question and exclamation marks outside Latin punctuation (Unicode property Sentence_Terminal),
-# with the closing quotes and brackets that follow. A full stop of these scripts needs no space after it.
-_TERMINATORS = re.compile(r"[。｡！？؟۔।॥։።፧፨၊။។៕᠃᠉⸮〽‼⁇⁈⁉𑁇𑁈]+[\"'”’»›）)\]」』】〕》〉\u200f\u200e]*")
-
-
-def split_sentences(text: str) -> list[str]:
-    """Cut a paragraph into sentences; joined again they hold every character but the white space between.
-
-    Args:
-        text: one paragraph.
-
-    Returns:
-        The sentences in order, without surrounding white space; none is empty.
-    """
-    from syntok import segmenter
-
-    cuts = {0, len(text)}
-    cuts |= {one[0].offset for paragraph in segmenter.analyze(text) for one in paragraph if one}
-    cuts |= {match.end() for match in _TERMINATORS.finditer(text)}
-    pieces = [text[start:end].strip() for start, end in pairwise(sorted(cuts))]
-    return [piece for piece in pieces if piece]

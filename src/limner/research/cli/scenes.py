@@ -157,7 +157,7 @@ def sources(source: Path) -> "Sources":
         MissingError: not there.
         DataError: no picture in it.
     """
-    from limner.pictures.decode import display
+    from limner.files import display
     from limner.research.scenes.folder import SourcePicture, Sources, folder_pictures
     from limner.store.library import Library
 

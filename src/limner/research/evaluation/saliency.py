@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from limner.counts import counted
 from limner.errors import RESEARCH, DataError, NumericsError, ShapeError, installed
+from limner.language import split_sentences
 from limner.research.evaluation.uncertainty import Values, group_numbers
 from limner.text.entity_grid import roles_of
-from limner.text.segment import split_sentences
 
 Scorer = Callable[[NDArray[np.bool_]], NDArray[np.float32]]
 """Which labels every picture has, (M, L) → how sure a model of pictures is of each, (M, L)."""

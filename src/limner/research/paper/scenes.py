@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from limner.counts import counted
 from limner.errors import DataError
-from limner.pictures.decode import decode, display, read_file
+from limner.files import display
+from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import Copy
 from limner.research.paper.page import copy_of, write_page

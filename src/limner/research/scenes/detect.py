@@ -18,8 +18,8 @@ from pydantic import Field
 
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, MissingError
-from limner.files import write_lines
-from limner.pictures.decode import FileBytes, decode, display, read_file
+from limner.files import display, write_lines
+from limner.pictures.decode import FileBytes, decode, read_file
 from limner.pictures.formats import Decoded, PictureError
 from limner.progress import Progress
 from limner.records import Problem, Record

@@ -21,8 +21,7 @@ from limner.counts import counted
 from limner.encoders.catalogue import official_url
 from limner.encoders.weight_files import find, named_places, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, MissingError, unknown
-from limner.files import readable, strangers, write_text
-from limner.pictures.decode import display
+from limner.files import display, readable, strangers, write_text
 from limner.pictures.find import FoundFile, UnusableFile, source_path, walk
 from limner.records import Problem, Record
 from limner.research.scenes.detections import MAX_OVERLAP, MOST_OBJECTS, Detector

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from limner.counts import counted
 from limner.errors import DataError
-from limner.pictures.decode import display
+from limner.files import display
 from limner.pictures.find import FoundFile, OtherFile, TablesRead, VideoFile, source_path, walk
 from limner.pictures.metadata import read_sidecars
 from limner.pictures.tables import TABLE_NAMES
