@@ -18,7 +18,8 @@ from limner.cli.main import run
 from limner.research.datasets.features import ROWS, SUMS, FeatureKey, extract
 from limner.research.datasets.neighbours import PairScores, write_pair_scores
 from limner.research.evaluation.refinement import Refinement
-from limner.research.runs.validation import write_pairwise, write_refinement
+from limner.research.runs.metric import write_pairwise
+from limner.research.runs.validation import write_refinement
 from limner.research.systems.complementary import memory
 from limner.research.systems.complementary.settings import ComplementaryConfig
 from limner.research.training import checkpoint

@@ -18,7 +18,8 @@ from limner.match.trained import DOCUMENT, MODEL
 from limner.pictures.decode import decode
 from limner.research.datasets.features import FeatureKey, open_features
 from limner.research.datasets.pairs import Pair
-from limner.research.runs.run import Run, RunEncoder
+from limner.research.runs.encoder import RunEncoder
+from limner.research.runs.run import Run
 from limner.research.systems.base import Capabilities
 from limner.research.training.framing import Framing
 from limner.research.training.loop import BEST

@@ -232,7 +232,8 @@ def _features(folder: Path, repair: bool) -> Iterator[Checked]:
 def _run(folder: Path, _repair: bool) -> Iterator[Checked]:
     from limner.research.datasets.neighbours import SCORES_FILE, read_pair_scores
     from limner.research.evaluation.results import ChoiceResult, Result, SequenceResult
-    from limner.research.runs.validation import PAIRWISE, REFINEMENT, read_pairwise, read_refinement
+    from limner.research.runs.metric import PAIRWISE, read_pairwise
+    from limner.research.runs.validation import REFINEMENT, read_refinement
     from limner.research.systems.complementary import memory
     from limner.research.training import checkpoint
 

@@ -12,7 +12,8 @@ from torch.nn.functional import normalize
 from limner.config import build
 from limner.errors import CheckpointError, ConfigError
 from limner.research.datasets.pairs import PairSet
-from limner.research.runs.run import Run, about_of
+from limner.research.runs.measure import about_of
+from limner.research.runs.run import Run
 from limner.research.systems import gsda, system
 from limner.research.training import checkpoint
 from limner.research.training.corpus import corpus_of

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limner.research.runs.run import Run
     from limner.research.runs.train import Note, Reading
     from limner.research.training.loop import Event
+    from limner.research.training.tensorboard import Board
 
 
 def train(
@@ -146,11 +147,13 @@ class Watch(ExitStack):
             board: folder of the run, where TensorBoard's files are wanted.
             shown: whether anything is shown or written, as of the first process alone.
         """
-        from limner.research.training.tensorboard import Board
-
         super().__init__()
         self._shown, self._stop, self._stepped = shown, False, False
-        self._board = Board(board) if board and shown else None
+        self._board: Board | None = None
+        if board and shown:
+            from limner.research.training.tensorboard import Board as OpenBoard
+
+            self._board = OpenBoard(board)
         self._pictures: IndexProgress | None = None
         self._read, self._last = 0, ""
         self._steps = Bar(MofNCompleteColumn(), TextColumn("{task.fields[left]}"))

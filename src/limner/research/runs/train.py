@@ -18,17 +18,14 @@ from limner.encoders.weight_files import read_state
 from limner.errors import ConfigError, DataError
 from limner.research.datasets.features import Layer
 from limner.research.datasets.missing import write_left_out
-from limner.research.runs.run import Run
+from limner.research.runs.run import Run, extra_encoders
 from limner.research.runs.validation import (
     chosen_refinement,
-    fit_pairwise,
     maximise,
     measured,
     validation,
-    write_pairwise,
     write_refinement,
 )
-from limner.research.scenes.beside import beside
 from limner.research.systems import read_config, system
 from limner.research.systems.base import backbone_of
 from limner.research.training import processes
@@ -130,7 +127,7 @@ def train(
             weights=weights,
             device=device,
             report=read,
-            beside=beside,
+            beside=extra_encoders(settings.data),
         )
     chosen = settings.data
     corpus = corpus_of(found, pictures, chosen.relations, chosen.limit, chosen.validation_sample)
@@ -200,6 +197,8 @@ def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
         )
         note(f"refinement: strength {strength}, threshold {threshold}")
     if not run.can.texts:
+        from limner.research.runs.metric import fit_pairwise, write_pairwise
+
         try:
             write_pairwise(run.folder, fit_pairwise(run.model, corpus))
         except DataError as error:

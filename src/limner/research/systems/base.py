@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -30,7 +30,6 @@ from limner.encoders.pixels import (
     grid_of,
     last_linear,
 )
-from limner.encoders.text_cache import KeptTexts
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.features import Layer
@@ -165,6 +164,20 @@ class Parts:
     extra: Any = None
     where: str = ""
     notes: tuple[str, ...] = ()
+
+
+class Surprise(NamedTuple):
+    """How little true sentences were expected.
+
+    Attributes:
+        nats: (S,) negative log-likelihood of each sentence, its end included, unless it is cut before it.
+        tokens: (S,) words and 1 for the end.
+        unknown: (S,) words among them that the vocabulary lacks, all of them one class.
+    """
+
+    nats: NDArray[np.float64]
+    tokens: NDArray[np.int64]
+    unknown: NDArray[np.int64]
 
 
 class Model(nn.Module):
@@ -339,6 +352,14 @@ class Model(nn.Module):
         """Per text, its tokens (as many as count) and their weights, which sum to 1."""
         raise self._without("attention")
 
+    def surprise(self, pictures: Sequence[FloatArray], stories: Sequence[Sequence[str]]) -> Surprise:
+        """How little sentences are expected from features of their pictures, per story (T, F)."""
+        raise self._without("captioner")
+
+    def tell(self, pictures: Sequence[FloatArray]) -> list[list[str]]:
+        """Per story (T, F) features of its pictures → T generated texts."""
+        raise self._without("captioner")
+
     def _without(self, what: str) -> ConfigError:
         return ConfigError(f"{self.name}: this model has no {what}")
 
@@ -512,6 +533,8 @@ class System(Generic[C, M]):
         """
         can, texts = self.capabilities(config), corpus.train.texts
         if can.keeps_sentences and sentences is not None:
+            from limner.encoders.text_cache import KeptTexts
+
             sentences = KeptTexts(sentences, corpus.val.texts)
         for needed, given in ((can.sentences, sentences), (can.multilingual, multilingual)):
             if needed and given is None:

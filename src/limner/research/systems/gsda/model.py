@@ -18,8 +18,16 @@ from limner.errors import ConfigError
 from limner.research.nn.contextual import Context, ContextualEncoder
 from limner.research.nn.graphs import Convolution, GraphEncoder
 from limner.research.scenes.graphs import SceneGraph
-from limner.research.systems.base import ENCODE_BATCH, FixedFeatures, Parts, StoryModel, evaluating, to_tensor
-from limner.research.systems.gsda.captioner import Captioner
+from limner.research.systems.base import (
+    ENCODE_BATCH,
+    FixedFeatures,
+    Parts,
+    StoryModel,
+    Surprise,
+    evaluating,
+    to_tensor,
+)
+from limner.research.systems.gsda.captioner import Captioner, generate
 from limner.research.systems.gsda.graphs import batch_graphs
 
 
@@ -132,6 +140,18 @@ class Gsda(StoryModel, FixedFeatures):
         keys = to_tensor(self.keys.encode_text(texts), self.device)
         found: Tensor = self(words, lengths, keys, torch.tensor([len(story) for story in stories]))
         return found
+
+    def surprise(self, pictures: Sequence[FloatArray], stories: Sequence[Sequence[str]]) -> Surprise:
+        """See `Captioner.surprise`."""
+        if self.captioner is None:
+            raise self._without("captioner")
+        return self.captioner.surprise(pictures, stories)
+
+    def tell(self, pictures: Sequence[FloatArray]) -> list[list[str]]:
+        """See `generate`."""
+        if self.captioner is None:
+            raise self._without("captioner")
+        return generate(self.captioner, pictures)
 
     def encode_graphs(self, graphs: Sequence[SceneGraph]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Scene graphs of M pictures → what they say of each other, by cosine.
