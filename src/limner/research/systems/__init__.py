@@ -25,7 +25,6 @@ _MODULES = {
     "cnsi": "cnsi",
     "lda": "lda",
     "dual": "dual",
-    "base": "base_encoder",
     "limner": "limner",
     "document": "same_document",
 }
