@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from limner.devices import usual_precision
-from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
+from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.match.trained import DOCUMENT, MODEL
 from limner.pictures.decode import decode
 from limner.research.datasets.features import FeatureKey, open_features
@@ -80,13 +80,6 @@ def test_another_backbone_is_refused_in_one_line(stored_run, backbone_weights, t
     assert "\n" not in str(told.value)
     with pytest.raises(MissingError, match="does not exist"):
         run.encoder({"": tmp_path / "none"})
-
-
-def test_an_older_run_is_taken_at_its_word_and_says_so(stored_run, backbone_weights, tmp_path):
-    older = Run.for_library(changed(stored_run, tmp_path / "older", lambda saved: saved.pop("backbone")))
-    with pytest.warns(LimnerWarning, match="does not say which weights of resnet18"):
-        older.encoder({"": backbone_weights})
-    assert older.fingerprint != Run.for_library(stored_run).fingerprint
 
 
 def test_a_damaged_or_unknown_backbone_entry_is_refused(stored_run, backbone_weights, tmp_path):

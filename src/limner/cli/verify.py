@@ -217,7 +217,7 @@ def _features(folder: Path, repair: bool) -> Iterator[Checked]:
         yield _told(path, error)
         return
     if not wrong:
-        yield _state(path, held.sums is not None or None, "")
+        yield _state(path, True, "")
         return
     what = f"{counted(len(wrong), 'row')}, the first of picture {held.ids[wrong[0]]!r}"
     if repair:

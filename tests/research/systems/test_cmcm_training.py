@@ -8,6 +8,7 @@ import pytest
 import torch
 from corpora import RELATIONS, SPLITS, corpus, made
 
+from limner.checksums import rows_checksum
 from limner.config import build
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.research.datasets.features import FeatureKey, Features
@@ -334,7 +335,9 @@ def test_a_run_on_stored_features_says_what_made_them():
         data="made", backbone="resnet50", weights_sha256="a" * 64, transform="squash 224 bfloat16"
     )
     ids = tuple(dict.fromkeys(pair.image_id for pair in data.pairs))
-    stored = Features(made_by, ids, pictures.take(pictures.places(ids)).astype(np.float16))
+    half = pictures.take(pictures.places(ids)).astype(np.float16)
+    sums = np.array([rows_checksum(row) for row in half], np.uint64)
+    stored = Features(made_by, ids, half, sums)
     saved = prepare(config(), corpus_of(data, stored)).saved_with
     assert saved["backbone"] == {
         "backbone": "resnet50",

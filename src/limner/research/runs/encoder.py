@@ -1,6 +1,5 @@
 """The picture side of a trained run as an encoder of a library."""
 
-import warnings
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +14,7 @@ from limner.encoders.catalogue import weight_file
 from limner.encoders.framing import frame
 from limner.encoders.pixels import PixelEncoder, build, transform_of
 from limner.encoders.weight_files import read_state
-from limner.errors import CheckpointError, LimnerWarning, unknown
+from limner.errors import CheckpointError, unknown
 from limner.research.runs.run import Backbone, Run
 
 
@@ -40,14 +39,7 @@ def pixels_of(run: Run, due: Backbone, weights: dict[str, Path]) -> PixelEncoder
     if due.transform not in transforms:
         raise CheckpointError(f"{run.folder}: " + unknown("transform", due.transform, transforms))
     file = weight_file(due.architecture, weights.get(due.architecture, weights.get("")))
-    if not due.weights_sha256:
-        warnings.warn(
-            f"{run.folder}: this older run does not say which weights of {due.architecture} its features"
-            f" came from; {file.path} is taken to be the file",
-            LimnerWarning,
-            stacklevel=2,
-        )
-    elif file.sha256 != due.weights_sha256:
+    if file.sha256 != due.weights_sha256:
         raise CheckpointError(
             f"{file.path}: SHA-256 {file.sha256[:12]}…, but {run.folder} was trained on features of"
             f" {due.architecture} with {due.weights_sha256[:12]}…; give that file with --weights"

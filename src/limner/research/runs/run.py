@@ -14,7 +14,6 @@ from pydantic import ValidationError
 
 from limner.arrays import ImageEncoder
 from limner.devices import Precision, device_of
-from limner.encoders.pixels import transform_of
 from limner.errors import CheckpointError, ConfigError
 from limner.records import Record
 from limner.research.datasets.features import Layer, precision_of
@@ -38,7 +37,7 @@ class Backbone(Record):
 
     Attributes:
         backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
-        weights_sha256: of the weight file; "" where an older run does not say.
+        weights_sha256: of the weight file.
         transform: framing, side and precision.
     """
 
@@ -237,13 +236,8 @@ class Run:
         """
         if self.can.backbone != "frozen":
             return None
-        older = {
-            "backbone": self.config.data.backbone,
-            "weights_sha256": "",
-            "transform": transform_of("bfloat16"),
-        }
         try:
-            return Backbone.model_validate(self.about.get("backbone") or older)
+            return Backbone.model_validate(self.about.get("backbone"))
         except ValidationError as error:
             raise CheckpointError(
                 f"{self.folder / BEST}: damaged entry 'backbone' ({error.errors()[0]['msg']}); train it again"

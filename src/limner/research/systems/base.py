@@ -484,11 +484,9 @@ class System(Generic[C, M]):
         settings: class of its settings.
         model: class of its model.
         training: class of its task.
-        older: what names of weights began with in earlier versions → today.
     """
 
     name: ClassVar[str]
-    older: ClassVar[Mapping[str, str]] = {}
     settings: type[C]
     model: type[M]
     training: type[Task[C, M]]
@@ -583,11 +581,6 @@ class System(Generic[C, M]):
         """
         file = path / BEST if path.is_dir() else path
         tensors, state = checkpoint.load(file)
-        for old, new in self.older.items():
-            tensors = {
-                new + name.removeprefix(old) if name.startswith(old) else name: tensor
-                for name, tensor in tensors.items()
-            }
         about: Any = state.get("config")
         try:
             config = build(self.settings, about["config"], str(file), context=AS_SAVED)

@@ -325,7 +325,6 @@ class CnsiSystem(System[CnsiConfig, Cnsi]):
     """What it declares."""
 
     name = "cnsi"
-    older: ClassVar[Mapping[str, str]] = {"embedding.": "reader.embedding.", "words.": "reader.words."}
     settings = CnsiConfig
     model = Cnsi
     training = CnsiTask

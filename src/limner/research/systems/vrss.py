@@ -274,9 +274,6 @@ class VrssSystem(System[VrssConfig, Vrss]):
     """What it declares."""
 
     name = "vrss"
-    older: ClassVar[Mapping[str, str]] = {
-        f"{part}.": f"walk.{part}." for part in ("from_inputs", "from_before", "posterior", "prior")
-    }
     settings = VrssConfig
     model = Vrss
     training = VrssTask

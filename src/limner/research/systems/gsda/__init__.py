@@ -6,7 +6,7 @@ All ablations are settings of it.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
@@ -40,10 +40,6 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
     """What it declares."""
 
     name = "gsda"
-    older: ClassVar[Mapping[str, str]] = {
-        "keys.embedding.": "keys.reader.embedding.",
-        "keys.gru.": "keys.reader.words.",
-    }
     settings = GsdaConfig
     model = Gsda
     training = GsdaTask
