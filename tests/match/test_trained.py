@@ -20,7 +20,8 @@ from limner.research.datasets.features import FeatureKey, open_features
 from limner.research.datasets.pairs import Pair
 from limner.research.runs.encoder import RunEncoder
 from limner.research.runs.run import Run
-from limner.research.systems.base import Capabilities
+from limner.research.systems import system
+from limner.research.systems.complementary.settings import ComplementaryConfig
 from limner.research.training.framing import Framing
 from limner.research.training.loop import BEST
 
@@ -120,9 +121,10 @@ def test_no_run_is_one_line(tmp_path):
 
 
 def test_a_run_of_several_vectors_per_picture_is_refused(tmp_path, monkeypatch):
-    opened = Run(tmp_path, None, SimpleNamespace(system="complementary"), Capabilities(vectors=5))
+    can = system("complementary").capabilities(ComplementaryConfig.model_validate({"data": {"set": "pairs"}}))
+    opened = Run(tmp_path, None, SimpleNamespace(system="complementary"), can)
     monkeypatch.setattr(Run, "open", lambda folder, device: opened)
-    with pytest.raises(ConfigError, match="gives a picture 5 vectors, a library holds one"):
+    with pytest.raises(ConfigError, match="gives a picture 3 vectors, a library holds one"):
         Run.for_library(tmp_path)
 
 

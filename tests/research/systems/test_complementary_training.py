@@ -268,8 +268,8 @@ class Sentences:
 
 def test_sentences_are_encoded_by_what_the_caller_brings():
     settings, rows, encoder = config("method=diversity", "graph.vectors=sentences"), corpus(), Sentences()
-    assert SYSTEM.capabilities(settings).sentences
-    assert not SYSTEM.capabilities(config("graph.vectors=sentences")).sentences
+    assert SYSTEM.capabilities(settings).trains_with == {"sentences"}
+    assert not SYSTEM.capabilities(config("graph.vectors=sentences")).trains_with
     prepare(settings, rows, sentences=encoder)
     assert encoder.texts == rows.train.texts
     with pytest.raises(ConfigError, match="no encoder of sentences"):

@@ -212,8 +212,8 @@ def test_looks_read_traits_beside_the_backbone_and_texts_do_not(tmp_path, rows, 
     due = own @ own.T + told @ told.T
     torch.testing.assert_close(seen @ seen.T, due / (1 + model.traits_share**2), atol=1e-4, rtol=1e-4)
     both = np.concatenate([rows, traits[:, :3], traits], axis=1)
-    parts = Parts(Vocabulary(()), both.shape[1], sentences=ENGLISH, multilingual=FOREIGN, extra=True)
-    made = limner.Limner(limner.LimnerArchitecture(width=16, looks=8, changed_from=22), parts)
+    parts = Parts(Vocabulary(()), both.shape[1], sentences=ENGLISH, multilingual=FOREIGN)
+    made = limner.Limner(limner.LimnerArchitecture(width=16, looks=8, changed_from=22), parts, traits=True)
     made.settle(corpus(both))
     assert made.beside.straight.in_features == 3
     assert made.eval().encode_image(both).shape == (len(rows), 16)

@@ -112,7 +112,7 @@ def _show(run: Run, *, as_json: bool) -> None:
     assert position is not None  # noqa: S101  (it was trained just now)
     best = position.history[position.best_epoch]["val"] if position.history else {}
     lines = [f"best epoch {position.best_epoch} of {position.epoch}: {_figures(best)}"]
-    found = read_refinement(run.folder) if run.can.relations else None
+    found = read_refinement(run.folder) if run.can.refinement else None
     refinement = None
     if found is not None:  # JSON has no infinity, so the threshold is a string
         threshold = str(found.threshold)

@@ -189,7 +189,7 @@ def evaluate(
     pairs = data.split(part)
     texts, images, columns = vectors(model, pictures, rows_of(pairs, pictures, data.relations), can)
     refined, probabilities, settings = None, {}, {}
-    if can.relations:
+    if can.refinement:
         chosen = read_refinement(run.folder)
         settings = {"strength": chosen.strength, "threshold": chosen.threshold}
         chances = model.relation_probabilities(texts, images[columns])

@@ -116,26 +116,11 @@ class Run:
             device: torch device of the model and of its backbone.
         Raises:
             MissingError, CheckpointError: see `open`.
-            ConfigError: it gives a picture several vectors, and a library holds one of each; or it does not
-                score by cosines; or it is one of base, which is exported.
+            ConfigError: its system says that it is not for libraries, see `Capabilities.no_library`.
         """
         run = cls.open(folder, device)
-        can, name = run.can, run.system
-        if can.vectors > 1:
-            raise ConfigError(
-                f"{folder}: {name} gives a picture {can.vectors} vectors, a library holds one of each;"
-                " use a run of cmcm or vse, or limner measure for this one"
-            )
-        if not can.cosine:
-            raise ConfigError(
-                f"{folder}: {name} does not score by the cosine of two vectors, a library does;"
-                " use a run of another system, or limner measure for this one"
-            )
-        if can.exported:
-            raise ConfigError(
-                f"{folder}: a run of {name} is indexed with as a file that comes with limner;"
-                " see limner models export, and limner measure for the run itself"
-            )
+        if run.can.no_library:
+            raise ConfigError(f"{folder}: {run.system} {run.can.no_library}")
         _ = run.backbone
         return run
 

@@ -155,8 +155,8 @@ def train(
         note=note,
         device=device,
         pretrained=_backbone(settings, can.layer, weights) if can.backbone == "finetune" else None,
-        sentences=text_encoder(SENTENCES) if can.sentences else None,
-        multilingual=text_encoder(MULTILINGUAL) if can.multilingual else None,
+        sentences=text_encoder(SENTENCES) if "sentences" in can.encoders else None,
+        multilingual=text_encoder(MULTILINGUAL) if "multilingual" in can.encoders else None,
     )
     processes.mirror(to / BEST)
     processes.leave()
@@ -185,14 +185,15 @@ def _backbone(settings: RunConfig, layer: Layer, weights: Path | None) -> tuple[
 
 def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
     """Choose on validation, and store, how relations refine scores, or what a metric's cosines say."""
-    if run.can.relations:
+    stated = run.can.refinement
+    if stated is not None:
         refinement = chosen_refinement(run.model, corpus, run.can)
         write_refinement(run.folder, refinement)
         strength, threshold = (
-            f"{value:g} {'chosen on validation' if stated is None else 'as stated'}"
-            for value, stated in (
-                (refinement.strength, run.can.strength),
-                (refinement.threshold, run.can.threshold),
+            f"{value:g} {'chosen on validation' if given is None else 'as stated'}"
+            for value, given in (
+                (refinement.strength, stated.strength),
+                (refinement.threshold, stated.threshold),
             )
         )
         note(f"refinement: strength {strength}, threshold {threshold}")

@@ -33,7 +33,7 @@ from limner.research.evaluation.ranking import (
 )
 from limner.research.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, choose, pair_logits
 from limner.research.evaluation.relations import average_precision
-from limner.research.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilities, Model
+from limner.research.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilities, Model, RefinedScores
 from limner.research.training import processes
 from limner.research.training.batches import stories_of
 from limner.research.training.corpus import Corpus, PictureRows, Rows
@@ -84,7 +84,7 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
             found[f"{CHOICE}{one.c}"] = float(np.mean(answer(score, np.arange(len(columns)), columns, one)))
         if metric == HINGE:
             found[HINGE] = mean_hinge(score, len(images), columns, can.margin, model.device)
-        if can.relations:
+        if can.refinement:
             probabilities = model.relation_probabilities(texts, images[columns]).astype(np.float64)
             known = [c for c in range(rows.labels.shape[1]) if rows.labels[:, c].any()]
             values = [
@@ -227,7 +227,7 @@ def measured(metric: str, can: Capabilities) -> tuple[str, ...]:
         found = (*METRICS, *(f"{CHOICE}{c}" for c in choices_of(metric)))
         if can.margin is not None and metric == HINGE:
             found += (HINGE,)
-        if can.relations:
+        if can.refinement:
             found += (MAP,)
     if metric not in found:
         raise ConfigError(unknown("validation figure", metric, found))
@@ -253,17 +253,18 @@ def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refine
         corpus: its `val` is looked at, nothing else.
         can: what its system does.
     """
-    if can.strength is not None and can.threshold is not None:
-        return Refinement(can.strength, can.threshold, can.relations or "multiply")
+    stated = can.refinement or RefinedScores("multiply")
+    if stated.strength is not None and stated.threshold is not None:
+        return Refinement(stated.strength, stated.threshold, stated.form)
     texts, images, columns = vectors(model, corpus.pictures, corpus.val, can)
     right = columns[:, None].tolist()
     return choose(
         model.scorer(texts, images),
         pair_logits(model, texts, images),
         lambda table, some: rank(table, right[some], first=some.start).ranks(),
-        strengths=STRENGTHS if can.strength is None else (can.strength,),
-        thresholds=THRESHOLDS if can.threshold is None else (can.threshold,),
-        form=can.relations or "multiply",
+        strengths=STRENGTHS if stated.strength is None else (stated.strength,),
+        thresholds=THRESHOLDS if stated.threshold is None else (stated.threshold,),
+        form=stated.form,
     )
 
 

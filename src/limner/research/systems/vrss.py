@@ -284,7 +284,6 @@ class VrssSystem(System[VrssConfig, Vrss]):
             stories=True,
             backbone=config.backbone,
             topics=config.model.latents,
-            attends=config.model.context,
             margin=config.margin,
         )
         return reading(config.model.text, can)

@@ -109,7 +109,7 @@ class Gsda(StoryModel, FixedFeatures):
         self.of_text = nn.Linear(self.sentences.width, own.dim, bias=False)
         self.of_image = nn.Linear(parts.image_width, own.dim, bias=False)
         self.graphs, self.captioner = graphs, captioner
-        self._labels = {label: row for row, label in enumerate(parts.about.get("labels", ()))}
+        self.labels = {label: row for row, label in enumerate(parts.about.get("labels", ()))}
 
     def forward(self, words: Tensor, lengths: Tensor, keys: Tensor, steps: Tensor) -> Tensor:
         """Sentences of B stories → (S, D) rows of unit length.
@@ -172,6 +172,6 @@ class Gsda(StoryModel, FixedFeatures):
         with evaluating(self):
             for start in range(0, len(graphs), ENCODE_BATCH):
                 some = slice(start, start + ENCODE_BATCH)
-                vectors, without = self.graphs(batch_graphs(graphs[some], self._labels).to(self.device))
+                vectors, without = self.graphs(batch_graphs(graphs[some], self.labels).to(self.device))
                 found[some], empty[some] = vectors.float().cpu().numpy(), without.cpu().numpy()
         return found, empty

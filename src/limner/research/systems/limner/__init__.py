@@ -7,7 +7,7 @@ from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.text_cache import StoredTexts
 from limner.errors import CheckpointError
 from limner.research.scenes.beside import TRAITS
-from limner.research.systems.base import Capabilities, Parts, System
+from limner.research.systems.base import Capabilities, Parts, Reads, System
 from limner.research.systems.limner.model import STORED, Limner, LimnerArchitecture
 from limner.research.systems.limner.task import LimnerConfig, LimnerTask
 from limner.research.training.corpus import Corpus
@@ -28,16 +28,19 @@ class LimnerSystem(System[LimnerConfig, Limner]):
 
     def capabilities(self, config: LimnerConfig) -> Capabilities:
         """Reads stories through two encoders of sentences; a library takes the exported sides."""
+        both: frozenset[Reads] = frozenset({"sentences", "multilingual"})
         return Capabilities(
             stories=True,
-            words=config.model.words,
-            sentences=True,
-            multilingual=True,
-            keeps_sentences=True,
+            reads=both | {"words"} if config.model.words else both,
+            no_library="is read by a library as a file of base; write that with limner models export, or use"
+            " limner measure for the run itself",
             layer="described" if config.model.changed_from > BLOCKS else "blocks",
             mirrored=config.mirrored,
-            exported=True,
         )
+
+    def build(self, config: LimnerConfig, parts: Parts) -> Limner:
+        """The model, whose looks read traits where the rows hold them."""
+        return Limner(config.model, parts, traits=TRAITS in config.data.beside)
 
     def gather(self, config: LimnerConfig, corpus: Corpus, parts: Parts) -> None:
         """Both encoders, with the vectors of a former run; what the stored rows are of; what must be kept."""
@@ -48,7 +51,6 @@ class LimnerSystem(System[LimnerConfig, Limner]):
         parts.sentences = StoredTexts(parts.sentences, folder)
         parts.multilingual = StoredTexts(parts.multilingual, folder)
         parts.about[KEY] = parts.multilingual.fingerprint
-        parts.extra = TRAITS in config.data.beside
 
     def recall(self, config: LimnerConfig, parts: Parts) -> None:
         """The second encoder, if it is the one of training.
@@ -63,7 +65,6 @@ class LimnerSystem(System[LimnerConfig, Limner]):
                 " that version of it, or train again"
             )
         parts.multilingual = found
-        parts.extra = TRAITS in config.data.beside
 
 
 SYSTEM = LimnerSystem()

@@ -97,8 +97,14 @@ class Limner(StoryModel):
     beside_mean: Tensor
     beside_deviation: Tensor
 
-    def __init__(self, architecture: LimnerArchitecture, parts: Parts) -> None:
-        """Draw the projections from torch's generator; the context begins as nothing."""
+    def __init__(self, architecture: LimnerArchitecture, parts: Parts, *, traits: bool = False) -> None:
+        """Draw the projections from torch's generator; the context begins as nothing.
+
+        Args:
+            architecture: sizes and parts.
+            parts: both encoders, and the words.
+            traits: whether the last columns of the rows are traits.
+        """
         super().__init__(architecture, parts)
         assert parts.sentences is not None and parts.multilingual is not None  # noqa: S101, PT018  (declared)
         self.sentences, self.multilingual = parts.sentences, parts.multilingual
@@ -121,7 +127,7 @@ class Limner(StoryModel):
             self.words = nn.Parameter(0.02 * torch.randn(len(parts.vocabulary), architecture.width))
             self.register_buffer("rarity", torch.zeros(len(parts.vocabulary)))
         self.traits = None
-        if parts.extra:
+        if traits:
             with torch.random.fork_rng(devices=[]):  # the other parts are drawn as they are without it
                 self.traits = Projection(TRAITS_WIDTH, TRAITS_SPACE)
             self.traits_share = nn.Parameter(torch.tensor(0.3))
