@@ -120,8 +120,8 @@ def prepared(row: str, device: str, folder: Path) -> Task:
         config,
         corpus_of(data, pictures),
         device=device,
-        sentences=text_encoder(SENTENCES) if can.sentences else None,
-        multilingual=text_encoder(MULTILINGUAL) if can.multilingual else None,
+        sentences=text_encoder(SENTENCES) if "sentences" in can.encoders else None,
+        multilingual=text_encoder(MULTILINGUAL) if "multilingual" in can.encoders else None,
     ).task
     for module in task.model.modules():
         if isinstance(module, nn.Dropout):

@@ -187,7 +187,7 @@ class StepTask(LimnerTask):
             place[rows] = torch.arange(len(rows))
             known = place[some] >= 0
             found[known] = made[place[some[known]]]
-        alone = super(LimnerTask, self).readings(batch)
+        alone = self.sides(batch)
         joined = self.model.read(
             self._english[some], self._foreign[some], found, [self._bags[row] for row in some.tolist()]
         )

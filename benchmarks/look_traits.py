@@ -32,7 +32,7 @@ from limner.research.datasets.sets.stories import read_stories
 from limner.research.evaluation.uncertainty import difference
 from limner.research.losses.contrastive import same_group
 from limner.research.scenes.beside import TRAITS_WIDTH, WAVES, picture_traits
-from limner.research.systems.limner import TRAITS_SPACE
+from limner.research.systems.limner.model import TRAITS_SPACE
 from limner.research.training.corpus import open_corpus
 
 SETS = ("storybook", "howto", "recipes")

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn.functional import adaptive_avg_pool2d, normalize
 
+from limner.checksums import rows_checksum
 from limner.encoders.base_blocks import CHANNELS, FIRST, MAPS, SIDE
 from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, MINILM, USE, WIDTHS, BaseShape
 from limner.encoders.base_network import BaseNet, Projection, published_backbone
@@ -301,4 +302,5 @@ def regions_of(data, root):
         weights_sha256=BACKBONE_SHA256,
         transform=f"{GRID} × {GRID} regions",
     )
-    return Features(key, stored.ids, torch.cat(made).numpy().astype(np.float16))
+    half = torch.cat(made).numpy().astype(np.float16)
+    return Features(key, stored.ids, half, np.array([rows_checksum(row) for row in half], np.uint64))

@@ -33,11 +33,12 @@ from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.sequences import coherence
 from limner.research.evaluation.uncertainty import difference, interval
 from limner.research.runs.measure import fixed_features
+from limner.research.runs.metric import fit_pairwise, read_pairwise
 from limner.research.runs.run import Run
-from limner.research.runs.validation import fit_pairwise, read_pairwise, vectors
+from limner.research.runs.validation import vectors
 from limner.research.scenes.beside import beside
-from limner.research.systems.gsda import graphs_of
 from limner.research.systems.gsda.settings import GsdaConfig
+from limner.research.systems.gsda.task import graphs_of
 from limner.research.training.batches import stories_of
 from limner.research.training.corpus import Corpus, open_corpus, rows_of
 

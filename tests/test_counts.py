@@ -34,7 +34,7 @@ NEVER_ONE = (
     "{len(answers)} steps got",  # texts of the demonstration
     "{suffix} files are not read",
     "{run.folder} compares pictures",
-    "{self.system} compares pictures",
+    "{run.system} compares pictures",
     "{settings.system} takes no steps",
     "perplexity, {kind} pictures",
     "{task.completed:,.0f} of",  # a bar's

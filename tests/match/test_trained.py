@@ -14,12 +14,14 @@ from safetensors.torch import save_file
 
 from limner.devices import usual_precision
 from limner.encoders.trained import DOCUMENT, MODEL
-from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError
+from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.pictures.decode import decode
 from limner.research.datasets.features import FeatureKey, open_features
 from limner.research.datasets.pairs import Pair
-from limner.research.runs.run import Run, RunEncoder
-from limner.research.systems.base import Capabilities
+from limner.research.runs.encoder import RunEncoder
+from limner.research.runs.run import Run
+from limner.research.systems import system
+from limner.research.systems.complementary.settings import ComplementaryConfig
 from limner.research.training.framing import Framing
 from limner.research.training.loop import BEST
 
@@ -81,13 +83,6 @@ def test_another_backbone_is_refused_in_one_line(stored_run, backbone_weights, t
         run.encoder({"": tmp_path / "none"})
 
 
-def test_an_older_run_is_taken_at_its_word_and_says_so(stored_run, backbone_weights, tmp_path):
-    older = Run.for_library(changed(stored_run, tmp_path / "older", lambda saved: saved.pop("backbone")))
-    with pytest.warns(LimnerWarning, match="does not say which weights of resnet18"):
-        older.encoder({"": backbone_weights})
-    assert older.fingerprint != Run.for_library(stored_run).fingerprint
-
-
 def test_a_damaged_or_unknown_backbone_entry_is_refused(stored_run, backbone_weights, tmp_path):
     broken = changed(stored_run, tmp_path / "broken", lambda saved: saved.update(backbone={"backbone": 3}))
     with pytest.raises(CheckpointError, match="damaged entry 'backbone'"):
@@ -126,9 +121,10 @@ def test_no_run_is_one_line(tmp_path):
 
 
 def test_a_run_of_several_vectors_per_picture_is_refused(tmp_path, monkeypatch):
-    opened = Run(tmp_path, None, SimpleNamespace(system="complementary"), Capabilities(vectors=5))
+    can = system("complementary").capabilities(ComplementaryConfig.model_validate({"data": {"set": "pairs"}}))
+    opened = Run(tmp_path, None, SimpleNamespace(system="complementary"), can)
     monkeypatch.setattr(Run, "open", lambda folder, device: opened)
-    with pytest.raises(ConfigError, match="gives a picture 5 vectors, a library holds one"):
+    with pytest.raises(ConfigError, match="gives a picture 3 vectors, a library holds one"):
         Run.for_library(tmp_path)
 
 

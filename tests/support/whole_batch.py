@@ -121,7 +121,9 @@ def train(name, folder):
     rows, settings = corpus_for(name, folder), settings_of(name, folder)
     own = system(settings.system)
     can = own.capabilities(settings)
-    prepared = own.prepare(settings, rows, sentences=Words() if can.sentences else None, multilingual=None)
+    prepared = own.prepare(
+        settings, rows, sentences=Words() if "sentences" in can.encoders else None, multilingual=None
+    )
     Loop(
         prepared.task,
         settings.loop,

@@ -91,7 +91,7 @@ def export(
 
     weights = run
     if run.suffix != WEIGHTS:
-        from limner.research.systems.base_encoder import export_base
+        from limner.research.runs.export import export_base
 
         if output is None or output.suffix != WEIGHTS:
             raise ConfigError(f"export: name the file to write by -o NAME{WEIGHTS}")

@@ -276,12 +276,3 @@ def test_a_flipped_bit_of_any_row_is_found_and_its_picture_named(tmp_path, pictu
             open_features(tmp_path / "store", SETTINGS).take(every)
     path.write_bytes(whole)
     assert np.array_equal(open_features(tmp_path / "store", SETTINGS).take(every), found.take(every))
-
-
-def test_a_store_of_an_older_version_is_read(tmp_path, pictures):
-    found = run(tmp_path / "store", pictures)
-    (tmp_path / "store" / SETTINGS.folder / features.SUMS).unlink()
-    again = open_features(tmp_path / "store", SETTINGS)
-    assert again.sums is None
-    assert np.array_equal(again.take(np.arange(21)), found.take(np.arange(21)))
-    assert np.array_equal(run(tmp_path / "store", pictures).sums, found.sums)

@@ -18,9 +18,9 @@ from limner.research.datasets.registry import Source, read_table
 from limner.research.datasets.sets.captions import read_captions
 from limner.research.datasets.sets.clue import wanted
 from limner.research.datasets.sets.coco import read_coco
+from limner.research.datasets.sets.folder import read_captioned_folder
 from limner.research.datasets.sets.goodnews import read_goodnews
-from limner.research.datasets.sets.image_folder import read_captioned_folder
-from limner.research.datasets.sets.pair_file import read_pairs
+from limner.research.datasets.sets.pairs import read_pairs
 from limner.research.datasets.sets.politics import read_politics
 from limner.research.datasets.sets.recipeqa import read_recipeqa
 from limner.research.datasets.sets.stories import read_stories

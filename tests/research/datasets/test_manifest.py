@@ -2,9 +2,7 @@
 
 import hashlib
 import os
-import sqlite3
 import warnings
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -114,20 +112,6 @@ def test_a_flipped_bit_gives_no_picture_another_hash(tmp_path):
                 found.append(str(error))
         found += [str(one.message) for one in said]
     assert any("is damaged; the picture is read again" in line for line in found)
-
-
-def test_what_an_earlier_version_found_out_is_kept(tmp_path, decoded):
-    paths = files(tmp_path, 2)
-    due = look(tmp_path / "features", paths)
-    with closing(sqlite3.connect(tmp_path / "features" / MANIFEST)) as store:
-        columns = "path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, sha256 TEXT"
-        store.execute(f"CREATE TABLE pictures1 ({columns}) WITHOUT ROWID")
-        store.execute("INSERT INTO pictures1 SELECT path, size, mtime_ns, sha256 FROM pictures2")
-        store.execute("DROP TABLE pictures2")
-        store.commit()
-    decoded.clear()
-    assert look(tmp_path / "features", paths) == due
-    assert decoded == []
 
 
 def test_a_damaged_manifest_is_refused(tmp_path):

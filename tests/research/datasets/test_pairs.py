@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from limner.errors import DataError, MissingError
 from limner.research.datasets.pairs import Pair, one_row_per_pair
-from limner.research.datasets.sets.pair_file import read_pairs
+from limner.research.datasets.sets.pairs import read_pairs
 
 words = st.text(st.characters(codec="utf-8"), max_size=12)
 pairs = st.builds(

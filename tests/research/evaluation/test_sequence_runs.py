@@ -9,6 +9,7 @@ import pytest
 import torch
 from made_up_scores import tabled
 
+from limner.checksums import rows_checksum
 from limner.cli.main import run
 from limner.encoders.pixels import CellColours
 from limner.errors import LimnerWarning
@@ -24,7 +25,9 @@ ABOUT = About(system="Tiny", data="made", split="grouped")
 
 def stored(values, backbone="resnet18"):
     key = FeatureKey(data="made", backbone=backbone, weights_sha256="a" * 64, transform="squash")
-    return Features(key, tuple(f"{n}.jpg" for n in range(len(values))), values.astype(np.float16))
+    half = values.astype(np.float16)
+    sums = np.array([rows_checksum(row) for row in half], np.uint64)
+    return Features(key, tuple(f"{n}.jpg" for n in range(len(values))), half, sums)
 
 
 def pages(stories=3, steps=4):

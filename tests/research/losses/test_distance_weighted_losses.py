@@ -7,7 +7,7 @@ import torch
 from batches import duplicates, generator, others, score_table
 
 from limner.errors import NumericsError
-from limner.research.losses.reweighted import NOTHING, Drawn, draw, log_weights, margin_loss, triplet_loss
+from limner.research.losses.reweighted import NOTHING, Drawn, draw, log_weights, triplet_loss
 
 
 def log_weight(score, dim):
@@ -115,10 +115,6 @@ def test_losses_by_hand():
     drawn = Drawn(torch.tensor([1, 0]), torch.tensor([1, 0]))
     # texts: 0.2 + 0.8 − 0.9, 0;  pictures: 0, 0.2 + 0.8 − 0.6
     assert triplet_loss(scores, drawn, 0.2, others(2)).item() == pytest.approx((0.1 + 0.4) / 4)
-    scores = torch.tensor([[0.5, 0.0], [0.5, -0.28]], dtype=torch.float64)
-    # distances: own 1 and 1.6; text 0 to picture 1 √2; text 1 to picture 0 1
-    due = [0, 0.6 + 0.4, 0.4, 0.6]  # text 0, text 1, picture 0, picture 1 (√2 > 1.4: only its own 0.4 + 0.2)
-    assert margin_loss(scores, drawn, others(2)).item() == pytest.approx(sum(due) / 4)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -130,18 +126,11 @@ def test_losses_equal_loops(seed):
     due = loss_loop(scores, drawn, lambda true, wrong: max(0.0, 0.3 - true + wrong))
     assert triplet_loss(scores, drawn, 0.3, neg).item() == pytest.approx(due)
 
-    def cost(true, wrong):
-        to_true, to_wrong = math.sqrt(2 - 2 * true), math.sqrt(2 - 2 * wrong)
-        return max(0.0, to_true - 1.2 + 0.2) + max(0.0, 1.2 - to_wrong + 0.2)
-
-    assert margin_loss(scores, drawn, neg).item() == pytest.approx(loss_loop(scores, drawn, cost))
-
 
 def test_gradients_flow_to_true_and_drawn_scores_only():
     scores = score_table(6, 5).requires_grad_()
     drawn = draw(scores, others(6), 4, generator=generator(5))
     assert torch.autograd.gradcheck(lambda s: triplet_loss(s, drawn, 2.5, others(6)), scores)
-    assert torch.autograd.gradcheck(lambda s: margin_loss(s, drawn, others(6)), scores)
     triplet_loss(scores, drawn, 2.5, others(6)).backward()
     touched = torch.eye(6, dtype=torch.bool)
     touched[torch.arange(6), drawn.images] = True
@@ -156,7 +145,7 @@ def test_extremes_are_finite_in_single_precision(sign):
     scores.fill_diagonal_(-sign)
     scores.requires_grad_()
     drawn = draw(scores, others(1024), 1024, generator=generator(6))
-    found = triplet_loss(scores, drawn, 0.1, others(1024)) + margin_loss(scores, drawn, others(1024))
+    found = triplet_loss(scores, drawn, 0.1, others(1024))
     found.backward()
     assert found.isfinite()
     assert scores.grad.isfinite().all()
@@ -166,7 +155,7 @@ def test_one_pair_has_nothing_to_draw():
     one = torch.ones(1, 1, requires_grad=True)
     drawn = draw(one, others(1), 8)
     assert drawn.images.tolist() == drawn.texts.tolist() == [NOTHING]
-    found = triplet_loss(one, drawn, 0.1, others(1)) + margin_loss(one, drawn, others(1))
+    found = triplet_loss(one, drawn, 0.1, others(1))
     found.backward()
     assert found.item() == 0
 

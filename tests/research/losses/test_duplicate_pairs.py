@@ -44,13 +44,8 @@ def neighbourhood(seed, neg):
     )
 
 
-def thomas(form):
-    def loss(scores, neg):
-        return thomas_loss(
-            scores, neighbourhood(31, others(SIZE)), neighbourhood(41, others(SIZE)), MARGIN, neg, form=form
-        )
-
-    return loss
+def thomas(scores, neg):
+    return thomas_loss(scores, neighbourhood(31, others(SIZE)), neighbourhood(41, others(SIZE)), MARGIN, neg)
 
 
 def hal_with_weights(scores, neg):
@@ -98,8 +93,7 @@ OF_SCORES = {
     "weighting.weighted_hinge": lambda s, neg: weighted_hinge(
         s, ALPHA, MARGIN, neg, image_alpha=ALPHA.flip(0)
     ),
-    "reweighted.thomas_loss": thomas("triplet"),
-    "reweighted.thomas_loss angular": thomas("angular"),
+    "reweighted.thomas_loss": thomas,
     "reweighted.hal_loss": lambda s, neg: hal_loss(s, neg, gamma=3.0, epsilon=0.0),
     "reweighted.hal_loss weighted": hal_with_weights,
     "reweighted.mithun_loss": lambda s, neg: mithun_loss(s, MARGIN, neg),
@@ -108,7 +102,6 @@ OF_SCORES = {
     "reweighted.triplet_loss": after_draw(
         lambda s, drawn, neg: distance_weighted.triplet_loss(s, drawn, MARGIN, neg)
     ),
-    "reweighted.margin_loss": after_draw(distance_weighted.margin_loss),
     "generative.generated_hinge": lambda s, neg: generated_hinge(s, MARGIN, neg, over="sum").sum(),
     "contrastive.info_nce": info_nce,
     "contrastive.info_nce_of_many": lambda s, neg: info_nce_of_many(s, torch.arange(SIZE), neg),

@@ -1,7 +1,5 @@
 """THOMAS against values by hand and plain loops over vectors."""
 
-import math
-
 import pytest
 import torch
 from batches import duplicates, others, unit
@@ -19,17 +17,6 @@ def triplet_loop(anchors, positives, wrong, margin, neg):
         if neg[i, j]
     ]
     return sum(costs) / len(costs)
-
-
-def angular_loop(anchors, positives, wrong, margin, neg):
-    costs = []
-    for i, (p, q) in enumerate(zip(anchors, positives, strict=True)):
-        exponents = [4 * float((p + q) @ wrong[j]) - 4 * float(p @ q) for j in range(len(wrong)) if neg[i, j]]
-        costs.append(math.log(1 + sum(math.exp(z) for z in exponents)))
-    return sum(costs) / len(costs)
-
-
-LOOPS = {"triplet": triplet_loop, "angular": angular_loop}
 
 
 def vectors(seed, size=6):
@@ -55,19 +42,14 @@ def test_neighbour_loss_by_hand():
     neg = torch.tensor([[False, True, True], [True, False, False], [True, True, False]])
     found = neighbour_loss(Neighbourhood(among, near.diag(), neg), 0.1)
     assert found.item() == pytest.approx((0.2 + 0.2 + 0.05) / 5)
-    zeros = torch.zeros(3, 3, dtype=torch.float64)
-    items = Neighbourhood(zeros, zeros, neg)
-    due = (2 * math.log(3) + math.log(2)) / 3
-    assert neighbour_loss(items, 0.1, "angular").item() == pytest.approx(due)
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("form", ["triplet", "angular"])
-def test_equals_loops_with_duplicates_masked(seed, form):
+def test_equals_loops_with_duplicates_masked(seed):
     texts, near_texts, images, near_images = vectors(seed)
     neg = duplicates(6, seed)
     of_texts, of_images = asymmetric(neg, seed), asymmetric(neg, seed + 1)
-    loop = LOOPS[form]
+    loop = triplet_loop
     due = (
         loop(images, texts, texts, 0.3, neg)
         + loop(texts, images, images, 0.3, neg)
@@ -80,13 +62,11 @@ def test_equals_loops_with_duplicates_masked(seed, form):
         neighbourhood(images, near_images, of_images),
         0.3,
         neg,
-        form=form,
     )
     assert found.item() == pytest.approx(due, abs=1e-12)
 
 
-@pytest.mark.parametrize("form", ["triplet", "angular"])
-def test_the_order_of_pairs_does_not_matter(form):
+def test_the_order_of_pairs_does_not_matter():
     texts, near_texts, images, near_images = vectors(8)
     neg, order = duplicates(6, 8), torch.tensor([3, 0, 5, 1, 4, 2])
 
@@ -94,19 +74,18 @@ def test_the_order_of_pairs_does_not_matter(form):
         wrong = neg[pick][:, pick]
         of_texts = neighbourhood(texts[pick], near_texts[pick], wrong)
         of_images = neighbourhood(images[pick], near_images[pick], wrong)
-        return thomas_loss(texts[pick] @ images[pick].t(), of_texts, of_images, 0.2, wrong, form=form).item()
+        return thomas_loss(texts[pick] @ images[pick].t(), of_texts, of_images, 0.2, wrong).item()
 
     assert loss(order) == pytest.approx(loss(torch.arange(6)))
 
 
-@pytest.mark.parametrize("form", ["triplet", "angular"])
-def test_gradients_flow_to_all_four_inputs(form):
+def test_gradients_flow_to_all_four_inputs():
     neg = asymmetric(others(6), 0)
 
     def loss(texts, near_texts, images, near_images):
         of_texts = neighbourhood(texts, near_texts, neg)
         of_images = neighbourhood(images, near_images, neg)
-        return thomas_loss(texts @ images.t(), of_texts, of_images, 0.37, others(6), form=form)
+        return thomas_loss(texts @ images.t(), of_texts, of_images, 0.37, others(6))
 
     inputs = [rows.requires_grad_() for rows in vectors(9)]
     assert torch.autograd.gradcheck(loss, inputs)
@@ -114,11 +93,10 @@ def test_gradients_flow_to_all_four_inputs(form):
         assert gradient.abs().sum() > 0
 
 
-@pytest.mark.parametrize("form", ["triplet", "angular"])
-def test_a_row_without_wrong_items_and_extremes_stay_finite(form):
+def test_a_row_without_wrong_items_and_extremes_stay_finite():
     alone = torch.ones(1, 1, requires_grad=True)
     items = Neighbourhood(alone, alone, others(1))
-    found = thomas_loss(alone, items, items, 0.1, others(1), form=form)
+    found = thomas_loss(alone, items, items, 0.1, others(1))
     found.backward()
     assert found.item() == 0
     assert alone.grad.isfinite().all()
@@ -129,7 +107,7 @@ def test_a_row_without_wrong_items_and_extremes_stay_finite(form):
         scores.fill_diagonal_(-sign)
         scores.requires_grad_()
         items = Neighbourhood(scores, scores, neg)
-        found = thomas_loss(scores, items, items, 0.1, neg, form=form)
+        found = thomas_loss(scores, items, items, 0.1, neg)
         found.backward()
         assert found.isfinite()
         assert scores.grad.isfinite().all()

@@ -18,8 +18,8 @@ from limner.match.trained import run_channel
 from limner.records import Step, Story, Storyboard
 from limner.research.cli.train import train
 from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.runs.metric import PAIRWISE, fit_pairwise, read_pairwise
 from limner.research.runs.run import Run
-from limner.research.runs.validation import PAIRWISE, fit_pairwise, read_pairwise
 from limner.research.training.corpus import ArrayRows, corpus_of
 from limner.store.channels import EncodedChannel
 from limner.store.library import Library

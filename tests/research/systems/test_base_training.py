@@ -16,12 +16,11 @@ from limner.encoders.base_file import BACKBONE, BLOCKS, FEATURES, WIDTHS, BaseSh
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
+from limner.research.runs.export import export_base
 from limner.research.runs.run import Run
 from limner.research.runs.validation import maximise, validation
-from limner.research.systems import base_encoder as base
 from limner.research.systems import limner, read_config, system
 from limner.research.systems.base import Parts
-from limner.research.systems.base_encoder import export_base
 from limner.research.training.corpus import corpus_of, open_corpus
 from limner.research.training.loop import Loop
 from limner.research.training.settings import DataConfig
@@ -52,13 +51,15 @@ def rows(net):
 
 def settings(tmp_path, **more):
     values = {
-        "system": "base",
+        "system": "limner",
         "data": {"set": "pairs", "batch": 12, "features": str(tmp_path / "features")},
-        "model": {"width": 32, "looks": 8, "dropout": 0.2},
+        "model": {"width": 32, "looks": 8, "dropout": 0.2, "changed_from": FIRST}
+        | {"reads": "minilm", "context": "none"},
+        "joined_weight": 0.0,
         "heads_epochs": 6,
         "loop": {"epochs": 8, "lr": 3e-3, "restarts": [6], "rates": {"net.backbone": 1e-4}},
     }
-    return build(base.BaseConfig, values | more, "test")
+    return build(limner.LimnerConfig, values | more, "test")
 
 
 def loop_of(config, rows, folder, report=lambda event: None):
@@ -121,7 +122,7 @@ def test_it_learns_goes_on_bit_for_bit_and_becomes_a_file(tmp_path, rows):
     assert not stopped.finished
     again = loop_of(config, data, tmp_path / "parts").fit()
     assert again.history == whole.history
-    model, read = base.SYSTEM.load(tmp_path / "whole", sentences=ENGLISH)
+    model, read = limner.SYSTEM.load(tmp_path / "whole", sentences=ENGLISH)
     assert read == config
     card = export_base(tmp_path / "whole", tmp_path / "made.safetensors", ENGLISH)
     assert card.figures["validation MRR"] == pytest.approx(whole.best, abs=1e-4)
@@ -137,12 +138,12 @@ def test_the_last_blocks_multiply_as_those_that_were_stored(tmp_path, rows, prec
     data = corpus(rows)
     parts = Parts(Vocabulary(()), ROW, sentences=ENGLISH, multilingual=FOREIGN)
     stored = SimpleNamespace(backbone=key)
-    base.SYSTEM.gather(settings(tmp_path), stored, parts)
-    assert parts.about == {"backbone": key}
-    model = base.SYSTEM.build(settings(tmp_path), parts)
+    limner.SYSTEM.gather(settings(tmp_path), stored, parts)
+    assert parts.about["backbone"] == key
+    model = limner.SYSTEM.build(settings(tmp_path), parts)
     assert model.blocks_in == getattr(torch, precision)
     assert (
-        base.SYSTEM.prepare(
+        limner.SYSTEM.prepare(
             settings(tmp_path), data, sentences=ENGLISH, multilingual=FOREIGN
         ).task.model.blocks_in
         == torch.bfloat16
@@ -161,7 +162,7 @@ def mixed(tmp_path, **more):
 def test_the_same_seed_gives_the_same_batches_and_no_picture_twice_in_one(tmp_path, rows):
     config, data = mixed(tmp_path), corpus(rows)
     first, second = (
-        base.SYSTEM.prepare(config, data, sentences=ENGLISH, multilingual=FOREIGN).task for _ in range(2)
+        limner.SYSTEM.prepare(config, data, sentences=ENGLISH, multilingual=FOREIGN).task for _ in range(2)
     )
     for epoch in (0, 7):
         for one, other in zip(first.batches(epoch), second.batches(epoch), strict=True):
@@ -175,7 +176,9 @@ def test_the_same_seed_gives_the_same_batches_and_no_picture_twice_in_one(tmp_pa
 
 
 def test_groups_of_a_single_set_share_batches(tmp_path, rows):
-    task = base.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=ENGLISH, multilingual=FOREIGN).task
+    task = limner.SYSTEM.prepare(
+        settings(tmp_path), corpus(rows), sentences=ENGLISH, multilingual=FOREIGN
+    ).task
     assert [len(batch.rows) for batch in task.batches(0)] == [PICTURES // 2] * 2
     assert any(
         len({int(name.split("-")[1]) < PICTURES // 2 for name in batch.ids}) == 2 for batch in task.batches(0)
@@ -184,7 +187,7 @@ def test_groups_of_a_single_set_share_batches(tmp_path, rows):
 
 def test_the_names_of_classes_take_part(tmp_path, rows):
     config, data = settings(tmp_path, class_weight=1.0), corpus(rows)
-    task = base.SYSTEM.prepare(config, data, sentences=ENGLISH, multilingual=FOREIGN).task
+    task = limner.SYSTEM.prepare(config, data, sentences=ENGLISH, multilingual=FOREIGN).task
     losses = {name: float(one.detach()) for name, one in task.step(next(iter(task.batches(0)))).items()}
     assert losses["classes"] > 0
     assert losses["total"] == pytest.approx(sum(losses.values()) - losses["total"], rel=1e-5)
@@ -192,16 +195,20 @@ def test_the_names_of_classes_take_part(tmp_path, rows):
 
 def test_what_does_not_fit_is_said(tmp_path, rows):
     with pytest.raises(ConfigError, match="no encoder of sentences"):
-        base.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=ENGLISH)
-    model = base.BaseModel(base.BaseArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH))
+        limner.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=ENGLISH)
+    model = limner.Limner(
+        limner.LimnerArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN)
+    )
     with pytest.raises(ShapeError, match="expected"):
         model.features_of(torch.zeros(2, 3))
 
 
 def test_no_library_is_indexed_with_a_run_itself(tmp_path, monkeypatch):
-    model = base.BaseModel(base.BaseArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH))
+    model = limner.Limner(
+        limner.LimnerArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN)
+    )
     config = settings(tmp_path)
-    opened = Run(tmp_path, model, config, base.SYSTEM.capabilities(config))
+    opened = Run(tmp_path, model, config, limner.SYSTEM.capabilities(config))
     monkeypatch.setattr(Run, "open", lambda folder, device: opened)
     with pytest.raises(ConfigError, match="limner models export"):
         Run.for_library(tmp_path)
@@ -243,7 +250,7 @@ def test_pictures_whose_blocks_stay_as_published_are_stored_without_maps(tmp_pat
     order, last = [int(Path(pair.image).stem) for pair in data.pairs], -min(FEATURES, due.shape[1])
     np.testing.assert_allclose(found[:, last:], due[order][:, last:], rtol=0.02, atol=0.02)
     frozen = settings(tmp_path, model={"changed_from": BLOCKS + 1})
-    assert base.SYSTEM.capabilities(frozen).layer == "described"
-    assert base.SYSTEM.capabilities(settings(tmp_path)).layer == "blocks"
-    words = [base.SYSTEM.capabilities(one).backbone_words(BACKBONE) for one in (frozen, settings(tmp_path))]
+    assert limner.SYSTEM.capabilities(frozen).layer == "described"
+    assert limner.SYSTEM.capabilities(settings(tmp_path)).layer == "blocks"
+    words = [limner.SYSTEM.capabilities(one).backbone_words(BACKBONE) for one in (frozen, settings(tmp_path))]
     assert words == [f"{BACKBONE} frozen", f"{BACKBONE}, last blocks trained"]

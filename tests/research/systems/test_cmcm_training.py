@@ -8,6 +8,7 @@ import pytest
 import torch
 from corpora import RELATIONS, SPLITS, corpus, made
 
+from limner.checksums import rows_checksum
 from limner.config import build
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.research.datasets.features import FeatureKey, Features
@@ -233,7 +234,7 @@ def test_presets_are_defaults_that_a_file_overrides_and_a_run_names():
 def test_relations_of_weight_zero_are_not_predicted():
     """Untrained, they would refine rankings at random; λ = 0 is a point of Figure 8."""
     read = config("loss.relation_weight=0.0")
-    assert SYSTEM.capabilities(read).relations is None
+    assert SYSTEM.capabilities(read).refinement is None
     assert prepare(read, corpus(n=8)).task.model.coherence is None
 
 
@@ -272,6 +273,10 @@ def test_word_vectors_start_from_a_file(tmp_path):
     assert settings.smoke().data.vectors == "random"
 
 
+def refined(can, **changed):
+    return dataclasses.replace(can, refinement=dataclasses.replace(can.refinement, **changed))
+
+
 def test_refinement_is_chosen_on_validation(tmp_path):
     rows = corpus()
     settings = config("loop.epochs=3")
@@ -280,7 +285,7 @@ def test_refinement_is_chosen_on_validation(tmp_path):
     chosen = chosen_refinement(model, rows, CAN)
     assert chosen.form == "multiply"
     assert 0 <= chosen.strength <= 0.2
-    assert chosen_refinement(model, rows, dataclasses.replace(CAN, relations="add")).form == "add"
+    assert chosen_refinement(model, rows, refined(CAN, form="add")).form == "add"
 
 
 @pytest.mark.parametrize("form", ["multiply", "add"])
@@ -291,13 +296,13 @@ def test_a_stated_refinement_is_taken_and_nothing_is_chosen(form):
     stated = config(f"refinement={form}", "refinement_strength=0.13", "refinement_threshold=0.1")
     can = SYSTEM.capabilities(stated)
     assert chosen_refinement(model, None, can) == Refinement(0.13, 0.1, form)  # looks at no rows
-    some = chosen_refinement(model, rows, dataclasses.replace(can, threshold=None))
+    some = chosen_refinement(model, rows, refined(can, threshold=None))
     assert (some.strength, some.form) == (0.13, form)
     assert some.threshold in THRESHOLDS
-    other = chosen_refinement(model, rows, dataclasses.replace(can, strength=None))
+    other = chosen_refinement(model, rows, refined(can, strength=None))
     assert other.threshold == 0.1
     assert other.strength in STRENGTHS
-    assert SYSTEM.capabilities(config()).strength is None
+    assert SYSTEM.capabilities(config()).refinement.strength is None
     for wrong in ("refinement_strength=-0.1", "refinement_threshold=inf"):
         with pytest.raises(ConfigError, match=wrong.partition("=")[0]):
             config(wrong)
@@ -334,7 +339,9 @@ def test_a_run_on_stored_features_says_what_made_them():
         data="made", backbone="resnet50", weights_sha256="a" * 64, transform="squash 224 bfloat16"
     )
     ids = tuple(dict.fromkeys(pair.image_id for pair in data.pairs))
-    stored = Features(made_by, ids, pictures.take(pictures.places(ids)).astype(np.float16))
+    half = pictures.take(pictures.places(ids)).astype(np.float16)
+    sums = np.array([rows_checksum(row) for row in half], np.uint64)
+    stored = Features(made_by, ids, half, sums)
     saved = prepare(config(), corpus_of(data, stored)).saved_with
     assert saved["backbone"] == {
         "backbone": "resnet50",

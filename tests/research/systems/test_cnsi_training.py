@@ -139,8 +139,7 @@ def test_the_first_stage_over_sentences_is_the_loop_over_pairs():
 
 def test_what_reads_sentences_is_declared():
     plain, own = (SYSTEM.capabilities(config(f"model.text={text}")) for text in ("words", "sentences"))
-    assert (plain.words, plain.sentences, plain.keeps_sentences) == (True, False, False)
-    assert (own.words, own.sentences, own.keeps_sentences) == (False, True, True)
+    assert (plain.reads, own.reads) == ({"words"}, {"sentences"})
     assert own.stories
     assert not own.cosine
 

@@ -14,17 +14,19 @@ from limner.cli.main import run
 from limner.config import build
 from limner.encoders.base_blocks import FIRST, MAPS, rows_of
 from limner.encoders.base_encoder import BaseTextEncoder
-from limner.encoders.base_file import BLOCKS, FEATURES, BaseShape, TextSide
+from limner.encoders.base_file import FEATURES, BaseShape, TextSide
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.encoders.vocabulary import Vocabulary
 from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.research.runs.export import export_base
 from limner.research.runs.run import Run
 from limner.research.runs.validation import maximise, validation
 from limner.research.scenes.beside import TRAITS_WIDTH, JoinedFeatures
 from limner.research.systems import limner, names, read_config, system
 from limner.research.systems.base import Parts
-from limner.research.systems.base_encoder import export_base
+from limner.research.systems.limner.model import others_mean
+from limner.research.systems.limner.task import context_of
 from limner.research.training.loop import Loop
 
 STORIES = [["a boat", "the storm comes", "home again"], ["alone"], [], ["two", "steps"]]
@@ -84,9 +86,9 @@ def test_the_context_of_a_step_is_the_mean_of_its_other_steps():
         for step in story:
             others = [vectors[other] for other in story if other != step]
             due.append(torch.stack(others).mean(dim=0) if others else torch.zeros(5))
-    torch.testing.assert_close(limner.others_mean(vectors, steps), torch.stack(due))
+    torch.testing.assert_close(others_mean(vectors, steps), torch.stack(due))
     with pytest.raises(ShapeError):
-        limner.others_mean(vectors[0], steps)
+        others_mean(vectors[0], steps)
 
 
 def test_a_model_begins_without_context_and_learns_to_use_it():
@@ -210,8 +212,8 @@ def test_looks_read_traits_beside_the_backbone_and_texts_do_not(tmp_path, rows, 
     due = own @ own.T + told @ told.T
     torch.testing.assert_close(seen @ seen.T, due / (1 + model.traits_share**2), atol=1e-4, rtol=1e-4)
     both = np.concatenate([rows, traits[:, :3], traits], axis=1)
-    parts = Parts(Vocabulary(()), both.shape[1], sentences=ENGLISH, multilingual=FOREIGN, extra=True)
-    made = limner.Limner(limner.LimnerArchitecture(width=16, looks=8, changed_from=22), parts)
+    parts = Parts(Vocabulary(()), both.shape[1], sentences=ENGLISH, multilingual=FOREIGN)
+    made = limner.Limner(limner.LimnerArchitecture(width=16, looks=8, changed_from=22), parts, traits=True)
     made.settle(corpus(both))
     assert made.beside.straight.in_features == 3
     assert made.eval().encode_image(both).shape == (len(rows), 16)
@@ -258,7 +260,7 @@ def test_words_beside_both_encoders_have_no_file(tmp_path, rows, monkeypatch):
 def test_the_context_of_training_rows_is_what_their_story_gives(rows):
     data = corpus(rows)
     vectors = torch.randn(len(data.train.pairs), 4, generator=torch.Generator().manual_seed(0))
-    found = limner.context_of(data, vectors)
+    found = context_of(data, vectors)
     for row, pair in enumerate(data.train.pairs):
         own = [
             n for n, other in enumerate(data.train.pairs) if pair.seq and other.seq == pair.seq and n != row
@@ -344,10 +346,3 @@ def test_a_run_of_five_sets_is_measured_on_each_and_stands_in_their_tables(tmp_p
     assert shown.count("\n| limner, five sets |") == len(rows)
     assert run(["table", "limner-1", "--smoke"]) == 2
     assert "give --runs, not --smoke" in capsys.readouterr().err
-
-
-def test_an_older_run_whose_rows_had_maps_comes_back_without_them(rows):
-    model = model_of(width=MAPS + FEATURES, changed_from=BLOCKS + 1)
-    assert model.beside is None
-    assert model.encode_image(rows[:2].astype(np.float32)).shape == (2, 16)
-    assert model_of(width=MAPS + FEATURES + 3, changed_from=BLOCKS + 1).beside is not None

@@ -188,15 +188,6 @@ def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path, table, name):
     assert all("damaged, the first of pair" in line for line in found)
 
 
-def test_tables_of_an_earlier_version_are_taken_as_they_are_and_get_checksums(tmp_path):
-    saved, due = half_way(tmp_path)
-    for path in (tmp_path / FOLDER).glob("*.sums"):
-        path.unlink()
-    assert [state for _, state in states(tmp_path, saved)] == [None]
-    assert all(torch.equal(one, other) for one, other in zip(gone_on(tmp_path, saved), due, strict=True))
-    assert [state for _, state in states(tmp_path, saved)] == [True]
-
-
 def test_a_state_is_a_copy_and_vectors_are_detached(tmp_path):
     held = memory(2, folder=tmp_path)
     values = torch.ones(1, 2, 2, requires_grad=True)

@@ -107,8 +107,8 @@ def test_it_learns_and_comes_back(tmp_path, hinge, text):
 
 def test_a_frozen_encoder_takes_the_place_of_words(tmp_path):
     can = SYSTEM.capabilities(config(SENTENCES))
-    assert (can.words, can.sentences, can.keeps_sentences) == (False, True, True)
-    assert (CAN.words, CAN.sentences, CAN.keeps_sentences) == (True, False, False)
+    assert can.reads == {"sentences"}
+    assert CAN.reads == {"words"}
     with pytest.raises(ConfigError, match="no encoder of sentences"):
         prepare(config(SENTENCES), corpus(8))
     loop(config(SENTENCES, "loop.epochs=1"), corpus(8), tmp_path).fit()
@@ -166,7 +166,7 @@ def test_texts_of_validation_are_encoded_once_a_run_to_the_same_bits(tmp_path, m
         return (folder / HISTORY).read_text(), checkpoint.load(folder / BEST)[0]
 
     history, weights = fitted(encoders[0], tmp_path / "kept")
-    monkeypatch.setattr("limner.research.systems.base.KeptTexts", lambda encoder, texts: encoder)
+    monkeypatch.setattr("limner.encoders.text_cache.KeptTexts", lambda encoder, texts: encoder)
     plain, due = fitted(encoders[1], tmp_path / "plain")
     assert history == plain
     assert all(torch.equal(weights[name], due[name]) for name in due)

@@ -5,8 +5,8 @@ import pytest
 
 from limner.config import build
 from limner.errors import ConfigError
-from limner.research.systems.base_encoder import BaseConfig
 from limner.research.systems.dual import DualConfig
+from limner.research.systems.limner import LimnerConfig
 from limner.research.training.batches import epoch_order
 
 
@@ -42,6 +42,6 @@ def test_weights_that_say_nothing_are_refused(weights):
 
 def test_a_system_that_cannot_heed_weights_refuses_them():
     data = {"set": "mixture", "mixture": {"one": {"set": "stories", "weight": 2.0}}}
-    assert build(BaseConfig, {"data": data}, "test").data.mixture["one"].weight == 2
+    assert build(LimnerConfig, {"data": data}, "test").data.mixture["one"].weight == 2
     with pytest.raises(ConfigError, match=r"every row once an epoch; leave data.mixture.one.weight out"):
         build(DualConfig, {"data": data}, "test")

@@ -14,8 +14,7 @@ from limner.counts import counted
 from limner.devices import Precision
 from limner.errors import ConfigError
 from limner.research.evaluation.caption_scores import perplexity
-from limner.research.evaluation.results import Protocol, SequenceResult
-from limner.research.evaluation.stories import commit
+from limner.research.evaluation.results import Protocol, SequenceResult, commit
 
 
 def measure(

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limner.research.runs.run import Run
     from limner.research.runs.train import Note, Reading
     from limner.research.training.loop import Event
+    from limner.research.training.tensorboard import Board
 
 
 def train(
@@ -111,7 +112,7 @@ def _show(run: Run, *, as_json: bool) -> None:
     assert position is not None  # noqa: S101  (it was trained just now)
     best = position.history[position.best_epoch]["val"] if position.history else {}
     lines = [f"best epoch {position.best_epoch} of {position.epoch}: {_figures(best)}"]
-    found = read_refinement(run.folder) if run.can.relations else None
+    found = read_refinement(run.folder) if run.can.refinement else None
     refinement = None
     if found is not None:  # JSON has no infinity, so the threshold is a string
         threshold = str(found.threshold)
@@ -146,11 +147,13 @@ class Watch(ExitStack):
             board: folder of the run, where TensorBoard's files are wanted.
             shown: whether anything is shown or written, as of the first process alone.
         """
-        from limner.research.training.tensorboard import Board
-
         super().__init__()
         self._shown, self._stop, self._stepped = shown, False, False
-        self._board = Board(board) if board and shown else None
+        self._board: Board | None = None
+        if board and shown:
+            from limner.research.training.tensorboard import Board as OpenBoard
+
+            self._board = OpenBoard(board)
         self._pictures: IndexProgress | None = None
         self._read, self._last = 0, ""
         self._steps = Bar(MofNCompleteColumn(), TextColumn("{task.fields[left]}"))

@@ -43,7 +43,7 @@ Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 KEY, IDS, ROWS, DONE = "key.json", "ids.json", "rows.f16", "done.json"
 SUMS = "rows.checksums"
-"""A checksum of 64 bits per row; stores of older versions have none until they grow."""
+"""A checksum of 64 bits per row."""
 Report = Callable[[int, int], None]
 BATCH = 32
 """Pictures per forward pass."""
@@ -107,7 +107,7 @@ class Features:
         key: what the rows are of.
         ids: (N,) picture of every row.
         stored: (N, …) float16, memory-mapped, read-only; `take` checks what it gives.
-        sums: (N,) checksums of the rows; None in a store of an older version.
+        sums: (N,) checksums of the rows.
         row_of: picture → row.
     """
 
@@ -116,7 +116,7 @@ class Features:
         key: FeatureKey,
         ids: tuple[str, ...],
         stored: NDArray[np.float16],
-        sums: NDArray[np.uint64] | None = None,
+        sums: NDArray[np.uint64],
     ) -> None:
         """Take what `open_features` read."""
         self.key, self.ids, self.stored, self.sums = key, ids, stored, sums
@@ -158,11 +158,8 @@ class Features:
     def damaged(self, places: NDArray[np.int64]) -> list[int]:
         """Those of some rows that are not as they were written, in order."""
         new = np.unique(places[~self._sound[places]])
-        if self.sums is None:
-            wrong = [row for row in new.tolist() if not np.isfinite(self.stored[row]).all()]
-        else:
-            plain = np.asarray(self.stored)
-            wrong = [row for row in new.tolist() if rows_checksum(plain[row]) != self.sums[row]]
+        plain = np.asarray(self.stored)
+        wrong = [row for row in new.tolist() if rows_checksum(plain[row]) != self.sums[row]]
         self._sound[new] = True
         self._sound[wrong] = False
         return wrong
@@ -203,7 +200,7 @@ def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None =
     held, shape = read_store(folder, key, ids)
     done = _done(folder)
     if not held:
-        return Features(key, held, np.zeros((0,), np.float16))
+        return Features(key, held, np.zeros((0,), np.float16), np.zeros(0, np.uint64))
     stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *shape))
     return Features(key, held, stored, _sums(folder, done.rows))
 
@@ -252,24 +249,22 @@ def opened(folder: Path) -> Features:
         raise CheckpointError(f"{folder / KEY}: damaged; remove the folder and extract again") from error
     held, done = _checked(folder, key, None), _done(folder)
     if not done.rows:
-        return Features(key, (), np.zeros((0,), np.float16))
+        return Features(key, (), np.zeros((0,), np.float16), np.zeros(0, np.uint64))
     stored = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
     return Features(key, held[: done.rows], stored, _sums(folder, done.rows))
 
 
-def _sums(folder: Path, rows: int) -> NDArray[np.uint64] | None:
-    """Checksums of so many rows; None in a store of an older version.
+def _sums(folder: Path, rows: int) -> NDArray[np.uint64]:
+    """Checksums of so many rows.
 
     Raises:
         CheckpointError: there are too few.
     """
-    if not (folder / SUMS).exists():
-        return None
-    found = np.fromfile(folder / SUMS, "<u8", rows)
+    there = (folder / SUMS).exists()
+    found = np.fromfile(folder / SUMS, "<u8", rows) if there else np.zeros(0, np.uint64)
     if len(found) != rows:
         raise CheckpointError(
-            f"{folder / SUMS}: checksums of {counted(len(found), 'row')}, expected {rows}; remove this file,"
-            " and the rows count without them"
+            f"{folder / SUMS}: checksums of {counted(len(found), 'row')}, expected {rows}; remove the folder"
         )
     return found
 
@@ -335,11 +330,8 @@ def extract(
             closing(ahead(left, read, workers=WORKERS, in_flight=2 * BATCH)) as pixels,
         ):
             file.truncate(done.size_bytes)  # what a kill left behind the last counted row is cut off
-            known = sums.tell() // 8  # rows of an older version have none yet
-            sums.truncate(8 * min(known, done.rows))
-            if known < done.rows:
-                older = np.memmap(folder / ROWS, dtype="<f2", mode="r", shape=(done.rows, *done.shape))
-                sums.write(_sums_of(np.asarray(older[known:])))
+            _sums(folder, done.rows)
+            sums.truncate(8 * done.rows)
             try:
                 for start in range(0, len(left), BATCH):
                     names = [name for name, _ in left[start : start + BATCH]]

@@ -21,7 +21,7 @@ MANIFEST = "pictures.sqlite"
 _PROBE_PX = 32
 _WRITTEN_TOGETHER = 256  # the most that a kill makes the next run read again
 _SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system: a younger file may change unnoticed
-_TABLE = """pictures2 (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, sha256 TEXT, checksum TEXT)
+_TABLE = """pictures (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, sha256 TEXT, checksum TEXT)
 WITHOUT ROWID"""
 
 
@@ -107,12 +107,12 @@ class Manifest:
         if self._store is None:
             return None
         try:
-            row = self._store.execute("SELECT * FROM pictures2 WHERE path = ?", (key,)).fetchone()
+            row = self._store.execute("SELECT * FROM pictures WHERE path = ?", (key,)).fetchone()
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._refusal(error) from error
         if row is None:
             return None
-        if row[4] not in (None, _sum(row[:4])):  # None of an earlier version
+        if row[4] != _sum(row[:4]):
             warnings.warn(
                 f"{self._file}: the entry of {os.fsdecode(key)} is damaged; the picture is read again",
                 LimnerWarning,
@@ -130,7 +130,7 @@ class Manifest:
         try:
             with store:
                 rows = [(*row, _sum(row)) for row in self._new]
-                store.executemany("REPLACE INTO pictures2 VALUES (?, ?, ?, ?, ?)", rows)
+                store.executemany("REPLACE INTO pictures VALUES (?, ?, ?, ?, ?)", rows)
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._refusal(error) from error
         self._new.clear()
@@ -140,11 +140,7 @@ class Manifest:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._store = sqlite3.connect(file, timeout=60)
-            held = {name for (name,) in self._store.execute("SELECT name FROM sqlite_master")}
             self._store.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE}")
-            if "pictures1" in held and "pictures2" not in held:
-                with self._store:  # what an earlier version found out
-                    self._store.execute("INSERT OR IGNORE INTO pictures2 SELECT *, NULL FROM pictures1")
         except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
             raise self._refusal(error) from error
         return self._store

@@ -1,10 +1,12 @@
 """How a data set declares itself, and what its reader shares with the others.
 
-A set is one file in `limner.research.datasets.sets` that registers a `DataSet`; nothing else needs to know
-its name. The drawn picture books register themselves from the room that draws them.
+A set is one file of its name in `limner.research.datasets.sets`, which registers a `DataSet`; nothing else
+needs to know it. Sets that share a reader lie in one file: ``cite++`` in that of ``cite``. The drawn picture
+books register themselves from the room that draws them.
 """
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -110,8 +112,12 @@ class DataSet:
 
 
 _REGISTERED: dict[str, DataSet] = {}
-DRAWN = "limner.research.worlds.picturebook"
-"""The one set outside `limner.research.datasets.sets`: it needs scenes and worlds, which stand above them."""
+_ELSEWHERE = {
+    "picturebook": "limner.research.worlds.picturebook",  # it needs scenes and worlds, which stand above sets
+    "stepwise": "limner.research.datasets.sets.stories",
+}
+"""Sets that are not in the file whose name theirs begins with."""
+_SETS = "limner.research.datasets.sets"
 
 
 def register(data: DataSet) -> None:
@@ -121,11 +127,21 @@ def register(data: DataSet) -> None:
 
 def data_sets() -> Mapping[str, DataSet]:
     """All sets by name; every file that registers one is imported for it, once."""
-    sets = import_module("limner.research.datasets.sets")
-    for module in iter_modules(sets.__path__):
-        import_module(f"{sets.__name__}.{module.name}")
-    import_module(DRAWN)
+    for module in iter_modules(import_module(_SETS).__path__):
+        import_module(f"{_SETS}.{module.name}")
+    for module_name in _ELSEWHERE.values():
+        import_module(module_name)
     return _REGISTERED
+
+
+def known_set(name: str) -> DataSet | None:
+    """A set by its name, for which the one file that registers it is imported; None of no such set."""
+    if name not in _REGISTERED:
+        stem = re.split(r"[^a-z0-9_]", name, maxsplit=1)[0]
+        here = {module.name for module in iter_modules(import_module(_SETS).__path__)}
+        if module_name := _ELSEWHERE.get(name, f"{_SETS}.{stem}" if stem in here else ""):
+            import_module(module_name)
+    return _REGISTERED.get(name)
 
 
 def data_set(name: str) -> DataSet:
@@ -134,10 +150,10 @@ def data_set(name: str) -> DataSet:
     Raises:
         ConfigError: no such set; the choices and the nearest one are named.
     """
-    known = data_sets()
-    if name not in known:
-        raise ConfigError(unknown("data set", name, known))
-    return known[name]
+    found = known_set(name)
+    if found is None:
+        raise ConfigError(unknown("data set", name, data_sets()))
+    return found
 
 
 class SourceConfig(Config):

@@ -4,6 +4,7 @@ A figure alone cannot be paired with another system's; ranks and probabilities c
 these files and nothing else.
 """
 
+import subprocess
 from collections.abc import Mapping, Sized
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +26,22 @@ Rank = Annotated[float, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Cosine = Annotated[float, Field(ge=-1.01, le=1.01)]
 Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+def commit() -> str | None:
+    """Commit of the code that runs, with ``+`` for uncommitted changes; None where git does not track it."""
+    here = Path(__file__)
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(here.parent), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        # an installed copy may lie inside somebody else's repository, which must not lend its commit
+        git("ls-files", "--error-unmatch", here.name)
+        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", "../..") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def _fit(due: int, columns: Mapping[Any, Sized]) -> None:

@@ -4,10 +4,8 @@ The gallery is all pictures of the given stories, once each; scorer and decoder 
 system is measured the same way. It trains nothing and opens no picture.
 """
 
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -19,6 +17,7 @@ from limner.errors import DataError, NumericsError, ShapeError
 from limner.match.illustrate import step_texts
 from limner.records import Record, Story
 from limner.research.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Ranking, Score, host, rank
+from limner.research.evaluation.results import commit
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval
 from limner.store.channels import Channel, EncodedChannel
 from limner.store.search import Index
@@ -224,22 +223,6 @@ def random_scorer(size: int, seed: int = 0) -> Scorer:
     return lambda story: rng.standard_normal((len(story.steps), size), dtype=np.float32)
 
 
-def commit() -> str | None:
-    """Commit of the code that runs, with ``+`` for uncommitted changes; None where git does not track it."""
-    here = Path(__file__)
-
-    def git(*words: str) -> str:
-        command = ["git", "-C", str(here.parent), *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-
-    try:
-        # an installed copy may lie inside somebody else's repository, which must not lend its commit
-        git("ls-files", "--error-unmatch", here.name)
-        return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", "../..") else "")
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
 def _check(where: str, table: FloatArray, steps: int, size: int) -> None:
     if table.shape != (steps, size):
         raise ShapeError(f"{where} have shape {table.shape}, expected ({steps}, {size})")
@@ -267,17 +250,19 @@ def same_document(score: Score, stories: Sequence[frozenset[str]]) -> dict[str, 
             members.setdefault(story, []).append(row)
     asked = [row for row, own in enumerate(stories) if any(len(members[story]) > 1 for story in own)]
     if not asked:
-        raise ShapeError(f"worlds: none of {counted(size, 'picture')} has another one of its story")
+        raise ShapeError(f"same document: none of {counted(size, 'picture')} has another one of its story")
     first, precision = [], []
     step = max(1, BLOCK_CELLS // size)
     for start in range(0, len(asked), step):
         some = np.array(asked[start : start + step])
         table = host(score(some, ALL))
         if table.shape != (len(some), size):
-            raise ShapeError(f"worlds: scores {table.shape}, expected ({len(some)}, {size})")
+            raise ShapeError(f"same document: scores {table.shape}, expected ({len(some)}, {size})")
         for row, near in zip(some.tolist(), table, strict=True):
             if not np.isfinite(near).all():
-                raise NumericsError(f"worlds: a score of picture {row} is not finite; check its features")
+                raise NumericsError(
+                    f"same document: a score of picture {row} is not finite; check its features"
+                )
             right = {other for story in stories[row] for other in members[story]} - {row}
             held, others = np.sort(near[list(right)]), np.sort(np.delete(near, row))
             # of those that score at least as much as a right one, how many are right

@@ -3,18 +3,16 @@
 Similarities with a bank of the whole set are arguments; none is kept here.
 """
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from limner.arrays import expect
 from limner.errors import DataError
 from limner.research.losses.checks import finite, pair_weights, score_table, wide
 from limner.research.losses.ranking import hardest_costs, pair_costs
 
-HalForm = Literal["release", "correct"]
 SHARPNESS = 40.0  # α and β of HAL's weights
 TRUE_OFFSET, WRONG_OFFSET = 0.2, 0.1  # ε of true and of wrong pairs
 
@@ -75,7 +73,6 @@ def hal_weights(
     usable: Tensor,
     *,
     nearest: int,
-    form: HalForm = "release",
 ) -> HalWeights:
     """Weights from how near a batch's items are to the wrong items of the whole set.
 
@@ -85,7 +82,6 @@ def hal_weights(
         image_bank: (B, M) the batch's pictures with the bank's texts; cosine.
         usable: (B, M) bool, bank pairs that are truly wrong for the batch's pair: another text and picture.
         nearest: bank items that count, the most similar ones; all where fewer are usable.
-        form: "release" adds exp(βS − ε); "correct" exp(β(S − ε)), with the parentheses of the true branch.
     Returns:
         Weights for `hal_loss`; near 1 where an item has many near bank items.
     Raises:
@@ -93,7 +89,7 @@ def hal_weights(
         NumericsError: a score is not finite.
         DataError: a row has no usable bank pair.
     Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: `nearest` is bound by the
-    bank's size, not by the batch's.
+    bank's size, not by the batch's. As released, a wrong pair adds exp(βS − ε) and a true one exp(α(S − ε)).
     """
     expect(
         "hal_weights",
@@ -109,9 +105,8 @@ def hal_weights(
     of_text, of_image = (
         _nearest("hal_weights", bank, usable, nearest).double() for bank in (text_bank, image_bank)
     )
-    offset = WRONG_OFFSET if form == "release" else SHARPNESS * WRONG_OFFSET
-    q = (SHARPNESS * of_text - offset).logsumexp(dim=1)
-    p = (SHARPNESS * of_image - offset).logsumexp(dim=1)
+    q = (SHARPNESS * of_text - WRONG_OFFSET).logsumexp(dim=1)
+    p = (SHARPNESS * of_image - WRONG_OFFSET).logsumexp(dim=1)
     hubs = torch.logaddexp(q[:, None], p)  # (B, B)
     own = torch.logaddexp(SHARPNESS * true[:, None], SHARPNESS * true)
     around = torch.logaddexp(
@@ -156,8 +151,6 @@ def _log_1_plus_sum(exponents: Tensor, wrong: Tensor) -> Tensor:
     return torch.cat([nothing, exponents.masked_fill(~wrong, -torch.inf)], dim=1).logsumexp(dim=1)
 
 
-ThomasForm = Literal["triplet", "angular"]
-ANGULAR = 1.0  # tan² 45°
 IMAGES_WEIGHT, TEXTS_WEIGHT = 0.3, 0.2  # of the neighbourhoods
 
 
@@ -175,16 +168,14 @@ class Neighbourhood(NamedTuple):
     neg: Tensor
 
 
-def neighbour_loss(items: Neighbourhood, margin: float, form: ThomasForm = "triplet") -> Tensor:
+def neighbour_loss(items: Neighbourhood, margin: float) -> Tensor:
     """An item is closer to its neighbour than to other items of its batch.
 
     Args:
         items: cosines, unitless.
-        margin: score units, > 0; "triplet" only.
-        form: "triplet" hinge, mean over anchors and wrong items; or "angular", mean over anchors of
-            ln(1 + Σ exp(4a (p + q)·n − 2 (1 + a) p·q)) with anchor p, neighbour q and wrong items n.
+        margin: score units, > 0.
     Returns:
-        (): at least 0; 0 where nothing is wrong.
+        (): mean over anchors and wrong items, at least 0; 0 where nothing is wrong.
     Raises:
         ShapeError: sizes differ, or the mask is not bool and False on its diagonal.
         NumericsError: a similarity is not finite.
@@ -192,10 +183,7 @@ def neighbour_loss(items: Neighbourhood, margin: float, form: ThomasForm = "trip
     """
     among = score_table("neighbour_loss", items.among, items.neg)
     from_near = score_table("neighbour_loss", items.from_near, items.neg)
-    near = from_near.diagonal()
-    if form == "triplet":
-        return _mean((margin - near[:, None] + among).clamp(min=0), items.neg)
-    return _angular(near, among, from_near, items.neg)
+    return _mean((margin - from_near.diagonal()[:, None] + among).clamp(min=0), items.neg)
 
 
 def thomas_loss(
@@ -204,8 +192,6 @@ def thomas_loss(
     images: Neighbourhood,
     margin: float,
     neg: Tensor,
-    *,
-    form: ThomasForm = "triplet",
 ) -> Tensor:
     """Both retrieval directions, and 0.3 of the pictures' and 0.2 of the texts' neighbourhoods.
 
@@ -215,8 +201,6 @@ def thomas_loss(
         images: its pictures and their neighbours.
         margin: score units, > 0.
         neg: (B, B) bool, as `ranking.negatives` gives it.
-        form: as in `neighbour_loss`, for all four terms; "angular" takes `among` of the other modality as
-            the similarity of positives with wrong items.
     Returns:
         (): at least 0.
     Raises:
@@ -227,31 +211,14 @@ def thomas_loss(
     """
     table = score_table("thomas_loss", scores, neg)
     expect("thomas_loss", scores=(scores, "B B"), texts=(texts.among, "B B"), images=(images.among, "B B"))
-    if form == "triplet":
-        by_text, by_image = pair_costs(table, margin, neg)
-        to_image, to_text = _mean(by_text, neg), _mean(by_image, neg.t())
-    else:
-        true = table.diagonal()
-        to_image = _angular(true, table, score_table("thomas_loss", images.among, neg), neg)
-        to_text = _angular(true, table.t(), score_table("thomas_loss", texts.among, neg), neg)
+    by_text, by_image = pair_costs(table, margin, neg)
+    to_image, to_text = _mean(by_text, neg), _mean(by_image, neg.t())
     return (
         to_text
         + to_image
-        + IMAGES_WEIGHT * neighbour_loss(images, margin, form)
-        + TEXTS_WEIGHT * neighbour_loss(texts, margin, form)
+        + IMAGES_WEIGHT * neighbour_loss(images, margin)
+        + TEXTS_WEIGHT * neighbour_loss(texts, margin)
     )
-
-
-def _angular(true: Tensor, of_anchor: Tensor, of_positive: Tensor, neg: Tensor) -> Tensor:
-    """Mean over anchors; row i holds anchor i against the wrong items, and its positive against them."""
-    exponents = 4 * ANGULAR * (of_anchor + of_positive) - 2 * (1 + ANGULAR) * true[:, None]
-    # ln(1 + Σ eᶻ) = softplus(ln Σ eᶻ). Rows without a wrong item are 0 and left out before the logarithm,
-    # whose gradient they would make NaN.
-    usable = neg.any(dim=1)
-    if not bool(usable.any()):
-        return exponents.sum() * 0
-    sums = exponents.masked_fill(~neg, -torch.inf)[usable].logsumexp(dim=1)
-    return functional.softplus(sums).sum() / len(neg)
 
 
 def _mean(costs: Tensor, wrong: Tensor) -> Tensor:
@@ -260,8 +227,6 @@ def _mean(costs: Tensor, wrong: Tensor) -> Tensor:
 
 NOTHING = -1  # in place of a candidate, for a query without a wrong one
 CLOSEST, FARTHEST = 0.5, 1.4  # nearer candidates are taken to be so near; none is drawn from so far on
-BOUNDARY, HALF_GAP = 1.2, 0.2  # of the margin loss, distances between unit vectors
-_SMALLEST = 1e-12  # squared distance below which the gradient of the root is cut
 
 
 class Drawn(NamedTuple):
@@ -350,30 +315,6 @@ def triplet_loss(scores: Tensor, drawn: Drawn, margin: float, neg: Tensor) -> Te
     """
     table = score_table("distance_weighted", scores, neg)
     costs = [(margin - true + wrong).clamp(min=0) for true, wrong in _pairs(table, drawn)]
-    return _mean_of(torch.cat(costs))
-
-
-def margin_loss(scores: Tensor, drawn: Drawn, neg: Tensor) -> Tensor:
-    """True pairs closer than a boundary, drawn ones farther, both by half of a gap.
-
-    Args:
-        scores: as in `triplet_loss`.
-        drawn: as in `triplet_loss`.
-        neg: as in `triplet_loss`.
-    Returns:
-        (): mean over the queries that have a wrong candidate; 0 where none has.
-    Raises:
-        ShapeError: sizes differ, or no such mask.
-        NumericsError: a score is not finite.
-    Source: Wu 2017; docs/methods/complementary.md §8.6: [d(a,p) − β + .2]₊ + [β − d(a,n) + .2]₊.
-    """
-    table = score_table("distance_weighted", scores, neg)
-    costs = []
-    for true, wrong in _pairs(table, drawn):
-        to_true, to_wrong = ((2 - 2 * s).clamp(min=_SMALLEST).sqrt() for s in (true, wrong))
-        costs.append(
-            (to_true - BOUNDARY + HALF_GAP).clamp(min=0) + (BOUNDARY - to_wrong + HALF_GAP).clamp(min=0)
-        )
     return _mean_of(torch.cat(costs))
 
 

@@ -23,7 +23,7 @@ from limner.files import write_text
 from limner.records import Record
 from limner.research.paper.conditions import settings_from
 from limner.research.paper.table import Block, Cell, Kind, Row, Settings, Table
-from limner.research.runs.run import about_of
+from limner.research.runs.measure import about_of
 from limner.research.runs.train import Progress, shrunk, train
 from limner.research.runs.validation import measured
 from limner.research.systems import read_config, system

@@ -1,4 +1,4 @@
-"""What measuring a trained run finds beside ranks: how found pictures look, how good generated texts are."""
+"""A trained run on rows it never saw: ranks, how found pictures look, how good generated texts are."""
 
 import hashlib
 import warnings
@@ -16,25 +16,33 @@ from limner.counts import counted
 from limner.encoders.pixels import CellColours
 from limner.errors import ConfigError, LimnerWarning, MissingError
 from limner.research.datasets.features import Features
+from limner.research.datasets.mixture import set_of
 from limner.research.datasets.pairs import Pair
 from limner.research.evaluation.caption_scores import text_scores
-from limner.research.evaluation.ranking import Score
+from limner.research.evaluation.choice import default_choices
+from limner.research.evaluation.ranking import Score, Scores
+from limner.research.evaluation.refinement import pair_logits, refine
 from limner.research.evaluation.results import (
     About,
     Captions,
     ChoiceResult,
     Definition,
+    Protocol,
     Result,
     SequenceResult,
 )
 from limner.research.evaluation.results import Pictures as PictureKind
+from limner.research.evaluation.retrieval import measure, measure_choices
 from limner.research.evaluation.saliency import Saliency
 from limner.research.evaluation.sequences import measure_sequences, of_stories, saliency_of
 from limner.research.runs.judge import vgg_scores
-from limner.research.systems.base import to_tensor
-from limner.research.systems.gsda.captioner import generate
-from limner.research.systems.gsda.model import Gsda
-from limner.research.training.corpus import ArrayRows, PictureRows
+from limner.research.runs.run import Run
+from limner.research.runs.validation import read_refinement, vectors
+from limner.research.systems.base import Capabilities, Model, to_tensor
+from limner.research.training import processes
+from limner.research.training.corpus import ArrayRows, PictureRows, rows_of
+from limner.research.training.settings import RunConfig
+from limner.research.training.shares import crew
 
 Judge = Literal["linear", "vgg19"]
 JUDGES: Mapping[Judge, str] = {
@@ -191,18 +199,118 @@ class Measured:
         return float((np.array(self.result.full.plain) <= k).mean())
 
 
-def generated(result: SequenceResult, model: Gsda, pairs: Sequence[Pair], pictures: PictureRows) -> Captions:
+def evaluate(
+    run: Run,
+    part: Literal["val", "test"],
+    *,
+    weights: Path | None,
+    commit: str,
+    choices: Sequence[int],
+    distractors: Path,
+    stories: SequenceMeter | None,
+    protocol: Protocol,
+    of: str,
+) -> Measured:
+    """See `limner.research.runs.run.Run.evaluate`."""
+    model, config, can = run.model, run.config, run.can
+    if not can.texts:
+        raise ConfigError(
+            f"{run.folder}: {run.system} compares pictures with pictures, so no text can be ranked;"
+            " 'limner train' printed its figures"
+        )
+    if protocol == "legacy" and choices:
+        raise ConfigError(
+            f"{run.folder}: the legacy protocol is of ranks in pools; ask c-way questions without it"
+        )
+    with processes.first_alone():
+        data, pictures = run.data(weights=weights)
+    if of:
+        data = set_of(data, of)
+    pairs = data.split(part)
+    texts, images, columns = vectors(model, pictures, rows_of(pairs, pictures, data.relations), can)
+    refined, probabilities, settings = None, {}, {}
+    if can.refinement:
+        chosen = read_refinement(run.folder)
+        settings = {"strength": chosen.strength, "threshold": chosen.threshold}
+        chances = model.relation_probabilities(texts, images[columns])
+        probabilities = {relation: chances[:, c] for c, relation in enumerate(model.relations)}
+        logits = pair_logits(model, texts, images)
+
+        def refined(scores: Scores, queries: NDArray[np.int64], pool: NDArray[np.int64]) -> Scores:
+            return refine(scores, logits.take(queries, pool), chosen)
+
+    about = about_of(config, can, data.name)
+    if run.backbone is not None:  # two files of one architecture see differently
+        words = f"{about.backbone}, weights {run.backbone.weights_sha256[:12]}"
+        about = about.model_copy(update={"backbone": words})
+    about = about.model_copy(
+        update={
+            "part": part,
+            "commit": commit,
+            "missing": len(data.missing),
+            "refinement": settings,
+            "protocol": protocol,
+            "split": config.data.mixture[of].split if of else config.data.split,
+        }
+    )
+    score = model.scorer(texts, images)
+    asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
+    if can.layer == "stages":  # how found pictures look is asked of the same features for all runs
+        with processes.first_alone():
+            _, pictures = run.data(plain=True, weights=weights)
+    meter = stories if protocol == "pools" else None
+    sequences = None
+    if meter is not None:
+        pixels = run.data(files=True)[1] if meter.pixels else None
+        sequences = meter.measure(about, pairs, score, pictures, pixels=pixels, device=str(model.device))
+    if sequences is not None and can.captions:
+        captions = generated(sequences, model, pairs, pictures)
+        sequences = sequences.model_copy(update={"captions": captions})
+    return Measured(
+        measure(
+            about,
+            pairs,
+            data.relations,
+            score=score,
+            refine=refined,
+            probabilities=probabilities,
+            crew=crew(model.device),
+        ),
+        tuple(measure_choices(about, pairs, score, c, distractors=distractors) for c in asked),
+        sequences,
+    )
+
+
+def about_of(config: RunConfig, can: Capabilities, data: str) -> About:
+    """What a result of a run with some settings is of.
+
+    Args:
+        config: of the run.
+        can: what its system does with them.
+        data: name of the data set.
+    """
+    return About(
+        system=config.row or config.system,
+        data=data,
+        split=config.data.split,
+        seed=config.loop.seed,
+        preset=config.preset,
+        deviations=tuple(config.deviations()),
+        backbone=can.backbone_words(config.data.backbone),
+        config=config.model_dump(mode="json"),
+    )
+
+
+def generated(result: SequenceResult, model: Model, pairs: Sequence[Pair], pictures: PictureRows) -> Captions:
     """What every true sentence costs from the true and from the first found pictures, and what is generated.
 
     Args:
         result: of this model, whose `found["steps"]` is meant.
-        model: with a captioner.
+        model: that tells stories.
         pairs: all rows of the part.
         pictures: as the run's corpus holds them.
     Source: docs/methods/evaluation.md §7; greedy sentences.
     """
-    captioner = model.captioner
-    assert captioner is not None  # noqa: S101  (declared)
     known = {pair.id: pair for pair in pairs}
 
     def by_story(ids: Sequence[str]) -> list[list[Pair]]:
@@ -215,8 +323,8 @@ def generated(result: SequenceResult, model: Gsda, pairs: Sequence[Pair], pictur
     }
     shown = {kind: [_features(model, pictures, own) for own in by_story(ids)] for kind, ids in asked.items()}
     stories = [[pair.text for pair in own] for own in by_story(result.ids)]
-    costs = {kind: captioner.surprise(features, stories) for kind, features in shown.items()}
-    said = [text for story in generate(captioner, shown["true"]) for text in story]
+    costs = {kind: model.surprise(features, stories) for kind, features in shown.items()}
+    said = [text for story in model.tell(shown["true"]) for text in story]
     scores = None
     try:
         scores = text_scores(said, [text for story in stories for text in story])
@@ -231,7 +339,7 @@ def generated(result: SequenceResult, model: Gsda, pairs: Sequence[Pair], pictur
     )
 
 
-def _features(model: Gsda, pictures: PictureRows, pairs: Sequence[Pair]) -> NDArray[np.float32]:
+def _features(model: Model, pictures: PictureRows, pairs: Sequence[Pair]) -> NDArray[np.float32]:
     """(T, F) what the model sees of the pictures of some pairs."""
     rows = pictures.take(pictures.places([pair.image_id for pair in pairs]))
     described: NDArray[np.float32] = model.described(to_tensor(rows, model.device)).float().cpu().numpy()

@@ -4,50 +4,33 @@ What training kept apart, the model and the backbone whose features it learned o
 """
 
 import hashlib
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
 from pydantic import ValidationError
 
-from limner.arrays import ByteArray, ImageVectors, unit_rows
+from limner.arrays import ImageEncoder
 from limner.devices import Precision, device_of
-from limner.encoders.base_blocks import PublishedBackbone
-from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256
-from limner.encoders.catalogue import weight_file
-from limner.encoders.framing import frame
-from limner.encoders.pixels import PixelEncoder, build, transform_of
 from limner.encoders.trained import DOCUMENT, MODEL
-from limner.encoders.weight_files import read_state
-from limner.errors import CheckpointError, ConfigError, LimnerWarning, unknown
+from limner.errors import CheckpointError, ConfigError
 from limner.records import Record
 from limner.research.datasets.features import Layer, precision_of
-from limner.research.datasets.mixture import set_of
 from limner.research.datasets.pairs import PairSet
-from limner.research.evaluation.choice import default_choices
-from limner.research.evaluation.ranking import Scores
-from limner.research.evaluation.refinement import pair_logits, refine
-from limner.research.evaluation.results import About, Protocol
-from limner.research.evaluation.retrieval import measure, measure_choices
-from limner.research.runs.measure import Measured, SequenceMeter, generated
-from limner.research.runs.validation import read_refinement, vectors
-from limner.research.scenes.beside import beside
 from limner.research.systems import system
 from limner.research.systems.base import Capabilities, Model
-from limner.research.systems.gsda.model import Gsda
-from limner.research.training import checkpoint, processes
+from limner.research.training import checkpoint
 from limner.research.training.checkpoint import Position
-from limner.research.training.corpus import PictureRows, open_corpus, rows_of
+from limner.research.training.corpus import PictureRows, open_corpus
 from limner.research.training.framing import WHOLE
 from limner.research.training.loop import BEST
-from limner.research.training.settings import RunConfig
-from limner.research.training.shares import crew
+from limner.research.training.settings import DataConfig, RunConfig
+
+if TYPE_CHECKING:
+    from limner.research.evaluation.results import Protocol
+    from limner.research.runs.measure import Measured, SequenceMeter
 
 
 class Backbone(Record):
@@ -55,7 +38,7 @@ class Backbone(Record):
 
     Attributes:
         backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
-        weights_sha256: of the weight file; "" where an older run does not say.
+        weights_sha256: of the weight file.
         transform: framing, side and precision.
     """
 
@@ -134,26 +117,11 @@ class Run:
             device: torch device of the model and of its backbone.
         Raises:
             MissingError, CheckpointError: see `open`.
-            ConfigError: it gives a picture several vectors, and a library holds one of each; or it does not
-                score by cosines; or it is one of base, which is exported.
+            ConfigError: its system says that it is not for libraries, see `Capabilities.no_library`.
         """
         run = cls.open(folder, device)
-        can, name = run.can, run.system
-        if can.vectors > 1:
-            raise ConfigError(
-                f"{folder}: {name} gives a picture {can.vectors} vectors, a library holds one of each;"
-                " use a run of cmcm or vse, or limner measure for this one"
-            )
-        if not can.cosine:
-            raise ConfigError(
-                f"{folder}: {name} does not score by the cosine of two vectors, a library does;"
-                " use a run of another system, or limner measure for this one"
-            )
-        if can.exported:
-            raise ConfigError(
-                f"{folder}: a run of {name} is indexed with as a file that comes with limner;"
-                " see limner models export, and limner measure for the run itself"
-            )
+        if run.can.no_library:
+            raise ConfigError(f"{folder}: {run.system} {run.can.no_library}")
         _ = run.backbone
         return run
 
@@ -195,7 +163,7 @@ class Run:
                 weights=weights,
                 device=device,
                 precision=None if self.backbone is None else self.backbone.precision,
-                beside=beside,
+                beside=extra_encoders(config),
             )
         return self._read[asked]
 
@@ -207,10 +175,10 @@ class Run:
         commit: str = "",
         choices: Sequence[int] = (),
         distractors: Path = Path("choices"),
-        stories: SequenceMeter | None = None,
-        protocol: Protocol = "pools",
+        stories: "SequenceMeter | None" = None,
+        protocol: "Protocol" = "pools",
         of: str = "",
-    ) -> Measured:
+    ) -> "Measured":
         """Measure ranks, predicted relations and more, with the refinement that was chosen on validation.
 
         The only place where a run meets test rows; it makes a result and never a checkpoint. Under torchrun
@@ -231,72 +199,18 @@ class Run:
             CheckpointError: training did not end.
             DataError: the data are not those it was trained on, or too few for so many options.
         """
-        model, config, can = self.model, self.config, self.can
-        if not can.texts:
-            raise ConfigError(
-                f"{self.folder}: {self.system} compares pictures with pictures, so no text can be ranked;"
-                " 'limner train' printed its figures"
-            )
-        if protocol == "legacy" and choices:
-            raise ConfigError(
-                f"{self.folder}: the legacy protocol is of ranks in pools; ask c-way questions without it"
-            )
-        with processes.first_alone():
-            data, pictures = self.data(weights=weights)
-        if of:
-            data = set_of(data, of)
-        pairs = data.split(part)
-        texts, images, columns = vectors(model, pictures, rows_of(pairs, pictures, data.relations), can)
-        refined, probabilities, settings = None, {}, {}
-        if can.relations:
-            chosen = read_refinement(self.folder)
-            settings = {"strength": chosen.strength, "threshold": chosen.threshold}
-            chances = model.relation_probabilities(texts, images[columns])
-            probabilities = {relation: chances[:, c] for c, relation in enumerate(model.relations)}
-            logits = pair_logits(model, texts, images)
+        from limner.research.runs.measure import evaluate
 
-            def refined(scores: Scores, queries: NDArray[np.int64], pool: NDArray[np.int64]) -> Scores:
-                return refine(scores, logits.take(queries, pool), chosen)
-
-        about = about_of(config, can, data.name)
-        if self.backbone is not None:  # two files of one architecture see differently
-            words = f"{about.backbone}, weights {self.backbone.weights_sha256[:12]}"
-            about = about.model_copy(update={"backbone": words})
-        about = about.model_copy(
-            update={
-                "part": part,
-                "commit": commit,
-                "missing": len(data.missing),
-                "refinement": settings,
-                "protocol": protocol,
-                "split": config.data.mixture[of].split if of else config.data.split,
-            }
-        )
-        score = model.scorer(texts, images)
-        asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
-        if can.layer == "stages":  # how found pictures look is asked of the same features for all runs
-            with processes.first_alone():
-                _, pictures = self.data(plain=True, weights=weights)
-        meter = stories if protocol == "pools" else None
-        sequences = None
-        if meter is not None:
-            pixels = self.data(files=True)[1] if meter.pixels else None
-            sequences = meter.measure(about, pairs, score, pictures, pixels=pixels, device=str(model.device))
-        if sequences is not None and isinstance(model, Gsda) and can.captions:
-            captions = generated(sequences, model, pairs, pictures)
-            sequences = sequences.model_copy(update={"captions": captions})
-        return Measured(
-            measure(
-                about,
-                pairs,
-                data.relations,
-                score=score,
-                refine=refined,
-                probabilities=probabilities,
-                crew=crew(model.device),
-            ),
-            tuple(measure_choices(about, pairs, score, c, distractors=distractors) for c in asked),
-            sequences,
+        return evaluate(
+            self,
+            part,
+            weights=weights,
+            commit=commit,
+            choices=choices,
+            distractors=distractors,
+            stories=stories,
+            protocol=protocol,
+            of=of,
         )
 
     @cached_property
@@ -308,13 +222,8 @@ class Run:
         """
         if self.can.backbone != "frozen":
             return None
-        older = {
-            "backbone": self.config.data.backbone,
-            "weights_sha256": "",
-            "transform": transform_of("bfloat16"),
-        }
         try:
-            return Backbone.model_validate(self.about.get("backbone") or older)
+            return Backbone.model_validate(self.about.get("backbone"))
         except ValidationError as error:
             raise CheckpointError(
                 f"{self.folder / BEST}: damaged entry 'backbone' ({error.errors()[0]['msg']}); train it again"
@@ -345,7 +254,7 @@ class Run:
         """Whether its model weighs the words of a text."""
         return self.can.attention
 
-    def encoder(self, weights: dict[str, Path]) -> "RunEncoder":
+    def encoder(self, weights: dict[str, Path]) -> ImageEncoder:
         """Its picture side, for indexing.
 
         Args:
@@ -354,99 +263,18 @@ class Run:
             MissingError: the backbone's weights are not installed.
             CheckpointError: they are not those it was trained on, or its transform is unknown.
         """
-        return RunEncoder(self, None if self.backbone is None else self._pixels(self.backbone, weights))
+        from limner.research.runs.encoder import RunEncoder, pixels_of
 
-    def _pixels(self, due: Backbone, weights: dict[str, Path]) -> PixelEncoder | PublishedBackbone:
-        """The backbone, as it was when the features were stored."""
-        if due.architecture == BACKBONE:
-            if due.weights_sha256 != BACKBONE_SHA256:
-                raise CheckpointError(
-                    f"{self.folder}: trained on features of other weights of {BACKBONE}; train it again"
-                )
-            return PublishedBackbone(str(self.model.device), due.precision or "bfloat16")
-        transforms: dict[str, Precision] = {transform_of(one): one for one in get_args(Precision)}
-        if due.transform not in transforms:
-            raise CheckpointError(f"{self.folder}: " + unknown("transform", due.transform, transforms))
-        file = weight_file(due.architecture, weights.get(due.architecture, weights.get("")))
-        if not due.weights_sha256:
-            warnings.warn(
-                f"{self.folder}: this older run does not say which weights of {due.architecture} its features"
-                f" came from; {file.path} is taken to be the file",
-                LimnerWarning,
-                stacklevel=2,
-            )
-        elif file.sha256 != due.weights_sha256:
-            raise CheckpointError(
-                f"{file.path}: SHA-256 {file.sha256[:12]}…, but {self.folder} was trained on features of"
-                f" {due.architecture} with {due.weights_sha256[:12]}…; give that file with --weights"
-            )
-        precision = transforms[due.transform]
-        built = build(due.architecture, read_state(file), str(file.path))
-        return PixelEncoder(
-            due.architecture, built, file.sha256, precision=precision, device=str(self.model.device)
-        )
+        return RunEncoder(self, None if self.backbone is None else pixels_of(self, self.backbone, weights))
 
 
-def about_of(config: RunConfig, can: Capabilities, data: str) -> About:
-    """What a result of a run with some settings is of.
+def extra_encoders(config: DataConfig) -> Callable[..., PictureRows] | None:
+    """What joins the rows of `DataConfig.beside`, see `limner.research.training.corpus.open_corpus`."""
+    if not config.beside:
+        return None
+    from limner.research.scenes.beside import beside
 
-    Args:
-        config: of the run.
-        can: what its system does with them.
-        data: name of the data set.
-    """
-    return About(
-        system=config.row or config.system,
-        data=data,
-        split=config.data.split,
-        seed=config.loop.seed,
-        preset=config.preset,
-        deviations=tuple(config.deviations()),
-        backbone=can.backbone_words(config.data.backbone),
-        config=config.model_dump(mode="json"),
-    )
-
-
-class RunEncoder:
-    """The picture side of a trained run; see `limner.arrays.ImageEncoder`."""
-
-    def __init__(self, run: Run, pixels: PixelEncoder | PublishedBackbone | None) -> None:
-        """Take a run, and the backbone where its model takes features."""
-        self._run, self._pixels = run, pixels
-        self.fingerprint = run.fingerprint
-        # Told from other runs of the system in what indexing says and in the library's settings.
-        self.name = f"{run.system} {self.fingerprint[:8]}"
-
-    @property
-    def spaces(self) -> dict[str, int]:
-        """Space name → D."""
-        return {self._run.space: self._run.model.dim}
-
-    @property
-    def side_px(self) -> int:
-        """Pixels of the shorter side that `prepare` makes use of."""
-        if self._pixels:
-            return self._pixels.side_px
-        data = self._run.config.data
-        return data.framing.shorter_px if self._run.can.backbone == "finetune" else data.picture_px
-
-    def prepare(self, image: Image.Image) -> ByteArray:
-        """One upright RGB picture → (H, W, 3) bytes, as in training."""
-        if self._pixels:
-            return self._pixels.prepare(image)
-        if self._run.can.backbone == "finetune":
-            return self._run.config.data.framing.plain(image)
-        return frame(image, self._run.config.data.picture_px, "squash")
-
-    def encode_pixels(self, batch: ByteArray) -> ImageVectors:
-        """(B, H, W, 3) bytes → vectors of the run's space."""
-        values: Any = batch
-        if self._pixels:
-            # Half precision, as the store that it was trained on keeps features.
-            stages = self._run.backbone is not None and self._run.backbone.layer in {"stages", "described"}
-            made = self._pixels.stages(batch) if stages else self._pixels.features(batch)
-            values = made.astype(np.float16).astype(np.float32)
-        return ImageVectors({self._run.space: unit_rows(self.name, self._run.model.encode_image(values))})
+    return beside
 
 
 def library_runs(

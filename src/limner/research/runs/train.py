@@ -18,17 +18,14 @@ from limner.encoders.weight_files import read_state
 from limner.errors import ConfigError, DataError
 from limner.research.datasets.features import Layer
 from limner.research.datasets.missing import write_left_out
-from limner.research.runs.run import Run
+from limner.research.runs.run import Run, extra_encoders
 from limner.research.runs.validation import (
     chosen_refinement,
-    fit_pairwise,
     maximise,
     measured,
     validation,
-    write_pairwise,
     write_refinement,
 )
-from limner.research.scenes.beside import beside
 from limner.research.systems import read_config, system
 from limner.research.systems.base import backbone_of
 from limner.research.training import processes
@@ -130,7 +127,7 @@ def train(
             weights=weights,
             device=device,
             report=read,
-            beside=beside,
+            beside=extra_encoders(settings.data),
         )
     chosen = settings.data
     corpus = corpus_of(found, pictures, chosen.relations, chosen.limit, chosen.validation_sample)
@@ -158,8 +155,8 @@ def train(
         note=note,
         device=device,
         pretrained=_backbone(settings, can.layer, weights) if can.backbone == "finetune" else None,
-        sentences=text_encoder(SENTENCES) if can.sentences else None,
-        multilingual=text_encoder(MULTILINGUAL) if can.multilingual else None,
+        sentences=text_encoder(SENTENCES) if "sentences" in can.encoders else None,
+        multilingual=text_encoder(MULTILINGUAL) if "multilingual" in can.encoders else None,
     )
     processes.mirror(to / BEST)
     processes.leave()
@@ -188,18 +185,21 @@ def _backbone(settings: RunConfig, layer: Layer, weights: Path | None) -> tuple[
 
 def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
     """Choose on validation, and store, how relations refine scores, or what a metric's cosines say."""
-    if run.can.relations:
+    stated = run.can.refinement
+    if stated is not None:
         refinement = chosen_refinement(run.model, corpus, run.can)
         write_refinement(run.folder, refinement)
         strength, threshold = (
-            f"{value:g} {'chosen on validation' if stated is None else 'as stated'}"
-            for value, stated in (
-                (refinement.strength, run.can.strength),
-                (refinement.threshold, run.can.threshold),
+            f"{value:g} {'chosen on validation' if given is None else 'as stated'}"
+            for value, given in (
+                (refinement.strength, stated.strength),
+                (refinement.threshold, stated.threshold),
             )
         )
         note(f"refinement: strength {strength}, threshold {threshold}")
     if not run.can.texts:
+        from limner.research.runs.metric import fit_pairwise, write_pairwise
+
         try:
             write_pairwise(run.folder, fit_pairwise(run.model, corpus))
         except DataError as error:

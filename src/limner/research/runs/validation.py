@@ -7,7 +7,6 @@ nothing; refinement is chosen once, afterwards.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import combinations
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,13 +34,11 @@ from limner.research.evaluation.ranking import (
 )
 from limner.research.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, choose, pair_logits
 from limner.research.evaluation.relations import average_precision
-from limner.research.evaluation.stories import same_document
-from limner.research.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilities, Model
+from limner.research.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilities, Model, RefinedScores
 from limner.research.training import processes
 from limner.research.training.batches import stories_of
 from limner.research.training.corpus import Corpus, PictureRows, Rows
 from limner.research.training.shares import in_shares, summed
-from limner.store.channels import Evidence
 
 METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")
 MAP = "mAP"
@@ -70,14 +67,15 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
         ConfigError: see `choices_of`.
         DataError: too few validation pairs for so many options.
     """
+    if not can.texts:
+        from limner.research.runs.metric import validation_of_pictures
+
+        return validation_of_pictures(corpus)
     rows = corpus.val
     texts_of, images_of = [text_id(pair.text) for pair in rows.pairs], [pair.image_id for pair in rows.pairs]
     questions = [draw_choices(texts_of, images_of, c) for c in choices_of(metric)]
 
     def measure(model: Model) -> dict[str, float]:
-        if not can.texts:
-            pictures, stories = story_pictures(model, corpus.pictures, rows)
-            return same_document(model.scorer(pictures, pictures), stories)
         texts, images, columns = vectors(model, corpus.pictures, rows, can)
         score, shape = model.scorer(texts, images), (len(texts), len(images))
         right = columns[:, None].tolist()
@@ -87,7 +85,7 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
             found[f"{CHOICE}{one.c}"] = float(np.mean(answer(score, np.arange(len(columns)), columns, one)))
         if metric == HINGE:
             found[HINGE] = mean_hinge(score, len(images), columns, can.margin, model.device)
-        if can.relations:
+        if can.refinement:
             probabilities = model.relation_probabilities(texts, images[columns]).astype(np.float64)
             known = [c for c in range(rows.labels.shape[1]) if rows.labels[:, c].any()]
             values = [
@@ -100,17 +98,6 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
     return measure
 
 
-def story_pictures(
-    model: Model, pictures: PictureRows, rows: Rows
-) -> tuple[FloatArray, list[frozenset[str]]]:
-    """(M, D) of all different pictures of some rows, and the stories each occurs in."""
-    columns, first = different([pair.image_id for pair in rows.pairs])
-    stories: list[set[str]] = [set() for _ in first]
-    for pair, column in zip(rows.pairs, columns.tolist(), strict=True):
-        stories[column].add(pair.seq or pair.id)
-    return _images(model, pictures, rows.places[first]), [frozenset(own) for own in stories]
-
-
 def vectors(
     model: Model, pictures: PictureRows, rows: Rows, can: Capabilities
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
@@ -120,10 +107,10 @@ def vectors(
         (N, D) texts, (M, D) pictures in order of first appearance, (N,) the column of each text's picture.
     """
     columns, first = different([pair.image_id for pair in rows.pairs])
-    return _texts(model, rows, can), _images(model, pictures, rows.places[first]), columns
+    return _texts(model, rows, can), encoded_images(model, pictures, rows.places[first]), columns
 
 
-def _images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
+def encoded_images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
     """(M, …) pictures of some places, taken in blocks, each by one process."""
 
     def made(some: slice) -> FloatArray:
@@ -241,7 +228,7 @@ def measured(metric: str, can: Capabilities) -> tuple[str, ...]:
         found = (*METRICS, *(f"{CHOICE}{c}" for c in choices_of(metric)))
         if can.margin is not None and metric == HINGE:
             found += (HINGE,)
-        if can.relations:
+        if can.refinement:
             found += (MAP,)
     if metric not in found:
         raise ConfigError(unknown("validation figure", metric, found))
@@ -267,77 +254,22 @@ def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refine
         corpus: its `val` is looked at, nothing else.
         can: what its system does.
     """
-    if can.strength is not None and can.threshold is not None:
-        return Refinement(can.strength, can.threshold, can.relations or "multiply")
+    stated = can.refinement or RefinedScores("multiply")
+    if stated.strength is not None and stated.threshold is not None:
+        return Refinement(stated.strength, stated.threshold, stated.form)
     texts, images, columns = vectors(model, corpus.pictures, corpus.val, can)
     right = columns[:, None].tolist()
     return choose(
         model.scorer(texts, images),
         pair_logits(model, texts, images),
         lambda table, some: rank(table, right[some], first=some.start).ranks(),
-        strengths=STRENGTHS if can.strength is None else (can.strength,),
-        thresholds=THRESHOLDS if can.threshold is None else (can.threshold,),
-        form=can.relations or "multiply",
+        strengths=STRENGTHS if stated.strength is None else (stated.strength,),
+        thresholds=THRESHOLDS if stated.threshold is None else (stated.threshold,),
+        form=stated.form,
     )
 
 
-PAIRWISE, REFINEMENT = "pairwise.json", "refinement.json"
-PAIRS = 100_000
-
-
-def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
-    """What a cosine says: the logarithm of P(cosine | same story) / P(cosine | different stories).
-
-    Args:
-        model: of pictures, of the system document.
-        corpus: whose validation pictures are compared, since training pictures lie closer together than
-            unseen ones will: all pairs of one story and random others, up to 100,000 of either.
-    Returns:
-        Linear in the cosine, nats; by logistic regression, freed of the share of either kind of pairs.
-    Raises:
-        DataError: the validation pictures are all of one story, or all of different ones.
-    """
-    from sklearn.linear_model import LogisticRegression
-
-    vectors, stories = story_pictures(model, corpus.pictures, corpus.val)
-    members: dict[str, list[int]] = {}
-    for row, own in enumerate(stories):
-        for story in own:
-            members.setdefault(story, []).append(row)
-    together = {pair for rows in members.values() for pair in combinations(rows, 2)}
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(0, len(stories), (min(PAIRS, 20 * len(stories)), 2)).tolist()
-    apart = [(a, b) for a, b in drawn if not stories[a] & stories[b]]
-    if not together or not apart:
-        kind = "one story" if apart else "different stories"
-        raise DataError(
-            f"{corpus.name}: no two validation pictures of {kind}, so nothing tells what a cosine means;"
-            " use a larger validation part"
-        )
-    near = sorted(together)
-    if len(near) > PAIRS:
-        near = [near[place] for place in rng.permutation(len(near))[:PAIRS]]
-    first, second = np.array(near + apart).T
-    same = np.arange(len(first)) < len(near)
-    cosines = (vectors[first] * vectors[second]).sum(axis=1, dtype=np.float64)
-    fitted = LogisticRegression(C=np.inf, max_iter=1000).fit(cosines[:, None], same)
-    prior = float(np.log(same.mean() / (1 - same.mean())))
-    return Evidence(slope=float(fitted.coef_[0, 0]), z_slope=0.0, offset=float(fitted.intercept_[0]) - prior)
-
-
-def write_pairwise(run: Path, evidence: Evidence) -> None:
-    """Store it, whole or not at all."""
-    with noting(run, PAIRWISE):
-        write_text(run / PAIRWISE, seal(evidence.model_dump_json() + "\n"))
-
-
-def read_pairwise(run: Path) -> Evidence:
-    """What training fitted.
-
-    Raises:
-        CheckpointError: none is there, or it is damaged.
-    """
-    return _stored(run / PAIRWISE, Evidence.model_validate_json, "pairwise term of a same-document metric")
+REFINEMENT = "refinement.json"
 
 
 def write_refinement(run: Path, refinement: Refinement) -> None:
@@ -359,10 +291,10 @@ def read_refinement(run: Path) -> Refinement:
         saved: dict[str, Any] = json.loads(content)
         return Refinement(float(saved["strength"]), float(saved["threshold"]), saved["form"])
 
-    return _stored(run / REFINEMENT, parsed, "refinement")
+    return stored(run / REFINEMENT, parsed, "refinement")
 
 
-def _stored(file: Path, parse: Callable[[bytes], T], what: str) -> T:
+def stored(file: Path, parse: Callable[[bytes], T], what: str) -> T:
     """What training left at its end."""
     try:
         return parse(unseal(file.read_bytes(), file, "run limner train to its end"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from limner.config import build, merged, read_toml
 from limner.errors import ConfigError, unknown
-from limner.research.datasets.registry import data_sets
+from limner.research.datasets.registry import data_sets, known_set
 
 if TYPE_CHECKING:
     from limner.research.systems.base import System
@@ -25,7 +25,6 @@ _MODULES = {
     "cnsi": "cnsi",
     "lda": "lda",
     "dual": "dual",
-    "base": "base_encoder",
     "limner": "limner",
     "document": "same_document",
 }
@@ -75,7 +74,7 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "R
     overlay = None
     if name in files or (data and data.endswith(".toml")):
         overlay = overlays(values, path, name, settings.PRESETS)
-    elif data in data_sets():
+    elif data and known_set(data):
         values = merged(values, {"data": {"set": data}})
     elif data:
         raise ConfigError(unknown("data", data, {*files, *data_sets()}))
@@ -114,7 +113,7 @@ def overlays(
     file = _overlays(row).get(data, Path(data))
     over = read_toml(file)
     named = over.get("data", {}).get("set", data)
-    if data != named and data in data_sets():
+    if data != named and known_set(data):
         raise ConfigError(
             f"{file}: is of the data set {named!r}, and {data!r} is another; name it {named}.toml"
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -30,7 +30,6 @@ from limner.encoders.pixels import (
     grid_of,
     last_linear,
 )
-from limner.encoders.text_cache import KeptTexts
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.features import Layer
@@ -47,9 +46,30 @@ _BLOCK = 1024
 _STILL = 1e-12  # of the square of the mean: what rounding alone leaves of a variance
 
 BackboneUse = Literal["frozen", "drawings", "finetune"]
+TextEncoderName = Literal["sentences", "multilingual"]
+Reads = Literal["words", "sentences", "multilingual"]
+NO_COSINE = (
+    "does not score by the cosine of two vectors, a library does; use a run of another system, or limner"
+    " measure for this one"
+)
+"""See `Capabilities.no_library`."""
 Note = Callable[[str], object]
 C = TypeVar("C", bound=RunConfig)
 M = TypeVar("M", bound="Model")
+
+
+@dataclass(frozen=True)
+class RefinedScores:
+    """How predicted relations refine scores.
+
+    Attributes:
+        form: of the refinement.
+        strength, threshold: where the settings state them; None chooses on validation.
+    """
+
+    form: Literal["multiply", "add"]
+    strength: float | None = None
+    threshold: float | None = None
 
 
 @dataclass(frozen=True)
@@ -57,49 +77,47 @@ class Capabilities:
     """What a system does with given settings; whoever uses a run reads it here.
 
     Attributes:
-        texts: ranks pictures for texts; where False, it compares pictures with pictures.
         stories: encodes the steps of a story together.
-        cosine: scores by the cosine of two vectors, which is all that a library asks for.
-        vectors: of a picture.
-        words: reads texts by the words of its training texts.
-        sentences, multilingual: frozen encoders of texts that training needs.
-        keeps_sentences: the trained model still reads texts through the first of them.
+        reads: what texts are read by: the "words" of the training texts, frozen encoders, or nothing: then it
+            compares pictures with pictures.
+        trains_with: frozen encoders of texts that training alone needs.
+        no_library: what keeps a library from being indexed with a run, as it goes on after the name of the
+            system; "" where nothing does.
         backbone: "frozen", whose features are stored; a small net over the pixels of "drawings"; or one to
             "finetune".
         layer: of the features: vectors ("pooled", "stages", "described"), a "grid", or rows of "blocks".
         trains_backbone: what drawings go through is trained along; else it is fixed.
         mirrored: features of mirrored training pictures are wanted as well.
         gradients: trains in steps; where False, it is fitted at once.
-        relations: predicts relations between texts and pictures, and how these refine scores.
-        strength, threshold: of the refinement, where the settings state them; None chooses on validation.
+        refinement: of scores by the relations that it predicts; None where it predicts none.
         attention: weighs the words of a text.
-        attends: the steps of a story attend to each other.
         captions: tells stories from pictures.
-        exported: a library takes it as an exported file only.
         margin: of the validation loss, score units.
     """
 
-    texts: bool = True
     stories: bool = False
-    cosine: bool = True
-    vectors: int = 1
-    words: bool = True
-    sentences: bool = False
-    multilingual: bool = False
-    keeps_sentences: bool = False
+    reads: frozenset[Reads] = frozenset({"words"})
+    trains_with: frozenset[TextEncoderName] = frozenset()
+    no_library: str = ""
     backbone: BackboneUse = "frozen"
     layer: Layer = "pooled"
     trains_backbone: bool = False
     mirrored: bool = False
     gradients: bool = True
-    relations: Literal["multiply", "add"] | None = None
-    strength: float | None = None
-    threshold: float | None = None
+    refinement: RefinedScores | None = None
     attention: bool = False
-    attends: bool = False
     captions: bool = False
-    exported: bool = False
     margin: float = 0.1
+
+    @property
+    def texts(self) -> bool:
+        """Whether it ranks pictures for texts."""
+        return bool(self.reads)
+
+    @property
+    def encoders(self) -> frozenset[Reads]:
+        """Frozen encoders of texts that training needs."""
+        return (self.reads | self.trains_with) - {"words"}
 
     def backbone_words(self, architecture: str) -> str:
         """Whose features the pictures are, and whether they were trained: ``resnet50 frozen``.
@@ -145,8 +163,7 @@ class Parts:
         vectors: (V, E) where word vectors start; None draws them.
         sentences, multilingual: frozen encoders of texts.
         about: what a system keeps of a run beside weights and settings, as JSON values.
-        tensors: the weights of a run that is read back.
-        extra: what one system alone needs, such as graphs.
+        tensors: the weights of a run that is read back; of a new one those that a system alone starts with.
         where: the file, for messages.
         notes: lines for whoever trains.
     """
@@ -160,9 +177,22 @@ class Parts:
     multilingual: TextEncoder | None = None
     about: dict[str, Any] = field(default_factory=dict)
     tensors: Mapping[str, Tensor] = field(default_factory=dict)
-    extra: Any = None
     where: str = ""
     notes: tuple[str, ...] = ()
+
+
+class Surprise(NamedTuple):
+    """How little true sentences were expected.
+
+    Attributes:
+        nats: (S,) negative log-likelihood of each sentence, its end included, unless it is cut before it.
+        tokens: (S,) words and 1 for the end.
+        unknown: (S,) words among them that the vocabulary lacks, all of them one class.
+    """
+
+    nats: NDArray[np.float64]
+    tokens: NDArray[np.int64]
+    unknown: NDArray[np.int64]
 
 
 class Model(nn.Module):
@@ -337,6 +367,14 @@ class Model(nn.Module):
         """Per text, its tokens (as many as count) and their weights, which sum to 1."""
         raise self._without("attention")
 
+    def surprise(self, pictures: Sequence[FloatArray], stories: Sequence[Sequence[str]]) -> Surprise:
+        """How little sentences are expected from features of their pictures, per story (T, F)."""
+        raise self._without("captioner")
+
+    def tell(self, pictures: Sequence[FloatArray]) -> list[list[str]]:
+        """Per story (T, F) features of its pictures → T generated texts."""
+        raise self._without("captioner")
+
     def _without(self, what: str) -> ConfigError:
         return ConfigError(f"{self.name}: this model has no {what}")
 
@@ -461,11 +499,9 @@ class System(Generic[C, M]):
         settings: class of its settings.
         model: class of its model.
         training: class of its task.
-        older: what names of weights began with in earlier versions → today.
     """
 
     name: ClassVar[str]
-    older: ClassVar[Mapping[str, str]] = {}
     settings: type[C]
     model: type[M]
     training: type[Task[C, M]]
@@ -509,16 +545,18 @@ class System(Generic[C, M]):
             ShapeError: the stored features are of another layer.
         """
         can, texts = self.capabilities(config), corpus.train.texts
-        if can.keeps_sentences and sentences is not None:
+        if "sentences" in can.reads and sentences is not None:
+            from limner.encoders.text_cache import KeptTexts
+
             sentences = KeptTexts(sentences, corpus.val.texts)
-        for needed, given in ((can.sentences, sentences), (can.multilingual, multilingual)):
-            if needed and given is None:
+        for name, given in (("sentences", sentences), ("multilingual", multilingual)):
+            if name in can.encoders and given is None:
                 raise ConfigError(f"{self.name}: no encoder of sentences was given")
         data = config.data
-        vocabulary = Vocabulary.build(texts if can.words else [], data.tokeniser, data.min_count)
+        vocabulary = Vocabulary.build(texts if "words" in can.reads else [], data.tokeniser, data.min_count)
         torch.manual_seed(config.loop.seed)
         vectors = None
-        if can.words and data.vectors != "random":
+        if "words" in can.reads and data.vectors != "random":
             width, seed = config.model.word_width, config.loop.seed
             vectors = torch.from_numpy(
                 glove_vectors(data.glove, vocabulary, width=width, seed=seed)
@@ -532,15 +570,15 @@ class System(Generic[C, M]):
             data.max_length,
             backbone,
             vectors,
-            sentences if can.sentences else None,
-            multilingual if can.multilingual else None,
+            sentences if "sentences" in can.encoders else None,
+            multilingual if "multilingual" in can.encoders else None,
         )
         self.gather(config, corpus, parts)
         model = self.build(config, parts).to(device)
         model.precision = config.loop.precision
         model.settle(corpus)
         saved = self.saved_with(config, corpus, vocabulary, width)
-        if can.keeps_sentences and parts.sentences is not None:
+        if "sentences" in can.reads and parts.sentences is not None:
             saved["sentences"] = parts.sentences.fingerprint
         task = self.training(model, corpus, config, parts)
         return Prepared(task, saved | parts.about, parts.notes)
@@ -558,11 +596,6 @@ class System(Generic[C, M]):
         """
         file = path / BEST if path.is_dir() else path
         tensors, state = checkpoint.load(file)
-        for old, new in self.older.items():
-            tensors = {
-                new + name.removeprefix(old) if name.startswith(old) else name: tensor
-                for name, tensor in tensors.items()
-            }
         about: Any = state.get("config")
         try:
             config = build(self.settings, about["config"], str(file), context=AS_SAVED)
@@ -581,7 +614,7 @@ class System(Generic[C, M]):
         parts = Parts(
             vocabulary, width, config.data.max_length, backbone, about=about, tensors=tensors, where=str(file)
         )
-        if can.keeps_sentences:
+        if "sentences" in can.reads:
             parts.sentences = sentences if sentences is not None else text_encoder()
             if about.get("sentences") != parts.sentences.fingerprint:
                 raise CheckpointError(

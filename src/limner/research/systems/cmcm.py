@@ -23,6 +23,7 @@ from limner.research.systems.base import (
     Capabilities,
     Model,
     Parts,
+    RefinedScores,
     System,
     Task,
     evaluating,
@@ -450,9 +451,9 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
         return Capabilities(
             backbone=config.backbone,
             trains_backbone=True,
-            relations=None if config.trained.relations == "none" else config.refinement,
-            strength=config.refinement_strength,
-            threshold=config.refinement_threshold,
+            refinement=None
+            if config.trained.relations == "none"
+            else RefinedScores(config.refinement, config.refinement_strength, config.refinement_threshold),
             attention=config.model.pooling != "none",
         )
 

@@ -23,6 +23,7 @@ from limner.research.losses.contrastive import sentence_order, story_order
 from limner.research.nn.words import in_stories, states
 from limner.research.systems.base import (
     ENCODE_BATCH,
+    NO_COSINE,
     Capabilities,
     Parts,
     StoryModel,
@@ -325,14 +326,15 @@ class CnsiSystem(System[CnsiConfig, Cnsi]):
     """What it declares."""
 
     name = "cnsi"
-    older: ClassVar[Mapping[str, str]] = {"embedding.": "reader.embedding.", "words.": "reader.words."}
     settings = CnsiConfig
     model = Cnsi
     training = CnsiTask
 
     def capabilities(self, config: CnsiConfig) -> Capabilities:
         """Reads stories, and scores by energies."""
-        return reading(config.model.text, Capabilities(stories=True, cosine=False, backbone=config.backbone))
+        return reading(
+            config.model.text, Capabilities(stories=True, no_library=NO_COSINE, backbone=config.backbone)
+        )
 
 
 SYSTEM = CnsiSystem()

@@ -172,9 +172,7 @@ class DualSystem(System[DualConfig, Dual]):
         """Reads stories through an encoder of sentences."""
         return Capabilities(
             stories=True,
-            words=False,
-            sentences=True,
-            keeps_sentences=True,
+            reads=frozenset({"sentences"}),
             backbone=config.backbone,
             layer=config.features,
         )

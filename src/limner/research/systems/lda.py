@@ -27,7 +27,16 @@ from limner.config import Config
 from limner.counts import counted
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
-from limner.research.systems.base import Capabilities, Model, Note, Parts, System, evaluating, to_tensor
+from limner.research.systems.base import (
+    NO_COSINE,
+    Capabilities,
+    Model,
+    Note,
+    Parts,
+    System,
+    evaluating,
+    to_tensor,
+)
 from limner.research.training import checkpoint
 from limner.research.training.checkpoint import Position
 from limner.research.training.corpus import Corpus
@@ -244,7 +253,7 @@ class LdaSystem(System[LdaConfig, Lda]):
 
     def capabilities(self, config: LdaConfig) -> Capabilities:
         """Ranks single texts by probabilities."""
-        return Capabilities(cosine=False, backbone=config.backbone, layer="grid", gradients=False)
+        return Capabilities(no_library=NO_COSINE, backbone=config.backbone, layer="grid", gradients=False)
 
     def prepare(self, *given: object, **more: object) -> NoReturn:
         """Refuse: there is no task for the loop; `train` fits.

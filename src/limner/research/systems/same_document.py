@@ -95,7 +95,7 @@ class DocumentSystem(System[DocumentConfig, SameDocument]):
 
     def capabilities(self, config: DocumentConfig) -> Capabilities:
         """Compares pictures."""
-        return Capabilities(texts=False, words=False, backbone=config.backbone, layer=config.features)
+        return Capabilities(reads=frozenset(), backbone=config.backbone, layer=config.features)
 
 
 SYSTEM = DocumentSystem()

@@ -21,8 +21,7 @@ TextSide = Literal["words", "sentences"]
 
 def reading(text: TextSide, can: Capabilities) -> Capabilities:
     """What a system can do that reads texts by their words, or else through the frozen encoder."""
-    own = text == "sentences"
-    return replace(can, words=not own, sentences=own, keeps_sentences=own)
+    return replace(can, reads=frozenset({text}))
 
 
 class TextModel(Model):

@@ -90,7 +90,6 @@ class VrssConfig(RunConfig):
         beta: weight of the hinge.
         anchor: direction of the hinge, see `generated_hinge`.
         kl_epochs: epochs in which the KL's weight grows from 0 to 1; 0 has it whole from the first step.
-        free_nats: KL of a step that costs nothing, against collapse.
         backbone: "frozen" features, or fixed colours of "drawings".
     Source: VRSS 2020, Eqs. 4 to 6; docs/methods/vrss.md §3, §5.
     """
@@ -116,7 +115,6 @@ class VrssConfig(RunConfig):
     beta: float = Field(default=1.7, ge=0)
     anchor: Anchor = "both"
     kl_epochs: int = Field(default=10, ge=0)
-    free_nats: float = Field(default=0.0, ge=0)
     backbone: Literal["frozen", "drawings"] = "frozen"
 
 
@@ -268,7 +266,7 @@ class VrssTask(TextTask[VrssConfig, Vrss]):
             found["kl"] = divergence.mean()
             scale = 1.0 if config.variant == "literal" else 1 / config.model.latent
             grown = min(1.0, batch.epoch / config.kl_epochs) if config.kl_epochs else 1.0
-            total = total + grown * scale * divergence.clamp(min=config.free_nats).mean()
+            total = total + grown * scale * divergence.mean()
         return {"total": total} | found
 
 
@@ -276,9 +274,6 @@ class VrssSystem(System[VrssConfig, Vrss]):
     """What it declares."""
 
     name = "vrss"
-    older: ClassVar[Mapping[str, str]] = {
-        f"{part}.": f"walk.{part}." for part in ("from_inputs", "from_before", "posterior", "prior")
-    }
     settings = VrssConfig
     model = Vrss
     training = VrssTask
@@ -288,7 +283,6 @@ class VrssSystem(System[VrssConfig, Vrss]):
         can = Capabilities(
             stories=True,
             backbone=config.backbone,
-            attends=config.model.context,
             margin=config.margin,
         )
         return reading(config.model.text, can)

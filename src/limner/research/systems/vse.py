@@ -127,7 +127,6 @@ class VseSystem(System[VseConfig, Vse]):
     """What it declares."""
 
     name = "vse"
-    older: ClassVar[Mapping[str, str]] = {"embedding.": "reader.embedding.", "gru.": "reader.words."}
     settings = VseConfig
     model = Vse
     training = VseTask

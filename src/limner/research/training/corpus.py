@@ -17,7 +17,6 @@ from PIL import Image
 from limner.arrays import ByteArray
 from limner.counts import counted
 from limner.devices import Precision
-from limner.encoders.base_file import BACKBONE
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.locations import location
 from limner.pictures.decode import decode, read_file
@@ -252,6 +251,8 @@ def open_corpus(
         data = _limited(data, config.limit)
     if files:
         return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, config.framing)
+    from limner.encoders.base_file import BACKBONE  # with all that reads its files
+
     if layer in ("blocks", "described") or (config.backbone == BACKBONE and layer != "grid"):
         if config.features_from:
             raise ConfigError(f"data.features_from: rows of {BACKBONE} are read from a disk; leave it out")

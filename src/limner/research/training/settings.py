@@ -140,9 +140,7 @@ class RunConfig(Config):
         if not isinstance(values, dict):
             return values
         if info.context == AS_SAVED:
-            # before there was a choice, a backbone that trained along saw random crops
-            older = {"data": {"crop": "random"}} if values.get("backbone") == "finetune" else {}
-            return merged(older, values)
+            return values
         under: dict[str, Any] = {}
         for name in layers(str(values.get("preset", "release"))):
             under = merged(under, cls.PRESETS.get(name, {}))

@@ -244,14 +244,9 @@ class EpochMemory:
             folder.mkdir(parents=True, exist_ok=True)
 
         def opened(number: int) -> _Table:
-            start = folder / f"{rank}-{number}"
-            older = self._resumed and not start.with_suffix(f".{SUMS}").exists()
-            if older:  # taken as it is
-                _mapped(start.with_suffix(f".{SUMS}"), np.int64, (count,), new=True)
-            maps, table = _opened(start, (count, self._width), new=not self._resumed)
+            shape = count, self._width
+            maps, table = _opened(folder / f"{rank}-{number}", shape, new=not self._resumed)
             self._maps += maps
-            if older:
-                table.sums[:] = table.due(torch.arange(count), table.stamps)
             return table
 
         tables = opened(0), opened(1)
@@ -308,14 +303,12 @@ def _refuse(where: Path | None, number: int, sound: Tensor) -> None:
         )
 
 
-def states(run: Path, state: Mapping[str, Tensor]) -> Iterator[tuple[Path, bool | None]]:
+def states(run: Path, state: Mapping[str, Tensor]) -> Iterator[tuple[Path, bool]]:
     """The table that is read, of every process of a run, and whether it is as it was written.
 
     Args:
         run: its folder.
         state: what `EpochMemory.state` gave for its checkpoint; empty of systems without a memory.
-    Returns:
-        None where it has no checksums, being of an earlier version.
     Raises:
         CheckpointError: a file is not there whole.
     """
@@ -324,15 +317,9 @@ def states(run: Path, state: Mapping[str, Tensor]) -> Iterator[tuple[Path, bool 
     count, shares = len(state[f"{PREFIX}seen"]), int(state.get(f"{PREFIX}shares", 1))
     rows = share_of(count, shares)
     live = int(state[f"{PREFIX}live"])
-    found = {run / FOLDER / f"0-{live}.{TEXT}", *(run / FOLDER).glob(f"*-{live}.{TEXT}")}
-    for path in sorted(found):
-        if path.exists() and not path.with_suffix(f".{SUMS}").exists():
-            yield path, None
-        else:
-            # of an earlier version, every process has all rows
-            held = rows[int(path.name.partition("-")[0])] if shares > 1 else count
-            shape = held, int(state[f"{PREFIX}width"])
-            yield path, bool(_opened(path.with_suffix(""), shape, new=False, mode="c")[1].sound().all())
+    for path in sorted({run / FOLDER / f"0-{live}.{TEXT}", *(run / FOLDER).glob(f"*-{live}.{TEXT}")}):
+        shape = rows[int(path.name.partition("-")[0])], int(state[f"{PREFIX}width"])
+        yield path, bool(_opened(path.with_suffix(""), shape, new=False, mode="c")[1].sound().all())
 
 
 def _mapped(

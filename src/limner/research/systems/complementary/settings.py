@@ -95,23 +95,16 @@ class BaselineConfig(Config):
 
     Attributes:
         hal_bank: let HAL look for hubs among the embeddings of the epoch before.
-        hal_form, hal_gamma, hal_epsilon: of HAL.
-        thomas_form: triplet as T&K, or the authors' angular loss.
+        hal_gamma, hal_epsilon: of HAL.
         thomas_nearest: neighbours among which one is drawn.
-        distance_form: triplet as T&K, or the authors' margin loss.
-        distance_dim: n of the weights; None for the width of an embedding.
         nearest: neighbours in the bank, of HAL and AMRANI; None for 250 and 50.
     Source: docs/methods/complementary.md §8.
     """
 
     hal_bank: bool = False
-    hal_form: Literal["release", "correct"] = "release"
     hal_gamma: float = Field(default=30.0, gt=0)
     hal_epsilon: float = 0.3
-    thomas_form: Literal["triplet", "angular"] = "triplet"
     thomas_nearest: int = Field(default=10, ge=1)
-    distance_form: Literal["triplet", "margin"] = "triplet"
-    distance_dim: int | None = Field(default=None, ge=2)
     nearest: int | None = Field(default=None, ge=1)
 
 

@@ -27,7 +27,6 @@ from limner.research.losses.reweighted import (
     hal_loss,
     hal_weights,
     in_proportion,
-    margin_loss,
     mithun_loss,
     mithun_weights,
     pair_density,
@@ -200,10 +199,10 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
         of_text, of_image = against(texts, bank.images), against(images, bank.texts)
         of_text, kept = bank.nearest([of_text], of_text, usable, nearest)
         of_image, _ = bank.nearest([of_image], of_image, usable, nearest)
-        return hal_weights(scores, of_text, of_image, kept, nearest=nearest, form=baselines.hal_form)
+        return hal_weights(scores, of_text, of_image, kept, nearest=nearest)
 
     def _thomas(self, texts: Tensor, images: Tensor, scores: Tensor, batch: Batch) -> Tensor:
-        near, form = batch.near, self.config.baselines.thomas_form
+        near = batch.near
         assert near is not None  # noqa: S101  (made by `batches`)
         beside = self._whole(near)
         wrong = self._batches.wrong_beside(batch)
@@ -218,14 +217,10 @@ class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
             neighbourhood(images, beside.images),
             self.config.margin,
             batch.neg,
-            form=form,
         )
 
     def _distance(self, scores: Tensor, neg: Tensor) -> Tensor:
-        baselines = self.config.baselines
-        drawn = Drawn(*map(alike, draw(scores, neg, baselines.distance_dim or self.model.dim)))
-        if baselines.distance_form == "margin":
-            return margin_loss(scores, drawn, neg)
+        drawn = Drawn(*map(alike, draw(scores, neg, self.model.dim)))
         return triplet_loss(scores, drawn, self.config.margin, neg)
 
     def _near(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

@@ -4,46 +4,41 @@ All ablations are settings of it.
 """
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
 from limner.arrays import TextEncoder
 from limner.config import build
 from limner.encoders.vocabulary import Vocabulary
-from limner.errors import CheckpointError, ConfigError, DataError
-from limner.research.datasets.registry import data_set
+from limner.errors import CheckpointError, ConfigError
 from limner.research.datasets.word_vectors import read_glove
 from limner.research.nn.graphs import GraphEncoder
-from limner.research.scenes.graphs import SceneGraph, read_graphs
 from limner.research.systems import vse
 from limner.research.systems.base import Capabilities, Parts, System
 from limner.research.systems.gsda.captioner import Captioner
 from limner.research.systems.gsda.graphs import (
-    PictureGraphs,
+    LabelVectors,
     graph_words,
     label_words,
-    made_up_graphs,
     sentence_label_vectors,
     word_label_vectors,
 )
 from limner.research.systems.gsda.model import Gsda
-from limner.research.systems.gsda.settings import MADE_UP, GsdaConfig
-from limner.research.systems.gsda.task import GsdaTask
+from limner.research.systems.gsda.settings import GsdaConfig
+from limner.research.systems.gsda.task import GsdaTask, picture_graphs
 from limner.research.training.corpus import Corpus
 from limner.research.training.settings import AS_SAVED
+
+LABELS = "graphs.label_vectors"
+"""Of the labels' vectors, among a run's weights."""
 
 
 class GsdaSystem(System[GsdaConfig, Gsda]):
     """What it declares."""
 
     name = "gsda"
-    older: ClassVar[Mapping[str, str]] = {
-        "keys.embedding.": "keys.reader.embedding.",
-        "keys.gru.": "keys.reader.words.",
-    }
     settings = GsdaConfig
     model = Gsda
     training = GsdaTask
@@ -51,10 +46,11 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
     def capabilities(self, config: GsdaConfig) -> Capabilities:
         """Reads stories, and generates them from pictures."""
         keys = config.keys == "sentences"
+        by_meaning = config.graph != "off" and not config.label_vectors
         return Capabilities(
             stories=True,
-            sentences=keys or (config.graph != "off" and not config.label_vectors),
-            keeps_sentences=keys,
+            reads=frozenset({"words", "sentences"} if keys else {"words"}),
+            trains_with=frozenset({"sentences"} if by_meaning else ()),
             backbone=config.backbone,
             captions=config.caption != "off",
             margin=config.margin,
@@ -66,17 +62,16 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
         if config.keys == "vse0":
             parts.sentences, parts.about["keys"] = _vse_keys(config)
         if config.graph != "off":
-            parts.extra = picture_graphs(config, corpus, encoder)
-        if config.caption != "off":
-            texts, data = corpus.train.texts, config.data
-            spoken = Vocabulary.build(texts, data.tokeniser, config.caption_min_count)
-            parts.about["spoken"] = json.loads(spoken.to_json())
-        if parts.extra is not None:
-            labels = parts.extra.labels
+            labels = graph_labels(config, corpus, encoder)
+            parts.tensors = {LABELS: torch.from_numpy(labels.matrix)}
             parts.about["labels"] = list(labels.labels)
             if labels.unknown:
                 names = ", ".join(labels.unknown)
                 parts.notes = (f"{config.label_file}: no vector for {names}; zeros stand for them",)
+        if config.caption != "off":
+            texts, data = corpus.train.texts, config.data
+            spoken = Vocabulary.build(texts, data.tokeniser, config.caption_min_count)
+            parts.about["spoken"] = json.loads(spoken.to_json())
 
     def recall(self, config: GsdaConfig, parts: Parts) -> None:
         """VSE0 as the run kept it; its weights come with the model's."""
@@ -97,14 +92,13 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
         """The retriever, with the graph encoder and the captioner that the settings ask for."""
         graphs = captioner = None
         if config.graph != "off":
-            vectors = (
-                torch.from_numpy(parts.extra.labels.matrix)
-                if parts.extra is not None
-                else torch.zeros(parts.tensors["graphs.label_vectors"].shape)
-            )
             own = config.graph_model
             graphs = GraphEncoder(
-                vectors, dim=own.dim, width=own.width, layers=own.layers, convolution=own.convolution
+                parts.tensors[LABELS].clone(),
+                dim=own.dim,
+                width=own.width,
+                layers=own.layers,
+                convolution=own.convolution,
             )
         if config.caption != "off":
             spoken = Vocabulary.from_json(json.dumps(parts.about.get("spoken")), parts.where)
@@ -145,44 +139,21 @@ def _vse_keys(config: GsdaConfig) -> tuple[vse.Vse, dict[str, Any]]:
     }
 
 
-def picture_graphs(config: GsdaConfig, corpus: Corpus, sentences: TextEncoder | None) -> PictureGraphs:
-    """The scene graphs of the training rows, in their order, with vectors of all labels.
+def graph_labels(config: GsdaConfig, corpus: Corpus, sentences: TextEncoder | None) -> LabelVectors:
+    """Labels and predicates of every picture's graph with their vectors.
+
+    They are frozen, and any picture's graph must be readable.
 
     Args:
         config: settings.
-        corpus: whose training pictures need one each; an empty graph is one.
+        corpus: whose training pictures need a graph each; an empty graph is one.
         sentences: reads labels where no file of word vectors is named.
     Raises:
         ConfigError: no graphs are named.
         DataError: a training picture has no graph, or a damaged file.
     """
-    ids = [pair.image_id for pair in corpus.train.pairs]
-    graphs = made_up_graphs(ids) if config.graphs == MADE_UP else graphs_of(config)
-    lacking = [name for name in dict.fromkeys(ids) if name not in graphs]
-    if lacking:
-        raise DataError(
-            f"{config.graphs}: no scene graph for {len(lacking)} of {len(set(ids))} training pictures (first:"
-            f" {lacking[0]}); write them with limner scenes, an empty graph where nothing is seen"
-        )
-    # of every picture's labels: they are frozen, and any picture's graph must be readable
-    labels = graph_words(list(graphs.values()))
+    labels = graph_words(list(picture_graphs(config, corpus).values()))
     if sentences is None or config.label_vectors:
         words = {word for label in labels for word in label_words(label)}
-        vectors = word_label_vectors(labels, read_glove(config.label_file, words))
-    else:
-        vectors = sentence_label_vectors(labels, sentences)
-    return PictureGraphs(tuple(graphs[name] for name in ids), vectors)
-
-
-def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
-    """Picture → graph, of every picture that has one."""
-    drawn = data_set(config.data.set).graphs if config.graphs in ("drawn", "shuffled") else None
-    if drawn is not None:
-        shuffled = config.loop.seed if config.graphs == "shuffled" else None
-        return drawn(config.data.stories, config.data.world_seed, shuffled=shuffled)
-    if not config.graphs:
-        raise ConfigError(
-            f"gsda: graph = {config.graph!r} needs scene graphs: write them with limner scenes and add"
-            " --set graphs=FILE, or take --set graph=off"
-        )
-    return read_graphs(Path(config.graphs))
+        return word_label_vectors(labels, read_glove(config.label_file, words))
+    return sentence_label_vectors(labels, sentences)

@@ -21,7 +21,7 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, DataError, ShapeError
 from limner.research.nn.story import PictureSequenceEncoder
 from limner.research.nn.words import read_forward
-from limner.research.systems.base import evaluating, to_tensor
+from limner.research.systems.base import Surprise, evaluating, to_tensor
 
 BOUNDARY = 0  # as input the start of a sentence, as output its end: padding is neither read nor generated
 UNKNOWN = 1
@@ -69,20 +69,6 @@ class Captioned(NamedTuple):
     logits: Tensor
     targets: Tensor
     tokens: Tensor
-
-
-class Surprise(NamedTuple):
-    """How little true sentences were expected.
-
-    Attributes:
-        nats: (S,) negative log-likelihood of each sentence, its end included, unless it is cut before it.
-        tokens: (S,) words and 1 for the end.
-        unknown: (S,) words among them that the vocabulary lacks, all of them one class.
-    """
-
-    nats: NDArray[np.float64]
-    tokens: NDArray[np.int64]
-    unknown: NDArray[np.int64]
 
 
 class Captioner(nn.Module):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.counts import counted
@@ -141,22 +140,3 @@ def sentence_label_vectors(labels: Sequence[str], encoder: TextEncoder) -> Label
     """
     rows = encoder.encode_text(labels) if labels else np.zeros((0, encoder.dim), np.float32)
     return LabelVectors(tuple(labels), rows)
-
-
-@dataclass(frozen=True)
-class PictureGraphs:
-    """Graphs by row, and what their labels mean.
-
-    Attributes:
-        graphs: one per row.
-        labels: vectors of every label and predicate, of other pictures' graphs too: they are frozen, and any
-            picture's graph must be readable.
-    """
-
-    graphs: tuple[SceneGraph, ...]
-    labels: LabelVectors
-
-    def batch(self, rows: Tensor) -> GraphBatch:
-        """(S,) rows → their graphs side by side, on the rows' device."""
-        some = [self.graphs[row] for row in rows.tolist()]
-        return batch_graphs(some, self.labels.numbers).to(rows.device)

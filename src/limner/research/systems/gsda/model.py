@@ -18,8 +18,16 @@ from limner.errors import ConfigError
 from limner.research.nn.contextual import Context, ContextualEncoder
 from limner.research.nn.graphs import Convolution, GraphEncoder
 from limner.research.scenes.graphs import SceneGraph
-from limner.research.systems.base import ENCODE_BATCH, FixedFeatures, Parts, StoryModel, evaluating, to_tensor
-from limner.research.systems.gsda.captioner import Captioner
+from limner.research.systems.base import (
+    ENCODE_BATCH,
+    FixedFeatures,
+    Parts,
+    StoryModel,
+    Surprise,
+    evaluating,
+    to_tensor,
+)
+from limner.research.systems.gsda.captioner import Captioner, generate
 from limner.research.systems.gsda.graphs import batch_graphs
 
 
@@ -101,7 +109,7 @@ class Gsda(StoryModel, FixedFeatures):
         self.of_text = nn.Linear(self.sentences.width, own.dim, bias=False)
         self.of_image = nn.Linear(parts.image_width, own.dim, bias=False)
         self.graphs, self.captioner = graphs, captioner
-        self._labels = {label: row for row, label in enumerate(parts.about.get("labels", ()))}
+        self.labels = {label: row for row, label in enumerate(parts.about.get("labels", ()))}
 
     def forward(self, words: Tensor, lengths: Tensor, keys: Tensor, steps: Tensor) -> Tensor:
         """Sentences of B stories → (S, D) rows of unit length.
@@ -133,6 +141,18 @@ class Gsda(StoryModel, FixedFeatures):
         found: Tensor = self(words, lengths, keys, torch.tensor([len(story) for story in stories]))
         return found
 
+    def surprise(self, pictures: Sequence[FloatArray], stories: Sequence[Sequence[str]]) -> Surprise:
+        """See `Captioner.surprise`."""
+        if self.captioner is None:
+            raise self._without("captioner")
+        return self.captioner.surprise(pictures, stories)
+
+    def tell(self, pictures: Sequence[FloatArray]) -> list[list[str]]:
+        """See `generate`."""
+        if self.captioner is None:
+            raise self._without("captioner")
+        return generate(self.captioner, pictures)
+
     def encode_graphs(self, graphs: Sequence[SceneGraph]) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Scene graphs of M pictures → what they say of each other, by cosine.
 
@@ -152,6 +172,6 @@ class Gsda(StoryModel, FixedFeatures):
         with evaluating(self):
             for start in range(0, len(graphs), ENCODE_BATCH):
                 some = slice(start, start + ENCODE_BATCH)
-                vectors, without = self.graphs(batch_graphs(graphs[some], self._labels).to(self.device))
+                vectors, without = self.graphs(batch_graphs(graphs[some], self.labels).to(self.device))
                 found[some], empty[some] = vectors.float().cpu().numpy(), without.cpu().numpy()
         return found, empty

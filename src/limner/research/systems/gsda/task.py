@@ -1,19 +1,23 @@
 """What GSDA trains on a batch of stories: ranking, graphs of neighbours, and generating sentences."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from limner.errors import ConfigError, DataError
+from limner.research.datasets.registry import data_set
 from limner.research.losses.checks import product
 from limner.research.losses.generative import sentence_losses, story_losses
 from limner.research.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
 from limner.research.losses.ranking import sum_hinge
+from limner.research.scenes.graphs import SceneGraph, read_graphs
 from limner.research.systems.base import Parts, Task
 from limner.research.systems.gsda.captioner import Captioner
-from limner.research.systems.gsda.graphs import PictureGraphs
+from limner.research.systems.gsda.graphs import batch_graphs, made_up_graphs
 from limner.research.systems.gsda.model import Gsda
-from limner.research.systems.gsda.settings import GsdaConfig
+from limner.research.systems.gsda.settings import MADE_UP, GsdaConfig
 from limner.research.training.batches import Batch
 from limner.research.training.corpus import Corpus
 from limner.research.training.shares import alike
@@ -27,7 +31,9 @@ class GsdaTask(Task[GsdaConfig, Gsda]):
     def __init__(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: Parts) -> None:
         """Take what is trained and what it trains on; the keys of all training texts are made here."""
         super().__init__(model, corpus, config, parts)
-        self._graphs: PictureGraphs | None = parts.extra
+        if model.graphs is not None:
+            graphs = picture_graphs(config, corpus)
+            self._graphs = [graphs[pair.image_id] for pair in corpus.train.pairs]
         texts = corpus.train.texts
         self._keys = torch.from_numpy(model.keys.encode_text(texts)).to(model.device)
         if model.captioner is not None:
@@ -40,8 +46,9 @@ class GsdaTask(Task[GsdaConfig, Gsda]):
         scores = product(batch.whole(texts), batch.whole(model.pictures(batch.pictures)).t())
         found = {"ranking": sum_hinge(scores, config.margin, batch.neg)}
         total = found["ranking"]
-        if model.graphs is not None and self._graphs is not None:
-            vectors, empty = model.graphs(self._graphs.batch(batch.own_rows))
+        if model.graphs is not None:
+            shown = batch_graphs([self._graphs[row] for row in batch.own_rows.tolist()], model.labels)
+            vectors, empty = model.graphs(shown.to(batch.own_rows.device))
             empty = batch.whole(empty.float()).bool()
             graph = self._graph_terms(scores, batch, batch.whole(vectors), empty)
             total = total + config.graph_weight * torch.stack(list(graph.values())).sum()
@@ -119,3 +126,35 @@ def rows_of_other_stories(steps: Tensor) -> Tensor:
     free = torch.repeat_interleave(total - steps, steps)
     ahead = (torch.rand(total) * free).long().clamp(max=free - 1)
     return (torch.repeat_interleave(ends, steps) + ahead) % total
+
+
+def picture_graphs(config: GsdaConfig, corpus: Corpus) -> Mapping[str, SceneGraph]:
+    """Picture → scene graph, of every picture that has one, and of each training picture.
+
+    Raises:
+        ConfigError: no graphs are named.
+        DataError: a training picture has no graph, or a damaged file.
+    """
+    ids = [pair.image_id for pair in corpus.train.pairs]
+    graphs = made_up_graphs(ids) if config.graphs == MADE_UP else graphs_of(config)
+    lacking = [name for name in dict.fromkeys(ids) if name not in graphs]
+    if lacking:
+        raise DataError(
+            f"{config.graphs}: no scene graph for {len(lacking)} of {len(set(ids))} training pictures (first:"
+            f" {lacking[0]}); write them with limner scenes, an empty graph where nothing is seen"
+        )
+    return graphs
+
+
+def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
+    """Picture → graph, of every picture that has one."""
+    drawn = data_set(config.data.set).graphs if config.graphs in ("drawn", "shuffled") else None
+    if drawn is not None:
+        shuffled = config.loop.seed if config.graphs == "shuffled" else None
+        return drawn(config.data.stories, config.data.world_seed, shuffled=shuffled)
+    if not config.graphs:
+        raise ConfigError(
+            f"gsda: graph = {config.graph!r} needs scene graphs: write them with limner scenes and add"
+            " --set graphs=FILE, or take --set graph=off"
+        )
+    return read_graphs(Path(config.graphs))

@@ -1,6 +1,6 @@
-"""Runs that earlier versions saved: their settings are taken as they are, their weights under today's names.
+"""Runs as they are saved: their settings are taken as they are, and what cannot be opened is one line.
 
-The checkpoints are written by hand, as those versions wrote them.
+The checkpoints are written by hand.
 """
 
 import numpy as np
@@ -12,7 +12,8 @@ from torch.nn.functional import normalize
 from limner.config import build
 from limner.errors import CheckpointError, ConfigError
 from limner.research.datasets.pairs import PairSet
-from limner.research.runs.run import Run, about_of
+from limner.research.runs.measure import about_of
+from limner.research.runs.run import Run
 from limner.research.systems import gsda, system
 from limner.research.training import checkpoint
 from limner.research.training.corpus import corpus_of
@@ -25,7 +26,7 @@ IMAGE, DIM, WIDTH = 3, 4, 2
 TEXTS = ["ash bay cod", "cod", "bay elm"]
 NUMBERS = [[2, 3, 4], [4], [3, 1]]
 DATA = {"set": "pairs", "split": "released", "backbone": "resnet50", "max_length": 8}
-# as saved before a preset stated a backbone, and before a text could be read through an encoder of sentences
+# a preset of today would fill in more
 VSE = {
     "system": "vse",
     "row": "VSE0",
@@ -36,13 +37,8 @@ VSE = {
     "hinge": "sum",
     "backbone": "frozen",
 }
-CNSI = VSE | {
-    "system": "cnsi",
-    "row": "NSI",
-    "model": {"dim": DIM, "word_width": WIDTH, "hidden": 5, "coherence": 0},
-    "loop": {"epochs": 30, "lr": 1e-3, "metric": "MRR"},
-}
-del CNSI["hinge"]
+
+
 GSDA = {
     "system": "gsda",
     "row": "GSDA w/o graph, w/o dual",
@@ -69,13 +65,13 @@ def recurrent(name, into, width, *, gates=3, both=False):
     return found
 
 
-def reader(gru, before=""):
-    """A GRU over words and a layer over pictures, side by side as they were."""
+def reader(part="words"):
+    """A GRU over words and a layer over pictures."""
     return {
-        f"{before}embedding.weight": (ROWS, WIDTH),
-        **recurrent(f"{before}{gru}", WIDTH, DIM),
-        f"{before}project.weight": (DIM, IMAGE),
-        f"{before}project.bias": (DIM,),
+        "reader.embedding.weight": (ROWS, WIDTH),
+        **recurrent(f"reader.{part}", WIDTH, DIM),
+        "project.weight": (DIM, IMAGE),
+        "project.bias": (DIM,),
     }
 
 
@@ -91,95 +87,35 @@ def written(folder, config, tensors, **more):
     return folder
 
 
-def by_hand(tensors, gru, before=""):
+def by_hand(tensors):
     """(N, D) last states of the GRU over the words of `TEXTS`, of unit length."""
     own = torch.nn.GRU(WIDTH, DIM, batch_first=True)
-    named = {name.removeprefix(f"{before}{gru}."): tensor for name, tensor in tensors.items()}
+    named = {name.removeprefix("reader.words."): tensor for name, tensor in tensors.items()}
     own.load_state_dict({name: named[name] for name in own.state_dict()})
     with torch.no_grad():
-        words = [tensors[f"{before}embedding.weight"][numbers][None] for numbers in NUMBERS]
+        words = [tensors["reader.embedding.weight"][numbers][None] for numbers in NUMBERS]
         return normalize(torch.cat([own(one)[0][:, -1] for one in words]), dim=1)
 
 
-def test_vse_before_its_texts_had_a_reader(tmp_path):
-    tensors = weights(reader("gru"))
+def test_a_run_of_vse_comes_back_as_its_weights_say(tmp_path):
+    tensors = weights(reader())
     run = Run.open(written(tmp_path / "vse", VSE, tensors))
     assert (run.name, run.config.model.text, run.config.backbone) == ("VSE0", "words", "frozen")
-    np.testing.assert_allclose(run.model.encode_text(TEXTS), by_hand(tensors, "gru"), atol=1e-6)
+    np.testing.assert_allclose(run.model.encode_text(TEXTS), by_hand(tensors), atol=1e-6)
     features = torch.eye(IMAGE)
     due = normalize(tensors["project.weight"].T + tensors["project.bias"], dim=1)
     np.testing.assert_allclose(run.model.encode_image(features.numpy()), due, atol=1e-6)
 
 
-def test_cnsi_before_its_texts_had_a_reader(tmp_path):
-    layers = {}
-    for number, (into, width) in enumerate(((DIM, 5), (5, 5), (5, DIM))):
-        layers |= recurrent(f"story.{number}", into, width)
-    tensors = weights(reader("words") | layers | {"out.weight": (DIM, DIM), "out.bias": (DIM,)})
-    model = Run.open(written(tmp_path / "cnsi", CNSI, tensors)).model
-    with torch.no_grad():
-        found = model.sentences(*model.numbers(TEXTS))
-    np.testing.assert_allclose(found, by_hand(tensors, "words").abs(), atol=1e-6)
-
-
-def test_gsda_before_the_texts_of_its_keys_had_a_reader(tmp_path):
-    shapes = (
-        reader("gru", "keys.")
-        | {"centre": (IMAGE,), "sentences.embedding.weight": (ROWS, WIDTH)}
-        | recurrent("sentences.bottom", WIDTH, 5, gates=4, both=True)
-        | recurrent("sentences.top", 10 + DIM, 5, gates=4, both=True)
-        | {"sentences.of_word.weight": (6, 10), "sentences.of_key.weight": (6, DIM)}
-        | {"sentences.judge.weight": (1, 6), "of_text.weight": (DIM, 10), "of_image.weight": (DIM, IMAGE)}
-    )
-    tensors = weights(shapes)
-    kept = {
-        "config": VSE,
-        "vocabulary": {"tokeniser": "default", "words": list(WORDS)},
-        "image_width": IMAGE,
-    }
-    model = Run.open(written(tmp_path / "gsda", GSDA, tensors, keys=kept)).model
-    np.testing.assert_allclose(model.keys.encode_text(TEXTS), by_hand(tensors, "gru", "keys."), atol=1e-6)
-    damaged = written(tmp_path / "damaged", GSDA, tensors, keys=kept | {"image_width": None})
-    with pytest.raises(CheckpointError, match="holds no keys of VSE0") as told:
-        Run.open(damaged)
-    assert "\n" not in str(told.value)
-
-
-def test_vrss_before_its_latents_had_a_part_of_their_own(tmp_path):
-    config = {
-        "system": "vrss",
-        "row": "VRSS",
-        "data": DATA,
-        "model": {"word_width": WIDTH, "hidden": DIM, "latent": 3, "mlp": 5, "context": False},
-    }
-    layers = {"from_inputs": (2 * DIM, 5), "posterior": (5, 6), "prior.0": (3, 5), "prior.2": (5, 6)}
-    layers |= {"decoder.0": (6, 5), "decoder.2": (5, IMAGE)}
-    shapes = {f"{name}.weight": (out, into) for name, (into, out) in layers.items()}
-    shapes |= {f"{name}.bias": (out,) for name, (_, out) in layers.items()}
-    shapes |= {"from_before.weight": (5, 3), "centre": (IMAGE,)}
-    shapes |= {"steps.reader.embedding.weight": (ROWS, WIDTH)}
-    shapes |= recurrent("steps.reader.words", WIDTH, DIM, both=True)
-    tensors = weights(shapes)
-    model = Run.open(written(tmp_path / "vrss", config, tensors)).model
-    with torch.no_grad():
-        (step,) = model.steps(*model.numbers(TEXTS[:1]), torch.tensor([1])).steps[0]
-        hidden = torch.tanh(tensors["from_inputs.weight"] @ step + tensors["from_inputs.bias"])
-        mean = (tensors["posterior.weight"] @ hidden + tensors["posterior.bias"])[:3]
-        seen = torch.cat([torch.zeros(3), mean])
-        seen = torch.tanh(tensors["decoder.0.weight"] @ seen + tensors["decoder.0.bias"])
-        due = normalize(tensors["decoder.2.weight"] @ seen + tensors["decoder.2.bias"], dim=0)
-    np.testing.assert_allclose(model.encode_text(TEXTS[:1])[0], due, atol=1e-5)
-
-
-def test_keys_are_taken_from_an_older_run_of_the_same_split(tmp_path):
+def test_keys_are_taken_from_a_run_of_the_same_split(tmp_path):
     data, pictures = made(n=8)
     rows = corpus_of(PairSet("pairs", (), data.pairs), pictures)
-    tensors = weights(reader("gru"))
+    tensors = weights(reader())
     older = written(tmp_path / "vse", VSE, tensors)
     values = GSDA | {"keys_run": str(older), "data": DATA | {"vectors": "random"}}
     task = gsda.SYSTEM.prepare(build(gsda.GsdaConfig, values, "test"), rows).task
     found = task.model.keys.encode_text(TEXTS)
-    np.testing.assert_allclose(found, by_hand(tensors, "gru"), atol=1e-6)
+    np.testing.assert_allclose(found, by_hand(tensors), atol=1e-6)
     for other in ("test_share=0.3", "val_share=0.2", "split_seed=1"):
         with pytest.raises(ConfigError, match=r"may have seen test rows"):
             gsda.SYSTEM.prepare(build(gsda.GsdaConfig, values, "test", [f"data.{other}"]), rows)
@@ -202,20 +138,7 @@ def test_presets_of_today_fill_in_nothing_of_a_finished_run(name):
     assert (kept.test_share, kept.val_share) == (0.3, 0.05)
 
 
-def test_a_backbone_that_trained_along_saw_random_crops_before_there_was_a_choice():
-    def crop(backbone, **data):
-        values = {"system": "cmcm", "preset": "paper", "backbone": backbone, "data": DATA | data}
-        return build(system("cmcm").settings, values, "older", context=AS_SAVED).data.crop
-
-    assert (crop("finetune"), crop("finetune", crop="none"), crop("finetune", crop="resized")) == (
-        "random",
-        "none",
-        "resized",
-    )
-    assert (crop("frozen"), crop("drawings")) == ("none", "none")
-
-
-def test_results_of_an_older_run_say_what_it_was(tmp_path):
+def test_results_of_a_saved_run_say_what_it_was(tmp_path):
     """A frozen backbone was no deviation when the run was saved; today's preset trains it."""
     config = {"system": "cmcm", "row": "Base", "preset": "release", "backbone": "frozen", "data": DATA}
     run = build(system("cmcm").settings, config, "older", context=AS_SAVED)
@@ -236,7 +159,7 @@ def test_results_of_an_older_run_say_what_it_was(tmp_path):
     ids=["renamed", "value", "preset", "empty", "none"],
 )
 def test_a_run_that_cannot_be_opened_is_one_line(tmp_path, config, message):
-    folder = written(tmp_path / "run", config, weights(reader("gru")))
+    folder = written(tmp_path / "run", config, weights(reader()))
     with pytest.raises(CheckpointError, match=message) as told:
         Run.open(folder)
     text = str(told.value)

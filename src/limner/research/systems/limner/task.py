@@ -1,14 +1,9 @@
-"""Training of the encoder base: texts with their pictures, looks, and the backbone's last blocks.
+"""What limner trains on a batch of pictures with all of their texts, and with which settings."""
 
-The blocks before are computed once. It is of no paper: its run is exported as the file that limner ships.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -18,90 +13,67 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, TextEncoder
-from limner.encoders.base_blocks import FIRST, MAPS, features_of, open_blocks
-from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS, BaseCard, BaseShape
-from limner.encoders.base_network import BaseNet, Words, published_backbone, save_base
-from limner.encoders.text_cache import StoredTexts
-from limner.errors import ConfigError, ShapeError
-from limner.research.datasets.features import Features, precision_of
+from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS
+from limner.encoders.base_network import BaseNet
+from limner.research.datasets.features import Features
 from limner.research.datasets.mixture import WEIGHT
 from limner.research.losses.checks import product
 from limner.research.losses.contrastive import info_nce, info_nce_of_many, same_group
-from limner.research.systems.base import Capabilities, Model, Parts, System, Task, evaluating, feature_moments
-from limner.research.training import checkpoint, processes
+from limner.research.scenes.beside import TRAITS
+from limner.research.systems.base import Parts, Task
+from limner.research.systems.limner.model import Limner, LimnerArchitecture, others_mean
+from limner.research.training import processes
 from limner.research.training.batches import epoch_order
 from limner.research.training.corpus import IN_FILES, Corpus
-from limner.research.training.loop import BEST
 from limner.research.training.settings import RunConfig, every_preset, replaced
 from limner.research.training.shares import share_of, whole
 
-STORED = "backbone"
-"""Of what made the stored rows, beside the weights of a run."""
 DRAWN = 256
 """Classes of a step."""
 SIGNAL, NOISE = 0.7, 0.7
 """Shares of a class's direction and of some training picture in a made-up picture; chosen on validation."""
 
 
-class BaseArchitecture(BaseShape):
-    """Sizes of the network, and what is left out of it in training.
-
-    Attributes:
-        dropout: share of the picture's features, and of hidden units.
-        text_dropout: share of a sentence vector's entries.
-        look_dropout: share of the features that looks read.
-    """
-
-    changed_from: int = Field(default=FIRST, ge=FIRST, le=BLOCKS + 1)
-    looks: int = Field(default=256, ge=1, le=4096)
-    last_stage: int = Field(default=4, ge=0, le=7)
-    dropout: float = Field(default=0.7, ge=0, lt=1)
-    text_dropout: float = Field(default=0.1, ge=0, lt=1)
-    look_dropout: float = Field(default=0.5, ge=0, lt=1)
-
-    @property
-    def shape(self) -> BaseShape:
-        """The sizes alone."""
-        return BaseShape(**{name: getattr(self, name) for name in BaseShape.model_fields})
-
-
-class BaseConfig(RunConfig):
-    """One run of the encoder base; it is of no paper, so all presets are the same.
+class LimnerConfig(RunConfig):
+    """One run; it is of no paper, so all presets are the same: the backbone stays as published.
 
     Attributes:
         terms: what may be done with the weights, in one sentence, for the card of the exported file.
-        model: see `BaseArchitecture`.
+        model: see `LimnerArchitecture`.
         heads_epochs: first epochs, in which the projections learn and the backbone stays as published.
         mirrored: show half of the pictures mirrored.
-        apart: whether a batch holds pictures of one data set alone, so that no other makes it easy.
         together: pictures of one story that come into a batch together, at most.
         temperature: τ of the softmax between texts and pictures.
         look_temperature: τ of the softmax between pictures of a story and all others.
         foreign_weight, look_weight: of the multilingual text side and of looks beside the English text side.
+        joined_weight: likewise of all that reads a text, added up; 0 trains either text side by itself.
         class_weight: of the names of ImageNet's classes with what the published classifier takes for their
             pictures, see `Classes`; 0 leaves them out.
     """
 
     PRESETS = every_preset(
         {
-            "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "schedule": "cosine", "metric": "MRR"},
-            "data": {"backbone": "efficientnet-lite2", "batch": 256},
+            "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "schedule": "cosine", "metric": "MRR", "epochs": 40},
+            "data": {"backbone": "efficientnet-lite2", "batch": 256, "vectors": "random", "min_count": 3},
+            "model": {"changed_from": BLOCKS + 1, "dropout": 0.75},
         }
     )
+    ROW = frozenset({"model.reads", "model.context", "model.words", "data.beside"})
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"width": 16, "looks": 8}}
     DRAWS_BY_WEIGHT: ClassVar[bool] = True
+    READS_BESIDE: ClassVar[bool] = True
 
-    system: Literal["base"] = "base"
+    system: Literal["limner"] = "limner"
     terms: str = ""
-    model: BaseArchitecture = BaseArchitecture()
+    model: LimnerArchitecture = LimnerArchitecture()
     heads_epochs: int = Field(default=10, ge=0)
     mirrored: bool = True
-    apart: bool = True
     together: int = Field(default=4, ge=1)
     temperature: float = Field(default=0.045, gt=0)
     look_temperature: float = Field(default=0.1, gt=0)
     foreign_weight: float = Field(default=1.0, ge=0)
     look_weight: float = Field(default=1.0, ge=0)
+    joined_weight: float = Field(default=1.0, ge=0)
     class_weight: float = Field(default=0.0, ge=0)
 
     @model_validator(mode="before")
@@ -111,104 +83,17 @@ class BaseConfig(RunConfig):
             raise ValueError(IN_FILES)
         return values
 
-    def smoke(self) -> "BaseConfig":
+    @model_validator(mode="after")
+    def _traits_stand_last(self) -> Self:
+        if TRAITS in self.data.beside[:-1]:
+            raise ValueError(f"data.beside: name {TRAITS!r} last, found {list(self.data.beside)}")
+        return self
+
+    def smoke(self) -> "LimnerConfig":
         """See `RunConfig.smoke`."""
         own = {"heads_epochs": min(self.heads_epochs, 1), "data": {"backbone": self.data.backbone}}
-        small: BaseConfig = replaced(super().smoke(), own)
+        small: LimnerConfig = replaced(super().smoke(), own)
         return small
-
-
-class BaseModel(Model):
-    """The network over stored rows, with the encoder of English sentences; what validation ranks with.
-
-    Attributes:
-        as_published: the last blocks are as published, still or for good, so the features in the rows are
-            theirs.
-        maps: numbers that stand before the features in stored rows: 0 where no block is ever trained.
-        blocks_in: what the last blocks multiply in: as those whose features were stored.
-    """
-
-    name = "base"
-
-    def __init__(self, architecture: BaseArchitecture, parts: Parts) -> None:
-        """Draw the projections from torch's generator."""
-        super().__init__(architecture, parts)
-        assert parts.sentences is not None  # noqa: S101  (declared)
-        self.sentences = parts.sentences
-        self.net = BaseNet(architecture.shape, published_backbone(), architecture.dropout)
-        for side in (self.net.sentence, self.net.foreign):
-            side.dropout.p = architecture.text_dropout
-        self.net.look.dropout.p = architecture.look_dropout
-        self.as_published = architecture.changed_from > BLOCKS
-        self.maps = 0 if self.as_published else MAPS
-        stored = parts.about.get(STORED)
-        exact = isinstance(stored, dict) and precision_of(str(stored.get("transform"))) == "float32"
-        self.blocks_in = torch.float32 if exact else torch.bfloat16
-        if self.as_published and self.image_width >= MAPS:  # an older run's rows had maps that it never read
-            self.image_width -= MAPS
-        open_blocks(self.net, architecture.changed_from)
-
-    def features_of(self, rows: Tensor) -> Tensor:
-        """(B, R) stored rows → (B, F) features.
-
-        Raises:
-            ShapeError: rows of another width.
-        """
-        due = max(self.image_width, self.row)
-        if rows.ndim != 2 or rows.shape[1] != due:
-            raise ShapeError(f"{self.name}: rows have shape {tuple(rows.shape)}, expected (B, {due})")
-        if self.as_published:
-            return rows[:, self.maps : self.row]
-        return features_of(self.net, rows[:, : self.row], self.blocks_in)
-
-    @property
-    def row(self) -> int:
-        """R of the backbone's own rows: maps and features."""
-        return self.maps + FEATURES
-
-    def joint(self, features: Tensor, rows: Tensor) -> Tensor:
-        """(B, F) features of (B, R) stored rows → (B, D) unit rows that texts are compared with."""
-        return self.net.joint(features)
-
-    def looks(self, features: Tensor, rows: Tensor) -> Tensor:
-        """(B, F) features of (B, R) stored rows → (B, L) unit rows that pictures are compared by."""
-        return self.net.looks(features)
-
-    @property
-    def dim(self) -> int:
-        """D."""
-        return int(self.architecture.width)
-
-    def identity(self) -> tuple[object, ...]:
-        """The encoder of sentences."""
-        return (self.sentences.fingerprint,)
-
-    def settle(self, corpus: Corpus) -> None:
-        """Mean and deviation of the features."""
-        mean, deviation = feature_moments(corpus, lambda rows: rows[:, self.maps : self.row])
-        self.net.feature_mean.copy_(mean)
-        self.net.feature_deviation.copy_(deviation)
-
-    def words_of_file(self, where: str) -> Words | None:
-        """What an exported file holds of learned words; None without them.
-
-        Args:
-            where: the run, for the message.
-        Raises:
-            ConfigError: they were learned in a way that a file has no place for.
-        """
-        return None
-
-    def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """English texts → (N, D) float32 unit rows."""
-        vectors = torch.from_numpy(self.sentences.encode_text(texts)).to(self.device)
-        with evaluating(self):
-            found: FloatArray = self.net.sentence(vectors).cpu().numpy()
-        return found
-
-    def pictures(self, pictures: Tensor) -> Tensor:
-        """(M, R) stored rows → (M, D) unit rows."""
-        return self.joint(self.features_of(pictures), pictures)
 
 
 class Classes:
@@ -281,10 +166,13 @@ class PictureBatch:
     own_texts: Tensor
 
 
-class BaseTask(Task[BaseConfig, BaseModel]):
-    """Batches of pictures with all of their texts, and their losses."""
+class LimnerTask(Task[LimnerConfig, Limner]):
+    """Batches of pictures with all of their texts, and their losses.
 
-    def __init__(self, model: BaseModel, corpus: Corpus, config: BaseConfig, parts: Parts) -> None:
+    The context of all training texts is constant, so that it is made once.
+    """
+
+    def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: Parts) -> None:
         """Take what is trained and what it trains on: all texts as vectors, and classes."""
         super().__init__(model, corpus, config, parts)
         self._corpus = corpus
@@ -293,6 +181,8 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         self._english = torch.from_numpy(sentences.encode_text(corpus.train.texts))
         sentences.encode_text(corpus.val.texts)
         self._foreign = torch.from_numpy(multilingual.encode_text(corpus.train.texts))
+        self._context = context_of(corpus, torch.cat([self._english, self._foreign], dim=1))
+        self._bags = model.bags(corpus.train.texts)
         self._classes = None
         if config.class_weight:
             features = corpus.pictures.take(np.unique(corpus.train.places))[:, model.maps :].astype(
@@ -335,8 +225,8 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         order = epoch_order(self._weights, seed, epoch)
         random = np.random.default_rng([seed, epoch, 1])
         dealt: list[NDArray[np.int64]] = []
-        for name in dict.fromkeys(self._sets) if config.apart else [None]:
-            own = [int(row) for row in order if name is None or self._sets[row] == name]
+        for name in dict.fromkeys(self._sets):  # no other set makes a batch easy
+            own = [int(row) for row in order if self._sets[row] == name]
             waiting: dict[int, list[int]] = {}
             chunks: list[list[int]] = []
             for row in own:
@@ -387,13 +277,23 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         found: FloatArray = pictures.take(places).astype(np.float32)
         return found
 
-    def readings(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
-        """Name → (T, D) unit rows of the texts as one side reads them, and the weight of its loss."""
+    def sides(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
+        """Either text side alone, with which a library reads single texts and other languages."""
         net = self.model.net
         return {
             "english": (self._read(net.sentence, self._english, batch), 1.0),
             "foreign": (self._read(net.foreign, self._foreign, batch), self.config.foreign_weight),
         }
+
+    def readings(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
+        """Name → (T, D) unit rows of the texts as something reads them, and the weight of its loss."""
+        if not self.config.joined_weight:
+            return self.sides(batch)
+        some, device = batch.own_texts, self.model.device
+        vectors = (self._english, self._foreign, self._context)
+        english, foreign, context = (part[some].to(device) for part in vectors)
+        joined = self.model.read(english, foreign, context, [self._bags[row] for row in some.tolist()])
+        return self.sides(batch) | {"joined": (whole(joined, batch.text_shares), self.config.joined_weight)}
 
     def _read(self, side: nn.Module, vectors: Tensor, batch: PictureBatch) -> Tensor:
         """(T, D) of the texts of all processes, each of which reads its own."""
@@ -426,77 +326,17 @@ class BaseTask(Task[BaseConfig, BaseModel]):
         return losses | {"total": total}
 
 
-class BaseSystem(System[BaseConfig, BaseModel]):
-    """What it declares."""
+def context_of(corpus: Corpus, vectors: Tensor) -> Tensor:
+    """(N, W) vectors of all training texts → (N, W) means of the other steps of their stories.
 
-    name = "base"
-    settings = BaseConfig
-    model = BaseModel
-    training = BaseTask
-
-    def capabilities(self, config: BaseConfig) -> Capabilities:
-        """Reads two encoders of sentences; a library takes its exported file."""
-        return Capabilities(
-            words=False,
-            sentences=True,
-            multilingual=True,
-            keeps_sentences=True,
-            layer="described" if config.model.changed_from > BLOCKS else "blocks",
-            mirrored=config.mirrored,
-            exported=True,
-        )
-
-    def gather(self, config: BaseConfig, corpus: Corpus, parts: Parts) -> None:
-        """Both encoders, with the vectors of a former run; and what the stored rows are of."""
-        if corpus.backbone is not None:
-            parts.about[STORED] = corpus.backbone
-        assert parts.sentences is not None and parts.multilingual is not None  # noqa: S101, PT018  (declared)
-        folder = Path(config.data.features)
-        parts.sentences = StoredTexts(parts.sentences, folder)
-        parts.multilingual = StoredTexts(parts.multilingual, folder)
-
-
-SYSTEM = BaseSystem()
-
-
-def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> BaseCard:
-    """Write the best weights of a run as a file of the encoder base.
-
-    Of a run of limner the file holds each text side by itself, without the context, and the words that were
-    learned beside MiniLM alone; it has no place for further encoders.
-
-    Args:
-        run: folder of the run.
-        file: ends in ``.safetensors``; replaced if there.
-        sentences: encoder of texts it was trained with; None for the one that needs no download.
-    Returns:
-        What the file says of itself; its figures are those of validation, as the run recorded them.
-    Raises:
-        MissingError: nothing was trained there yet.
-        CheckpointError: not a run of the systems base or limner, or damaged.
-        ConfigError: the run reads further encoders, or words beside both sentence encoders.
-        NumericsError: a weight is not finite.
+    Of several texts of one picture each stands for its step; what has no story has no context.
     """
-    _, state = checkpoint.load(run / BEST)
-    limner = state.get("config", {}).get("config", {}).get("system") == "limner"
-    own: System[Any, Any] = import_module("limner.research.systems.limner").SYSTEM if limner else SYSTEM
-    model, config = own.load(run, sentences=sentences)
-    if config.data.beside:
-        raise ConfigError(
-            f"{run}: reads further encoders, which a file of base has no place for; train one without"
-            " data.beside"
-        )
-    sets = {
-        name: f"{name} ({', '.join(entry.licences) if entry.licences else 'all licences'})"
-        for name, entry in config.data.mixture.items()
-    }
-    name = config.row or "base"
-    card = BaseCard(
-        name=name,
-        command=f"limner train configs/{name}.toml --to RUN",
-        data=tuple(sets.values()) or (config.data.set,),
-        terms=config.terms,
-        figures={f"validation {key}": round(float(value), 4) for key, value in state["validation"].items()},
-    )
-    save_base(file, model.net, card, model.words_of_file(str(run)))
-    return card
+    members: dict[str, list[int]] = {}
+    for row, pair in enumerate(corpus.train.pairs):
+        if pair.seq:
+            members.setdefault(pair.seq, []).append(row)
+    found = torch.zeros_like(vectors)
+    rows = [row for own in members.values() for row in own]
+    if rows:
+        found[rows] = others_mean(vectors[rows], torch.tensor([len(own) for own in members.values()]))
+    return found

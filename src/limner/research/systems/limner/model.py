@@ -1,86 +1,63 @@
 """limner's own model: frozen sentence encoders and learned words read a text and the rest of its story.
 
-It shares the picture side, the batches and the losses of the encoder `base`, so that its rows differ from
-that encoder's in what reads the text alone.
+Its pictures are read by the last blocks of EfficientNet-Lite2, as published or trained along, with what
+further encoders see; the network is that of the encoder `base`, which its runs are exported to.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar, Literal, Self
+from typing import Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import dropout, embedding_bag, normalize
 
-from limner.arrays import TextEncoder, expect
-from limner.encoders.base_file import BLOCKS, LEAST_RARITY, MINILM, USE
-from limner.encoders.base_network import Projection, Words
-from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
+from limner.arrays import expect
+from limner.encoders.base_blocks import FIRST, MAPS, features_of, open_blocks
+from limner.encoders.base_file import BLOCKS, FEATURES, LEAST_RARITY, MINILM, USE, BaseShape
+from limner.encoders.base_network import BaseNet, Projection, Words, published_backbone
 from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
-from limner.errors import CheckpointError, ConfigError
-from limner.research.scenes.beside import TRAITS, TRAITS_WIDTH
-from limner.research.systems.base import Capabilities, Parts, StoryModel, feature_moments
-from limner.research.systems.base_encoder import (
-    BaseArchitecture,
-    BaseConfig,
-    BaseModel,
-    BaseSystem,
-    BaseTask,
-    PictureBatch,
-)
+from limner.errors import ConfigError, ShapeError
+from limner.research.datasets.features import precision_of
+from limner.research.scenes.beside import TRAITS_WIDTH
+from limner.research.systems.base import Parts, StoryModel, feature_moments
 from limner.research.training.corpus import Corpus
-from limner.research.training.settings import every_preset
-from limner.research.training.shares import whole
 
-KEY = "multilingual"
-"""Of the second encoder's fingerprint, beside the weights of a run."""
+STORED = "backbone"
+"""Of what made the stored rows, beside the weights of a run."""
 TRAITS_SPACE = 64
 """Numbers that traits become in looks."""
 
 
-class LimnerArchitecture(BaseArchitecture):
-    """Sizes and parts of the model.
+class LimnerArchitecture(BaseShape):
+    """Sizes and parts of the model, and what is left out of it in training.
 
     Attributes:
-        reads: what reads an English text: MiniLM alone, as in `base`, or MiniLM and the multilingual encoder.
+        dropout: share of the picture's features, and of hidden units.
+        text_dropout: share of a sentence vector's entries.
+        look_dropout: share of the features that looks read.
+        reads: what reads an English text: MiniLM alone, or MiniLM and the multilingual encoder.
         context: what a step knows of its story: nothing, or the mean of its other steps.
         words: read the words of a text as well, each by a vector that is learned on the training texts.
         word_dropout: share of a text's words that are left out in training.
     Source: docs/methods/limner.md §1.
     """
 
+    changed_from: int = Field(default=FIRST, ge=FIRST, le=BLOCKS + 1)
+    looks: int = Field(default=256, ge=1, le=4096)
+    last_stage: int = Field(default=4, ge=0, le=7)
+    dropout: float = Field(default=0.7, ge=0, lt=1)
+    text_dropout: float = Field(default=0.1, ge=0, lt=1)
+    look_dropout: float = Field(default=0.5, ge=0, lt=1)
     reads: Literal["minilm", "both"] = "both"
     context: Literal["none", "mean"] = "mean"
     words: bool = False
     word_dropout: float = Field(default=0.3, ge=0, lt=1)
 
-
-class LimnerConfig(BaseConfig):
-    """One run; it is of no paper, so all presets are the same: the backbone stays as published.
-
-    Attributes:
-        model: see `LimnerArchitecture`.
-    """
-
-    PRESETS = every_preset(
-        {
-            "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "schedule": "cosine", "metric": "MRR", "epochs": 40},
-            "data": {"backbone": "efficientnet-lite2", "batch": 256, "vectors": "random", "min_count": 3},
-            "model": {"changed_from": BLOCKS + 1, "dropout": 0.75},
-        }
-    )
-    ROW = frozenset({"model.reads", "model.context", "model.words", "data.beside"})
-    READS_BESIDE: ClassVar[bool] = True
-
-    system: Literal["limner"] = "limner"  # type: ignore[assignment]
-    model: LimnerArchitecture = LimnerArchitecture()
-
-    @model_validator(mode="after")
-    def _traits_stand_last(self) -> Self:
-        if TRAITS in self.data.beside[:-1]:
-            raise ValueError(f"data.beside: name {TRAITS!r} last, found {list(self.data.beside)}")
-        return self
+    @property
+    def shape(self) -> BaseShape:
+        """The sizes alone."""
+        return BaseShape(**{name: getattr(self, name) for name in BaseShape.model_fields})
 
 
 def others_mean(vectors: Tensor, steps: Tensor) -> Tensor:
@@ -101,10 +78,14 @@ def others_mean(vectors: Tensor, steps: Tensor) -> Tensor:
     return (sums[stories] - vectors) / (counts - 1).clamp(min=1) * (counts > 1)
 
 
-class Limner(StoryModel, BaseModel):
+class Limner(StoryModel):
     """The network of `base`, whose two text sides are added up, with words, context and further encoders.
 
     Attributes:
+        as_published: the last blocks are as published, still or for good, so the features in the rows are
+            theirs.
+        maps: numbers that stand before the features in stored rows: 0 where no block is ever trained.
+        blocks_in: what the last blocks multiply in: as those whose features were stored.
         beside: projection of what further encoders see in a picture; None without them.
         traits: projection of a picture's traits, which looks read as well; None without them.
         traits_share: length of what traits say in looks, beside 1 of what the backbone says.
@@ -116,11 +97,27 @@ class Limner(StoryModel, BaseModel):
     beside_mean: Tensor
     beside_deviation: Tensor
 
-    def __init__(self, architecture: LimnerArchitecture, parts: Parts) -> None:
-        """Draw the projections from torch's generator; the context begins as nothing."""
+    def __init__(self, architecture: LimnerArchitecture, parts: Parts, *, traits: bool = False) -> None:
+        """Draw the projections from torch's generator; the context begins as nothing.
+
+        Args:
+            architecture: sizes and parts.
+            parts: both encoders, and the words.
+            traits: whether the last columns of the rows are traits.
+        """
         super().__init__(architecture, parts)
-        assert parts.multilingual is not None  # noqa: S101  (declared)
-        self.multilingual = parts.multilingual
+        assert parts.sentences is not None and parts.multilingual is not None  # noqa: S101, PT018  (declared)
+        self.sentences, self.multilingual = parts.sentences, parts.multilingual
+        self.net = BaseNet(architecture.shape, published_backbone(), architecture.dropout)
+        for side in (self.net.sentence, self.net.foreign):
+            side.dropout.p = architecture.text_dropout
+        self.net.look.dropout.p = architecture.look_dropout
+        self.as_published = architecture.changed_from > BLOCKS
+        self.maps = 0 if self.as_published else MAPS
+        stored = parts.about.get(STORED)
+        exact = isinstance(stored, dict) and precision_of(str(stored.get("transform"))) == "float32"
+        self.blocks_in = torch.float32 if exact else torch.bfloat16
+        open_blocks(self.net, architecture.changed_from)
         self.context = None
         if architecture.context == "mean":
             self.context = nn.Linear(MINILM + USE, architecture.width, bias=False)
@@ -130,7 +127,7 @@ class Limner(StoryModel, BaseModel):
             self.words = nn.Parameter(0.02 * torch.randn(len(parts.vocabulary), architecture.width))
             self.register_buffer("rarity", torch.zeros(len(parts.vocabulary)))
         self.traits = None
-        if parts.extra:
+        if traits:
             with torch.random.fork_rng(devices=[]):  # the other parts are drawn as they are without it
                 self.traits = Projection(TRAITS_WIDTH, TRAITS_SPACE)
             self.traits_share = nn.Parameter(torch.tensor(0.3))
@@ -141,9 +138,34 @@ class Limner(StoryModel, BaseModel):
         if (seen := more - self._of_traits) > 0:
             self.beside = Projection(seen, architecture.width, dropout=architecture.dropout)
 
+    def features_of(self, rows: Tensor) -> Tensor:
+        """(B, R) stored rows → (B, F) features.
+
+        Raises:
+            ShapeError: rows of another width.
+        """
+        due = max(self.image_width, self.row)
+        if rows.ndim != 2 or rows.shape[1] != due:
+            raise ShapeError(f"{self.name}: rows have shape {tuple(rows.shape)}, expected (B, {due})")
+        if self.as_published:
+            return rows[:, self.maps : self.row]
+        return features_of(self.net, rows[:, : self.row], self.blocks_in)
+
+    @property
+    def row(self) -> int:
+        """R of the backbone's own rows: maps and features."""
+        return self.maps + FEATURES
+
+    @property
+    def dim(self) -> int:
+        """D."""
+        return int(self.architecture.width)
+
     def settle(self, corpus: Corpus) -> None:
         """Moments of all features, and how rare words are: ln(N / n) of n among N training texts."""
-        super().settle(corpus)
+        mean, deviation = feature_moments(corpus, lambda rows: rows[:, self.maps : self.row])
+        self.net.feature_mean.copy_(mean)
+        self.net.feature_deviation.copy_(deviation)
         if self.beside is not None or self.traits is not None:
             mean, deviation = feature_moments(corpus, lambda rows: rows[:, self.row :])
             self.beside_mean.copy_(mean)
@@ -156,16 +178,19 @@ class Limner(StoryModel, BaseModel):
             self.rarity.copy_((len(texts) / counts.clamp(min=1)).log() * (counts > 0))
 
     def joint(self, features: Tensor, rows: Tensor) -> Tensor:
-        """See `BaseModel`; the sum of both projections where there are further encoders."""
-        made = super().joint(features, rows)
+        """(B, F) features of (B, R) stored rows → (B, D) unit rows that texts are compared with."""
+        made = self.net.joint(features)
         if self.beside is None:
             return made
         seen = self._beside(rows)
         return normalize(made + self.beside(seen[:, : seen.shape[1] - self._of_traits]), dim=1)
 
     def looks(self, features: Tensor, rows: Tensor) -> Tensor:
-        """See `BaseModel`; with traits both parts side by side, so that their cosines add up."""
-        made = super().looks(features, rows)
+        """(B, F) features of (B, R) stored rows → (B, L) unit rows that pictures are compared by.
+
+        With traits both parts stand side by side, so that their cosines add up.
+        """
+        made = self.net.looks(features)
         if self.traits is None:
             return made
         told = self.traits(self._beside(rows)[:, -TRAITS_WIDTH:])
@@ -179,12 +204,24 @@ class Limner(StoryModel, BaseModel):
         """Standardised columns of further encoders and of traits."""
         return (rows[:, self.row :] - self.beside_mean) / self.beside_deviation
 
+    def pictures(self, pictures: Tensor) -> Tensor:
+        """(M, R) stored rows → (M, D) unit rows."""
+        return self.joint(self.features_of(pictures), pictures)
+
     def bags(self, texts: Sequence[str]) -> list[list[int]]:
         """Numbers of the different known words of each text; none where words are not read."""
         return [[] if self.words is None else self.vocabulary.known(text) for text in texts]
 
     def words_of_file(self, where: str) -> Words | None:
-        """See `BaseModel`; a library reads an English text by MiniLM alone, and its words beside that."""
+        """What an exported file holds of learned words; None without them.
+
+        A library reads an English text by MiniLM alone, and its words beside that.
+
+        Args:
+            where: the run, for the message.
+        Raises:
+            ConfigError: the words were learned beside both sentence encoders.
+        """
         if self.words is None:
             return None
         if self.architecture.reads != "minilm":
@@ -250,78 +287,3 @@ class Limner(StoryModel, BaseModel):
         return self.read(
             english, foreign, others_mean(torch.cat([english, foreign], dim=1), steps), self.bags(texts)
         )
-
-
-class LimnerTask(BaseTask):
-    """The batches and losses of `base`, and a loss of the two text sides with the context."""
-
-    model: Limner
-
-    def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: Parts) -> None:
-        """See `BaseTask`; the context of all training texts is constant, so that it is made once."""
-        super().__init__(model, corpus, config, parts)
-        self._context = context_of(corpus, torch.cat([self._english, self._foreign], dim=1))
-        self._bags = model.bags(corpus.train.texts)
-
-    def readings(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
-        """See `BaseTask`; the sides alone are what a library reads single texts and other languages with."""
-        some, device = batch.own_texts, self.model.device
-        vectors = (self._english, self._foreign, self._context)
-        english, foreign, context = (part[some].to(device) for part in vectors)
-        joined = self.model.read(english, foreign, context, [self._bags[row] for row in some.tolist()])
-        return super().readings(batch) | {"joined": (whole(joined, batch.text_shares), 1.0)}
-
-
-def context_of(corpus: Corpus, vectors: Tensor) -> Tensor:
-    """(N, W) vectors of all training texts → (N, W) means of the other steps of their stories.
-
-    Of several texts of one picture each stands for its step; what has no story has no context.
-    """
-    members: dict[str, list[int]] = {}
-    for row, pair in enumerate(corpus.train.pairs):
-        if pair.seq:
-            members.setdefault(pair.seq, []).append(row)
-    found = torch.zeros_like(vectors)
-    rows = [row for own in members.values() for row in own]
-    if rows:
-        found[rows] = others_mean(vectors[rows], torch.tensor([len(own) for own in members.values()]))
-    return found
-
-
-class LimnerSystem(BaseSystem):
-    """What it declares."""
-
-    name = "limner"
-    settings = LimnerConfig  # type: ignore[assignment]
-    model = Limner  # type: ignore[assignment]
-    training = LimnerTask  # type: ignore[assignment]
-
-    def capabilities(self, config: BaseConfig) -> Capabilities:
-        """Reads stories through two encoders of sentences; a library takes the exported sides."""
-        assert isinstance(config, LimnerConfig)  # noqa: S101  (its own settings)
-        return replace(super().capabilities(config), stories=True, words=config.model.words)
-
-    def gather(self, config: BaseConfig, corpus: Corpus, parts: Parts) -> None:
-        """See `BaseSystem`; the fingerprint of the second encoder is kept."""
-        super().gather(config, corpus, parts)
-        assert parts.multilingual is not None  # noqa: S101  (declared)
-        parts.about[KEY] = parts.multilingual.fingerprint
-        parts.extra = TRAITS in config.data.beside
-
-    def recall(self, config: BaseConfig, parts: Parts) -> None:
-        """The second encoder, if it is the one of training.
-
-        Raises:
-            CheckpointError: another version of it is installed.
-        """
-        found: TextEncoder = sentence_encoder(MULTILINGUAL)
-        if parts.about.get(KEY) != found.fingerprint:
-            raise CheckpointError(
-                f"{parts.where}: trained on vectors of another {found.name} encoder; install"
-                " that version of it, or train again"
-            )
-        parts.multilingual = found
-        parts.extra = TRAITS in config.data.beside
-
-
-SYSTEM = LimnerSystem()

@@ -1,0 +1,99 @@
+"""Runs that compare pictures with pictures: what selects one while it trains, and what its cosines say."""
+
+from collections.abc import Callable, Mapping
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from limner.arrays import FloatArray
+from limner.checksums import seal
+from limner.digests import noting
+from limner.errors import DataError
+from limner.files import write_text
+from limner.research.evaluation.pools import different
+from limner.research.evaluation.stories import same_document
+from limner.research.runs.validation import encoded_images, stored
+from limner.research.systems.base import Model
+from limner.research.training.corpus import Corpus, PictureRows, Rows
+from limner.store.channels import Evidence
+
+
+def validation_of_pictures(corpus: Corpus) -> Callable[[Model], Mapping[str, float]]:
+    """R@1 and mAP of a picture's own story among the validation pictures, of the model it is given."""
+
+    def measure(model: Model) -> dict[str, float]:
+        pictures, stories = story_pictures(model, corpus.pictures, corpus.val)
+        return same_document(model.scorer(pictures, pictures), stories)
+
+    return measure
+
+
+def story_pictures(
+    model: Model, pictures: PictureRows, rows: Rows
+) -> tuple[FloatArray, list[frozenset[str]]]:
+    """(M, D) of all different pictures of some rows, and the stories each occurs in."""
+    columns, first = different([pair.image_id for pair in rows.pairs])
+    stories: list[set[str]] = [set() for _ in first]
+    for pair, column in zip(rows.pairs, columns.tolist(), strict=True):
+        stories[column].add(pair.seq or pair.id)
+    return encoded_images(model, pictures, rows.places[first]), [frozenset(own) for own in stories]
+
+
+PAIRWISE = "pairwise.json"
+PAIRS = 100_000
+
+
+def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
+    """What a cosine says: the logarithm of P(cosine | same story) / P(cosine | different stories).
+
+    Args:
+        model: of pictures, of the system document.
+        corpus: whose validation pictures are compared, since training pictures lie closer together than
+            unseen ones will: all pairs of one story and random others, up to 100,000 of either.
+    Returns:
+        Linear in the cosine, nats; by logistic regression, freed of the share of either kind of pairs.
+    Raises:
+        DataError: the validation pictures are all of one story, or all of different ones.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    vectors, stories = story_pictures(model, corpus.pictures, corpus.val)
+    members: dict[str, list[int]] = {}
+    for row, own in enumerate(stories):
+        for story in own:
+            members.setdefault(story, []).append(row)
+    together = {pair for rows in members.values() for pair in combinations(rows, 2)}
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, len(stories), (min(PAIRS, 20 * len(stories)), 2)).tolist()
+    apart = [(a, b) for a, b in drawn if not stories[a] & stories[b]]
+    if not together or not apart:
+        kind = "one story" if apart else "different stories"
+        raise DataError(
+            f"{corpus.name}: no two validation pictures of {kind}, so nothing tells what a cosine means;"
+            " use a larger validation part"
+        )
+    near = sorted(together)
+    if len(near) > PAIRS:
+        near = [near[place] for place in rng.permutation(len(near))[:PAIRS]]
+    first, second = np.array(near + apart).T
+    same = np.arange(len(first)) < len(near)
+    cosines = (vectors[first] * vectors[second]).sum(axis=1, dtype=np.float64)
+    fitted = LogisticRegression(C=np.inf, max_iter=1000).fit(cosines[:, None], same)
+    prior = float(np.log(same.mean() / (1 - same.mean())))
+    return Evidence(slope=float(fitted.coef_[0, 0]), z_slope=0.0, offset=float(fitted.intercept_[0]) - prior)
+
+
+def write_pairwise(run: Path, evidence: Evidence) -> None:
+    """Store it, whole or not at all."""
+    with noting(run, PAIRWISE):
+        write_text(run / PAIRWISE, seal(evidence.model_dump_json() + "\n"))
+
+
+def read_pairwise(run: Path) -> Evidence:
+    """What training fitted.
+
+    Raises:
+        CheckpointError: none is there, or it is damaged.
+    """
+    return stored(run / PAIRWISE, Evidence.model_validate_json, "pairwise term of a same-document metric")
