@@ -13,7 +13,7 @@ from limner.research.runs import run
 
 
 def test_what_is_installed_opens_runs():
-    (offered,) = entry_points(group=trained.GROUP, name=trained.NAME)
+    (offered,) = entry_points(group=trained.GROUP, name=trained.OPEN)
     assert offered.load() is run.library_runs
 
 
@@ -23,7 +23,7 @@ def test_no_run_asks_nobody(monkeypatch):
 
 
 def test_what_opens_runs_is_given_what_was_asked_for(monkeypatch):
-    offered = EntryPoint(trained.NAME, "test_trained_runs:opened", trained.GROUP)
+    offered = EntryPoint(trained.OPEN, "test_trained_runs:opened", trained.GROUP)
     monkeypatch.setitem(sys.modules, "test_trained_runs", sys.modules[__name__])
     monkeypatch.setattr("importlib.metadata.entry_points", lambda **_: EntryPoints([offered]))
     assert trained.trained_runs(Path("a"), None, "cuda:1") == (("a", "cuda:1"), None)

@@ -91,11 +91,11 @@ def export(
 
     weights = run
     if run.suffix != WEIGHTS:
-        from limner.research.runs.export import export_base
+        from limner.encoders.trained import export_run
 
         if output is None or output.suffix != WEIGHTS:
             raise ConfigError(f"export: name the file to write by -o NAME{WEIGHTS}")
-        card = export_base(run, output)
+        card = export_run(run, output)
         weights = output
         say(f"{output}: {card.name}, {output.stat().st_size:,} bytes")
     elif output is not None:

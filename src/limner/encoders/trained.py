@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from limner.errors import RESEARCH, MissingError
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray, ImageEncoder
+    from limner.encoders.base_file import BaseCard
 
 MODEL, DOCUMENT = "model", "document"
 
@@ -82,8 +83,8 @@ class TrainedRun(Protocol):
         """Its picture side, for indexing."""
 
 
-GROUP, NAME = "limner.runs", "open"
-"""The entry point that opens runs."""
+GROUP, OPEN, EXPORT = "limner.runs", "open", "export"
+"""The entry points that open runs, and write one as a file of the encoder base."""
 
 
 class OpenRuns(Protocol):
@@ -111,10 +112,28 @@ def trained_runs(
     """
     if model is None and metric is None:
         return None, None
+    open_runs: OpenRuns = _offered(OPEN)
+    return open_runs(model, metric, device)
+
+
+def export_run(run: Path, file: Path) -> BaseCard:
+    """Write a trained run as a file of the encoder base.
+
+    Args:
+        run: its folder.
+        file: ends in ``.safetensors``; replaced if there.
+    Raises:
+        MissingError: nothing that is installed trains runs.
+        LimnerError: as `limner.research.runs.export.export_base`.
+    """
+    card: BaseCard = _offered(EXPORT)(run, file)
+    return card
+
+
+def _offered(name: str) -> Any:  # noqa: ANN401
     from importlib.metadata import entry_points  # as the runs themselves, what few libraries need
 
-    offered = entry_points(group=GROUP, name=NAME)
-    if not offered:
+    found = entry_points(group=GROUP, name=name)
+    if not found:
         raise MissingError(f"no installed package opens trained runs; run: pip install {RESEARCH}")
-    open_runs: OpenRuns = next(iter(offered)).load()
-    return open_runs(model, metric, device)
+    return next(iter(found)).load()
