@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from limner.arrays import unit_rows
 from limner.store.channels import EncodedChannel, Evidence
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, Store, vectors_name, vectors_schema
 
 SPACE, WIDTH, TEXTS, STEPS, CONSIDERED, WANTED = "base", 384, 10, 10, 200, 50
@@ -45,7 +45,7 @@ def origins(around):
         rng = np.random.default_rng(0)
         scale = np.arange(1, WIDTH + 1, dtype=np.float32) ** -0.5
         return unit_rows("origins", scale * rng.standard_normal((5_000, WIDTH), dtype=np.float32))
-    return np.asarray(Library.open(around).gallery([SPACE]).space(SPACE).matrix, dtype=np.float32)
+    return np.asarray(PictureStore.open(around).gallery([SPACE]).space(SPACE).matrix, dtype=np.float32)
 
 
 def texts(around, near):
@@ -61,7 +61,7 @@ def texts(around, near):
     else:
         from limner.research.evaluation.linear import linear_channels
 
-        library = Library.open(around)
+        library = PictureStore.open(around)
         channel = linear_channels(library, [SPACE])[0]
         said = [
             captions[0]["text"]
@@ -76,7 +76,7 @@ def make(folder, count, around):
     """A library of so many pictures without files: the tables as indexing leaves them."""
     near = origins(around)
     width = near.shape[1]
-    library, rng = Library(folder), np.random.default_rng(count)
+    library, rng = PictureStore(folder), np.random.default_rng(count)
     library.store.ensure(vectors_name(SPACE), vectors_schema(width))
     library.save(
         spaces={SPACE: SpaceInfo(encoder="drawn", fingerprint="drawn", dim=width)}, approximate_from=0
@@ -112,7 +112,7 @@ def build(folder):
     from limner.progress import Progress
     from limner.store import vector_index
 
-    library, times = Library.open(folder), {}
+    library, times = PictureStore.open(folder), {}
     plain = Store.index_vectors
 
     def timed(store, name, parts):
@@ -148,7 +148,7 @@ def ask(folder, around, exact):
 
     near = origins(around)
     asked, evidence = texts(around, near)
-    library, started = Library.open(folder), time.perf_counter()
+    library, started = PictureStore.open(folder), time.perf_counter()
     index = Index(library.gallery([SPACE])) if exact else Approximate(library, [SPACE])
     times, best, opened, split, spent = [], [], seconds(started), [], []
     for text in asked:

@@ -30,7 +30,7 @@ from limner.match.illustrate import step_texts
 from limner.match.illustrator import Illustrator
 from limner.pictures.metadata import Words
 from limner.records import Caption, Story
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.reader import Pixels
 from limner.store.store import SpaceInfo, vectors_name, vectors_schema
 from limner.store.write import file_row, vector_table, write_batch
@@ -88,7 +88,7 @@ def make(home: Path, pictures: int) -> Path:
     if (home / "made").exists():
         return home
     rng = np.random.default_rng(0)
-    library, sentences = Library(home), text_encoder()
+    library, sentences = PictureStore(home), text_encoder()
     file = shipped_file("base")
     (pixels,) = picture_encoders(["base"], [], sentences=sentences)
     words = sentences.encode_text([sentence(number) for number in range(CENTRES)])
@@ -139,7 +139,7 @@ def make(home: Path, pictures: int) -> Path:
 def anew(home: Path, story: Story) -> None:
     """The storyboard as a command makes it: settings, encoders, vectors and moments are read for it."""
     catalogue._sentences.cache_clear()
-    Illustrator(Library.open(home)).board(story)
+    Illustrator(PictureStore.open(home)).board(story)
 
 
 def encode(encoders: Sequence[TextEncoder], story: Story) -> None:
@@ -163,7 +163,7 @@ def medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 def measured(home: Path, steps: int, runs: int) -> str:
     """One row of the table."""
-    opened, words = Illustrator(Library.open(home)), RecentTexts(text_encoder())
+    opened, words = Illustrator(PictureStore.open(home)), RecentTexts(text_encoder())
     encoders = (words, text_encoder("base", sentences=words))
     board, alone, fresh = [], [], []
     for number in range(runs + 4):

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, vectors_name, vectors_schema
 from limner.store.write import vector_table
 
@@ -41,7 +41,7 @@ def rows_of(numbers):
 
 
 def make(folder, count, width):
-    library, rng = Library(folder), np.random.default_rng(0)
+    library, rng = PictureStore(folder), np.random.default_rng(0)
     library.save(spaces={SPACE: SpaceInfo(encoder="drawn", fingerprint="drawn", dim=width)})
     library.store.ensure(vectors_name(SPACE), vectors_schema(width))
     for start in range(0, count, BATCH):
@@ -64,7 +64,7 @@ def change(library, number, width):
 def opened(folder):
     """Seconds until a library's gallery is there, with what a search needs of all its vectors."""
     begun = time.perf_counter()
-    space = Library.open(folder).gallery([SPACE]).space(SPACE)
+    space = PictureStore.open(folder).gallery([SPACE]).space(SPACE)
     taken = time.perf_counter() - begun
     assert space.moments is not None
     return taken, time.perf_counter() - begun
@@ -79,7 +79,7 @@ def own_memory():
 def memory(folder):
     import lance  # noqa: F401  (loaded by the first look at a table)
 
-    library = Library.open(folder)
+    library = PictureStore.open(folder)
     library.store.version(PICTURES)
     before = own_memory()
     gallery = library.gallery([SPACE])

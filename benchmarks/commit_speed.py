@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.reader import Pixels
 from limner.store.store import FILES, PICTURES, Store, vectors_name, vectors_schema
 from limner.store.write import file_row, vector_table, write_batch
@@ -42,7 +42,7 @@ def batch(number: int, dim: int) -> dict[str, object]:
 
 
 def fill(folder: Path, commits: int, dim: int, *, merged: bool) -> None:
-    library = Library(folder)
+    library = PictureStore(folder)
     library.store.ensure(vectors_name("made"), vectors_schema(dim))
     plain, times, processor = Store.upsert, [], []
     if merged:

@@ -34,7 +34,7 @@ from limner.research.losses.checks import product
 from limner.research.runs.train import StoppedError, train
 from limner.research.scenes.faster_rcnn import FasterRCNN
 from limner.research.systems import read_config, system
-from limner.research.systems.base import Task
+from limner.research.systems.base import SystemTask
 from limner.research.training import checkpoint
 from limner.research.training.corpus import corpus_of, open_corpus
 from limner.research.training.loop import BEST, Event
@@ -109,7 +109,7 @@ def in_files(folder: Path, books: int) -> list[str]:
     return [f"data.annotations={folder / 'world'}", f"data.features={folder}", "data.split=released"]
 
 
-def prepared(row: str, device: str, folder: Path) -> Task:
+def prepared(row: str, device: str, folder: Path) -> SystemTask:
     """The task of a row, smoke-sized, with weights drawn alike on every device and nothing dropped out."""
     given = (in_files(folder, 12), "stories") if row == LIMNER else ([], "picturebook")
     config = read_config(CONFIGS / f"{row}.toml", *given).smoke()

@@ -23,7 +23,7 @@ import numpy as np
 from PIL import Image
 
 from limner.files import write_text
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 SIDE_PX, PER_FOLDER, SAMPLE_S = 96, 1000, 0.5
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -105,7 +105,7 @@ def indexed(folder, count, engine):
     assert report["new"] == report["pictures"] == count, report
     again, second = measured(command)
     assert again["unchanged"] == count, again
-    store = Library.open(library).store
+    store = PictureStore.open(library).store
     rows = {name: store.count(name) for name in store.names()}
     held = sum(path.stat().st_size for path in library.rglob("*") if path.is_file())
     return {

@@ -19,7 +19,7 @@ from base_results import shown
 from sklearn.metrics import roc_auc_score
 from story_results import evidence_of, likely, nats_of, opened
 
-from limner.research.evaluation.likelihood import Telling, Weights, fit, log_likelihood, posteriors
+from limner.research.evaluation.likelihood import ChannelWeights, Telling, fit, log_likelihood, posteriors
 from limner.research.evaluation.uncertainty import bootstrap, group_numbers, interval, interval_of
 
 ALONE, CHAIN, ANCHOR = "steps alone", "chain", "anchor"
@@ -48,8 +48,8 @@ def weights_of(held, walk):
     told = [thinned(part, 0)[0] for part in held]
     seen = list(zip(told, [evidence_of(part, walk) for part in held], strict=True))
     bare = [(stories, evidence[:0]) for stories, evidence in seen]
-    alone = fit("chain", bare, Weights(30.0, (), START_BLANK))
-    start = Weights(alone.text, (0.1, 0.1), alone.blank)
+    alone = fit("chain", bare, ChannelWeights(30.0, (), START_BLANK))
+    start = ChannelWeights(alone.text, (0.1, 0.1), alone.blank)
     return {ALONE: alone, CHAIN: fit("chain", seen, start), ANCHOR: fit("anchor", seen, start)}
 
 

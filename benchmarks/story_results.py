@@ -28,7 +28,14 @@ from limner.research.datasets.mixture import set_of
 from limner.research.datasets.pairs import one_row_per_pair
 from limner.research.evaluation.decoding import decode, max_marginals
 from limner.research.evaluation.lattice import lattice
-from limner.research.evaluation.likelihood import Telling, Weights, fit, log_likelihood, mixed, posteriors
+from limner.research.evaluation.likelihood import (
+    ChannelWeights,
+    Telling,
+    fit,
+    log_likelihood,
+    mixed,
+    posteriors,
+)
 from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.sequences import coherence
 from limner.research.evaluation.uncertainty import difference, interval
@@ -51,7 +58,7 @@ LEFT_TO_RIGHT = ("greedy", "beam")
 WALKS = [(temperature, stay) for temperature in (0.035, 0.05, 0.07) for stay in (0.8, 0.95)]
 REACHED = (0.2, 0.5, 1.0, 2.0)  # times the logarithm of what walks bring
 LEAST = 1e-6
-START = Weights(20.0, (0.2, 0.2))
+START = ChannelWeights(20.0, (0.2, 0.2))
 COHERENCE = "coherence"
 PAGES, STORIES = "pages", "stories"
 
@@ -320,7 +327,7 @@ def likely(parts, decoders):
     if "chain" not in decoders:
         return walk, found
     # neighbours say nothing at first, so that the chain begins as the pin
-    start = Weights(tried[walk][1].text, (0.0, 0.0, *tried[walk][1].pictures))
+    start = ChannelWeights(tried[walk][1].text, (0.0, 0.0, *tried[walk][1].pictures))
     return walk, found | {"pinned chain": fit("pinned chain", seen, start)}
 
 
@@ -386,7 +393,9 @@ def report(options, chosen, found):
     if options.against:
         compare(found, json.loads(options.against.read_text())[options.part])
     if options.json:
-        chosen = {name: asdict(one) if isinstance(one, Weights) else one for name, one in chosen.items()}
+        chosen = {
+            name: asdict(one) if isinstance(one, ChannelWeights) else one for name, one in chosen.items()
+        }
         options.json.write_text(json.dumps({"chosen": chosen, options.part: found}, indent=1))
 
 

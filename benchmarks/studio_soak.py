@@ -30,7 +30,7 @@ from PIL import Image
 from studio_speed import TEXT, make, words_of
 
 from limner.checksums import seal_bytes
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.studio.pictures import cache_folder
 
 SIDE = 256
@@ -41,7 +41,7 @@ ACTS = {"thumbnail": 40, "page": 18, "look": 8, "search": 12, "edit": 10, "strip
 
 def add_thumbnails(home: Path) -> None:
     """A copy in WebP for every picture, where the studio keeps them; a few hundred are drawn."""
-    library = Library.open(home)
+    library = PictureStore.open(home)
     folder = cache_folder(library)
     if (folder / "made").exists():
         return
@@ -158,7 +158,11 @@ def soak(home: Path, projects: Path, clients: int, seconds: float) -> None:
     studio = subprocess.Popen([*command, "--no-browser", "--port", "0"], stdout=subprocess.PIPE, text=True)
     try:
         address = re.search(r":(\d+)/\?token=(\S+)", studio.stdout.readline())
-        ids, seen, begun = list(Library.open(home).gallery(["captions"]).ids), Seen(), time.perf_counter()
+        ids, seen, begun = (
+            list(PictureStore.open(home).gallery(["captions"]).ids),
+            Seen(),
+            time.perf_counter(),
+        )
         people = [Client(k, int(address[1]), address[2], ids, seen) for k in range(clients)]
         threads = [threading.Thread(target=one.live, args=(begun + seconds,)) for one in people]
         print(f"{len(ids):,} pictures, {clients} clients, {seconds:.0f} s")

@@ -29,7 +29,7 @@ from limner.match.equipment import picture_encoders
 from limner.match.illustrator import Illustrator
 from limner.store.catalogue import Only
 from limner.store.ingest import index
-from limner.store.library import Library, picture_of
+from limner.store.library import PictureStore, picture_of
 from limner.store.store import FILES, FILES_SCHEMA, PICTURES, PICTURES_SCHEMA, vectors_name
 from limner.store.write import file_key, vector_table
 from limner.studio.app import create_app
@@ -67,7 +67,7 @@ def make(folder: Path, pictures: int, *, listed: bool = False) -> Path:
     encoders = picture_encoders(["colour"], [], sentences=sentences)
     (album / "IMG_0000.txt").write_text("A fox paints a kite.")
     index([album], home, image_encoders=encoders, text_encoder=sentences)
-    library = Library.open(home)
+    library = PictureStore.open(home)
     widths = {name: info.dim for name, info in library.settings.spaces.items()}
     for start in range(0, pictures - PHOTOGRAPHS, BATCH):
         numbers = range(start, min(start + BATCH, pictures - PHOTOGRAPHS))
@@ -208,7 +208,7 @@ class Plain:
     """The same answers without anything kept between requests."""
 
     def __init__(self, home: Path, folder: Path) -> None:
-        self.home, self.library = home, Library.open(home)
+        self.home, self.library = home, PictureStore.open(home)
         self.album = sorted((folder / "photographs").glob("*.jpg"))
 
     def _rows(self) -> list[Any]:
@@ -236,13 +236,13 @@ class Plain:
     def search(self, number: int) -> None:
         """Pictures for words."""
         query = text_encoder().encode_text([f"{words_of(number)} {number}"])
-        gallery = Library.open(self.home).gallery(["captions"])
+        gallery = PictureStore.open(self.home).gallery(["captions"])
         scores = np.asarray(gallery.space("captions").matrix, dtype=np.float32) @ query[0]
         self.library.pictures([gallery.ids[row] for row in np.argsort(-scores)[:48]])
 
     def illustrate(self, number: int) -> None:
         """A storyboard of a text that is new."""
-        fresh = Library.open(self.home)
+        fresh = PictureStore.open(self.home)
         story = parse_story_report(f"{TEXT} {number}", format="markdown").story
         Illustrator(fresh).board(story)
 
@@ -256,7 +256,7 @@ def main() -> None:
     parser.add_argument("--alone", action="store_true", help="the studio without the plain way")
     asked = parser.parse_args()
     home = make(asked.to, asked.pictures, listed=asked.list)
-    Library.open(home).version()  # loads what reads tables
+    PictureStore.open(home).version()  # loads what reads tables
     before, start = own_memory(), time.perf_counter()
     engine = Engine(home)
     opened, held = time.perf_counter(), own_memory()

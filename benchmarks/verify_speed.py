@@ -20,7 +20,7 @@ from PIL import Image
 from limner.arrays import ImageVectors
 from limner.store.ingest import index
 from limner.store.integrity import TableFiles
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import SCHEMAS, vectors_name
 from limner.store.write import vector_table
 
@@ -69,7 +69,7 @@ def fill(home, count, width):
     Image.new("RGB", (40, 30), "red").save(album / "red.png")
     index([album], home, image_encoders=[Drawn(width)])
     print(f"one picture: {verified(home)}")
-    library, rng = Library.open(home), np.random.default_rng(0)
+    library, rng = PictureStore.open(home), np.random.default_rng(0)
     noting, note = [0.0], TableFiles.note
 
     def timed(files):
@@ -130,7 +130,7 @@ def main():
         f"{given.rows:,} rows, {given.width} wide: written in {writing:.1f} s, {noting:.2f} s of it checksums"
     )
     began = time.perf_counter()
-    Library.open(home).gallery(["visual"])
+    PictureStore.open(home).gallery(["visual"])
     print(f"cache built in {time.perf_counter() - began:.1f} s")
     began, size = time.perf_counter(), 0
     for path in home.rglob("*"):

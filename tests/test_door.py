@@ -12,7 +12,7 @@ import limner
 from limner.errors import MissingError
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.store.library import Library as PictureStore
+from limner.store.library import PictureStore
 
 WORDS = ["A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails."]
 

@@ -21,7 +21,7 @@ from limner.research.runs.run import Run
 from limner.research.runs.validation import REFINEMENT, read_refinement, write_refinement
 from limner.research.training.loop import BEST
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 sys.path += [str(Path(__file__).parent / name) for name in ("evaluation", "retrieval")]
 from fakes import FakeImages, FakeTexts, noise_picture
@@ -106,7 +106,7 @@ def whole_library(tmp_path_factory):
 
 def use(folder):
     """All that a search reads of a library."""
-    library = Library.open(folder)
+    library = PictureStore.open(folder)
     library.summary()
     gallery = library.gallery(tuple(library.settings.spaces))
     rows = np.arange(len(gallery))

@@ -31,7 +31,7 @@ from limner.store import vector_index
 from limner.store.beyond import Approximate
 from limner.store.channels import Channel, EncodedChannel
 from limner.store.home import FolderHome
-from limner.store.library import Library, LibrarySummary
+from limner.store.library import LibrarySummary, PictureStore
 from limner.store.search import Index
 from limner.store.store import (
     PICTURES,
@@ -140,7 +140,7 @@ class JobCatalogue:
         return [self._known[one] for one in ids]
 
 
-class JobLibrary(Library):
+class JobLibrary(PictureStore):
     """A gallery of a job where a library is expected."""
 
     def __init__(self, job: Job, encoders: Encoders) -> None:
@@ -187,9 +187,9 @@ class JobLibrary(Library):
         )
 
 
-def written(gallery: Gallery, infos: Mapping[str, SpaceInfo], folder: Path) -> Library:
+def written(gallery: Gallery, infos: Mapping[str, SpaceInfo], folder: Path) -> PictureStore:
     """A library of the same vectors with search indices, in tables on disk."""
-    made, count = Library(folder), len(gallery)
+    made, count = PictureStore(folder), len(gallery)
     ids = pa.array(gallery.ids)
     made.save(spaces={name: infos[name] for name in gallery.spaces}, approximate_from=0)
     for name, space in gallery.spaces.items():
@@ -207,7 +207,7 @@ def written(gallery: Gallery, infos: Mapping[str, SpaceInfo], folder: Path) -> L
     columns = [filled.get(one.name, pa.nulls(count, one.type)) for one in PICTURES_SCHEMA]
     made.store.upsert(PICTURES, pa.table(columns, schema=PICTURES_SCHEMA), known=())
     vector_index.prepare(made, Progress())
-    return Library.open(folder)
+    return PictureStore.open(folder)
 
 
 class Desk:

@@ -20,11 +20,10 @@ from limner.counts import counted
 from limner.devices import checked_device
 from limner.errors import ConfigError, DataError, LimnerWarning, unknown
 from limner.match.equipment import AUTO, encoders_for
-from limner.records import Candidate, Picture, Segmentation, Show, Step, Story
-from limner.records import Storyboard as Board
+from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
 from limner.store.chosen import library_to_ask, library_to_fill, remember
 from limner.store.home import home_of
-from limner.store.library import Library as PictureStore
+from limner.store.library import PictureStore
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray
@@ -452,7 +451,7 @@ class Library:
         if not isinstance(again, Sequence) or not all(isinstance(step, int) for step in again):
             raise wrong_type("again", again, "a list of steps, from 1, such as [3, 5]")
         from limner.match.advice import advice  # as below, what a search needs none of
-        from limner.match.shown import Shown, elsewhere, shown_by
+        from limner.match.shown import GivenPictures, elsewhere, shown_by
         from limner.text.read import reading_of
 
         before = None if keep is None else _board(keep)
@@ -481,7 +480,7 @@ class Library:
         story = shown.story if shown and shown.story else reading.story
         kept = None
         if before is not None:
-            shown = shown or Shown()
+            shown = shown or GivenPictures()
             from limner.match.kept import kept_of
 
             steps = [number - 1 for number in again]

@@ -382,7 +382,7 @@ class BoardStep(Record):
         return () if self.chosen is None else (self.chosen.picture, *self.more)
 
 
-class Storyboard(Record):
+class Board(Record):
     """A whole illustrated story.
 
     Attributes:

@@ -35,7 +35,7 @@ class Checked(Record):
 
 
 @dataclass(frozen=True)
-class Asked:
+class VerifyOptions:
     """How a folder is to be read.
 
     Attributes:
@@ -60,7 +60,7 @@ class Check:
 
     kind: str
     recognises: Callable[[Path], bool]
-    states: Callable[[Path, Asked], Iterator[Checked]]
+    states: Callable[[Path, VerifyOptions], Iterator[Checked]]
     whole: bool = True
 
 

@@ -28,7 +28,7 @@ from limner.research.training import checkpoint
 from limner.research.training.loop import HISTORY
 from limner.store.channels import Evidence
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.studio.pictures import Thumbnails, cache_folder
 
 KEY = FeatureKey(data="made-up", backbone="mean", weights_sha256="ab" * 32, transform="none")
@@ -56,7 +56,7 @@ def library(tmp_path):
     for number in range(4):
         noise_picture(number).save(tmp_path / "pictures" / f"{number}.png")
     index([tmp_path / "pictures"], tmp_path / "lib", image_encoders=[FakeImages()])
-    Library.open(tmp_path / "lib").gallery(["visual"])
+    PictureStore.open(tmp_path / "lib").gallery(["visual"])
     return tmp_path / "lib"
 
 
@@ -73,14 +73,14 @@ def test_a_sound_library_is_told_so_and_its_cache_is_repaired(library, capsys):
 
 
 def test_damaged_vectors_are_taken_out_and_indexing_makes_them_again(library, tmp_path, capsys):
-    due = np.array(Library.open(library).gallery(["visual"]).space("visual").matrix)
+    due = np.array(PictureStore.open(library).gallery(["visual"]).space("visual").matrix)
     for path in (library / "tables" / "vectors_visual.lance" / "data").iterdir():
         flip(path, 40)
     table = str(library / "tables" / "vectors_visual.lance")
     assert told(capsys, library)[1][table] == "damaged"
     assert told(capsys, library, "--repair")[1][table] == "repaired"
     index([tmp_path / "pictures"], library, image_encoders=[FakeImages()])
-    assert np.array_equal(Library.open(library).gallery(["visual"]).space("visual").matrix, due)
+    assert np.array_equal(PictureStore.open(library).gallery(["visual"]).space("visual").matrix, due)
     assert told(capsys, library)[0] == 0
 
 
@@ -236,12 +236,12 @@ def test_a_library_of_an_older_version_is_not_checked_and_that_is_said(library, 
     kept = {path: state for path, state in states.items() if "/cache/" not in path}
     assert (status, set(kept.values())) == (0, {"not checked"})
     assert len(kept) > 6
-    Library.open(library).save()
+    PictureStore.open(library).save()
     assert told(capsys, library)[1][str(library / "library.json")] == "sound"
 
 
 def test_a_damaged_small_copy_is_named(library, capsys):
-    held = Library.open(library)
+    held = PictureStore.open(library)
     picture = held.pictures(held.gallery([]).ids[:1])[0]
     Thumbnails(cache_folder(held)).get(picture, 96)
     (copy,) = cache_folder(held).rglob("*.webp")
@@ -265,7 +265,7 @@ def test_every_file_of_a_library_is_named_or_said_to_be_not_covered(library):
     brought.mkdir(parents=True)
     noise_picture(9).save(brought / "mine.png")
     index([library / "pictures"], library, image_encoders=[FakeImages()])
-    Library.open(library).gallery(["visual"])
+    PictureStore.open(library).gallery(["visual"])
     assert unnamed(library, again="cache") == []
 
 

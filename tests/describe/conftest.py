@@ -5,7 +5,7 @@ from chat_server import chat_server
 from fakes import FakeTexts, noise_picture
 
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 
 @pytest.fixture
@@ -28,4 +28,4 @@ def pictures(tmp_path):
 @pytest.fixture
 def library(tmp_path, pictures):
     index([pictures], tmp_path / "lib", text_encoder=FakeTexts())
-    return Library.open(tmp_path / "lib")
+    return PictureStore.open(tmp_path / "lib")

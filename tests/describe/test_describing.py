@@ -16,7 +16,7 @@ from limner.describe.pictures import describe_pictures
 from limner.errors import CheckpointError, DataError
 from limner.store import words as words_module
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.words import (
     Described,
     ModelWords,
@@ -96,7 +96,7 @@ def test_a_small_copy_without_metadata_is_sent(tmp_path, server):
     about[0x010F] = "Secret Camera"
     noise_picture(1, (2000, 1000)).save(folder / "DSC_1.jpg", exif=about)
     index([folder], tmp_path / "lib", text_encoder=FakeTexts())
-    assert describe(Library.open(tmp_path / "lib"), server).described == 1
+    assert describe(PictureStore.open(tmp_path / "lib"), server).described == 1
     url = server.requests[0]["messages"][0]["content"][1]["image_url"]["url"]
     kind, _, data = url.partition(",")
     assert kind == "data:image/jpeg;base64"
@@ -253,7 +253,7 @@ def test_what_cannot_be_described(tmp_path, library, server, pictures):
         write_descriptions(library, {"0" * 64: GOAT}, sentences_of(FakeTexts("bag-2"), None))
     index([pictures], tmp_path / "silent")
     with pytest.raises(DataError, match="indexed without captions"):
-        describe(Library.open(tmp_path / "silent"), server)
+        describe(PictureStore.open(tmp_path / "silent"), server)
     assert server.requests == []
     lines = describe(library, server).lines()
     assert lines[0].startswith("described by seer: 3 pictures (0 already there, 0 failed);")

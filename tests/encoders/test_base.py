@@ -16,7 +16,14 @@ from limner.encoders.base_file import (
     WordSide,
     read_card,
 )
-from limner.encoders.base_network import BaseNet, Words, fused, load_base, published_backbone, save_base
+from limner.encoders.base_network import (
+    BaseNet,
+    LearnedWords,
+    fused,
+    load_base,
+    published_backbone,
+    save_base,
+)
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError
 
@@ -208,7 +215,7 @@ def spoken(net, tmp_path_factory):
     path = tmp_path_factory.mktemp("base") / "spoken.safetensors"
     random = torch.Generator().manual_seed(5)
     vectors = torch.randn(3, net.shape.width, generator=random)
-    words = Words(Vocabulary(("boat", "red", "dog")), vectors, torch.tensor([1.0, 2.0, 0.5]))
+    words = LearnedWords(Vocabulary(("boat", "red", "dog")), vectors, torch.tensor([1.0, 2.0, 0.5]))
     save_base(path, net, CARD, words)
     return path, vectors
 

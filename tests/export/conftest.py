@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from limner.records import BoardStep, Candidate, Caption, Picture, PictureRef, Step, Story, Storyboard
+from limner.records import Board, BoardStep, Candidate, Caption, Picture, PictureRef, Step, Story
 
 ARABIC = "جاءت السلحفاة لزيارة أنانسي وقت العشاء."
 
@@ -72,7 +72,7 @@ def candidate(picture: Picture, *, matched: tuple[str, ...] = ()) -> Candidate:
     )
 
 
-MakeBoard = Callable[..., Storyboard]
+MakeBoard = Callable[..., Board]
 
 
 @pytest.fixture(scope="session")
@@ -92,7 +92,7 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
         alt: str = "",
         reason: str = "Its words fit.",
         swap: Picture | None = None,
-    ) -> Storyboard:
+    ) -> Board:
         others = (candidate(pictures["odd"]), candidate(pictures["clear"]))
         sample = texts is None
         texts = texts or [
@@ -140,7 +140,7 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
         )
         if alt:
             steps = [step.model_copy(update={"origin": "given"}) for step in steps]
-        return Storyboard(
+        return Board(
             story=story,
             steps=tuple(steps),
             library="my-library",
@@ -154,17 +154,17 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
 
 
 @pytest.fixture(scope="session")
-def board(make_board: MakeBoard) -> Storyboard:
+def board(make_board: MakeBoard) -> Board:
     return make_board()
 
 
 @pytest.fixture(scope="session")
-def arabic_board(make_board: MakeBoard) -> Storyboard:
+def arabic_board(make_board: MakeBoard) -> Board:
     return make_board([ARABIC, ARABIC], title="السلحفاة", direction="rtl", language="ar")
 
 
 @pytest.fixture(scope="session")
-def model_board(board: Storyboard) -> Storyboard:
+def model_board(board: Board) -> Board:
     """The sample as a trained model leaves it: relations where there is a picture, attention everywhere."""
     relations = {"temporal_after": 0.81, "visible": 0.55, "<b>Mood</b>": 0.6, "story": 0.2}
     steps = []

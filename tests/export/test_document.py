@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from limner.errors import DataError, MissingError, NumericsError
 from limner.export import export, load, schema
-from limner.records import Storyboard
+from limner.records import Board
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "storyboard.schema.json"
 
 
-def test_round_trip(board: Storyboard, arabic_board: Storyboard, tmp_path: Path) -> None:
+def test_round_trip(board: Board, arabic_board: Board, tmp_path: Path) -> None:
     for name, each in (("a.json", board), ("b.json", arabic_board)):
         export(each, tmp_path / name)
         assert load(tmp_path / name) == each
@@ -22,7 +22,7 @@ def test_round_trip(board: Storyboard, arabic_board: Storyboard, tmp_path: Path)
 
 
 def test_predictions_come_back_and_older_boards_still_load(
-    board: Storyboard, model_board: Storyboard, tmp_path: Path
+    board: Board, model_board: Board, tmp_path: Path
 ) -> None:
     export(model_board, tmp_path / "new.json")
     assert load(tmp_path / "new.json") == model_board
@@ -49,7 +49,7 @@ def test_round_trip_of_odd_texts(make_board, tmp_path_factory, text: str, title:
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", True, 1.5])
-def test_another_version_is_refused(board: Storyboard, tmp_path: Path, version: object) -> None:
+def test_another_version_is_refused(board: Board, tmp_path: Path, version: object) -> None:
     out = tmp_path / "out.json"
     out.write_text(json.dumps(json.loads(board.model_dump_json()) | {"schema_version": version}))
     with pytest.raises(DataError, match=r"schema_version .* expected 1"):
@@ -79,7 +79,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_numbers_json_cannot_say(board: Storyboard, tmp_path: Path, value: float) -> None:
+def test_numbers_json_cannot_say(board: Board, tmp_path: Path, value: float) -> None:
     with pytest.raises(NumericsError, match="finite"):
         export(board.model_copy(update={"threshold": value}), tmp_path / "out.json")
     assert list(tmp_path.iterdir()) == []
@@ -89,7 +89,7 @@ def test_schema_file_is_fresh() -> None:
     assert SCHEMA.read_text(encoding="utf-8") == schema(), f"write limner.export.schema() to {SCHEMA}"
 
 
-def test_schema_names_every_field_written(board: Storyboard) -> None:
+def test_schema_names_every_field_written(board: Board) -> None:
     described = json.loads(schema())
     written = json.loads(board.model_dump_json())
     assert set(described["properties"]) == set(written)

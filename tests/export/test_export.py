@@ -8,7 +8,7 @@ from PIL import Image
 
 from limner.errors import ConfigError, DataError, MissingError
 from limner.export import SUFFIXES, Plan, check, export
-from limner.records import Storyboard
+from limner.records import Board
 
 BINARY = {
     ".pdf": b"%PDF",
@@ -22,7 +22,7 @@ BINARY = {
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_each_suffix_writes_its_format(board: Storyboard, tmp_path: Path, suffix: str) -> None:
+def test_each_suffix_writes_its_format(board: Board, tmp_path: Path, suffix: str) -> None:
     done = export(board, tmp_path / f"out{suffix.upper()}")
     assert done.path.read_bytes().startswith(BINARY[suffix])
     assert done.warnings == ()
@@ -30,7 +30,7 @@ def test_each_suffix_writes_its_format(board: Storyboard, tmp_path: Path, suffix
 
 
 @pytest.mark.parametrize("name", ["out.htm", "out", "out.odt"])
-def test_unknown_suffix(board: Storyboard, tmp_path: Path, name: str) -> None:
+def test_unknown_suffix(board: Board, tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=r"unknown output format .* choices: \.docx"):
         export(board, tmp_path / name)
     with pytest.raises(ConfigError):
@@ -73,7 +73,7 @@ def test_a_changed_picture_is_reported(make_board, pictures, tmp_path: Path, suf
     assert "changed" in done.warnings[0]
 
 
-def test_existing_file_needs_leave(board: Storyboard, tmp_path: Path) -> None:
+def test_existing_file_needs_leave(board: Board, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     out.write_text("mine")
     with pytest.raises(DataError, match="exists already"):
@@ -83,7 +83,7 @@ def test_existing_file_needs_leave(board: Storyboard, tmp_path: Path) -> None:
     assert out.read_text().startswith("{")
 
 
-def test_folders_are_refused(board: Storyboard, tmp_path: Path) -> None:
+def test_folders_are_refused(board: Board, tmp_path: Path) -> None:
     (tmp_path / "out.html").mkdir()
     with pytest.raises(DataError, match="is a folder"):
         export(board, tmp_path / "out.html", overwrite=True)
@@ -108,7 +108,7 @@ def test_never_onto_a_picture(make_board, pictures, tmp_path: Path, link: str) -
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_originals_are_untouched(board: Storyboard, pictures, tmp_path: Path, suffix: str) -> None:
+def test_originals_are_untouched(board: Board, pictures, tmp_path: Path, suffix: str) -> None:
     def state() -> list[tuple[bytes, int, int]]:
         files = [Path(picture.path) for picture in pictures.values()]
         return [(file.read_bytes(), file.stat().st_mtime_ns, file.stat().st_mode) for file in files]
@@ -118,12 +118,12 @@ def test_originals_are_untouched(board: Storyboard, pictures, tmp_path: Path, su
     assert state() == before
 
 
-def test_steps_must_be_those_of_the_story(board: Storyboard, tmp_path: Path) -> None:
+def test_steps_must_be_those_of_the_story(board: Board, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"expected \[0, 1, 2, 3, 4, 5\]"):
         export(board.model_copy(update={"steps": board.steps[1:]}), tmp_path / "out.html")
 
 
-def test_umask_decides_who_may_read(board: Storyboard, tmp_path: Path) -> None:
+def test_umask_decides_who_may_read(board: Board, tmp_path: Path) -> None:
     old = os.umask(0o027)
     try:
         export(board, tmp_path / "out.json")

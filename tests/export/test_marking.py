@@ -4,18 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.export.html import Piece, pieces
+from limner.export.html import PagePart, pieces
 
 
 def test_words_get_their_strength_in_order():
     shares = [("the", 0.05), ("cat", 0.6), (",", 0.1), ("the", 0.25)]
     (found,) = pieces(["the cat, the"], (), shares)
     assert found == [
-        Piece("the", met=False, strength=1),
-        Piece(" ", met=False, strength=0),
-        Piece("cat", met=False, strength=5),
-        Piece(", ", met=False, strength=0),
-        Piece("the", met=False, strength=3),
+        PagePart("the", met=False, strength=1),
+        PagePart(" ", met=False, strength=0),
+        PagePart("cat", met=False, strength=5),
+        PagePart(", ", met=False, strength=0),
+        PagePart("the", met=False, strength=3),
     ]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.export import Plan, export
-from limner.records import Storyboard
+from limner.records import Board
 from limner.templates import carried
 
 HOSTILE = (
@@ -28,7 +28,7 @@ HOSTILE = (
 )
 
 
-def page_of(board: Storyboard, tmp_path: Path) -> tuple[str, BeautifulSoup]:
+def page_of(board: Board, tmp_path: Path) -> tuple[str, BeautifulSoup]:
     """The page with all that it can say."""
     out = tmp_path / "page.html"
     export(board, out, overwrite=True, plan=Plan(with_reasons=True))
@@ -41,7 +41,7 @@ def squeezed(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def soup(board: Storyboard, tmp_path_factory: pytest.TempPathFactory) -> BeautifulSoup:
+def soup(board: Board, tmp_path_factory: pytest.TempPathFactory) -> BeautifulSoup:
     return page_of(board, tmp_path_factory.mktemp("page"))[1]
 
 
@@ -87,7 +87,7 @@ def test_policy_forbids_network_and_scripts_and_admits_the_style(soup: Beautiful
     }
 
 
-def test_structure(soup: BeautifulSoup, board: Storyboard) -> None:
+def test_structure(soup: BeautifulSoup, board: Board) -> None:
     assert soup.html["lang"]
     assert soup.title.string == "The red roof"
     assert [tag.get_text() for tag in soup.find_all("h1")] == ["The red roof"]
@@ -162,7 +162,7 @@ def test_shapes_of_plates(soup: BeautifulSoup) -> None:
     assert "even" in soup.find(id="step-2")["class"]
 
 
-def test_right_to_left(arabic_board: Storyboard, tmp_path: Path) -> None:
+def test_right_to_left(arabic_board: Board, tmp_path: Path) -> None:
     _, soup = page_of(arabic_board, tmp_path)
     assert soup.h1["dir"] == "rtl"
     assert soup.h1["lang"] == "ar"
@@ -244,7 +244,7 @@ def test_both_schemes_and_print_are_styled(soup: BeautifulSoup) -> None:
         assert rule in soup.style.string
 
 
-def test_predictions_of_a_model_are_shown(model_board: Storyboard, tmp_path: Path) -> None:
+def test_predictions_of_a_model_are_shown(model_board: Board, tmp_path: Path) -> None:
     text, soup = page_of(model_board, tmp_path)
     assert offences(soup) == []
     assert "<b>Mood" not in text
@@ -270,7 +270,7 @@ def test_without_a_model_nothing_is_said_of_one(soup: BeautifulSoup) -> None:
     assert not soup.select(".relation, .relations, .looks, [class^=look]")
 
 
-def test_an_unsure_relation_is_not_said_beside_the_picture(model_board: Storyboard, tmp_path: Path) -> None:
+def test_an_unsure_relation_is_not_said_beside_the_picture(model_board: Board, tmp_path: Path) -> None:
     step = model_board.steps[0].model_copy(update={"relations": {"visible": 0.6}})
     board = model_board.model_copy(update={"steps": (step, *model_board.steps[1:])})
     first = page_of(board, tmp_path)[1].find(id="step-1")

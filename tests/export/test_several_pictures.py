@@ -17,7 +17,7 @@ from limner.export import SUFFIXES, Plan, export, load
 from limner.export.fragment import board_fragment
 from limner.export.leaf import filling
 from limner.pictures.thumbnails import shrink
-from limner.records import Area, Framing, Storyboard
+from limner.records import Area, Board, Framing
 
 CAPTION, ALT = "Our roof <2026>", "Tiles, seen from the street"
 HALF = Area(x=0, y=0, width=1, height=0.5)
@@ -25,7 +25,7 @@ HALF = Area(x=0, y=0, width=1, height=0.5)
 
 
 @pytest.fixture
-def framed(make_board, pictures) -> Storyboard:
+def framed(make_board, pictures) -> Board:
     """One step that shows three pictures, the first of them cropped."""
     board = make_board(["Once there was a red roof."])
     framing = {pictures["turned"].id: Framing(crop=HALF, focus=(0.5, 0.25), caption=CAPTION, alt=ALT)}
@@ -115,7 +115,7 @@ def test_json_holds_them_and_older_files_are_read(framed, make_board, tmp_path) 
     plain = make_board(["Words."]).model_dump(mode="json")
     for step in plain["steps"]:
         del step["more"], step["framing"]
-    assert Storyboard.model_validate(plain, strict=False) == make_board(["Words."])
+    assert Board.model_validate(plain, strict=False) == make_board(["Words."])
 
 
 def test_the_same_picture_in_two_crops_is_two_copies(make_board, pictures, tmp_path) -> None:

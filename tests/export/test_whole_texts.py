@@ -20,7 +20,7 @@ from pypdf import PdfReader
 from limner.errors import ConfigError
 from limner.export import LAYOUTS, SUFFIXES, Plan, export, load
 from limner.export.markup import runs_of
-from limner.records import BoardStep, Candidate, Storyboard
+from limner.records import Board, BoardStep, Candidate
 from limner.text.read import parse_story_report
 
 RECIPE = """---
@@ -89,7 +89,7 @@ lang: ar
 WRITERS = [suffix for suffix in SUFFIXES if suffix != ".json"]
 
 
-def board_of(text: str, pictures, names=("odd", None, "turned")) -> Storyboard:
+def board_of(text: str, pictures, names=("odd", None, "turned")) -> Board:
     story = parse_story_report(text, format="markdown").story
     steps = []
     for position, _ in enumerate(story.steps):
@@ -97,11 +97,11 @@ def board_of(text: str, pictures, names=("odd", None, "turned")) -> Storyboard:
         chosen = name and Candidate(picture=pictures[name], score=1.0, channels={"captions": 1.0})
         origin = "decoded" if chosen else "blank"
         steps.append(BoardStep(position=position, chosen=chosen, origin=origin, reason="A reason."))
-    return Storyboard(story=story, steps=tuple(steps), version="0.1.0")
+    return Board(story=story, steps=tuple(steps), version="0.1.0")
 
 
 @pytest.fixture
-def recipe(pictures) -> Storyboard:
+def recipe(pictures) -> Board:
     return board_of(RECIPE, pictures)
 
 
@@ -366,7 +366,7 @@ def test_older_storyboards_load_and_their_titles_stand_once(recipe, tmp_path: Pa
     del older["story"]["between"]
     for step in older["story"]["steps"]:
         del step["parts"]
-    board = Storyboard.model_validate(older)
+    board = Board.model_validate(older)
     words = words_of(export(board, tmp_path / "out.html").path)
     assert words.count("Method") == 1
     assert "Mix all softly." in words

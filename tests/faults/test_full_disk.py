@@ -13,7 +13,7 @@ import limner
 from limner import files
 from limner.errors import StorageError
 from limner.files import reserve, storage_error, write_bytes
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 # None of them maps what it cuts: the journals of scenes and of features, and the manifest of pictures.
 TRUNCATES = {"datasets/features.py", "datasets/fetch.py", "scenes/folder.py"}
@@ -149,6 +149,6 @@ def test_refusals_are_heard_through_other_libraries(tmp_path):
 def test_a_table_that_was_never_finished_is_made_again(tmp_path):
     for name in ("pictures", "vectors_visual"):
         (tmp_path / "library" / "tables" / f"{name}.lance" / "_versions").mkdir(parents=True)
-    library = Library(tmp_path / "library")
+    library = PictureStore(tmp_path / "library")
     assert (library.store.names(), len(library)) == (["files", "pictures"], 0)
     library.store.compact()

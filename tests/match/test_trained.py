@@ -22,7 +22,7 @@ from limner.research.runs.encoder import RunEncoder
 from limner.research.runs.run import Run
 from limner.research.systems import system
 from limner.research.systems.complementary.settings import ComplementaryConfig
-from limner.research.training.framing import Framing
+from limner.research.training.framing import TrainingFraming
 from limner.research.training.loop import BEST
 
 
@@ -104,7 +104,7 @@ def test_a_tuned_backbone_sees_pictures_as_it_was_measured_on_them(drawings_run,
     tuned = replace(run, can=replace(run.can, backbone="finetune"), config=config)
     encoder = RunEncoder(tuned, None)
     image = Image.effect_noise((300, 240), 80).convert("RGB")
-    np.testing.assert_array_equal(encoder.prepare(image), Framing(96, how).plain(image))
+    np.testing.assert_array_equal(encoder.prepare(image), TrainingFraming(96, how).plain(image))
     assert encoder.side_px == decoded
     assert tuned.fingerprint != run.fingerprint
 

@@ -13,7 +13,7 @@ from limner.pictures.decode import read_file
 from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import locate, shrink
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 
 def encoded(number):
@@ -89,7 +89,7 @@ def test_a_bucket_is_read_as_a_folder_is(photos, tmp_path):
     for name, data in FILES.items():
         (tmp_path / "disk" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "disk" / name).write_bytes(data)
-    here, there = Library(tmp_path / "here"), Library(tmp_path / "there")
+    here, there = PictureStore(tmp_path / "here"), PictureStore(tmp_path / "there")
     one, other = fill(tmp_path / "disk", here), fill(photos, there)
     for name in ("found", "new", "other_files", "exact_duplicates", "pictures", "encoded"):
         assert getattr(one, name) == getattr(other, name)
@@ -104,7 +104,7 @@ def test_a_bucket_is_read_as_a_folder_is(photos, tmp_path):
 
 
 def test_each_picture_is_opened_again_by_its_address(photos, tmp_path):
-    library = Library(tmp_path / "lib")
+    library = PictureStore(tmp_path / "lib")
     fill(photos, library)
     (found,) = [row["sha256"] for row in content(library)["files"] if row["path"] == f"{photos}/a.png"]
     picture = library.picture(found)
@@ -121,7 +121,7 @@ def test_each_picture_is_opened_again_by_its_address(photos, tmp_path):
 
 
 def test_new_changed_and_gone_objects_are_told_apart(photos, tmp_path):
-    library = Library(tmp_path / "lib")
+    library = PictureStore(tmp_path / "lib")
     fill(photos, library)
     put(photos, "new.png", encoded(5))
     put(photos, "a.png", encoded(6) + b"\0")
@@ -137,7 +137,7 @@ def test_new_changed_and_gone_objects_are_told_apart(photos, tmp_path):
 def test_a_list_in_a_bucket_is_a_source_too(bucket, tmp_path):
     put(bucket, "p/x.png", encoded(3))
     put(bucket, "list.csv", f"path,text\np/x.png,a goat\n{bucket}/p/gone.png,a cow\n".encode())
-    library = Library(tmp_path / "lib")
+    library = PictureStore(tmp_path / "lib")
     report = fill(f"{bucket}/list.csv", library)
     assert report.new == 1
     assert {one.reason.partition(" but ")[2] for one in report.skipped if "gone" in one.path} == {
@@ -148,7 +148,7 @@ def test_a_list_in_a_bucket_is_a_source_too(bucket, tmp_path):
 
 
 def test_what_is_not_there_is_told_before_anything_is_marked(photos, tmp_path, monkeypatch):
-    library = Library(tmp_path / "lib")
+    library = PictureStore(tmp_path / "lib")
     fill(photos, library)
     with pytest.raises(MissingError, match="no such folder or list"):
         fill(f"{photos}-elsewhere", library)

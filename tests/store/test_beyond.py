@@ -16,7 +16,7 @@ from limner.store import beyond, vector_index
 from limner.store.beyond import Approximate
 from limner.store.channels import EncodedChannel, Evidence
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.search import Index, Likeness
 from limner.store.store import PICTURES, PICTURES_SCHEMA, vectors_name
 
@@ -58,7 +58,7 @@ def opened(library, candidates):
         space: one.model_copy(update={"candidates": candidates, "probes": one.partitions})
         for space, one in library.settings.searches.items()
     }
-    other = Library.open(library.folder)
+    other = PictureStore.open(library.folder)
     other.settings = other.settings.model_copy(update={"searches": searches})
     return Approximate(other, sorted(SPACES))
 
@@ -219,7 +219,7 @@ def test_a_build_that_is_killed_leaves_a_library_that_is_searched_as_before(tmp_
         command = [sys.executable, "-c", code, str(library.folder), str(seconds)]
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert ended.returncode in (0, 9), ended.stderr
-        again = Library.open(library.folder)
+        again = PictureStore.open(library.folder)
         exact = Index(again.gallery(["base"]))
         own = EncodedChannel("base", "base", EVIDENCE, exact.gallery.space("base").vectors([7, 70]))
         assert exact.search([own], 1).rows[:, 0].tolist() == [7, 70]
@@ -240,13 +240,13 @@ def test_damage_of_index_or_statistics_is_one_line(tmp_path):
         path = max((one for one in folder.rglob("*") if one.is_file()), key=lambda one: one.stat().st_size)
         before = path.read_bytes()
         path.write_bytes(before[: len(before) // 2] + bytes(8) + before[len(before) // 2 + 8 :])
-        again = Library.open(library.folder)
+        again = PictureStore.open(library.folder)
         own = EncodedChannel("base", "base", EVIDENCE, drawn(2, 16, 5))
         with pytest.raises(DataError, match="damaged") as caught:
             Approximate(again, ["base"]).among([([own], 5)])
         assert "\n" not in str(caught.value)
         path.write_bytes(before)
-    assert Approximate(Library.open(library.folder), ["base"]).pictures == 600
+    assert Approximate(PictureStore.open(library.folder), ["base"]).pictures == 600
 
 
 def test_a_library_that_cannot_be_written_is_searched(made):
@@ -256,7 +256,7 @@ def test_a_library_that_cannot_be_written_is_searched(made):
         for one in folders:
             one.chmod(modes[one] & ~0o222)
         asked = channels()
-        part = Approximate(Library.open(made.folder), sorted(SPACES)).among([(asked, K)])
+        part = Approximate(PictureStore.open(made.folder), sorted(SPACES)).among([(asked, K)])
         assert part.search(asked, K).rows.shape == (STEPS, K)
     finally:
         for one, mode in modes.items():
@@ -271,7 +271,7 @@ def test_indexing_prepares_a_library_beyond_the_size_and_says_how_much_is_found(
     below = index([tmp_path / "pictures"], tmp_path / "lib", **made)
     assert not below.searches
     beyond = index([tmp_path / "pictures"], tmp_path / "lib", approximate_from=2, **made)
-    library = Library.open(tmp_path / "lib")
+    library = PictureStore.open(tmp_path / "lib")
     assert set(beyond.searches) == set(library.settings.spaces)
     assert any("all 3 vectors are compared" in line for line in beyond.lines())
     assert Approximate.usable(library, library.settings.spaces)

@@ -18,7 +18,7 @@ from limner.errors import LimnerWarning, NumericsError
 from limner.files import DRAFT_SUFFIX
 from limner.store.cache import Cache, is_whole
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import vectors_name
 from limner.store.write import vector_table
 
@@ -38,7 +38,7 @@ def library(tmp_path):
 
 def everything(folder):
     """All that a search takes from the cache, of a library that is opened for it."""
-    library = Library.open(folder)
+    library = PictureStore.open(folder)
     gallery, catalogue = library.gallery(["visual"]), library.catalogue()
     space = gallery.space("visual")
     arrays = [space.matrix, space.present, space.moments.mean, space.moments.covariance, gallery.groups]
@@ -133,7 +133,7 @@ def test_a_cache_of_a_read_only_library_is_in_memory_and_said_so_once(library, m
     for path in files(library):
         path.unlink()
     monkeypatch.setattr(Path, "open", refusing(Path.open, errno.EROFS))
-    opened = Library.open(library)
+    opened = PictureStore.open(library)
     with pytest.warns(LimnerWarning, match=r"cache: cannot be written; .*\(Read-only file system"):
         opened.gallery(["visual"])
     opened.gallery(["visual"])  # without a warning
@@ -231,7 +231,7 @@ def test_what_is_kept_is_made_once(tmp_path):
 
 
 def test_a_map_outlives_the_file_that_takes_its_place(library, tmp_path):
-    opened = Library.open(library)
+    opened = PictureStore.open(library)
     space = opened.gallery(["visual"]).space("visual")
     before = space.matrix.tolist()
     noise_picture(30).save(tmp_path / "pictures" / "new.png")
@@ -285,7 +285,7 @@ def test_a_kill_while_files_are_made_leaves_what_the_next_process_completes(libr
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0])
 def test_a_vector_that_says_nothing_is_refused_and_its_picture_named(library, value):
     everything(library)
-    opened = Library.open(library)
+    opened = PictureStore.open(library)
     ids = opened.catalogue().ids
     rows = np.array(opened.gallery(["visual"]).space("visual").matrix[:2], np.float32)
     rows[1] = value

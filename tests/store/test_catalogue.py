@@ -17,7 +17,7 @@ from PIL import Image
 from limner.errors import DataError
 from limner.store.catalogue import Catalogue, Only, picture_of
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 SIZES = ((40, 30), (30, 40), (30, 30), (31, 30))
 SHAPES = ("landscape", "portrait", "square", "square")
@@ -171,7 +171,7 @@ def test_the_day_comes_from_the_files(tmp_path):
         exif.get_ifd(0x8769)[0x9003] = f"2023:07:{day} 1{number}:00:00"
         Image.effect_noise((64, 48), 40 + 30 * number).save(folder / f"{number}.jpg", exif=exif)
     index([folder], tmp_path / "lib")
-    library = Library.open(tmp_path / "lib")
+    library = PictureStore.open(tmp_path / "lib")
     catalogue = Catalogue.read(library.store, library.home.cache)
     assert catalogue.facets(set()).months == {"2023-07": 3}
     first = library.find("0.jpg").id

@@ -6,7 +6,7 @@ import pytest
 
 from limner.errors import MissingError
 from limner.store.chosen import default_library, last_library, library_to_ask, library_to_fill, remember
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 
 @pytest.fixture(autouse=True)
@@ -17,8 +17,8 @@ def data(tmp_path, monkeypatch):
 
 
 def test_the_command_line_goes_before_the_environment_and_that_before_the_rest(data, tmp_path, monkeypatch):
-    Library(default_library())
-    Library(tmp_path / "last")
+    PictureStore(default_library())
+    PictureStore(tmp_path / "last")
     assert default_library() == data / "library"
     assert library_to_fill() == library_to_ask() == data / "library"
     remember(tmp_path / "last")
@@ -52,15 +52,15 @@ def test_a_library_that_is_gone_is_said_and_the_default_one_taken(tmp_path):
     with pytest.raises(MissingError, match="no picture library yet; make it with 'limner index PICTURES'"):
         library_to_ask(None, lines.append)
     assert "used last is not there any more" in lines[0]
-    Library(default_library())
+    PictureStore(default_library())
     assert library_to_ask() == default_library()
 
 
 def test_an_empty_default_library_is_made_where_that_is_wanted(tmp_path):
     remember(tmp_path / "gone")
     assert library_to_ask(make=True) == default_library()
-    assert len(Library.open(default_library())) == 0
-    assert len(Library.open(library_to_ask(make=True))) == 0
+    assert len(PictureStore.open(default_library())) == 0
+    assert len(PictureStore.open(library_to_ask(make=True))) == 0
 
 
 def test_what_cannot_be_remembered_is_forgotten(data, tmp_path):

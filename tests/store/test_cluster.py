@@ -22,7 +22,7 @@ from limner.errors import ConfigError, LimnerError
 from limner.locations import file_system, location
 from limner.store.home import SETTINGS
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import FILES
 
 pytest.importorskip("ray")
@@ -80,7 +80,7 @@ def pictures(tmp_path_factory):
 @pytest.fixture(scope="module")
 def local(pictures, tmp_path_factory):
     """Library and report of the local engine."""
-    library = Library(tmp_path_factory.mktemp("local") / "lib")
+    library = PictureStore(tmp_path_factory.mktemp("local") / "lib")
     report = index([pictures], library, image_encoders=[FakeImages()], text_encoder=FakeTexts())
     return content(library), json.loads(report.model_dump_json())
 
@@ -93,7 +93,7 @@ def without_times(report):
 def test_the_rows_and_the_report_are_those_of_the_local_engine(cluster, pictures, local, tmp_path):
     report = fill(pictures, tmp_path / "lib", cluster)
     rows, due = local
-    assert content(Library.open(tmp_path / "lib")) == rows
+    assert content(PictureStore.open(tmp_path / "lib")) == rows
     assert without_times(report) == without_times(due)
     assert (report["new"], report["encoded"], len(report["skipped"])) == (167, {"grid": 150}, 3)
     again = fill(pictures, tmp_path / "lib", "nowhere:1")  # nothing is new: no cluster is asked for
@@ -106,11 +106,11 @@ def test_pictures_on_object_storage_give_the_rows_of_the_local_engine_too(
 ):
     place = location(f"{bucket}/photos")
     copy_files(str(pictures / "below"), place.path, destination_filesystem=file_system(place))
-    library = Library(tmp_path / "here")
+    library = PictureStore(tmp_path / "here")
     index([str(place)], library, image_encoders=[FakeImages()], text_encoder=FakeTexts())
     report = fill(place, tmp_path / "there", cluster, **object_store)
     assert (report["new"], report["skipped"]) == (15, [])
-    assert content(Library.open(tmp_path / "there")) == content(library)
+    assert content(PictureStore.open(tmp_path / "there")) == content(library)
 
 
 @pytest.mark.soak
@@ -119,7 +119,7 @@ def test_what_a_worker_was_given_that_died_is_done_by_another(cluster, pictures,
     report = fill(pictures, tmp_path / "lib", cluster, "dying", mark)
     assert mark.exists()
     assert report["new"] == 167
-    assert content(Library.open(tmp_path / "lib")) == local[0]
+    assert content(PictureStore.open(tmp_path / "lib")) == local[0]
 
 
 @pytest.mark.slow
@@ -138,13 +138,13 @@ def test_after_kill_9_the_same_command_does_the_rest(
         while process.poll() is None and not written:
             time.sleep(0.05)
             with suppress(LimnerError):  # there is no library yet
-                written = Library.open(library).store.count(FILES, "status = 'ok'")
+                written = PictureStore.open(library).store.count(FILES, "status = 'ok'")
         process.kill()
     assert 0 < written < 165
     report = fill(pictures, library, "", **environment)
     assert 0 < report["unchanged"] < 165
     assert report["new"] + report["unchanged"] == 167
-    found = content(Library.open(library))
+    found = content(PictureStore.open(library))
     found.pop(SETTINGS, None)  # in a folder they are in a file
     assert found == local[0]
 
@@ -168,7 +168,7 @@ def test_a_network_gives_the_vectors_of_the_local_engine_to_half_a_thousandth(cl
         assert done.returncode == 0, done.stderr
         assert "6 new" in done.stdout
         assert done.stdout.count("\n") == 4  # the report and nothing else
-    here, there = (content(Library.open(tmp_path / name)) for name in ("here", "there"))
+    here, there = (content(PictureStore.open(tmp_path / name)) for name in ("here", "there"))
     assert here["files"] == there["files"]
     for space in ("vectors_base", "vectors_looks"):
         assert [row["id"] for row in here[space]] == [row["id"] for row in there[space]]

@@ -11,7 +11,7 @@ from fakes import FakeImages, FakeTexts, noise_picture
 from limner.cli.main import run as limner
 from limner.errors import DataError
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import FILES, FORMAT
 
 CAPTIONS = pa.list_(pa.struct([("text", pa.string()), ("source", pa.string())]))
@@ -68,7 +68,7 @@ def run(folder, *sources, images=None):
 
 
 def test_an_earlier_library_is_read_as_it_is(first):
-    library = Library.open(first)
+    library = PictureStore.open(first)
     assert len(library) == 4
     assert len(library.gallery(["visual"])) == 4
     assert library.find("p1.png").path.endswith("p1.png")
@@ -80,7 +80,7 @@ def test_indexing_brings_an_earlier_library_up_to_date(first, pictures):
     images = FakeImages()
     report = run(first, pictures, images=images)
     assert (report.unchanged, report.changed, report.rehashed, images.encoded) == (4, 0, 0, 0)
-    library = Library.open(first)
+    library = PictureStore.open(first)
     assert (library.settings.format, len(library)) == (FORMAT, 4)
     # From now on other content of the same size and time is noticed.
     assert "" not in {stamp for (stamp,) in library.store.rows(FILES, ["stamp"])}
@@ -91,15 +91,15 @@ def test_a_kill_on_the_way_is_completed_by_the_next_call(first, pictures, name, 
     def killed(*_, **__):
         raise KeyboardInterrupt
 
-    library = Library.open(first)
+    library = PictureStore.open(first)
     with monkeypatch.context() as patched:
         patched.setattr(library.store if name == "add_texts" else library, name, killed)
         with pytest.raises(KeyboardInterrupt):
             index([pictures], library, image_encoders=[FakeImages()], text_encoder=FakeTexts())
-    assert Library.open(first).settings.format == 1
-    assert len(Library.open(first)) == 4
+    assert PictureStore.open(first).settings.format == 1
+    assert len(PictureStore.open(first)) == 4
     assert run(first, pictures).unchanged == 4
-    assert Library.open(first).settings.format == FORMAT
+    assert PictureStore.open(first).settings.format == FORMAT
 
 
 def test_a_newer_library_is_refused_in_one_line(first, pictures, capsys):
@@ -130,13 +130,13 @@ def test_a_library_mended_as_the_messages_say_keeps_projects_and_own_pictures(ow
     part.write_text("Words.")
     (own / "library.json").write_text("{damaged")
     with pytest.raises(DataError, match=r"move library\.json and tables, and nothing else"):
-        Library.open(own)
+        PictureStore.open(own)
     (own / "library.json").unlink()
     (own / "tables").rename(tmp_path / "tables")
     images = FakeImages()
     report = run(own, pictures, images=images)
     assert (report.pictures, images.encoded) == (5, 5)
-    assert Library.open(own).find("own.png")
+    assert PictureStore.open(own).find("own.png")
     assert part.read_text() == "Words."
 
 
@@ -152,9 +152,9 @@ def test_a_copy_of_the_folder_is_the_library(own, tmp_path):
     shutil.copytree(own, tmp_path / "copy")
     shutil.rmtree(own)
     copy = tmp_path / "copy"
-    assert len(Library.open(copy)) == 5
+    assert len(PictureStore.open(copy)) == 5
     images = FakeImages()
     assert run(copy, copy / "pictures", images=images).pictures == 5
     assert images.encoded == 0
     brought = copy / "pictures" / "20260101-000000-abcdef" / "own.png"
-    assert str(brought) in Library.open(copy).find("own.png").paths
+    assert str(brought) in PictureStore.open(copy).find("own.png").paths

@@ -14,7 +14,7 @@ from fakes import FakeImages, FakeTexts, content, noise_picture
 
 import limner
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import FILES
 
 HERE = Path(__file__).parents[1] / "support"
@@ -76,7 +76,7 @@ def test_ten_kills_change_nothing(tmp_path):
     undisturbed = start(folder, tmp_path / "undisturbed", tmp_path / "log0", 0)
     _, errors = undisturbed.communicate(timeout=120)
     assert undisturbed.returncode == 0, errors.decode()
-    due = content(Library.open(tmp_path / "undisturbed"))
+    due = content(PictureStore.open(tmp_path / "undisturbed"))
     distinct = len(due["pictures"])
     assert len((tmp_path / "log0").read_text().split()) == distinct
 
@@ -96,14 +96,14 @@ def test_ten_kills_change_nothing(tmp_path):
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         kills += 1
-        committed.append(Library.open(library).store.count(FILES, "status = 'ok'"))
+        committed.append(PictureStore.open(library).store.count(FILES, "status = 'ok'"))
     assert committed == sorted(committed), "a committed file was lost"
     assert committed[-1] > 0
 
     last = start(folder, library, log, 0)
     _, errors = last.communicate(timeout=120)
     assert last.returncode == 0, errors.decode()
-    found = content(Library.open(library))
+    found = content(PictureStore.open(library))
     assert set(found) == set(due)
     for name in due:
         assert found[name] == due[name], name

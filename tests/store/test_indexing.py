@@ -16,7 +16,7 @@ from limner.errors import DataError, MissingError
 from limner.pictures.hashes import phash
 from limner.store.ingest import index
 from limner.store.known import IndexReport
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def pictures(tmp_path):
 
 @pytest.fixture
 def library(tmp_path):
-    return Library(tmp_path / "lib")
+    return PictureStore(tmp_path / "lib")
 
 
 def run(sources, library, images=None, texts=None, **options):

@@ -14,7 +14,7 @@ from limner.arrays import ImageVectors
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.store import batches
 from limner.store.ingest import RESUME, index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import Store
 
 
@@ -29,7 +29,7 @@ def pictures(tmp_path):
 
 @pytest.fixture
 def library(tmp_path):
-    return Library(tmp_path / "lib")
+    return PictureStore(tmp_path / "lib")
 
 
 def run(sources, library, images=None, texts=None, **options):
@@ -274,7 +274,7 @@ def test_a_cut_between_any_two_writes_is_mended(pictures, tmp_path, monkeypatch,
 
     def fill(folder):
         index([pictures], folder, image_encoders=encoders(), text_encoder=FakeTexts())
-        return content(Library.open(folder))
+        return content(PictureStore.open(folder))
 
     monkeypatch.setattr(batches, "COMMIT_FILES", 3)
     due = fill(tmp_path / "undisturbed")

@@ -12,7 +12,7 @@ from limner.cli.main import run as limner
 from limner.pictures import formats as images
 from limner.pictures import videos
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def library(tmp_path):
-    return Library(tmp_path / "lib")
+    return PictureStore(tmp_path / "lib")
 
 
 def run(folder, library, **options):

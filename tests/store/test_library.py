@@ -11,7 +11,7 @@ from limner.errors import DataError, MissingError
 from limner.files import DRAFT_SUFFIX
 from limner.store.ingest import index
 from limner.store.known import DigestSet
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import FORMAT, Settings
 
 
@@ -27,12 +27,12 @@ def pictures(tmp_path):
 @pytest.fixture
 def library(pictures, tmp_path):
     index([pictures], tmp_path / "lib", image_encoders=[FakeImages()], text_encoder=FakeTexts())
-    return Library.open(tmp_path / "lib")
+    return PictureStore.open(tmp_path / "lib")
 
 
 def test_no_library_is_one_clear_line(tmp_path):
     with pytest.raises(MissingError, match="limner index PICTURES --library"):
-        Library.open(tmp_path / "nothing")
+        PictureStore.open(tmp_path / "nothing")
 
 
 def test_a_newer_format_is_refused(library):
@@ -40,32 +40,32 @@ def test_a_newer_format_is_refused(library):
     values = json.loads(path.read_text())
     path.write_text(json.dumps({**values, "format": FORMAT + 1, "future": True}))
     with pytest.raises(DataError, match="install a newer limner"):
-        Library.open(library.folder)
+        PictureStore.open(library.folder)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"format": "x"}', '{"format": 1, "spaces": 3}'])
 def test_damaged_settings_are_refused(library, content):
     (library.folder / "library.json").write_text(content)
     with pytest.raises(DataError, match="damaged"):
-        Library.open(library.folder)
+        PictureStore.open(library.folder)
 
 
 def test_a_folder_of_pictures_does_not_become_a_library(pictures):
     with pytest.raises(DataError, match="not a library"):
-        Library(pictures)
+        PictureStore(pictures)
     assert not (pictures / "library.json").exists()
 
 
 def test_creating_twice_opens_and_half_made_is_completed(library, tmp_path):
-    assert len(Library(library.folder)) == 4
+    assert len(PictureStore(library.folder)) == 4
     (library.folder / "library.json").unlink()
-    assert Library(library.folder).settings == Settings()
+    assert PictureStore(library.folder).settings == Settings()
 
 
 def test_settings_survive_odd_names_and_half_written_files(library):
     (library.folder / f".0123{DRAFT_SUFFIX}").write_text("{half")
     library.save(sources=(os.fsdecode(b"/pictures/gr\xfc\xdfe"),))
-    assert os.fsencode(Library.open(library.folder).settings.sources[0]) == b"/pictures/gr\xfc\xdfe"
+    assert os.fsencode(PictureStore.open(library.folder).settings.sources[0]) == b"/pictures/gr\xfc\xdfe"
 
 
 def test_find_by_all_a_person_would_type(library, pictures, monkeypatch):
@@ -147,7 +147,7 @@ def test_an_empty_library_has_an_empty_gallery(tmp_path):
     folder.mkdir()
     report = index([folder], tmp_path / "lib", image_encoders=[FakeImages()], text_encoder=FakeTexts())
     assert report.pictures == 0
-    gallery = Library.open(tmp_path / "lib").gallery(["visual", "captions"])
+    gallery = PictureStore.open(tmp_path / "lib").gallery(["visual", "captions"])
     assert (len(gallery), gallery.space("visual").matrix.shape) == (0, (0, 48))
 
 

@@ -8,7 +8,7 @@ import pytest
 from limner.errors import CheckpointError, DataError
 from limner.store import words as words_module
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import WORDS
 from limner.store.words import Described, words_of, write_words
 from limner.store.write import sentences_of
@@ -28,7 +28,7 @@ def pictures(tmp_path):
 @pytest.fixture
 def library(tmp_path, pictures):
     index([pictures], tmp_path / "lib", text_encoder=FakeTexts())
-    return Library.open(tmp_path / "lib")
+    return PictureStore.open(tmp_path / "lib")
 
 
 def captions(library, name):

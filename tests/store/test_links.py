@@ -6,7 +6,7 @@ from fakes import FakeImages, noise_picture
 from limner.cli.main import run
 from limner.errors import DataError
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_a_link_is_told_and_what_it_leads_to_stays(library, tmp_path, name, caps
     moved(library / name, place)
     before = sorted(path.stat().st_mtime_ns for path in (place, *place.rglob("*")) if path.exists())
     with pytest.raises(DataError, match=f"{name}: a link to {place}, and nothing in a library's folder"):
-        len(Library.open(library))
+        len(PictureStore.open(library))
     for command in (["index", str(tmp_path / "pictures")], ["search", "a dog"]):
         assert run([*command, "--library", str(library)]) == 1
         assert f"{name}: a link to {place}" in capsys.readouterr().err
@@ -44,4 +44,4 @@ def test_a_link_is_told_and_what_it_leads_to_stays(library, tmp_path, name, caps
 
 def test_the_folder_itself_may_be_a_link(library, tmp_path):
     (tmp_path / "short").symlink_to(library)
-    assert len(Library.open(tmp_path / "short")) == 1
+    assert len(PictureStore.open(tmp_path / "short")) == 1

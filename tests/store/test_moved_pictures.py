@@ -8,7 +8,7 @@ from fakes import FakeImages, FakeTexts, noise_picture
 from limner.errors import MissingError
 from limner.store import ingest
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.words import Described, write_words
 
 
@@ -26,7 +26,7 @@ def album(tmp_path):
 
 @pytest.fixture
 def library(album, tmp_path):
-    made = Library(tmp_path / "lib")
+    made = PictureStore(tmp_path / "lib")
     run([album], made)
     return made
 
@@ -101,13 +101,13 @@ def test_a_run_that_ended_before_the_old_paths_were_taken_out(album, library, tm
 def test_a_library_that_moved_in_one_piece_with_its_pictures(tmp_path):
     before = tmp_path / "before"
     album = fill(before / "album", range(3))
-    library = Library(before / "lib")
+    library = PictureStore(before / "lib")
     run([album], library)
     fill(before / "lib" / "pictures" / "batch", (7,))  # as the studio brings them
     run([before / "lib" / "pictures"], library)
     ids = library.gallery([]).ids
     now = before.rename(tmp_path / "now")
-    moved = Library.open(now / "lib")
+    moved = PictureStore.open(now / "lib")
     report, *encoded = run([now / "album"], moved)
     assert (counts(report), encoded) == ({"moved": 4, "pictures": 4}, [0, 0])
     assert moved.gallery([]).ids == ids

@@ -22,7 +22,7 @@ from limner.locations import location
 from limner.server.security import Guard, Guarded
 from limner.store.home import SETTINGS
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import STATISTICS, STATISTICS_SCHEMA, Store
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
@@ -78,7 +78,7 @@ def ended(writer):
 
 def filled(library, *folders):
     index(folders, library, image_encoders=[FakeImages()], text_encoder=FakeTexts())
-    return Library.open(library)
+    return PictureStore.open(library)
 
 
 def rows(library):
@@ -96,32 +96,32 @@ def test_the_rows_are_those_of_a_library_in_a_folder(bucket, tmp_path):
     (one / "goat 2.txt").write_text("a sheep")
     assert rows(filled(f"{bucket}/lib", one)) == rows(filled(tmp_path / "lib", one))
     assert far.version() != local.version()
-    assert Library.open(Path(f"{bucket}/lib")).settings == Library.open(tmp_path / "lib").settings
+    assert PictureStore.open(Path(f"{bucket}/lib")).settings == PictureStore.open(tmp_path / "lib").settings
 
     found = far.gallery(["visual"]).space("visual")
     assert len([*(tmp_path / "data").rglob("visual-*.vectors")]) == 1
     here = local.gallery(["visual"]).space("visual")
     assert (found.vectors(range(8)) == here.vectors(range(8))).all()
     with pytest.raises(DataError, match=r"^s3://.*: not a library but holds 'lib'; name an address below"):
-        Library(bucket)
+        PictureStore(bucket)
 
 
 @pytest.mark.slow
 def test_writers_change_different_settings_at_once(bucket, tmp_path):
-    Library(bucket)
-    one, two = Library.open(bucket), Library.open(bucket)
+    PictureStore(bucket)
+    one, two = PictureStore.open(bucket), PictureStore.open(bucket)
     one.save(sources=("/photos/a", "/photos/b\udcff"))
     two.save(sources=("/photos/c",), reader="2")
     one.save(languages={"en": 0.75, "de": 0.25})
     one.home.keep("calibration.json", '{"schema_version": 1}')
-    found = Library.open(bucket)
+    found = PictureStore.open(bucket)
     assert set(found.settings.sources) == {"/photos/a", "/photos/b\udcff", "/photos/c"}
     assert (found.settings.reader, found.settings.languages) == ("2", {"en": 0.75, "de": 0.25})
     assert list(found.settings.languages) == ["en", "de"]
     assert found.home.text("calibration.json") == b'{"schema_version": 1}'
     assert found.home.text("another.json") is None
     found.save(sources=("/photos/c",))
-    assert Library.open(bucket).settings.sources == ("/photos/c",)
+    assert PictureStore.open(bucket).settings.sources == ("/photos/c",)
 
 
 @pytest.mark.slow
@@ -152,7 +152,7 @@ def test_two_writers_at_once_lose_and_double_nothing(bucket, tmp_path):
     for step in (begin, ended):
         for writer in writers:
             step(writer)
-    far = Library.open(bucket)
+    far = PictureStore.open(bucket)
     assert rows(far) == rows(at_once)
     assert set(far.settings.sources) == set(at_once.settings.sources)
     assert far.settings.spaces == at_once.settings.spaces
@@ -169,12 +169,12 @@ def test_a_killed_writer_leaves_what_the_next_run_completes(bucket, tmp_path):
         time.sleep(chance.uniform(0.1, 2))
         writer.kill()
         writer.communicate()
-        stored.append(Library(bucket).store.count("files"))
+        stored.append(PictureStore(bucket).store.count("files"))
     assert stored[0] < 24
     last = start(bucket, folder)
     begin(last)
     ended(last)
-    assert rows(Library.open(bucket)) == rows(undisturbed)
+    assert rows(PictureStore.open(bucket)) == rows(undisturbed)
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_commands_and_the_studio_work_over_it(bucket, tmp_path, capsys):
     assert run(["illustrate", str(text), "--library", lib, "-o", str(page), "--min-score", "0"]) == 0
     assert "goat" in page.read_text()
     capsys.readouterr()
-    ids = Library.open(lib).find("goat 1.png").id
+    ids = PictureStore.open(lib).find("goat 1.png").id
     (tmp_path / "qrels").write_text(f"1 0 {ids} 1\n")
     (tmp_path / "topics").write_text("1\ta goat, the 1th of many\n")
     judged = ["--qrels", str(tmp_path / "qrels"), "--topics", str(tmp_path / "topics")]
@@ -246,7 +246,7 @@ def test_commands_and_the_studio_work_over_it(bucket, tmp_path, capsys):
         assert client.get(f"/api/pictures/{ids}/thumbnail").status_code == 200
         words = {"captions": ["a sheep"], "keywords": []}
         assert client.put(f"/api/pictures/{ids}/words", json=words).status_code == 200
-        assert Library.open(lib).picture(ids).captions[0].text == "a sheep"
+        assert PictureStore.open(lib).picture(ids).captions[0].text == "a sheep"
         listed = client.get("/api/library/pictures", params={"q": "SHEEP"}).json()
         assert [one["id"] for one in listed["items"]] == [ids]
         refused = client.post("/api/library/batches")

@@ -10,7 +10,7 @@ from limner.cli.main import run as limner
 from limner.pictures import decode, find
 from limner.store import reader
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def pictures(tmp_path):
 @pytest.fixture
 def library(pictures, tmp_path):
     run(pictures, tmp_path / "lib")
-    return Library.open(tmp_path / "lib")
+    return PictureStore.open(tmp_path / "lib")
 
 
 def run(pictures, library, images=None, **options):
@@ -58,7 +58,7 @@ def test_other_content_of_the_same_size_and_time_is_noticed(pictures, library, i
     before = library.find("p1.bmp").id
     overwrite(pictures / "p1.bmp", 70, in_place=in_place)
     assert counts(run(pictures, library)) == {"changed": 1, "unchanged": 3}
-    assert Library.open(library.folder).find("p1.bmp").id != before
+    assert PictureStore.open(library.folder).find("p1.bmp").id != before
 
 
 def test_copies_on_another_disk_are_read_and_not_encoded(pictures, library, monkeypatch):

@@ -9,7 +9,7 @@ from fakes import FakeImages, FakeTexts, content, noise_picture
 from limner.errors import DataError, LimnerError
 from limner.store.ingest import index
 from limner.store.integrity import NOTES
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def flip(path, number, bit):
 
 
 def read(folder):
-    library = Library.open(folder)
+    library = PictureStore.open(folder)
     return library.settings, content(library)
 
 
@@ -65,14 +65,14 @@ def test_a_flipped_bit_of_the_tables_or_settings_is_found(whole, tmp_path):
 def test_every_byte_of_a_file_of_vectors_counts(whole, tmp_path):
     copy = tmp_path / "lib"
     shutil.copytree(whole, copy)
-    version = Library.open(copy).store.version("vectors_visual")
+    version = PictureStore.open(copy).store.version("vectors_visual")
     manifest = (copy / f"tables/vectors_visual.lance/_versions/{2**64 - 1 - version}.manifest").read_bytes()
     data = (copy / "tables/vectors_visual.lance/data").iterdir()
     path = next(one for one in data if one.name.encode() in manifest)
     for number in range(0, path.stat().st_size, 41):
         flip(path, number, number % 8)
         with pytest.raises(DataError, match=r"damaged .* 'limner verify"):
-            list(Library.open(copy).store.scan("vectors_visual", ["id"]))
+            list(PictureStore.open(copy).store.scan("vectors_visual", ["id"]))
         flip(path, number, number % 8)
 
 
@@ -83,7 +83,7 @@ def test_a_library_of_an_older_version_opens_and_gets_its_checksums(whole, tmp_p
         notes.unlink()
     due = read(whole)
     assert read(copy) == due
-    library = Library.open(copy)
+    library = PictureStore.open(copy)
     assert {state for name in library.store.names() for _, state in library.store.files(name).states()} == {
         None
     }

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from limner.cli.main import run as limner
 from limner.server.security import Guard, Guarded
 from limner.store.ingest import index
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.words import ModelWords, caption_encoders, write_descriptions
 from limner.studio import bringing
 from limner.studio.app import create_app
@@ -116,7 +116,7 @@ def test_indexing_later_does_not_lose_them(tmp_path):
         batch = begun(client)
         bring(client, batch, "third.png", photograph(3))
         ended(client, studio, client.post(f"/api/library/batches/{batch}/finish"))
-    library = Library.open(home)
+    library = PictureStore.open(home)
     assert len(library) == 3
     for sources in ([pictures], []):
         report = index(sources, library)
@@ -290,7 +290,7 @@ def test_words_are_written_found_and_forgotten(client, studio, tmp_path):
 def test_words_by_a_model_are_told_apart_and_become_the_users(client, studio, tmp_path):
     picture = client.get("/api/library/pictures", params={"q": "fox"}).json()["items"][0]
     url = f"/api/pictures/{picture['id']}/words"
-    stated, library = client.get(url).json()["stated"], Library.open(tmp_path / "lib")
+    stated, library = client.get(url).json()["stated"], PictureStore.open(tmp_path / "lib")
     by_model = ModelWords(model="seer:7b", sentence="A zeppelin over Lisbon", keywords=("airship",))
     write_descriptions(library, {picture["id"]: by_model}, caption_encoders(library.settings.spaces))
     told = client.get(url).json()

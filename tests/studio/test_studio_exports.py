@@ -11,7 +11,7 @@ from PIL import Image
 from pptx import Presentation
 from pypdf import PdfReader
 
-from limner.records import Storyboard
+from limner.records import Board
 from limner.studio.pictures import exported, file_stem
 
 
@@ -124,8 +124,8 @@ def test_a_preview_may_stand_in_our_own_pages_and_runs_nothing(guarded, project)
 def test_json_is_the_board(guarded, project):
     answer, name = download(guarded, project, "json")
     assert name == "A-day.json"
-    found = Storyboard.model_validate(json.loads(answer.text))
-    assert found == Storyboard.model_validate(project["board"])
+    found = Board.model_validate(json.loads(answer.text))
+    assert found == Board.model_validate(project["board"])
 
 
 def test_what_cannot_be_exported(guarded, project):
@@ -167,7 +167,7 @@ def test_titles_as_file_names(title, due):
 def test_nothing_is_left_in_the_temporary_folder(project, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     (tmp_path / "kept").touch()
-    made = exported(Storyboard.model_validate(project["board"]), "T", "md")
+    made = exported(Board.model_validate(project["board"]), "T", "md")
     assert made.name == "T.zip"
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith("limner")] == []
 

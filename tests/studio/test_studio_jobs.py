@@ -9,7 +9,7 @@ import pytest
 from limner.encoders.minilm import MiniLM
 from limner.errors import DataError
 from limner.store import channels
-from limner.studio.jobs import Jobs, StoppedError
+from limner.studio.jobs import JobCancelledError, Jobs
 
 LATER = {"Prefer": "respond-async"}
 LONG = "\n\n".join(f"A fox of the {number}th kind looks out of his door." for number in range(12))
@@ -156,7 +156,7 @@ def test_a_text_that_is_being_illustrated_ends_with_the_studio(drawn_engine):
     jobs.stop(60)
     assert not job.thread.is_alive()
     assert job.status.state == "cancelled"
-    with pytest.raises(StoppedError):
+    with pytest.raises(JobCancelledError):
         job.advance(1)
 
 

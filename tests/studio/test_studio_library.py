@@ -17,7 +17,7 @@ from limner.cli.main import run as limner
 from limner.errors import DataError
 from limner.records import Picture
 from limner.store.known import IndexReport
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.studio import jobs as jobs_module
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
@@ -27,7 +27,7 @@ from limner.studio.routes import Studio
 
 def test_what_the_library_holds(guarded, drawn_library, drawn):
     told = guarded.get("/api/library").json()
-    summary = Library.open(drawn_library).summary()
+    summary = PictureStore.open(drawn_library).summary()
     assert told["name"] == "lib"
     assert told["pictures"] == summary.pictures > 12
     assert told["files"] == summary.files == summary.pictures + 1
@@ -290,7 +290,10 @@ def test_a_folder_is_added_and_found_at_once(growing, drawn_library, tmp_path):
     assert after["left_out_count"] == before["left_out_count"] + 1
     assert after["spaces"] == before["spaces"]
     assert str(folder) in after["sources"]
-    assert Library.open(tmp_path / "lib").settings.spaces == Library.open(drawn_library).settings.spaces
+    assert (
+        PictureStore.open(tmp_path / "lib").settings.spaces
+        == PictureStore.open(drawn_library).settings.spaces
+    )
     found = growing.get("/api/library/pictures", params={"q": "shot_4"}).json()
     assert found["total"] == 1
     alike = growing.post("/api/search", json={"picture": found["items"][0]["id"]})
@@ -406,7 +409,7 @@ def test_the_rest_is_estimated_once_there_is_something_to_go_by(tmp_path, monkey
 
 
 def test_an_empty_library_says_so_and_takes_its_first_folder(tmp_path):
-    Library(tmp_path / "lib")
+    PictureStore(tmp_path / "lib")
     studio = Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache")
     with TestClient(create_app(studio)) as client:
         held = client.get("/api/library").json()
@@ -440,11 +443,11 @@ def test_jobs_of_a_studio_that_ends_are_stopped(drawn_library, tmp_path):
 def test_a_library_of_another_precision_than_the_usual_takes_folders(tmp_path):
     words = ["index", str(photographs(tmp_path / "old", 2)), "--library", str(tmp_path / "lib")]
     assert limner([*words, "--precision", "float32", "--no-captions"]) == 0
-    before = Library.open(tmp_path / "lib").settings.spaces
+    before = PictureStore.open(tmp_path / "lib").settings.spaces
     job = Jobs(Engine(tmp_path / "lib")).add_folder(photographs(tmp_path / "new", 3, first=90))
     job.thread.join(60)
     assert (job.status.state, job.status.message.partition(" ")[0]) == ("done", "3"), job.status.message
-    assert Library.open(tmp_path / "lib").settings.spaces == before
+    assert PictureStore.open(tmp_path / "lib").settings.spaces == before
 
 
 def test_a_language_that_nothing_reads_is_said(guarded):

@@ -13,7 +13,7 @@ from limner.errors import DataError, MissingError
 from limner.research.evaluation.judged import read_qrels, read_topics
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.studio.preferences import Preference, judgements, read_preferences, write_preferences
 
 pytestmark = pytest.mark.slow
@@ -95,7 +95,7 @@ def evaluated(captioned, folder, capsys, *words):
 
 
 def test_a_library_is_measured_by_what_was_preferred(captioned, tmp_path, capsys):
-    library = Library.open(captioned)
+    library = PictureStore.open(captioned)
     gallery = library.gallery(sorted(library.settings.spaces))
     pictures = [one for one in library.pictures(gallery.ids) if one.alt]
     said = [
@@ -146,7 +146,7 @@ def test_the_whole_loop(captioned, tmp_path, capsys):
     workshop = Workshop(Engine(captioned), Projects(tmp_path / "projects"))
     project = workshop.create("A fox looks out.\n\nA cake is baked.\n\nA boat sails.", format="plain")
     shown = [step.chosen.picture.id for step in project.board.steps if step.chosen]
-    others = [one for one in Library.open(captioned).gallery(["captions"]).ids if one not in shown]
+    others = [one for one in PictureStore.open(captioned).gallery(["captions"]).ids if one not in shown]
     for step, picture in ((0, others[0]), (0, others[1]), (1, others[2])):
         edit = Choose(kind="choose", step=step, picture=picture)
         project = workshop.edit(project.id, project.revision, edit)

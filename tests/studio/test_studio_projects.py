@@ -10,7 +10,7 @@ from damaged import unnamed
 
 from limner.cli.main import run as limner
 from limner.errors import DataError
-from limner.records import Storyboard
+from limner.records import Board
 from limner.studio.projects import Projects
 
 
@@ -34,7 +34,7 @@ def test_a_text_becomes_a_project(guarded, project, text):
     assert (project["text"], project["format"], project["by"]) == (text, "markdown", None)
     assert states(project) == ["free"] * 4
     assert (project["can_undo"], project["can_redo"]) == (False, False)
-    board = Storyboard.model_validate(project["board"])
+    board = Board.model_validate(project["board"])
     assert [step.text for step in board.story.steps][2] == "Snow falls."
     assert guarded.get(f"/api/projects/{project['id']}").json() == project
     (listed,) = guarded.get("/api/projects").json()

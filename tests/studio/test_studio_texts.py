@@ -12,7 +12,7 @@ from limner.server.security import Guard, Guarded
 from limner.studio import edits
 from limner.studio.app import create_app
 from limner.text import worker
-from limner.text.worker import Reader
+from limner.text.worker import ReaderProcesses
 
 HANGING = """
 from limner.text import worker
@@ -36,7 +36,7 @@ ASKED = {"text": "A fox for ever.", "format": "plain"}
 def reader(monkeypatch):
     """The studio's reader, whose processes hang at some words."""
     monkeypatch.setattr(worker, "_COMMAND", (sys.executable, "-P", "-c", HANGING))
-    reader = Reader()
+    reader = ReaderProcesses()
     monkeypatch.setattr(edits, "READER", reader)
     yield reader
     reader.close()
@@ -45,8 +45,8 @@ def reader(monkeypatch):
 @pytest.fixture
 def started(reader, monkeypatch):
     """All processes that the reader starts."""
-    found, start = [], Reader._started
-    monkeypatch.setattr(Reader, "_started", lambda self: found.append(start(self)) or found[-1])
+    found, start = [], ReaderProcesses._started
+    monkeypatch.setattr(ReaderProcesses, "_started", lambda self: found.append(start(self)) or found[-1])
     return found
 
 

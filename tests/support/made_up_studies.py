@@ -5,10 +5,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from limner.research.study.records import (
-    Candidate,
     Item,
     Key,
     KeyEntry,
+    RatedPicture,
     StudyFiles,
     Vote,
     draw,
@@ -30,8 +30,8 @@ def pair(number, stratum="all", *, flipped=False, prefilled=False, right=None, c
         id=f"i{number}",
         text=f"text {number}",
         candidates=(
-            Candidate(id="first", picture=picture(number)),
-            Candidate(id="second", picture=picture(other)),
+            RatedPicture(id="first", picture=picture(number)),
+            RatedPicture(id="second", picture=picture(other)),
         ),
         stratum=stratum,
         prefilled="same" if prefilled else None,
@@ -49,7 +49,7 @@ def step(number, systems=(("A",), ("B",), ("C",)), *, stratum="all", sequence="s
         id=f"i{number}",
         text=f"step {number}",
         candidates=tuple(
-            Candidate(id=name, picture=picture(10 * number + place)) for place, name in enumerate(ids)
+            RatedPicture(id=name, picture=picture(10 * number + place)) for place, name in enumerate(ids)
         ),
         stratum=stratum,
         sequence=sequence,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from limner.arrays import unit_rows
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, vectors_name, vectors_schema
 from limner.store.write import vector_table
 
@@ -46,6 +46,6 @@ def add(library, numbers, spaces, seed=0):
 
 def vector_library(folder, count, spaces, seed=0):
     """A new library of so many pictures; see `add`."""
-    library = Library(folder)
+    library = PictureStore(folder)
     add(library, range(count), spaces, seed)
     return library

@@ -12,7 +12,7 @@ from limner.errors import ConfigError, DataError, LimnerError
 from limner.progress import Progress
 from limner.text import worker
 from limner.text.read import parse_story_report
-from limner.text.worker import READER, Reader
+from limner.text.worker import READER, ReaderProcesses
 
 # A reader that some words make hang, die, need more memory than there is, or stumble.
 MOODY = """
@@ -82,7 +82,7 @@ TEXTS = {
 def moody(monkeypatch):
     """A reader whose processes are moody."""
     monkeypatch.setattr(worker, "_COMMAND", (sys.executable, "-P", "-c", MOODY))
-    reader = Reader(deadline_s=20.0, at_once=1)
+    reader = ReaderProcesses(deadline_s=20.0, at_once=1)
     yield reader
     reader.close()
 
@@ -90,8 +90,8 @@ def moody(monkeypatch):
 @pytest.fixture
 def started(moody, monkeypatch):
     """All processes that the reader starts."""
-    found, start = [], Reader._started
-    monkeypatch.setattr(Reader, "_started", lambda self: found.append(start(self)) or found[-1])
+    found, start = [], ReaderProcesses._started
+    monkeypatch.setattr(ReaderProcesses, "_started", lambda self: found.append(start(self)) or found[-1])
     return found
 
 
@@ -159,7 +159,7 @@ def test_a_reader_that_breaks_is_one_line_and_the_next_text_is_read(moody, text,
 
 @pytest.mark.skipif(sys.platform != "linux", reason="this system bounds no memory")
 def test_a_text_that_needs_too_much_memory_is_one_line():
-    reader = Reader(memory_bytes=320 * 2**20)
+    reader = ReaderProcesses(memory_bytes=320 * 2**20)
     with pytest.raises(DataError) as caught:
         reader.read("<p>a " * 600_000, format="html")
     reader.close()

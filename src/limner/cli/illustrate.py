@@ -20,7 +20,7 @@ from limner.export import SUFFIXES, check, load
 from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.export.targets import check_place
 from limner.progress import IndexProgress
-from limner.records import Segmentation, Show, Story, Storyboard
+from limner.records import Board, Segmentation, Show, Story
 from limner.text.named_files import Elsewhere
 from limner.text.read import Format, Reading, read_story_report, read_story_stream
 
@@ -184,7 +184,7 @@ def illustrate(
         opened = Library.open(library, weights=weights, device=device, note=say)
     opened.remember()
     allowed = elsewhere(opened.store, allowed=allow_outside)
-    boards: list[Storyboard] = []
+    boards: list[Board] = []
 
     def one(text: Path, target: Path) -> None:
         reading = _read(text, by, text_format, allowed)

@@ -15,7 +15,7 @@ from limner.records import Fit, Record, chance_in_words
 from limner.store.catalogue import Shape
 
 
-class Found(Record):
+class SearchRow(Record):
     """One line of the answer.
 
     Attributes:
@@ -127,7 +127,7 @@ def search(
         wordless = counted(found.searched - len(found) - found.below, "picture")
         say(f"nothing to compare with words in {wordless} of {found.searched}: left out")
     rows = [
-        Found(
+        SearchRow(
             rank=rank,
             probability=None if one.probability is None else round(one.probability, 4),
             fit=one.fit,

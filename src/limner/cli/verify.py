@@ -20,9 +20,9 @@ from limner.files import sha256_of
 from limner.locations import on_this_machine
 from limner.verification import (
     NOT_COVERED,
-    Asked,
     Check,
     Checked,
+    VerifyOptions,
     faulty,
     judged,
     read,
@@ -31,7 +31,7 @@ from limner.verification import (
 )
 
 if TYPE_CHECKING:
-    from limner.store.library import Library
+    from limner.store.library import PictureStore
 
 TRASH = "trash"
 """In a folder of projects, those that were removed."""
@@ -64,7 +64,7 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
         raise ConfigError("verify: no folder given; example: limner verify lib")
     for folder in folders:
         on_this_machine(folder, "the object store checks itself what it stores")
-    asked = Asked(repair=repair, votes=votes)
+    asked = VerifyOptions(repair=repair, votes=votes)
     found = [one for folder in folders for one in _of_folder(folder, asked)]
     told = [
         f"{one.path}: {one.state}: {one.advice}" for one in found if one.advice and one.advice != NOT_COVERED
@@ -83,7 +83,7 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
         raise DataError(f"{', '.join(wrong)}; see the lines above")
 
 
-def _of_folder(folder: Path, asked: Asked) -> Iterator[Checked]:
+def _of_folder(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
     """Everything in a folder, or in those below it that are of one kind.
 
     Raises:
@@ -113,8 +113,8 @@ def _inside(folder: Path) -> list[Path]:
     return sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
 
 
-def _library(folder: Path, asked: Asked) -> Iterator[Checked]:
-    from limner.store.library import Library
+def _library(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
+    from limner.store.library import PictureStore
     from limner.store.store import FILES, PICTURES, SETTINGS_FILE, read_settings, vectors_name
     from limner.studio.pictures import cache_folder
     from limner.studio.projects import projects_places
@@ -122,7 +122,7 @@ def _library(folder: Path, asked: Asked) -> Iterator[Checked]:
     settings = read(folder / SETTINGS_FILE, lambda: read_settings(folder))
     yield settings
     broken = settings.state in ("damaged", "missing")
-    library = None if broken else Library.open(folder)
+    library = None if broken else PictureStore.open(folder)
     if library is not None:
         vectors = [*map(vectors_name, library.settings.spaces)]
         for name in (FILES, PICTURES, *vectors):
@@ -144,7 +144,7 @@ def _library(folder: Path, asked: Asked) -> Iterator[Checked]:
                 yield from _project(project, asked)
 
 
-def _tables(folder: Path, library: "Library | None", repair: bool) -> Iterator[Checked]:
+def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Iterator[Checked]:
     """The files of all tables.
 
     Args:
@@ -189,7 +189,7 @@ def _cache(cache: Path, repair: bool) -> Iterator[Checked]:
             yield _derived(path, is_whole, repair)
 
 
-def _own_pictures(library: "Library") -> Iterator[Checked]:
+def _own_pictures(library: "PictureStore") -> Iterator[Checked]:
     """Pictures that were brought into the library's folder, and frames of videos, against their digests."""
     from limner.store.store import FILES
 
@@ -231,7 +231,7 @@ def _is_project(folder: Path) -> bool:
     return (folder / FILE).is_file() or (folder / PARTS).is_dir()
 
 
-def _project(folder: Path, _asked: Asked) -> Iterator[Checked]:
+def _project(folder: Path, _asked: VerifyOptions) -> Iterator[Checked]:
     """A project's file, and what its history shows: texts and storyboards, named by their content."""
     from limner.studio.projects import FILE, PARTS, as_named, read_file
 

@@ -15,7 +15,7 @@ from limner.errors import DataError
 from limner.pictures.thumbnails import shrink
 from limner.progress import Progress
 from limner.records import Picture, Problem, Record
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import PICTURES, PRESENT, WORDS
 from limner.store.words import ModelWords, described_by, write_descriptions
 from limner.store.write import CAPTION_SPACES, MODEL, Sentences
@@ -80,7 +80,7 @@ class DescribeReport(Record):
 
 
 def describe_pictures(
-    library: Library,
+    library: PictureStore,
     chat: Chat,
     sentences: Sentences,
     *,
@@ -118,7 +118,7 @@ def describe_pictures(
 
 @dataclass
 class _Run:
-    library: Library
+    library: PictureStore
     chat: Chat
     sentences: Sentences
     progress: Progress

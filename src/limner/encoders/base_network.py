@@ -232,7 +232,7 @@ def _join(owner: nn.Module, convolution: str, norm: str) -> None:
     setattr(owner, norm, nn.Identity())
 
 
-class Words(NamedTuple):
+class LearnedWords(NamedTuple):
     """Learned words of a model.
 
     Attributes:
@@ -246,7 +246,7 @@ class Words(NamedTuple):
     rarity: Tensor
 
 
-def save_base(path: Path, net: BaseNet, card: BaseCard, words: Words | None = None) -> None:
+def save_base(path: Path, net: BaseNet, card: BaseCard, words: LearnedWords | None = None) -> None:
     """Write what was trained, whole or not at all.
 
     Matrices are rounded to int8 with one scale per row; of the blocks that were trained, the differences

@@ -325,7 +325,7 @@ def available() -> list[Available]:
 
 
 @dataclass(frozen=True)
-class Offer:
+class PublishedWeights:
     """Published weights, before they are downloaded.
 
     Attributes:
@@ -349,7 +349,7 @@ class Offer:
         return f"{self.name}: {size} from {self.source} ({terms}), into {self.folder}"
 
 
-def offered(name: str, folder: Path | None = None) -> Offer:
+def offered(name: str, folder: Path | None = None) -> PublishedWeights:
     """What `fetch_weights` would download; of a CLIP that is not listed, Hugging Face is asked.
 
     Args:
@@ -364,7 +364,7 @@ def offered(name: str, folder: Path | None = None) -> Offer:
         if offer is not None:
             source = " and ".join(f"huggingface.co/{one}" for one in offer.repositories)
             to = folder_of(offer.architecture, folder)
-            return Offer(f"{offer.name}@{offer.tag}", source, offer.megabytes, offer.licence, to)
+            return PublishedWeights(f"{offer.name}@{offer.tag}", source, offer.megabytes, offer.licence, to)
         with installed("open_clip", EXPORTS):
             from limner.encoders.clip_export import clip_terms, published_clip
 
@@ -373,7 +373,7 @@ def offered(name: str, folder: Path | None = None) -> Offer:
         megabytes, licence = clip_terms(repository)
         source = f"huggingface.co/{repository}"
         to = folder_of(architecture, folder)
-        return Offer(f"{CLIP}{architecture}@{tag}", source, megabytes, licence, to)
+        return PublishedWeights(f"{CLIP}{architecture}@{tag}", source, megabytes, licence, to)
     if name not in (*TORCHVISION, *DETECTORS):
         raise ConfigError(
             unknown(
@@ -385,7 +385,7 @@ def offered(name: str, folder: Path | None = None) -> Offer:
     mebibytes = float(_published(name).meta["_file_size"])
     source = official_url(name).removeprefix("https://").partition("/")[0]
     terms = TORCHVISION_TERMS.format("COCO" if name in DETECTORS else "ImageNet")
-    return Offer(name, source, mebibytes * 1.048576, terms, folder or hub_folder())
+    return PublishedWeights(name, source, mebibytes * 1.048576, terms, folder or hub_folder())
 
 
 def fetch_weights(

@@ -11,7 +11,7 @@ from limner.errors import ConfigError, DataError, unknown
 from limner.export.plan import LAYOUTS, PAGED, Plan
 from limner.export.storyboard_json import load, schema
 from limner.export.targets import Exported, check_target, pictures_of
-from limner.records import Storyboard
+from limner.records import Board
 
 __all__ = ["LAYOUTS", "PAGED", "SUFFIXES", "Exported", "Plan", "check", "export", "load", "schema"]
 
@@ -44,7 +44,7 @@ def check(out: Path) -> str:
     return suffix
 
 
-def export(board: Storyboard, out: Path, *, overwrite: bool = False, plan: Plan | None = None) -> Exported:
+def export(board: Board, out: Path, *, overwrite: bool = False, plan: Plan | None = None) -> Exported:
     """Write a storyboard as a page, text, document, book, slides or PDF, whole or not at all.
 
     Args:

@@ -23,13 +23,13 @@ from limner.export.plan import Plan
 from limner.export.targets import Exported, made_at, packed, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.pictures.thumbnails import Copy
-from limner.records import Part, Passage, Storyboard
+from limner.records import Board, Part, Passage
 from limner.templates import carried, forbidden
 
 SERIF = "Georgia"
 
 
-def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
+def write(board: Board, out: Path, plan: Plan) -> Exported:
     """Write the document.
 
     Args:
@@ -51,7 +51,7 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
 class _Document:
     """The document being written."""
 
-    def __init__(self, board: Storyboard, plan: Plan) -> None:
+    def __init__(self, board: Board, plan: Plan) -> None:
         story = board.story
         self.board, self.plan, self.layout = board, plan, plan.layout_for(story, ".docx")
         self.rtl, self.language = story.direction == "rtl", language_of(story)

@@ -19,14 +19,14 @@ from limner.export.plan import Plan
 from limner.export.targets import Exported, made_at, packed, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.pictures.thumbnails import Copy
-from limner.records import PictureRef, Storyboard
+from limner.records import Board, PictureRef
 from limner.templates import carried, environment, forbidden
 
 SHOWN_MM = (160.0, 200.0)
 """As large as an e-reader shows a picture."""
 
 
-def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
+def write(board: Board, out: Path, plan: Plan) -> Exported:
     """Write the book.
 
     Args:
@@ -49,7 +49,7 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
 class _Book:
     """The book being written."""
 
-    def __init__(self, board: Storyboard, plan: Plan) -> None:
+    def __init__(self, board: Board, plan: Plan) -> None:
         story = board.story
         self.board, self.plan, self.layout = board, plan, plan.layout_for(story, ".epub")
         self.language, self.rtl = language_of(story) or "und", story.direction == "rtl"

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from limner.errors import DataError
-from limner.export.leaf import Shown, leaves
+from limner.export.leaf import ShownPicture, leaves
 from limner.export.wording import picture_alt
 from limner.pictures.thumbnails import shrink
-from limner.records import Candidate, Storyboard, chance_in_words
+from limner.records import Board, Candidate, chance_in_words
 
 AREA_PX = 60_000
 LETTERS = 400
@@ -15,7 +15,7 @@ _ROW = "display:flex;gap:1em;align-items:flex-start;margin:0 0 1em"
 _FRAME = "flex:none;width:240px;text-align:center"
 
 
-def board_fragment(board: Storyboard, notes: Iterable[str] = ()) -> str:
+def board_fragment(board: Board, notes: Iterable[str] = ()) -> str:
     """All steps, each with its pictures, cropped as they are shown, and why the first was chosen.
 
     Args:
@@ -44,19 +44,19 @@ def hits_fragment(hits: Sequence[Candidate], notes: Iterable[str] = ()) -> str:
     rows = []
     for n, hit in enumerate(hits, 1):
         where = f"picture {n}"
-        found = Shown(hit.picture, picture_alt(hit.picture, where), "")
+        found = ShownPicture(hit.picture, picture_alt(hit.picture, where), "")
         chance = "" if hit.probability is None else f" <b>{chance_in_words(hit.probability)}</b>"
         rows.append(_row([found], where, f"{n}.{chance}<br>{escape(hit.why)}"))
     return "\n".join([*rows, *_lines(notes)])
 
 
-def _row(shown: Sequence[Shown], where: str, body: str) -> str:
+def _row(shown: Sequence[ShownPicture], where: str, body: str) -> str:
     """Small copies with the names of their files, or why there are none, beside some words."""
     figures = "".join(f"<div>{_figure(one, where)}</div>" for one in shown) or "<i>blank</i>"
     return f'<div style="{_ROW}"><div style="{_FRAME}">{figures}</div><div>{body}</div></div>'
 
 
-def _figure(shown: Shown, where: str) -> str:
+def _figure(shown: ShownPicture, where: str) -> str:
     try:
         copy = shrink(shown.picture, where, area_px=AREA_PX, quality=76, crop=shown.crop)
     except DataError as error:

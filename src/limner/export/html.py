@@ -14,7 +14,7 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
-from limner.export.leaf import Leaf, Shown, divided, filling, fit_own, language_of, pieces_of
+from limner.export.leaf import Leaf, ShownPicture, divided, filling, fit_own, language_of, pieces_of
 from limner.export.markup import html_of, inline_html
 from limner.export.plan import Layout, Plan
 from limner.export.targets import Exported, whole
@@ -34,12 +34,12 @@ from limner.export.wording import (
 )
 from limner.match.illustrate import step_texts
 from limner.pictures.thumbnails import Copy, shrink
-from limner.records import Framing, Part, Passage, PictureRef, Storyboard, chance_in_words
+from limner.records import Board, Framing, Part, Passage, PictureRef, chance_in_words
 from limner.templates import environment, forbidden, policy
 
 
 @dataclass(frozen=True)
-class Piece:
+class PagePart:
     """A part of a text that is shown alike.
 
     Attributes:
@@ -55,7 +55,7 @@ class Piece:
 
 def pieces(
     texts: Sequence[str], matched: Sequence[str], attention: Sequence[tuple[str, float]]
-) -> list[list[Piece]]:
+) -> list[list[PagePart]]:
     """Texts cut where the matching words or the attention change; joined, the pieces are the texts.
 
     Args:
@@ -82,7 +82,10 @@ def pieces(
     for text in texts:
         runs = groupby(range(start, start + len(text)), key=lambda place: (met[place], owners[place]))
         cut.append(
-            [Piece("".join(joined[n] for n in run), own_met, strengths[own]) for (own_met, own), run in runs]
+            [
+                PagePart("".join(joined[n] for n in run), own_met, strengths[own])
+                for (own_met, own), run in runs
+            ]
         )
         start += len(text) + 1
     return cut
@@ -124,7 +127,7 @@ class Plate:
     caption: str
 
 
-def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
+def write(board: Board, out: Path, plan: Plan) -> Exported:
     """Write the page.
 
     Args:
@@ -173,7 +176,7 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
     return Exported(out, warnings=tuple(warnings))
 
 
-def _strip(board: Storyboard) -> Iterator[tuple[int, Copy | None]]:
+def _strip(board: Board) -> Iterator[tuple[int, Copy | None]]:
     """Small copies of all chosen pictures, for the overview."""
     for number, step in enumerate(board.steps, 1):
         copy = None
@@ -183,7 +186,7 @@ def _strip(board: Storyboard) -> Iterator[tuple[int, Copy | None]]:
         yield number, copy
 
 
-def _pages(board: Storyboard, plan: Plan, layout: Layout, warnings: list[str]) -> Iterator[dict[str, object]]:
+def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Iterator[dict[str, object]]:
     """What the template shows, piece by piece: of each step, and of what stands between."""
     searched = step_texts(board.story)
     usual = SMALL_AREA_PX if layout == "recipe" else PLATE_AREA_PX
@@ -234,7 +237,7 @@ def _pages(board: Storyboard, plan: Plan, layout: Layout, warnings: list[str]) -
         }
 
 
-def _marked(cut: Sequence[Piece]) -> list[tuple[int, int, str]]:
+def _marked(cut: Sequence[PagePart]) -> list[tuple[int, int, str]]:
     """Pieces of a text as marks on it."""
     ends = list(accumulate(len(piece.text) for piece in cut))
     marks = []
@@ -262,7 +265,7 @@ def _takes_initial(leaf: Leaf) -> bool:
     return name.startswith(("LATIN CAPITAL", "GREEK CAPITAL", "CYRILLIC CAPITAL"))
 
 
-def _plate(shown: Shown, where: str, area_px: int | None) -> Plate:
+def _plate(shown: ShownPicture, where: str, area_px: int | None) -> Plate:
     copy = shrink(shown.picture, where, area_px=area_px, crop=shown.crop)
     aspect = copy.width_px / copy.height_px
     width = min(copy.width_px * ENLARGED, SHOWN_WIDTH_PX, SHOWN_HEIGHT_PX * aspect)

@@ -10,7 +10,7 @@ from limner.export.plan import Layout, Plan
 from limner.export.wording import alt_text, explain, file_name, known_credit, paragraphs
 from limner.match.languages import languages_of_story
 from limner.pictures.thumbnails import Copy, scaled, shrink
-from limner.records import WHOLE, Area, BoardStep, Framing, Part, Picture, PictureRef, Story, Storyboard
+from limner.records import WHOLE, Area, Board, BoardStep, Framing, Part, Picture, PictureRef, Story
 from limner.templates import carried
 from limner.text.plain import marker_of, names_supplies
 
@@ -19,7 +19,7 @@ INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownPicture:
     """A picture of a step.
 
     Attributes:
@@ -78,12 +78,12 @@ class Leaf:
         self.alt = self.pictures[0].alt if self.pictures else ""
 
 
-def _shown(step: BoardStep, story: Story, picture: Picture, chooser: str) -> Shown:
+def _shown(step: BoardStep, story: Story, picture: Picture, chooser: str) -> ShownPicture:
     """A picture of a step, with the author's words where there are some."""
     how = step.framing.get(picture.id, Framing())
     alt = how.alt if how.alt is not None else alt_text(step, story, picture)
     credit = " · ".join(filter(None, (chooser, known_credit(picture))))
-    return Shown(picture, alt, how.caption if how.caption is not None else credit, how.crop)
+    return ShownPicture(picture, alt, how.caption if how.caption is not None else credit, how.crop)
 
 
 Piece = Leaf | tuple[Part, ...]
@@ -125,12 +125,12 @@ def _carried(part: Part) -> Part:
     return part.model_copy(update={"text": carried(part.text), "rows": rows})
 
 
-def leaves(board: Storyboard) -> list[Leaf]:
+def leaves(board: Board) -> list[Leaf]:
     """All steps of a storyboard."""
     return [Leaf(step, board.story) for step in board.steps]
 
 
-def pieces_of(board: Storyboard, plan: Plan, layout: Layout | None = None) -> list[Piece]:
+def pieces_of(board: Board, plan: Plan, layout: Layout | None = None) -> list[Piece]:
     """What an export shows, in order: steps, and runs of what stands between them.
 
     A title that several steps share heads them once. A heading right before the only step that it names is
@@ -210,7 +210,9 @@ def filling(picture: Picture, how: Framing, shape: float) -> Area:
     return Area.model_construct(x=x, y=y, width=width, height=height)
 
 
-def fit(shown: Shown, where: str, plan: Plan, box_mm: tuple[float, float], *, kind: str = "JPEG") -> Copy:
+def fit(
+    shown: ShownPicture, where: str, plan: Plan, box_mm: tuple[float, float], *, kind: str = "JPEG"
+) -> Copy:
     """A copy of a step's picture, as fine as its place on the page needs.
 
     Args:

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from limner.errors import DataError
-from limner.export.leaf import Leaf, Shown, fit, fit_own, language_of, leaves, pieces_of
+from limner.export.leaf import Leaf, ShownPicture, fit, fit_own, language_of, leaves, pieces_of
 from limner.export.markup import runs_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, is_picture, put
@@ -30,7 +30,7 @@ from limner.files import sha256_of, storing, write_text
 from limner.language import ENGLISH
 from limner.pictures.decode import read_file
 from limner.pictures.thumbnails import Copy, changed, locate
-from limner.records import BoardStep, Part, Passage, PictureRef, Story, Storyboard
+from limner.records import Board, BoardStep, Part, Passage, PictureRef, Story
 from limner.templates import carried, forbidden
 
 SHOWN_MM = (200.0, 150.0)
@@ -39,7 +39,7 @@ SHOWN_MM = (200.0, 150.0)
 FOLDER = "_pictures"
 
 
-def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
+def write(board: Board, out: Path, plan: Plan) -> Exported:
     """Write the text and copy the chosen pictures to `<stem>_pictures/` beside it.
 
     Args:
@@ -99,7 +99,7 @@ def _escaped(text: str) -> str:
     return re.sub(r"[\\`*_\[\]<|~$]|&(?=#?\w+;)", r"\\\g<0>", " ".join(text.split(" ")))
 
 
-def _place(source: Path, copy: Copy | None, folder: Path, prefix: str, board: Storyboard) -> tuple[Path, str]:
+def _place(source: Path, copy: Copy | None, folder: Path, prefix: str, board: Board) -> tuple[Path, str]:
     """Write a scaled copy, or copy a file as it is; returns where, and the SHA-256 of what is there.
 
     The hash is in the name, so that a copy made before is recognised and nothing else is replaced.
@@ -119,7 +119,7 @@ def _place(source: Path, copy: Copy | None, folder: Path, prefix: str, board: St
     return target, content
 
 
-def _lines(board: Storyboard, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
+def _lines(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
     story = board.story
     tag = language_of(story)
     # CommonMark itself has no place for it; an English text needs none, and keeps its first line a heading.
@@ -144,14 +144,14 @@ def words_of(story: Story) -> str:
     front = ["---", *lines, "---", ""] if lines else []
     front += [f"# {inline(story.title)}\n"] if story.title.strip() else []
     steps = tuple(BoardStep(position=place, origin="blank") for place in range(len(story.steps)))
-    board = Storyboard(story=story, steps=steps)
+    board = Board(story=story, steps=steps)
     plan = Plan()
     for piece in pieces_of(board, plan):
         front += _step(piece, plan, {}) if isinstance(piece, Leaf) else _parts(piece, {})
     return "\n".join(front)
 
 
-def _ending(board: Storyboard, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
+def _ending(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
     """Who wrote the text; where reasons are wanted, credits and how the storyboard was made."""
     stated = colophon(board.story)
     if stated or plan.with_reasons:
@@ -190,7 +190,7 @@ def _step(leaf: Leaf, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
         yield "\n".join(f"> - {inline(line)}" for line in leaf.why.lines()) + "\n"
 
 
-def _picture(shown: Shown, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
+def _picture(shown: ShownPicture, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
     """A picture of a step with its caption."""
     copy = copies[shown.name]
     yield f"![{inline(shown.alt)}]({quote(f'{copy.parent.name}/{copy.name}')})\n"

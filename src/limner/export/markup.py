@@ -26,7 +26,7 @@ _ELEMENTS = {
 
 
 @dataclass(frozen=True)
-class Run:
+class TextRun:
     """Words that are shown alike.
 
     Attributes:
@@ -45,7 +45,7 @@ def followed(target: str) -> str:
     return target if _FOLLOWED.fullmatch(target) else ""
 
 
-def runs_of(passage: Passage, more: Iterable[tuple[int, int, str]] = ()) -> list[Run]:
+def runs_of(passage: Passage, more: Iterable[tuple[int, int, str]] = ()) -> list[TextRun]:
     """A passage cut where its marks change; joined, the runs are its text.
 
     Args:
@@ -62,7 +62,7 @@ def runs_of(passage: Passage, more: Iterable[tuple[int, int, str]] = ()) -> list
         inside = [mark for mark in marks if mark[0] <= start and end <= mark[1]]
         kinds = frozenset(kind for _, _, kind, _ in inside if kind != "link")
         target = next((where for _, _, kind, where in inside if kind == "link"), "")
-        found.append(Run(passage.text[start:end], kinds, target))
+        found.append(TextRun(passage.text[start:end], kinds, target))
     return found
 
 
@@ -75,7 +75,7 @@ def inline_html(passage: Passage, more: Iterable[tuple[int, int, str]] = ()) -> 
     return made
 
 
-def _run_html(run: Run) -> Markup:
+def _run_html(run: TextRun) -> Markup:
     words = Markup("<br/>").join(map(escape, run.text.split("\n")))
     for kind in sorted(run.kinds):
         if kind in _ELEMENTS:
@@ -90,7 +90,7 @@ Marking = Callable[[Part], Iterable[tuple[int, int, str]]]
 
 
 @dataclass(frozen=True)
-class Item:
+class ListItem:
     """An item of a list.
 
     Attributes:
@@ -111,7 +111,7 @@ class Listing:
         start: number of the first item; None for a list with bullets.
     """
 
-    items: tuple[Item, ...]
+    items: tuple[ListItem, ...]
     start: int | None
 
 
@@ -140,7 +140,7 @@ def nested(parts: Sequence[Part], depth: int = 0) -> Iterator[Part | Listing]:
             place += 1
         yield Listing(
             tuple(
-                Item(parts[first], tuple(nested(parts[first + 1 : after], depth + 1)))
+                ListItem(parts[first], tuple(nested(parts[first + 1 : after], depth + 1)))
                 for first, after in pairwise([*starts, place])
             ),
             part.number,
@@ -174,7 +174,7 @@ def html_of(
                 yield from map(picture, block.pictures)
                 yield _block_html(block, marks, least)
 
-    def item(own: Item) -> Markup:
+    def item(own: ListItem) -> Markup:
         words = inline_html(own.part, marks(own.part))
         return Markup("<li>{}</li>").format(
             Markup("\n").join([*map(picture, own.part.pictures), words, *blocks(own.inner)])

@@ -17,14 +17,14 @@ from typing import Any
 import typst
 
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
-from limner.export.markup import Item, Listing, nested, runs_of
+from limner.export.markup import Listing, ListItem, nested, runs_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, made_at, put
 from limner.export.typefaces import FOLDER, missing, visible
 from limner.export.wording import colophon, credit_line, how_made
 from limner.files import storing
 from limner.pictures.thumbnails import Copy
-from limner.records import Part, Passage, Storyboard
+from limner.records import Board, Part, Passage
 from limner.templates import carried, forbidden
 
 TEMPLATE = Path(__file__).with_name("pages.typ")
@@ -36,7 +36,7 @@ _SPACES = re.compile(r"[^\S\xa0\u202f]+")
 Data = dict[str, Any]
 
 
-def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
+def write(board: Board, out: Path, plan: Plan) -> Exported:
     """Write the document.
 
     Args:
@@ -76,7 +76,7 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
 class _Book:
     """What the template is given: words, sizes and pictures."""
 
-    def __init__(self, board: Storyboard, plan: Plan) -> None:
+    def __init__(self, board: Board, plan: Plan) -> None:
         self.board, self.plan, self.layout = board, plan, plan.layout_for(board.story, ".pdf")
         self.warnings = list(forbidden(board.story))
         self.files: dict[str, bytes] = {}
@@ -192,7 +192,7 @@ class _Book:
                 made.append({"kind": kind, "runs": self.runs(block), "level": max(2, block.level)})
         return made
 
-    def item(self, item: Item) -> Data:
+    def item(self, item: ListItem) -> Data:
         """An item of a list."""
         part = item.part
         words = {"kind": "paragraph", "runs": self.runs(part)}

@@ -20,12 +20,12 @@ from pptx.enum.text import MSO_ANCHOR, MSO_AUTO_SIZE, PP_ALIGN
 from pptx.util import Inches, Pt
 
 from limner.export.leaf import INK, RUBRIC, SOFT, Leaf, fit, fit_own, language_of, pieces_of
-from limner.export.markup import Run, runs_of
+from limner.export.markup import TextRun, runs_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, made_at, packed, put
 from limner.export.wording import colophon
 from limner.pictures.thumbnails import Copy
-from limner.records import Part, Passage, Storyboard
+from limner.records import Board, Part, Passage
 from limner.templates import carried, forbidden
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ LINE = 1.32
 Box = tuple[float, float, float, float]
 
 
-def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
+def write(board: Board, out: Path, plan: Plan) -> Exported:
     """Write the slides.
 
     Args:
@@ -67,7 +67,7 @@ def write(board: Storyboard, out: Path, plan: Plan) -> Exported:
 class _Show:
     """The slides being laid out."""
 
-    def __init__(self, board: Storyboard, plan: Plan) -> None:
+    def __init__(self, board: Board, plan: Plan) -> None:
         story = board.story
         self.board, self.plan, self.layout = board, plan, plan.layout_for(story, ".pptx")
         self.rtl, self.language = story.direction == "rtl", language_of(story)
@@ -266,7 +266,7 @@ class _Show:
         for place, line in enumerate(lines or [Passage()]):
             paragraph: Any = frame.paragraphs[0] if place == 0 else cast(Any, frame).add_paragraph()
             broken = (
-                (place > 0, Run(words, run.kinds, run.target))
+                (place > 0, TextRun(words, run.kinds, run.target))
                 for run in runs_of(line)
                 for place, words in enumerate(re.sub(r"[^\S\n\u2003]+", " ", run.text).split("\n"))
             )

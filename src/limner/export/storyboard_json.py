@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from limner.errors import DataError, MissingError, NumericsError
 from limner.export.plan import Plan
 from limner.export.targets import Exported, put
-from limner.records import SCHEMA_VERSION, Storyboard
+from limner.records import SCHEMA_VERSION, Board
 
 
-def write(board: Storyboard, out: Path, _: Plan) -> Exported:
+def write(board: Board, out: Path, _: Plan) -> Exported:
     """Write the JSON form, which is always whole.
 
     Args:
@@ -27,7 +27,7 @@ def write(board: Storyboard, out: Path, _: Plan) -> Exported:
     """
     text = board.model_dump_json(indent=2)
     try:
-        same = Storyboard.model_validate_json(text) == board
+        same = Board.model_validate_json(text) == board
     except ValidationError:
         same = False
     if not same:
@@ -39,7 +39,7 @@ def write(board: Storyboard, out: Path, _: Plan) -> Exported:
     return Exported(out)
 
 
-def load(path: Path) -> Storyboard:
+def load(path: Path) -> Board:
     """Read a storyboard written by `write`.
 
     Args:
@@ -66,7 +66,7 @@ def load(path: Path) -> Storyboard:
             " read it with the limner that wrote it, or illustrate the text again"
         )
     try:
-        return Storyboard.model_validate(found, strict=False)
+        return Board.model_validate(found, strict=False)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "top"
@@ -78,6 +78,6 @@ def load(path: Path) -> Storyboard:
 
 def schema() -> str:
     """The JSON Schema of the storyboard, as text ending in a line feed."""
-    described = Storyboard.model_json_schema(mode="serialization")
+    described = Board.model_json_schema(mode="serialization")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "limner storyboard"}
     return json.dumps(head | described | head, indent=2) + "\n"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from limner.errors import ConfigError, DataError, MissingError
 from limner.files import replacing
-from limner.records import Picture, Storyboard
+from limner.records import Board, Picture
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Exported:
     warnings: tuple[str, ...] = ()
 
 
-def pictures_of(board: Storyboard) -> Iterator[Picture]:
+def pictures_of(board: Board) -> Iterator[Picture]:
     """Every picture a storyboard names: chosen ones and runners-up, with repeats."""
     for step in board.steps:
         yield from step.pictures
         yield from (candidate.picture for candidate in step.runners_up)
 
 
-def is_picture(target: Path, board: Storyboard) -> str | None:
+def is_picture(target: Path, board: Board) -> str | None:
     """The path of the storyboard's picture that a target would overwrite, or None.
 
     Args:
@@ -55,7 +55,7 @@ def is_picture(target: Path, board: Storyboard) -> str | None:
     return None
 
 
-def check_target(board: Storyboard, out: Path, *, overwrite: bool) -> None:
+def check_target(board: Board, out: Path, *, overwrite: bool) -> None:
     """Refuse a target that cannot or must not be written.
 
     Args:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from limner.language import ENGLISH
-from limner.records import BoardStep, Candidate, Picture, Story, Storyboard, chance_in_words, percent
+from limner.records import Board, BoardStep, Candidate, Picture, Story, chance_in_words, percent
 from limner.templates import carried
 
 HOLDS = 0.5
@@ -63,7 +63,7 @@ MOST = 5
 
 
 @dataclass(frozen=True)
-class Relation:
+class LikelyRelation:
     """A relation that is predicted to hold.
 
     Attributes:
@@ -83,11 +83,11 @@ def sentence(relation: str) -> str:
     return SENTENCES.get(SPELLINGS.get(name, name), f"Holds: relation {relation}.")
 
 
-def holding(step: BoardStep) -> tuple[Relation, ...]:
+def holding(step: BoardStep) -> tuple[LikelyRelation, ...]:
     """Relations that are likelier than not to hold, the likeliest first."""
     found = sorted(step.relations.items(), key=lambda item: -item[1])
     return tuple(
-        Relation(sentence(name), round(100 * chance), sure=chance >= SURE)
+        LikelyRelation(sentence(name), round(100 * chance), sure=chance >= SURE)
         for name, chance in found
         if chance >= HOLDS
     )
@@ -171,7 +171,7 @@ def picture_alt(picture: Picture, role: str) -> str:
     return f"{role}; no description"
 
 
-def picture_credits(board: Storyboard) -> list[tuple[Picture, list[int]]]:
+def picture_credits(board: Board) -> list[tuple[Picture, list[int]]]:
     """Every picture shown, in order of first use, with the 1-based numbers of the steps that show it."""
     shown: dict[str, tuple[Picture, list[int]]] = {}
     for step in board.steps:
@@ -244,7 +244,7 @@ class Explanation:
     chance: str
     matched: tuple[str, ...]
     runners_up: str
-    relations: tuple[Relation, ...] = ()
+    relations: tuple[LikelyRelation, ...] = ()
     attended: tuple[str, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
@@ -293,7 +293,7 @@ def _with_chance(candidate: Candidate) -> str:
     return f"{name} ({percent(candidate.probability)} %)"
 
 
-def how_made(board: Storyboard) -> str:
+def how_made(board: Board) -> str:
     """How a storyboard was made, in one sentence."""
     library = f" from the library {_one_line(board.library)}" if board.library else ""
     blank = ""
@@ -302,7 +302,7 @@ def how_made(board: Storyboard) -> str:
     return f"Pictures chosen{library} with {f'limner {board.version}'.strip()}{blank}."
 
 
-def settings(board: Storyboard) -> list[tuple[str, str]]:
+def settings(board: Board) -> list[tuple[str, str]]:
     """What a storyboard was asked for, as (name, value)."""
     found = [(name, board.settings[key]) for key, name in SETTINGS.items() if key in board.settings]
     words = {True: "yes", False: "no"}

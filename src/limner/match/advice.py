@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from limner.counts import counted
 
 if TYPE_CHECKING:
-    from limner.records import Storyboard
+    from limner.records import Board
     from limner.store.catalogue import Catalogue
 
 UNANSWERED = ("nothing fits", "all used")
 """Reasons of a blank that more can be done about than to let it be."""
 
 
-def advice(board: Storyboard, catalogue: Catalogue, spaces: Collection[str]) -> str | None:
+def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str | None:
     """What would help, where most steps that nobody fixed are blank or have a weak picture; else None.
 
     Args:

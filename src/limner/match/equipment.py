@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from limner.encoders.openvino import Engine
     from limner.encoders.trained import TrainedRun
     from limner.store.channels import Channel
-    from limner.store.library import Library
+    from limner.store.library import PictureStore
 
 
 AUTO = "auto"
@@ -165,7 +165,7 @@ def _automatic(places: dict[str, Path], made: Mapping[str, SpaceInfo]) -> list[s
 
 
 def eyes_of(
-    library: Library,
+    library: PictureStore,
     *,
     weights: Sequence[str] = (),
     device: str = "cpu",
@@ -389,7 +389,7 @@ def _opened(
 
 
 def channels_of(
-    library: Library,
+    library: PictureStore,
     names: Sequence[str],
     weights: Sequence[str] = (),
 ) -> list[Channel]:

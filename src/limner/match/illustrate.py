@@ -29,7 +29,7 @@ from limner.match.candidates import (
 from limner.match.cast import Cast, cast_of
 from limner.match.chances import agreement, chances, doubt, evidence, log_sum_exp
 from limner.match.explain import Considered, explain
-from limner.records import WEAK, Picture, Record, Show, Story, Storyboard, limner_version
+from limner.records import WEAK, Board, Picture, Record, Show, Story, limner_version
 from limner.store.catalogue import BoolArray
 from limner.store.channels import COSINE, Channel
 from limner.store.search import Index, Likeness
@@ -117,7 +117,7 @@ def choose_pictures(
     readings: tuple[Cast, Readings] | None = None,
     calibrated: bool = True,
     library: str = "",
-) -> Storyboard:
+) -> Board:
     """Choose a picture for every step of a story and say why.
 
     Args:
@@ -215,7 +215,7 @@ def choose_pictures(
         allow_repeats=options.allow_repeats,
         runners_up=options.runners_up,
     )
-    return Storyboard(
+    return Board(
         story=story,
         steps=explain(considered, pictures),
         library=library,

@@ -34,16 +34,16 @@ from limner.match.languages import (
     unread_note,
     unreadable,
 )
-from limner.records import Candidate, Problem, Story, Storyboard
+from limner.records import Board, Candidate, Problem, Story
 from limner.store.catalogue import BoolArray, Only
 from limner.store.channels import Channel, EncodedChannel, Evidence
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.search import Index, Request
 
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun
     from limner.match.illustrate import BoardOptions
-    from limner.match.shown import Shown
+    from limner.match.shown import GivenPictures
     from limner.progress import Progress
     from limner.store.beyond import Approximate
 
@@ -111,7 +111,7 @@ class Illustrator:
 
     def __init__(
         self,
-        library: Library,
+        library: PictureStore,
         *,
         model: TrainedRun | None = None,
         metric: TrainedRun | None = None,
@@ -265,12 +265,12 @@ class Illustrator:
         story: Story,
         options: BoardOptions | None = None,
         *,
-        shown: Shown | None = None,
+        shown: GivenPictures | None = None,
         held: Mapping[int, str | None] | None = None,
         relations: str | Mapping[int, str] | None = None,
         rewritten: Sequence[str] = (),
         progress: Progress | None = None,
-    ) -> Storyboard:
+    ) -> Board:
         """Illustrate a story.
 
         The text is encoded first, portion by portion, and others are answered meanwhile.

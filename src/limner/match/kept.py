@@ -12,8 +12,8 @@ from limner.errors import DataError
 
 if TYPE_CHECKING:
     from limner.match.illustrate import BoardOptions
-    from limner.match.shown import Shown
-    from limner.records import BoardStep, Step, Story, Storyboard
+    from limner.match.shown import GivenPictures
+    from limner.records import Board, BoardStep, Step, Story
     from limner.store.catalogue import Catalogue
 
 STAYS_BLANK = "No picture here, as in the storyboard that was kept."
@@ -41,12 +41,12 @@ class Kept:
         pins = {n: picture for n, picture in self.held.items() if _is_pin(self.steps[n])}
         return options.model_copy(update={"pins": pins | options.pins})
 
-    def given(self, shown: Shown) -> Shown:
+    def given(self, shown: GivenPictures) -> GivenPictures:
         """What the text shows itself, but where the earlier storyboard shows something else."""
         outside = {n: one for n, one in shown.outside.items() if self.held.get(n, one.id) == one.id}
         return replace(shown, outside=outside)
 
-    def dressed(self, board: Storyboard, catalogue: Container[str], bans: Container[str]) -> Storyboard:
+    def dressed(self, board: Board, catalogue: Container[str], bans: Container[str]) -> Board:
         """A new storyboard, with further pictures, crops and captions of the steps that stay."""
         steps = list(board.steps)
         for n, old in self.steps.items():
@@ -59,10 +59,10 @@ class Kept:
 
 
 def kept_of(
-    before: Storyboard,
+    before: Board,
     story: Story,
     options: BoardOptions,
-    shown: Shown,
+    shown: GivenPictures,
     catalogue: Catalogue,
     *,
     again: Sequence[int] = (),

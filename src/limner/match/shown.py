@@ -13,12 +13,12 @@ from limner.pictures.formats import PictureError
 from limner.pictures.hashes import phash
 from limner.pictures.metadata import Words, embedded, merge, words_of_name
 from limner.records import Caption, Picture, PictureRef, Step, Story
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.text.named_files import WEB, Elsewhere, anywhere
 
 
 @dataclass(frozen=True)
-class Shown:
+class GivenPictures:
     """Pictures that a text shows itself.
 
     Attributes:
@@ -34,7 +34,7 @@ class Shown:
     story: Story | None = None
 
 
-def elsewhere(library: Library, *, allowed: bool) -> Elsewhere:
+def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
     """What a text may show of the files that it names outside its own folder.
 
     Args:
@@ -51,7 +51,7 @@ def elsewhere(library: Library, *, allowed: bool) -> Elsewhere:
     return anywhere if allowed else same
 
 
-def shown_by(story: Story, library: Library) -> Shown:
+def shown_by(story: Story, library: PictureStore) -> GivenPictures:
     """Match the first picture of each step that can be shown with the library, by content.
 
     Args:
@@ -76,7 +76,7 @@ def shown_by(story: Story, library: Library) -> Shown:
                 notes.append(f"step {position + 1} shows {ref.target}, {told}")
         if len(found) > 1:
             notes.append(f"step {position + 1} shows {counted(len(found), 'picture')}; the first is kept")
-    return Shown(inside, outside, tuple(notes), story.model_copy(update={"steps": tuple(steps)}))
+    return GivenPictures(inside, outside, tuple(notes), story.model_copy(update={"steps": tuple(steps)}))
 
 
 def _looked_at(step: Step) -> tuple[list[Picture], Step]:

@@ -20,8 +20,8 @@ from limner.match.illustrate import step_texts
 from limner.store.channels import Channel, Evidence
 
 if TYPE_CHECKING:
-    from limner.records import Storyboard
-    from limner.store.library import Library
+    from limner.records import Board
+    from limner.store.library import PictureStore
     from limner.store.vectors import Gallery
 
 RELATION = "relation"
@@ -31,7 +31,7 @@ PRIOR = Evidence(slope=0.0, z_slope=2.0, offset=-2.0)
 DIGITS = 4
 
 
-def run_channel(run: TrainedRun, library: Library) -> Channel:
+def run_channel(run: TrainedRun, library: PictureStore) -> Channel:
     """The channel to ask a library with, in place of those of untrained use.
 
     Args:
@@ -50,7 +50,7 @@ def run_channel(run: TrainedRun, library: Library) -> Channel:
     return Channel(MODEL, RunTexts(run), MODEL, PRIOR, whole=True)
 
 
-def check_run(run: TrainedRun, library: Library) -> None:
+def check_run(run: TrainedRun, library: PictureStore) -> None:
     """Refuse a library that does not hold a run's vectors.
 
     Raises:
@@ -66,7 +66,7 @@ def check_run(run: TrainedRun, library: Library) -> None:
         )
 
 
-def without_vectors(run: TrainedRun, held: int, pictures: int, library: Library) -> str:
+def without_vectors(run: TrainedRun, held: int, pictures: int, library: PictureStore) -> str:
     """A line that counts the pictures of a library without a vector of a run; "" where all have one.
 
     Args:
@@ -81,7 +81,7 @@ def without_vectors(run: TrainedRun, held: int, pictures: int, library: Library)
     return f"no vector of this run for {lacking}; {_due(run, library)}"
 
 
-def _due(run: TrainedRun, library: Library) -> str:
+def _due(run: TrainedRun, library: PictureStore) -> str:
     """The command that indexes a library with a run."""
     source = shlex.quote(next(iter(library.settings.sources), "PICTURES"))
     option = "--model" if run.space == MODEL else "--metric"
@@ -110,7 +110,7 @@ def asked(words: str, relations: Sequence[str]) -> tuple[str, float]:
     return name, number
 
 
-def predicted(board: Storyboard, run: TrainedRun, gallery: Gallery) -> Storyboard:
+def predicted(board: Board, run: TrainedRun, gallery: Gallery) -> Board:
     """The board with the relations of each chosen picture and the attention over each text.
 
     Pictures without a vector, such as those that a text brings along, get no relations.

@@ -27,7 +27,7 @@ from limner.pictures.tables import (
     CAPTIONS_NAMES,
     LIST_SUFFIXES,
     METADATA_NAMES,
-    Row,
+    TableRow,
     folder_rows,
     joined_rows,
     list_rows,
@@ -231,7 +231,7 @@ class _FolderWalk:
         self.source, self.follow_links = source, follow_links
         self.entered: set[tuple[int, int]] = set()
 
-    def folder(self, folder: bytes, scopes: tuple[dict[bytes, Row], ...]) -> Iterator[Entry]:
+    def folder(self, folder: bytes, scopes: tuple[dict[bytes, TableRow], ...]) -> Iterator[Entry]:
         """One folder: its files in order, then the folders in it; a library's own folder is passed by.
 
         Args:
@@ -311,7 +311,7 @@ class _FolderWalk:
         """What lies in a folder, with what the list tells of it."""
         return dict.fromkeys(names)
 
-    def look(self, path: bytes, beside: Beside, row: Row | None) -> Entry:
+    def look(self, path: bytes, beside: Beside, row: TableRow | None) -> Entry:
         """A file by its status, with what describes it."""
         return _look(path, self.source, beside, row)
 
@@ -428,7 +428,7 @@ def _as_written(path: bytes, beside: Beside) -> bytes:
     return folder + between + next(same, name)
 
 
-def _look(path: bytes, source: bytes, beside: Beside, row: Row | None) -> Entry:
+def _look(path: bytes, source: bytes, beside: Beside, row: TableRow | None) -> Entry:
     """A file by its status, with what describes it.
 
     Args:

@@ -42,7 +42,7 @@ MAX_GROUP_BYTES, MAX_TEXT_BYTES = 2**31, 2**28
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One line of a table.
 
     Attributes:
@@ -58,12 +58,12 @@ class Row:
     where: str
 
 
-def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, Row], list[tuple[bytes, str]]]:
+def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, TableRow], list[tuple[bytes, str]]]:
     """Rows of a folder's tables by `composed` path, and what is wrong with which table.
 
     Several lines for one picture add up.
     """
-    rows: dict[bytes, list[Row]] = {}
+    rows: dict[bytes, list[TableRow]] = {}
     problems: list[tuple[bytes, str]] = []
     for table in tables:
         try:
@@ -77,12 +77,12 @@ def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, Row], list[tuple[b
     return {path: _joined(lines) for path, lines in rows.items()}, problems
 
 
-def joined_rows(table: bytes) -> Iterator[Row | str]:
+def joined_rows(table: bytes) -> Iterator[TableRow | str]:
     """As `list_rows`, but consecutive lines for one picture (one caption each) are one row."""
     met: set[bytes] = set()
-    for _, run in groupby(list_rows(table), key=lambda one: one.path if isinstance(one, Row) else None):
+    for _, run in groupby(list_rows(table), key=lambda one: one.path if isinstance(one, TableRow) else None):
         lines = list(run)
-        rows = [one for one in lines if isinstance(one, Row)]
+        rows = [one for one in lines if isinstance(one, TableRow)]
         # of a long list its paths are not kept, but what tells them apart
         mark = hashlib.blake2b(rows[0].path, digest_size=8).digest() if rows else b""
         if not rows:
@@ -95,7 +95,7 @@ def joined_rows(table: bytes) -> Iterator[Row | str]:
             yield _joined(rows)
 
 
-def _joined(rows: Sequence[Row]) -> Row:
+def _joined(rows: Sequence[TableRow]) -> TableRow:
     """All lines for one picture as one row; a single line stays as it is."""
     first, *others = rows
     if not others:
@@ -107,7 +107,7 @@ def _joined(rows: Sequence[Row]) -> Row:
     return replace(first, words=replace(merge(row.words for row in rows), captions=captions), key=key)
 
 
-def list_rows(table: bytes) -> Iterator[Row | str]:
+def list_rows(table: bytes) -> Iterator[TableRow | str]:
     """Rows of a table that names pictures, or what is wrong with a line.
 
     Args:
@@ -144,7 +144,7 @@ def list_rows(table: bytes) -> Iterator[Row | str]:
         except (UnicodeEncodeError, RecursionError) as error:
             yield f"{where}: {known} is no path, or the line is nested too deeply ({error})"
             continue
-        yield Row(path, words, hashlib.sha256(content).digest(), where)
+        yield TableRow(path, words, hashlib.sha256(content).digest(), where)
 
 
 def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:

@@ -49,7 +49,7 @@ _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,mpeg,mpegts,mpe
 """What FFmpeg may take a file for: nothing that lists other files or addresses."""
 
 
-class Drawn(Record):
+class DrawnFrames(Record):
     """What is kept beside the frames of a video.
 
     Attributes:
@@ -156,10 +156,10 @@ def _frame(video: VideoFile, path: Path, time_s: float, said: Words) -> FoundFil
     )
 
 
-def _known(folder: Path, video: VideoFile) -> Drawn | None:
+def _known(folder: Path, video: VideoFile) -> DrawnFrames | None:
     """What was drawn of a video before, where it has not changed since and all is there."""
     try:
-        drawn = Drawn.model_validate_json(unseal((folder / ABOUT).read_bytes(), folder / ABOUT, ""))
+        drawn = DrawnFrames.model_validate_json(unseal((folder / ABOUT).read_bytes(), folder / ABOUT, ""))
     except (OSError, DataError, ValidationError):
         return None
     same = (drawn.size, drawn.mtime_ns, drawn.rule) == (video.size, video.mtime_ns, RULE)
@@ -167,7 +167,7 @@ def _known(folder: Path, video: VideoFile) -> Drawn | None:
     return drawn if same and all((folder / frame_name(one)).is_file() for one in drawn.times_s) else None
 
 
-def _draw(video: VideoFile, folder: Path, stopped: Callable[[], bool]) -> Drawn | None:
+def _draw(video: VideoFile, folder: Path, stopped: Callable[[], bool]) -> DrawnFrames | None:
     """Draw the frames of a video into a folder, which they enter together; None where it was stopped."""
     draft = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
@@ -188,7 +188,7 @@ def _draw(video: VideoFile, folder: Path, stopped: Callable[[], bool]) -> Drawn 
                     times_s.append(time_s)
         if not times_s:
             raise PictureError(reading.fault or "the video holds no frame that shows anything")
-        drawn = Drawn(
+        drawn = DrawnFrames(
             video=display(video.path),
             size=status.st_size,
             mtime_ns=status.st_mtime_ns,
@@ -209,7 +209,7 @@ class _Reading:
     """A video that is being read.
 
     Attributes:
-        stated: what the file says about itself, as fields of `Drawn`.
+        stated: what the file says about itself, as fields of `DrawnFrames`.
         fault: what could not be read so far, or "".
     """
 
@@ -322,7 +322,7 @@ def _upright(frame: Any, aspect: Any) -> Image:  # noqa: ANN401
 
 
 def _stated(metadata: dict[str, str]) -> dict[str, Any]:
-    """What a container says about itself, as fields of `Drawn`."""
+    """What a container says about itself, as fields of `DrawnFrames`."""
     lower = {key.lower(): value for key, value in metadata.items()}
     return {
         "title": clean(lower.get("title", "")),

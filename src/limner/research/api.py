@@ -10,7 +10,7 @@ from limner.progress import Progress, index_progress
 
 if TYPE_CHECKING:
     from limner.research.runs.run import Run
-    from limner.research.runs.train import Note, Reading
+    from limner.research.runs.train import FeatureProgress, Note
     from limner.research.training.loop import Event
     from limner.research.training.settings import RunConfig
 
@@ -65,13 +65,13 @@ class _Training:
     def __init__(self, bar: Progress) -> None:
         self._bar, self._stage, self._done = bar, "", 0
 
-    def __call__(self, news: Note | Reading | Event) -> None:
+    def __call__(self, news: Note | FeatureProgress | Event) -> None:
         """Show it."""
-        from limner.research.runs.train import Note, Reading
+        from limner.research.runs.train import FeatureProgress, Note
 
         if isinstance(news, Note):
             self._bar.note(news.text)
-        elif isinstance(news, Reading):
+        elif isinstance(news, FeatureProgress):
             self._until("pictures", news.done, news.total)
         elif news.kind == "step":
             self._until(f"epoch {news.position.epoch + 1} of {news.epochs}", news.position.step, news.steps)

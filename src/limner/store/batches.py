@@ -27,7 +27,7 @@ from limner.progress import Progress
 from limner.records import Problem
 from limner.store import write
 from limner.store.known import DigestSet, sorted_ids
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.reader import Pixels, Reader, ReadFile
 from limner.store.store import FILES, vectors_name
 from limner.threads import ahead
@@ -201,7 +201,7 @@ class Batches:
     """
 
     def __init__(
-        self, library: Library, encoders: Sequence[ImageEncoder], progress: Progress, *, captions: bool
+        self, library: PictureStore, encoders: Sequence[ImageEncoder], progress: Progress, *, captions: bool
     ) -> None:
         """Start with nothing pending.
 

@@ -23,7 +23,7 @@ from limner.arrays import FloatArray
 from limner.errors import DataError
 from limner.store.catalogue import BoolArray, IntArray
 from limner.store.channels import EncodedChannel
-from limner.store.search import Hits, Index, Likeness, Request
+from limner.store.search import Index, Likeness, Nearest, Request
 from limner.store.store import (
     PICTURES,
     STATISTICS,
@@ -36,7 +36,7 @@ from limner.store.store import (
 from limner.store.vectors import Float64Array, Gallery, HalfArray, Moments, Space
 
 if TYPE_CHECKING:
-    from limner.store.library import Library
+    from limner.store.library import PictureStore
 
 SEVERAL = 4
 """Candidates of a text and channel for each picture wanted, where that is more than what was measured."""
@@ -225,10 +225,10 @@ class PartOfSpace(Space):
         return self.whole.held
 
 
-class Part(Index):
+class CandidateIndex(Index):
     """Candidates out of all pictures, searched as an index of their own.
 
-    `Hits.evidence` is of all pictures: those seen enter exactly, and pictures of the sample that were not
+    `Nearest.evidence` is of all pictures: those seen enter exactly, and pictures of the sample that were not
     seen stand for all others. It is exact where the sample is the whole library. Else the error is that of
     a mean of so many pictures drawn by chance, of exp(score) below what was seen.
 
@@ -248,7 +248,9 @@ class Part(Index):
         """Number of pictures of the library."""
         return self._all
 
-    def search(self, channels: Sequence[EncodedChannel], k: int, *, exclude: BoolArray | None = None) -> Hits:
+    def search(
+        self, channels: Sequence[EncodedChannel], k: int, *, exclude: BoolArray | None = None
+    ) -> Nearest:
         """As of `Index`, among the candidates."""
         hits = super().search(channels, k, exclude=exclude)
         barred: set[str] = set()
@@ -287,7 +289,7 @@ class Approximate:
         pictures: number of present pictures.
     """
 
-    def __init__(self, library: Library, spaces: Sequence[str]) -> None:
+    def __init__(self, library: PictureStore, spaces: Sequence[str]) -> None:
         """Read the statistics of some spaces.
 
         Args:
@@ -310,7 +312,7 @@ class Approximate:
         self._rest = Index(Gallery(ids, ids, self._spaces(ids, held)))
 
     @staticmethod
-    def usable(library: Library, spaces: Iterable[str]) -> bool:
+    def usable(library: PictureStore, spaces: Iterable[str]) -> bool:
         """Whether a library is large, and the search indices of some spaces were built and measured."""
         settings = library.settings
         if not all(one in settings.searches for one in spaces) or not library.store.has(STATISTICS):
@@ -323,7 +325,7 @@ class Approximate:
 
     def among(
         self, requests: Sequence[Request], ids: Sequence[str] = (), like: Likeness | None = None
-    ) -> Part:
+    ) -> CandidateIndex:
         """The candidates of some searches as an index.
 
         Args:
@@ -357,7 +359,7 @@ class Approximate:
         chosen = sorted(groups)
         rest = {space: self._tables[space].of(chosen) for space in self._tables if space not in found}
         gallery = Gallery(chosen, [groups[one] for one in chosen], self._spaces(chosen, found | rest))
-        return Part(gallery, seen if found else None, self._rest, self.pictures)
+        return CandidateIndex(gallery, seen if found else None, self._rest, self.pictures)
 
     def _found(self, requests: Sequence[Request], more: int) -> dict[str, Vectors]:
         """Space → candidates of all requests in it."""

@@ -25,7 +25,7 @@ from limner.checksums import checksum
 from limner.errors import DataError
 from limner.records import Picture, Record
 from limner.store.cache import Cache
-from limner.store.store import PICTURES, PICTURES_SCHEMA, PRESENT, State, Store
+from limner.store.store import PICTURES, PICTURES_SCHEMA, PRESENT, Store, TableState
 
 Shape = Literal["landscape", "portrait", "square"]
 BoolArray = NDArray[np.bool_]
@@ -177,7 +177,7 @@ class Catalogue:
         self.stamp = table.schema.metadata[_IDS].decode()
 
     @classmethod
-    def read(cls, store: Store, cache: Cache | Path, state: State | None = None) -> Catalogue:
+    def read(cls, store: Store, cache: Cache | Path, state: TableState | None = None) -> Catalogue:
         """The catalogue of a library's tables.
 
         Args:
@@ -379,7 +379,7 @@ class Catalogue:
         return [picture_of(row) for row in self._records(rows)]
 
 
-def _table(store: Store, state: State) -> pa.RecordBatch:
+def _table(store: Store, state: TableState) -> pa.RecordBatch:
     """All present pictures as a catalogue holds them."""
     batches = store.scan_state(state, PICTURES_SCHEMA.names, PRESENT)
     # Lance does not keep the order of the columns that it is asked for.
@@ -401,7 +401,7 @@ def _table(store: Store, state: State) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(made).replace_schema_metadata(about)
 
 
-def _write(store: Store, state: State, file: BinaryIO) -> None:
+def _write(store: Store, state: TableState, file: BinaryIO) -> None:
     """Write the table as a file of Arrow."""
     table = _table(store, state)
     with pa.ipc.new_file(file, table.schema) as writer:

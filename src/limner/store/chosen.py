@@ -11,7 +11,7 @@ from limner.errors import LimnerError, MissingError
 from limner.files import data_folder, make_folder, write_bytes
 from limner.locations import location
 from limner.store.home import home_of
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 VARIABLE = "LIMNER_LIBRARY"
 """Environment variable that names a library, where the command line does not."""
@@ -51,7 +51,7 @@ def library_to_ask(
             return last
         note(f"library: {place}, as the one used last is not there any more: {last}")
     if make:
-        Library(place)
+        PictureStore(place)
     elif not home_of(place).exists():
         raise MissingError(
             f"{place}: no picture library yet; make it with 'limner index PICTURES', or name another with"

@@ -31,7 +31,7 @@ from limner.store import batches as batching
 from limner.store import write
 from limner.store.home import home_of
 from limner.store.known import IndexReport, KnownFile, KnownFiles, MissingFolder, MovedFolder, forgetting
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.shared import agree
 from limner.store.store import (
     FILES,
@@ -56,7 +56,7 @@ MANY = 100
 
 def index(
     sources: Sequence[str | os.PathLike[str]],
-    library: Library | str | os.PathLike[str],
+    library: PictureStore | str | os.PathLike[str],
     *,
     image_encoders: Sequence[ImageEncoder] = (),
     text_encoder: TextEncoder | None = None,
@@ -106,8 +106,8 @@ def index(
         NumericsError: an encoder made a vector that is not finite.
     """
     roots, away = _there(sources, library, forget=forget)  # before anything is made
-    if not isinstance(library, Library):
-        library = Library(library)
+    if not isinstance(library, PictureStore):
+        library = PictureStore(library)
     sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
         library.reread()  # another process may have indexed since
@@ -147,7 +147,7 @@ def index(
 
 
 def _there(
-    sources: Sequence[str | os.PathLike[str]], library: Library | str | os.PathLike[str], *, forget: bool
+    sources: Sequence[str | os.PathLike[str]], library: PictureStore | str | os.PathLike[str], *, forget: bool
 ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """The sources that exist, and those of the library's that do not.
 
@@ -158,10 +158,10 @@ def _there(
     Raises:
         MissingError: one does not exist that is none of the library's, or none exists.
     """
-    if isinstance(library, Library):
-        opened: Library | None = library
+    if isinstance(library, PictureStore):
+        opened: PictureStore | None = library
     else:
-        opened = Library.open(library) if home_of(library).exists() else None
+        opened = PictureStore.open(library) if home_of(library).exists() else None
     known = set() if opened is None else {os.fsencode(one) for one in opened.settings.sources}
     roots, away = dict[bytes, None](), dict[bytes, MissingError]()
     for source in sources or (() if opened is None else opened.settings.sources):
@@ -174,7 +174,7 @@ def _there(
             away[path] = error
     if away and not roots and not forget:
         place, why = next(iter(away.items()))
-        at = library.place if isinstance(library, Library) else os.fspath(library)
+        at = library.place if isinstance(library, PictureStore) else os.fspath(library)
         raise MissingError(
             f"{why}; its pictures stay in the library; if they are gone for good:"
             f" {forgetting(display(place), str(at))}"
@@ -241,7 +241,7 @@ class _Run:
         moved: folder before and now → files.
     """
 
-    library: Library
+    library: PictureStore
     roots: tuple[bytes, ...]
     encoders: Sequence[ImageEncoder]
     sentences: write.Sentences

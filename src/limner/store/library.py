@@ -64,7 +64,7 @@ class LibrarySummary(Record):
     sources: tuple[str, ...]
 
 
-class Library:
+class PictureStore:
     """Pictures, what is known of them, and their vectors."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

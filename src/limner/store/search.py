@@ -85,7 +85,7 @@ class Scored:
 
 
 @dataclass(frozen=True)
-class Hits:
+class Nearest:
     """The best pictures for N texts, best first; equal scores in order of row.
 
     Attributes:
@@ -349,7 +349,9 @@ class Index:
         """
         return self
 
-    def search(self, channels: Sequence[EncodedChannel], k: int, *, exclude: BoolArray | None = None) -> Hits:
+    def search(
+        self, channels: Sequence[EncodedChannel], k: int, *, exclude: BoolArray | None = None
+    ) -> Nearest:
         """The k best pictures for each of N texts.
 
         Args:
@@ -389,7 +391,7 @@ class Index:
             shown, others = (np.exp(part[best] - mass[text]).sum() for part in (exact, own.values))
             evidence[text] = mass[text] + np.log(max(1.0 - others, 0.0) + shown) - np.log(available)
         where = np.searchsorted(union, rows)
-        return Hits(
+        return Nearest(
             rows,
             np.take_along_axis(scored.scores, where, axis=1),
             {name: np.take_along_axis(part, where, axis=1) for name, part in scored.shares.items()},

@@ -226,7 +226,7 @@ def vectors_name(space: str) -> str:
 
 
 @dataclass(frozen=True)
-class State:
+class TableState:
     """One version of a table, of which nothing changes any more.
 
     Attributes:
@@ -365,23 +365,23 @@ class Store:
         with self._reading(name):
             yield from self._batches(name, self._checked(name), columns, where)
 
-    def state(self, name: str) -> State:
+    def state(self, name: str) -> TableState:
         """A table as it is now; only the list of its files is read.
 
         Raises:
             DataError: the table is damaged.
         """
         if not self.has(name):
-            return State(name)
+            return TableState(name)
         with self._reading(name):
             table = self._table(name)
             table = table.checkout_version(table.version)
             # Lance never changes a file of a table, nor gives two of them one name.
             files = [_files_of(one) for one in table.get_fragments()]
-            return State(name, checksum(repr(files).encode()), table)
+            return TableState(name, checksum(repr(files).encode()), table)
 
     def scan_state(
-        self, state: State, columns: Sequence[str], where: str | None = None
+        self, state: TableState, columns: Sequence[str], where: str | None = None
     ) -> Iterator[pa.RecordBatch]:
         """As `scan`, of the table as it was.
 

@@ -34,7 +34,7 @@ from limner.store.vectors import Float64Array, HalfArray, Moments
 
 if TYPE_CHECKING:
     from limner.progress import Progress
-    from limner.store.library import Library
+    from limner.store.library import PictureStore
 
 SAMPLE = 16_384
 """Pictures of the sample, about; of a library with fewer it is all of them."""
@@ -56,7 +56,7 @@ DRIFT = 0.01
 STAGE = "search index"
 
 
-def due(library: Library) -> bool:
+def due(library: PictureStore) -> bool:
     """Whether a library is large enough for search indices, and they are missing or out of date."""
     settings, store = library.settings, library.store
     if not settings.spaces or len(library) < max(settings.approximate_from, 1):
@@ -64,7 +64,7 @@ def due(library: Library) -> bool:
     return not store.has(STATISTICS) or any(_stale(library, space) for space in settings.spaces)
 
 
-def prepare(library: Library, progress: Progress, stopped: Callable[[], bool] = lambda: False) -> bool:
+def prepare(library: PictureStore, progress: Progress, stopped: Callable[[], bool] = lambda: False) -> bool:
     """Build the search indices that are missing, and measure all of them.
 
     Every index appears whole or not at all. What was built before a kill is kept; until all is measured the
@@ -113,7 +113,7 @@ def parts_of(rows: int) -> int:
     return max(isqrt(rows) // 16, min(FEW_PARTS, rows // SMALLEST_PART))
 
 
-def _stale(library: Library, space: str) -> bool:
+def _stale(library: PictureStore, space: str) -> bool:
     """Whether a space's table is not the one that was measured, or its index is not there."""
     known = library.settings.searches.get(space)
     if not library.store.has(vectors_name(space)):

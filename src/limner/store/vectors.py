@@ -15,7 +15,7 @@ from limner.checksums import checksum
 from limner.counts import counted
 from limner.errors import CheckpointError, DataError, NumericsError, unknown
 from limner.store.catalogue import BoolArray, Catalogue, Groups, Ids, IntArray, RawIds, raw_ids, text_of
-from limner.store.store import State, Store, vectors_name
+from limner.store.store import Store, TableState, vectors_name
 from limner.threads import ahead, cores, one_core_products
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def library_gallery(
     return Gallery(catalogue.ids, catalogue.groups, spaces)
 
 
-def _write(store: Store, state: State, ids: Ids, dim: int, file: BinaryIO) -> None:
+def _write(store: Store, state: TableState, ids: Ids, dim: int, file: BinaryIO) -> None:
     """Write what the file of a space holds."""
     matrix, present = np.zeros((len(ids), dim), np.float16), np.zeros(len(ids), dtype=bool)
     for batch in store.scan_state(state, ["id", "vector"]):

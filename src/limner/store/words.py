@@ -19,7 +19,7 @@ from limner.encoders.catalogue import sentence_encoder, text_encoder
 from limner.errors import CheckpointError, DataError
 from limner.pictures.metadata import MAX_CAPTION_CHARS, plain
 from limner.records import Record
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.store import (
     DESCRIPTIONS,
     DESCRIPTIONS_SCHEMA,
@@ -96,7 +96,7 @@ class PictureWords(Record):
     described: ModelWords | None = None
 
 
-def words_of(library: Library, picture: str) -> PictureWords:
+def words_of(library: PictureStore, picture: str) -> PictureWords:
     """What is said about a picture.
 
     Raises:
@@ -117,7 +117,7 @@ def words_of(library: Library, picture: str) -> PictureWords:
 
 
 def write_words(
-    library: Library, picture: str, words: Described | None, sentences: Sentences
+    library: PictureStore, picture: str, words: Described | None, sentences: Sentences
 ) -> PictureWords:
     """Keep what the user wrote about a picture; it is on the disk when this returns.
 
@@ -165,7 +165,7 @@ def caption_encoders(made: Mapping[str, SpaceInfo]) -> Sentences:
     )
 
 
-def write_descriptions(library: Library, found: Mapping[str, ModelWords], sentences: Sentences) -> None:
+def write_descriptions(library: PictureStore, found: Mapping[str, ModelWords], sentences: Sentences) -> None:
     """Keep what a model says of some pictures; it is on the disk when this returns.
 
     It takes the place of what another model said, and counts unless the user wrote about the picture.
@@ -191,7 +191,7 @@ def write_descriptions(library: Library, found: Mapping[str, ModelWords], senten
             store.compact()
 
 
-def remove_descriptions(library: Library, sentences: Sentences, model: str | None = None) -> int:
+def remove_descriptions(library: PictureStore, sentences: Sentences, model: str | None = None) -> int:
     """Take back what models said; of how many pictures.
 
     Args:
@@ -231,7 +231,7 @@ def mend(store: Store) -> None:
             _say(store, {row["id"]: model_captions(row) for row in batch.to_pylist()})
 
 
-def _fitting(library: Library, sentences: Sentences) -> Sentences:
+def _fitting(library: PictureStore, sentences: Sentences) -> Sentences:
     """The encoders of spaces that the library has."""
     spaces = library.settings.spaces
     used = {space: one for space, one in sentences.items() if space in spaces}
@@ -260,7 +260,7 @@ def _say(store: Store, described: Mapping[str, list[dict[str, str]]]) -> dict[st
     return captions
 
 
-def _encode(library: Library, captions: Mapping[str, Sequence[dict[str, str]]], used: Sentences) -> None:
+def _encode(library: PictureStore, captions: Mapping[str, Sequence[dict[str, str]]], used: Sentences) -> None:
     """Make the vectors of some pictures' captions anew."""
     texts = {picture: [one["text"] for one in rows] for picture, rows in captions.items()}
     for space, (encoder, reads) in used.items():

@@ -41,7 +41,7 @@ from limner.store.tables import MEND
 
 if TYPE_CHECKING:
     from limner.progress import Progress
-    from limner.store.library import Library
+    from limner.store.library import PictureStore
 
 
 FileRow = dict[str, Any]
@@ -297,7 +297,7 @@ def caption_shares(store: Store) -> dict[str, float]:
 
 
 def encode_captions(
-    library: Library,
+    library: PictureStore,
     space: str,
     encoder: TextEncoder,
     *,
@@ -365,7 +365,7 @@ def readable_captions(
     return [text for text in texts if language_of(text, shares).code in reads]
 
 
-def unread_captions(library: Library) -> dict[str, str]:
+def unread_captions(library: PictureStore) -> dict[str, str]:
     """Id of each captioned picture without any vector of its captions → language of the first of them."""
     store = library.store
     spaces = [vectors_name(space) for space in CAPTION_SPACES if space in library.settings.spaces]
@@ -401,7 +401,7 @@ def _clock(text: str) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
-def link_near(library: Library) -> None:
+def link_near(library: PictureStore) -> None:
     """Set the near-duplicate group of every present picture: the smallest id in it."""
     store = library.store
     kinds = [("id", DIGEST), ("phash", "S16"), ("group", DIGEST), ("taken", "S40")]

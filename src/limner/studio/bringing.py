@@ -51,7 +51,7 @@ class Arrived(Record):
     state: Literal["kept", "known"]
 
 
-class Batch(Record):
+class UploadBatch(Record):
     """Pictures that were brought together.
 
     Attributes:
@@ -156,7 +156,7 @@ class Arrivals:
             raise UnknownBatchError(batch)
         return place
 
-    def listed(self) -> list[Batch]:
+    def listed(self) -> list[UploadBatch]:
         """All batches, the latest first."""
         if not self.folder.is_dir():
             return []
@@ -164,7 +164,7 @@ class Arrivals:
             (one.name for one in self.folder.iterdir() if _BATCH.fullmatch(one.name)), reverse=True
         )
         return [
-            Batch(
+            UploadBatch(
                 batch=name,
                 brought_at=datetime.strptime(name[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC),
                 files=sum(

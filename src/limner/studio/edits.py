@@ -16,7 +16,7 @@ from limner.counts import counted
 from limner.errors import DataError
 from limner.match.illustrate import BoardOptions
 from limner.progress import Progress
-from limner.records import Record, Segmentation, Story, Storyboard
+from limner.records import Board, Record, Segmentation, Story
 from limner.studio.step_edits import (
     Constraints,
     Frame,
@@ -252,9 +252,9 @@ def read_text(
         text: the text.
         format: how to read it.
         by: what one step is.
-        progress: as of `limner.text.worker.Reader.read`.
+        progress: as of `limner.text.worker.ReaderProcesses.read`.
     Raises:
-        DataError: as `limner.text.worker.Reader.read`, or too many steps.
+        DataError: as `limner.text.worker.ReaderProcesses.read`, or too many steps.
     """
     reading = READER.read(text, format=format, by=by, progress=progress)
     checked_length(reading.story)
@@ -284,7 +284,7 @@ def named(story: Story) -> str:
     return (words if len(words) <= 60 else words[:60].rsplit(" ", 1)[0] + " …") or UNTITLED
 
 
-def changed(state: State, edit: Edit, board: Storyboard, library: Illustrator) -> State:
+def changed(state: State, edit: Edit, board: Board, library: Illustrator) -> State:
     """The state after one edit.
 
     Args:
@@ -308,7 +308,7 @@ def changed(state: State, edit: Edit, board: Storyboard, library: Illustrator) -
     return state.model_copy(update=_changes(state, edit, board))
 
 
-def _changes(state: State, edit: Edit, board: Storyboard) -> dict[str, object]:
+def _changes(state: State, edit: Edit, board: Board) -> dict[str, object]:
     """Fields of the state that an edit sets anew."""
     pins, relations = dict(state.pins), dict(state.relations)
     fields: dict[str, object] = {"pins": pins, "relations": relations}
@@ -345,7 +345,7 @@ def _changes(state: State, edit: Edit, board: Storyboard) -> dict[str, object]:
     return fields
 
 
-def concerned(edit: Edit, state: State, board: Storyboard) -> tuple[frozenset[int], frozenset[int]]:
+def concerned(edit: Edit, state: State, board: Board) -> tuple[frozenset[int], frozenset[int]]:
     """Steps that an edit concerns; all others stay as they are.
 
     Args:
@@ -407,7 +407,7 @@ def carried(state: State, moved: Mapping[int, int], reading: Reading) -> State:
     return followed(state, moved).model_copy(update={"notes": tuple(notes)})
 
 
-def check_step(step: int, board: Storyboard) -> None:
+def check_step(step: int, board: Board) -> None:
     """Refuse a step that the storyboard does not have."""
     if not 0 <= step < len(board.steps):
         there = counted(len(board.steps), "step")

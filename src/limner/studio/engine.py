@@ -16,9 +16,9 @@ from limner.errors import LimnerError
 from limner.library import Library
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
-from limner.match.shown import Shown
+from limner.match.shown import GivenPictures
 from limner.progress import Progress
-from limner.records import Candidate, Step, Story, Storyboard
+from limner.records import Board, Candidate, Step, Story
 from limner.studio.edits import State
 from limner.studio.step_edits import Constraints
 
@@ -33,7 +33,7 @@ def made(
     *,
     held: Mapping[int, str | None] | None = None,
     progress: Progress | None = None,
-) -> Storyboard:
+) -> Board:
     """Illustrate a story; bans and given pictures that the library no longer holds are passed over.
 
     A step fixed to such a picture is left blank: who keeps a storyboard puts back what stood there.
@@ -61,10 +61,12 @@ def made(
         for step, one in kept.items()
     }
     relations = constraints.relations
-    return asked.board(story, chosen, shown=Shown(given), held=stay, relations=relations, progress=progress)
+    return asked.board(
+        story, chosen, shown=GivenPictures(given), held=stay, relations=relations, progress=progress
+    )
 
 
-def strip_of(asked: Illustrator, board: Storyboard, state: State, step: int, limit: int) -> list[Candidate]:
+def strip_of(asked: Illustrator, board: Board, state: State, step: int, limit: int) -> list[Candidate]:
     """Candidates for one step, all others staying as they are; the one it would show first.
 
     Args:

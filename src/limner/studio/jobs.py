@@ -38,7 +38,7 @@ class UnknownJobError(DataError):
         super().__init__(f"no job {job[:40]!r}; the studio forgets its jobs when it ends")
 
 
-class StoppedError(LimnerError):
+class JobCancelledError(LimnerError):
     """A job was asked to stop, and nothing is kept of it."""
 
 
@@ -163,7 +163,7 @@ class Stoppable(Progress):
     def check(self) -> None:
         """Go on, or not; errors as `stage`."""
         if self.stop.is_set():
-            raise StoppedError("cancelled; nothing was kept")
+            raise JobCancelledError("cancelled; nothing was kept")
 
 
 class TextJob(Stoppable, Job):
@@ -274,7 +274,7 @@ class Jobs:
             except Exception as error:  # a thread has nobody else to tell, and the page would wait for ever
                 job.error = error = storage_error(error, self._engine.folder) or error
                 told = str(error) if isinstance(error, LimnerError | OSError) else repr(error)
-                job.end("cancelled" if isinstance(error, StoppedError) else "failed", told)
+                job.end("cancelled" if isinstance(error, JobCancelledError) else "failed", told)
 
         job.thread = threading.Thread(target=run, name=f"limner-job-{job.id}", daemon=True)
         job.thread.start()

@@ -30,8 +30,8 @@ from limner.files import write_bytes
 from limner.pictures.decode import read_file
 from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import MAX_SIDE_PX, locate, shrink
-from limner.records import Candidate, Picture, Storyboard
-from limner.store.library import Library
+from limner.records import Board, Candidate, Picture
+from limner.store.library import PictureStore
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)
 MEDIA_TYPE = "image/webp"
@@ -96,7 +96,7 @@ def is_there(picture: Picture) -> bool:
     return False
 
 
-def without_missing(board: Storyboard) -> tuple[Storyboard, tuple[str, ...]]:
+def without_missing(board: Board) -> tuple[Board, tuple[str, ...]]:
     """A storyboard without pictures whose files are gone, so that it can be exported, and a line for each."""
     steps, lines = [], []
     for number, step in enumerate(board.steps, 1):
@@ -172,7 +172,7 @@ class Thumbnails:
         return copy.data
 
 
-def cache_folder(library: Library) -> Path:
+def cache_folder(library: PictureStore) -> Path:
     """Where the thumbnails of a library go: into its folder, unless that lies among the pictures."""
     home = library.folder.resolve()
     for source in library.settings.sources:
@@ -203,7 +203,7 @@ PREVIEWED = 6
 """Steps of a storyboard that a preview shows."""
 
 
-def layout_page(board: Storyboard, title: str, plan: Plan) -> Download:
+def layout_page(board: Board, title: str, plan: Plan) -> Download:
     """The beginning of a storyboard as a web page, to choose a layout by.
 
     Raises:
@@ -218,7 +218,7 @@ def layout_page(board: Storyboard, title: str, plan: Plan) -> Download:
     )
 
 
-def exported(board: Storyboard, title: str, kind: ExportFormat, plan: Plan | None = None) -> Download:
+def exported(board: Board, title: str, kind: ExportFormat, plan: Plan | None = None) -> Download:
     """Export a storyboard.
 
     Args:

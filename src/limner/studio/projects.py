@@ -23,7 +23,7 @@ from limner.checksums import seal, unseal
 from limner.counts import counted
 from limner.errors import DataError
 from limner.files import data_folder, first_fault, locked, make_folder, sync_folder, write_text
-from limner.records import Record, Storyboard
+from limner.records import Board, Record
 from limner.studio.edits import State
 
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
@@ -175,7 +175,7 @@ class Projects:
         """
         return self._part(project.id, f"{project.state.text}.txt").decode("utf-8")
 
-    def board(self, project: ProjectFile) -> Storyboard:
+    def board(self, project: ProjectFile) -> Board:
         """The storyboard of a project.
 
         Raises:
@@ -183,7 +183,7 @@ class Projects:
         """
         name = project.state.board
         try:
-            return Storyboard.model_validate_json(self._part(project.id, f"{name}.json"))
+            return Board.model_validate_json(self._part(project.id, f"{name}.json"))
         except ValidationError as error:
             why = error.errors()[0]["msg"]
             raise DataError(f"project {project.id}: storyboard {name}: {why}") from error
@@ -198,7 +198,7 @@ class Projects:
             raise UnknownProjectError(project)
         return locked(self._place(project) / "lock")
 
-    def save(self, project: ProjectFile, *, text: str | None = None, board: Storyboard | None = None) -> None:
+    def save(self, project: ProjectFile, *, text: str | None = None, board: Board | None = None) -> None:
         """Write a project, whole or not at all; it is on the disk when this returns.
 
         Args:

@@ -23,7 +23,7 @@ from limner.export.wording import sentence
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator, Matches
 from limner.progress import Progress
-from limner.records import Candidate, Picture, Problem, Storyboard
+from limner.records import Board, Candidate, Picture, Problem
 from limner.server.problems import ProblemError
 from limner.store.catalogue import Only
 from limner.studio import schemas
@@ -519,7 +519,7 @@ def search_router(studio: Studio) -> APIRouter:
         )
 
     @routes.post("/illustrate")
-    def illustrate(request: schemas.IllustrateRequest, visit: Visit) -> Storyboard:
+    def illustrate(request: schemas.IllustrateRequest, visit: Visit) -> Board:
         """Choose a picture for every step of a text; nothing is kept."""
         story = read_text(request.text, request.format, request.by, visit).story
         options = request.options or BoardOptions()

@@ -13,7 +13,7 @@ from pydantic import Base64Bytes, Field, StringConstraints, model_validator
 
 from limner.export.plan import Layout
 from limner.match.illustrate import BoardOptions
-from limner.records import BoardStep, Candidate, Picture, Problem, Record, Segmentation, Storyboard
+from limner.records import Board, BoardStep, Candidate, Picture, Problem, Record, Segmentation
 from limner.store.catalogue import Only
 from limner.studio.edits import Edit, Options, RelationName, Text, TextFormat
 from limner.studio.pictures import is_there
@@ -440,7 +440,7 @@ class Project(ProjectHead):
     format: TextFormat
     by: Segmentation | None
     options: BoardOptions
-    board: Storyboard
+    board: Board
     steps: tuple[StepState, ...]
     bans: tuple[str, ...]
     missing: tuple[int, ...] = ()
@@ -465,7 +465,7 @@ class ProjectSummary(ProjectHead):
     damaged: str = ""
 
 
-def shown(found: ProjectFile, text: str, board: Storyboard, advice: str | None = None) -> Project:
+def shown(found: ProjectFile, text: str, board: Board, advice: str | None = None) -> Project:
     """A project as read from the disk, for those who ask."""
     state = found.state
     return Project(
@@ -493,7 +493,7 @@ def shown(found: ProjectFile, text: str, board: Storyboard, advice: str | None =
     )
 
 
-def _repeated(board: Storyboard) -> tuple[tuple[int, ...], ...]:
+def _repeated(board: Board) -> tuple[tuple[int, ...], ...]:
     groups: dict[str, list[int]] = {}
     for step in board.steps:
         for group in {picture.group or picture.id for picture in step.pictures}:
@@ -501,7 +501,7 @@ def _repeated(board: Storyboard) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted({tuple(steps) for steps in groups.values() if len(steps) > 1}))
 
 
-def summary(found: ProjectFile, board: Storyboard) -> ProjectSummary:
+def summary(found: ProjectFile, board: Board) -> ProjectSummary:
     """A project as a line of a list."""
     cover = dict.fromkeys(step.picture.id for step in board.steps if step.picture is not None)
     return ProjectSummary(**_head(found), steps=len(board.steps), cover=tuple(cover)[:6])

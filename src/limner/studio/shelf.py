@@ -14,7 +14,7 @@ from limner.files import display
 from limner.records import Picture
 from limner.store.catalogue import Facets, Only
 from limner.store.home import spaces_of
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.words import Described, PictureWords, caption_encoders, words_of, write_words
 from limner.store.write import CAPTIONS, MULTILINGUAL, Sentences
 from limner.studio.engine import Engine
@@ -63,11 +63,11 @@ class Shelf:
 
     def words(self, picture: str) -> PictureWords:
         """As `limner.store.words.words_of`."""
-        return words_of(Library.open(self._engine.place), picture)
+        return words_of(PictureStore.open(self._engine.place), picture)
 
     def write(self, picture: str, words: Described | None) -> PictureWords:
         """As `limner.store.words.write_words`; the studio shows it at once."""
-        library = Library.open(self._engine.place)
+        library = PictureStore.open(self._engine.place)
         made = library.settings.spaces.keys() & {CAPTIONS, MULTILINGUAL}
         try:
             return write_words(library, picture, words, _encoders(library.place, frozenset(made)))

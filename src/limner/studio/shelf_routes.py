@@ -15,7 +15,7 @@ from limner.server.problems import ProblemError
 from limner.store.catalogue import Facets
 from limner.store.known import IndexReport
 from limner.store.words import Described, PictureWords
-from limner.studio.bringing import Arrived, Batch, FolderList, list_folder
+from limner.studio.bringing import Arrived, FolderList, UploadBatch, list_folder
 from limner.studio.jobs import FolderJob
 from limner.studio.routes import Identifier, Studio, checked
 from limner.studio.schemas import BatchStarted, JobStarted
@@ -40,7 +40,7 @@ def shelf_router(studio: Studio) -> APIRouter:
         return list_folder(path)
 
     @routes.get("/library/batches")
-    def batches() -> list[Batch]:
+    def batches() -> list[UploadBatch]:
         """Pictures that were brought into the library, the latest first; each batch can be taken back."""
         return arrivals.listed()
 

@@ -16,12 +16,12 @@ from limner.export.markdown import words_of
 from limner.progress import Progress
 from limner.records import (
     MOST_PICTURES,
+    Board,
     Framing,
     Picture,
     Record,
     Segmentation,
     Story,
-    Storyboard,
 )
 from limner.text.revise import Revision
 from limner.text.worker import READER
@@ -164,7 +164,7 @@ def written(
     Args:
         story: it.
         by: how its text was cut.
-        progress: as of `limner.text.worker.Reader.read`.
+        progress: as of `limner.text.worker.ReaderProcesses.read`.
     """
     text = words_of(story)
     due = [(step.title, step.text) for step in story.steps]
@@ -178,7 +178,7 @@ def written(
     return text, by
 
 
-def _order(edit: PictureEdit, board: Storyboard) -> tuple[str, ...]:
+def _order(edit: PictureEdit, board: Board) -> tuple[str, ...]:
     """Ids of the pictures that a step shows after an edit.
 
     Raises:
@@ -209,12 +209,12 @@ def _order(edit: PictureEdit, board: Storyboard) -> tuple[str, ...]:
     return tuple(one for one in shown if one != edit.picture)
 
 
-def shown_first(edit: PictureEdit, board: Storyboard) -> str:
+def shown_first(edit: PictureEdit, board: Board) -> str:
     """Id of the picture that a step shows first after an edit; errors as `pictured`."""
     return _order(edit, board)[0]
 
 
-def pictured(board: Storyboard, edit: PictureEdit, added: Sequence[Picture] = ()) -> Storyboard:
+def pictured(board: Board, edit: PictureEdit, added: Sequence[Picture] = ()) -> Board:
     """The storyboard with other pictures at a step; which comes first is noted where it is chosen.
 
     Args:
@@ -239,12 +239,12 @@ def pictured(board: Storyboard, edit: PictureEdit, added: Sequence[Picture] = ()
 
 
 def dressed(
-    fresh: Storyboard,
-    board: Storyboard,
+    fresh: Board,
+    board: Board,
     sources: Mapping[int, tuple[int, ...]],
     before: Constraints,
     bans: Collection[str],
-) -> Storyboard:
+) -> Board:
     """A new storyboard with the further pictures, and the framing, of the steps that its steps come from.
 
     Args:

@@ -15,7 +15,7 @@ from limner.match.advice import advice
 from limner.match.illustrate import BoardOptions, step_texts
 from limner.match.illustrator import Illustrator
 from limner.progress import Progress
-from limner.records import BoardStep, Segmentation, Story, Storyboard
+from limner.records import Board, BoardStep, Segmentation, Story
 from limner.studio import edits
 from limner.studio.edits import Again, Choose, Edit, Retext, Retitle, SetOptions, State, Swap, TextFormat
 from limner.studio.engine import Engine, made, strip_of
@@ -72,7 +72,7 @@ class Workshop:
         """Take both."""
         self.engine, self.projects = engine, projects
         self._strips: dict[tuple[str, int, int], tuple[str, ...]] = {}
-        self._previews: dict[tuple[str, int, str], Storyboard] = {}
+        self._previews: dict[tuple[str, int, str], Board] = {}
 
     def create(
         self,
@@ -262,7 +262,7 @@ class Workshop:
         _remember(self._strips, (project, found.revision, step), seen, STRIPS_KEPT)
         return Strip(step=step, revision=found.revision, items=tuple(strip))
 
-    def _begun(self, state: State, text: str, board: Storyboard) -> Project:
+    def _begun(self, state: State, text: str, board: Board) -> Project:
         """A new project, saved."""
         entry = Entry(revision=1, time=state.time, act="create")
         begun = ProjectFile(
@@ -271,7 +271,7 @@ class Workshop:
         self.projects.save(begun, text=text, board=board)
         return self._shown(begun, text, board)
 
-    def _shown(self, found: ProjectFile, text: str, board: Storyboard) -> Project:
+    def _shown(self, found: ProjectFile, text: str, board: Board) -> Project:
         """A project, with what would help it."""
         asked = self.engine.illustrator()
         return shown(found, text, board, advice(board, asked.catalogue, asked.library.settings.spaces))
@@ -305,10 +305,10 @@ class Workshop:
         found: ProjectFile,
         edit: Edit,
         text: str,
-        board: Storyboard,
+        board: Board,
         *,
         progress: Progress | None,
-    ) -> tuple[State, str, Storyboard]:
+    ) -> tuple[State, str, Board]:
         """State, text and storyboard after an edit; errors as `edit`."""
         library, story, before = self.engine.illustrator(), board.story, found.state
         state, shows = edits.changed(before, edit, board, library), board.shown
@@ -355,7 +355,7 @@ class Workshop:
                 fresh = _around(library, story, state, stay, known, progress=progress)
         return state, text, dressed(fresh, board, sources, before, state.bans)
 
-    def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Storyboard) -> Choice:
+    def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Board) -> Choice:
         texts = step_texts(board.story)
         step = board.steps[edit.step]
         seen = edit.seen or self._strips.get((before.id, before.revision, edit.step), ())
@@ -391,7 +391,7 @@ def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:
     return () if note is None else (note,)
 
 
-def _naming(state: State, board: Storyboard) -> State:
+def _naming(state: State, board: Board) -> State:
     """The state with the name of its storyboard."""
     return state.model_copy(update={"board": digest(board.model_dump_json())})
 
@@ -404,7 +404,7 @@ def _around(
     told: Collection[int] = (),
     *,
     progress: Progress | None = None,
-) -> Storyboard:
+) -> Board:
     """The storyboard in which some steps stay as they are and the others are chosen for.
 
     Args:
@@ -432,7 +432,7 @@ def _chosen(
     *,
     held: Mapping[int, str | None] | None = None,
     progress: Progress | None = None,
-) -> Storyboard:
+) -> Board:
     """As `made`, but what stands beside another step's picture is in use, as that is.
 
     Args:
@@ -453,13 +453,13 @@ def _chosen(
     return fresh.model_copy(update={"settings": fresh.settings | {"bans": bans}})
 
 
-def _staying(board: Storyboard, sources: Mapping[int, tuple[int, ...]]) -> dict[int, BoardStep]:
+def _staying(board: Board, sources: Mapping[int, tuple[int, ...]]) -> dict[int, BoardStep]:
     """Steps of a new storyboard that show what steps of the old one do, as they are there."""
     steps = board.steps
     return {new: steps[olds[0]].model_copy(update={"position": new}) for new, olds in sources.items()}
 
 
-def _is_held(state: State, board: Storyboard, step: int, sources: tuple[int, ...]) -> bool:
+def _is_held(state: State, board: Board, step: int, sources: tuple[int, ...]) -> bool:
     """Whether a step of other words is fixed to what the first of its sources shows."""
     return bool(sources) and step in state.pins and state.pins[step] == board.shown[sources[0]]
 
@@ -474,9 +474,7 @@ def _titled(story: Story, board: Story, text: Story) -> Story:
     return story.model_copy(update={"title": board.title}) if story.title == text.title else story
 
 
-def _taken(
-    fresh: Storyboard, board: Storyboard, state: State, accepted: Collection[int] | None
-) -> Storyboard:
+def _taken(fresh: Board, board: Board, state: State, accepted: Collection[int] | None) -> Board:
     """A new storyboard in which the steps whose new picture was not accepted show the old one."""
     steps = [
         one if same or (step not in state.pins and (accepted is None or step in accepted)) else old

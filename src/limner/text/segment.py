@@ -132,16 +132,16 @@ def join_continuations(blocks: list[Block]) -> list[Block]:
 
 
 @dataclass(frozen=True)
-class Draft:
+class StepDraft:
     """A step and the numbers of the blocks that it is made of."""
 
     step: Step
     places: tuple[int, ...]
 
 
-def _draft(block: Block, title: str) -> Draft:
+def _draft(block: Block, title: str) -> StepDraft:
     parts = () if _is_plain(block) else block.parts
-    return Draft(Step(text=block.text, title=title, pictures=block.pictures, parts=parts), block.places)
+    return StepDraft(Step(text=block.text, title=title, pictures=block.pictures, parts=parts), block.places)
 
 
 def _is_plain(block: Block) -> bool:
@@ -149,7 +149,7 @@ def _is_plain(block: Block) -> bool:
     return len(block.parts) == 1 and block.parts[0] == Part(text=block.text)
 
 
-def whole_step(blocks: Iterable[Block], title: str) -> list[Draft]:
+def whole_step(blocks: Iterable[Block], title: str) -> list[StepDraft]:
     """One step of all blocks, the heading being its words where there are no others; none without any."""
     whole = join_blocks(Block("paragraph"), list(blocks))
     if whole.text:
@@ -217,7 +217,7 @@ class Cut:
     """
 
     by: Segmentation = "step"
-    drafts: list[Draft] = field(default_factory=list)
+    drafts: list[StepDraft] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     between: tuple[Between, ...] = ()
     paged: bool = False
@@ -264,7 +264,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     blocks = [replace(with_parts(block), places=(place,)) for place, block in enumerate(blocks)]
     every, blocks = blocks, [block for block in blocks if not block.caption]
     if by == "step":
-        declared = [Draft(step, ()) for step in document.steps]
+        declared = [StepDraft(step, ()) for step in document.steps]
         result = Cut(drafts=declared) if declared else _by_step(replace(document, blocks=blocks))
     else:
         if by == "heading" and not any(block.kind == "heading" for block in blocks):
@@ -395,7 +395,7 @@ def _as_words(blocks: Iterable[Block]) -> list[Block]:
     return [replace(block, kind="paragraph") if block.kind == "heading" else block for block in blocks]
 
 
-def _page(blocks: list[Block]) -> list[Draft]:
+def _page(blocks: list[Block]) -> list[StepDraft]:
     title = blocks[0].text if blocks[0].kind == "heading" else ""
     inner = _as_words(blocks[1:] if title else blocks)
     if not title and not letters(inner):
@@ -497,7 +497,7 @@ def _sentences(block: Block) -> list[Block]:
     return [*pieces[:-1], replace(pieces[-1], pictures=block.pictures)]
 
 
-def _settled(units: list[Block], title: str) -> list[Draft]:
+def _settled(units: list[Block], title: str) -> list[StepDraft]:
     """Give pictures that stand alone to the text before them, or after them where pictures come first.
 
     A section with pictures and no words has its heading for words.

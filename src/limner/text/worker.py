@@ -54,7 +54,7 @@ _ERRORS: dict[str, type[LimnerError]] = {"DataError": DataError, "ConfigError": 
 _ANSWER: TypeAdapter[Reading | _Refused] = TypeAdapter(Reading | _Refused)
 
 
-class Reader:
+class ReaderProcesses:
     """Reads texts, each in a process of its own; the process for the next one is started ahead.
 
     Attributes:
@@ -211,7 +211,7 @@ def main() -> None:
         answers.close()
 
 
-READER = Reader()
+READER = ReaderProcesses()
 """The one that a server shares among its requests."""
 
 

@@ -190,12 +190,12 @@ def test_pictures_of_a_library_go_by_its_ids(pictures, tmp_path):
     from fakes import FakeImages, FakeTexts
 
     from limner.store.ingest import index
-    from limner.store.library import Library
+    from limner.store.library import PictureStore
 
     index([pictures], tmp_path / "lib", image_encoders=[FakeImages()], text_encoder=FakeTexts())
     detect_scenes(tmp_path / "lib", tmp_path / "out", Finder(), prior=None)
     graphs = read_graphs(tmp_path / "out" / GRAPHS)
-    library = Library.open(tmp_path / "lib")
+    library = PictureStore.open(tmp_path / "lib")
     named = {Path(library.picture(image).path).name: graph for image, graph in graphs.items()}
     assert set(named) == {"bright.png", "dark.png", "light.png"}
     assert named["dark.png"].empty

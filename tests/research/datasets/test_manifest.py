@@ -10,7 +10,7 @@ from test_presence import picture
 
 from limner.errors import DataError, LimnerWarning
 from limner.research.datasets import manifest
-from limner.research.datasets.manifest import MANIFEST, Manifest
+from limner.research.datasets.manifest import MANIFEST, PictureHashes
 from limner.research.training.corpus import open_corpus
 from limner.research.training.settings import DataConfig
 
@@ -43,7 +43,7 @@ def files(folder, count, mtime_ns=OLD_NS):
 
 
 def look(folder, paths):
-    with Manifest(folder) as known:
+    with PictureHashes(folder) as known:
         return [known.look(path) for path in paths]
 
 
@@ -81,7 +81,7 @@ def test_a_faulty_file_and_one_written_just_now_are_looked_at_each_time(tmp_path
 def test_what_was_written_before_a_kill_is_kept(tmp_path, decoded, monkeypatch):
     monkeypatch.setattr(manifest, "_WRITTEN_TOGETHER", 4)
     paths = files(tmp_path, 6)
-    killed = Manifest(tmp_path)
+    killed = PictureHashes(tmp_path)
     for path in paths:
         killed.look(path)
     decoded.clear()
@@ -91,9 +91,9 @@ def test_what_was_written_before_a_kill_is_kept(tmp_path, decoded, monkeypatch):
 
 def test_two_at_a_time(tmp_path):
     paths = files(tmp_path, 4)
-    with Manifest(tmp_path) as one, Manifest(tmp_path) as other:
+    with PictureHashes(tmp_path) as one, PictureHashes(tmp_path) as other:
         assert [one.look(path) for path in paths] == [other.look(path) for path in paths]
-    with Manifest(tmp_path) as third:
+    with PictureHashes(tmp_path) as third:
         assert third.look(paths[0]).fault == ""
 
 
@@ -117,8 +117,8 @@ def test_a_flipped_bit_gives_no_picture_another_hash(tmp_path):
 def test_a_damaged_manifest_is_refused(tmp_path):
     (tmp_path / MANIFEST).write_bytes(b"no data base" * 100)
     with pytest.raises(DataError, match=r"pictures.sqlite: not a manifest .*remove it"):
-        Manifest(tmp_path)
-    with Manifest(None) as none, pytest.raises(OSError, match="No such file"):
+        PictureHashes(tmp_path)
+    with PictureHashes(None) as none, pytest.raises(OSError, match="No such file"):
         none.look(tmp_path / "nowhere.jpg")
 
 

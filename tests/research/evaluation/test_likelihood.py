@@ -8,8 +8,8 @@ import torch
 
 from limner.errors import NumericsError, ShapeError
 from limner.research.evaluation.likelihood import (
+    ChannelWeights,
     Telling,
-    Weights,
     anchor,
     chain,
     fit,
@@ -95,9 +95,9 @@ def stories_of(weights, form, evidence, *, count, seed):
 @pytest.mark.parametrize("form", ["chain", "anchor"])
 def test_the_fit_finds_the_weights_that_drew_the_stories(form):
     evidence = torch.stack([symmetric(4, 5), symmetric(5, 5)])
-    due = Weights(1.5, (0.8, -0.4))
+    due = ChannelWeights(1.5, (0.8, -0.4))
     told = stories_of(due, form, evidence, count=600, seed=1)
-    found = fit(form, [(told, evidence)], Weights(1.0, (0.0, 0.0)))
+    found = fit(form, [(told, evidence)], ChannelWeights(1.0, (0.0, 0.0)))
     assert found.text == pytest.approx(due.text, abs=0.3)
     np.testing.assert_allclose(found.pictures, due.pictures, atol=0.2)
 
@@ -108,8 +108,8 @@ def test_the_fit_finds_the_weights_that_drew_the_stories(form):
 
     best = likelihood(found)
     for step in (-0.05, 0.05):
-        assert likelihood(Weights(found.text + step, found.pictures)) < best
-        assert likelihood(Weights(found.text, (found.pictures[0] + step, found.pictures[1]))) < best
+        assert likelihood(ChannelWeights(found.text + step, found.pictures)) < best
+        assert likelihood(ChannelWeights(found.text, (found.pictures[0] + step, found.pictures[1]))) < best
 
 
 @pytest.mark.parametrize("form", ["chain", "anchor", "pin"])
@@ -180,7 +180,7 @@ def test_the_price_of_a_blank_is_fitted_with_the_rest():
         column = random.choice(PICTURES + 1, p=np.exp(nats) / np.exp(nats).sum())
         told.append(Telling(scores, torch.tensor([column])))
     nothing = torch.zeros(0, PICTURES, PICTURES, dtype=torch.float64)
-    found = fit("chain", [(told, nothing)], Weights(1.0, (), 0.0))
+    found = fit("chain", [(told, nothing)], ChannelWeights(1.0, (), 0.0))
     assert found.text == pytest.approx(2.0, abs=0.25)
     assert found.blank == pytest.approx(1.2, abs=0.25)
 
@@ -189,6 +189,6 @@ def test_a_fit_of_scores_that_are_not_finite_and_tables_of_other_sizes_are_refus
     told = [Telling(torch.full((2, 3), torch.nan, dtype=torch.float64), torch.tensor([0, 1]))]
     evidence = torch.zeros(1, 3, 3, dtype=torch.float64)
     with pytest.raises(NumericsError, match="likelihood: chain: not finite"):
-        fit("chain", [(told, evidence)], Weights(1.0, (0.0,)))
+        fit("chain", [(told, evidence)], ChannelWeights(1.0, (0.0,)))
     with pytest.raises(ShapeError):
         chain(drawn(0, 2, 3), symmetric(1))

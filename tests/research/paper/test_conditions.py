@@ -8,7 +8,7 @@ from made_up_results import result
 
 from limner.research.evaluation.results import Result
 from limner.research.paper.conditions import settings_of, uneven, unpublished
-from limner.research.paper.published import Tables, tables_of
+from limner.research.paper.published import PaperTables, tables_of
 from limner.research.paper.table import render
 from limner.research.systems.complementary.settings import ComplementaryConfig
 
@@ -54,7 +54,7 @@ def test_every_measured_row_says_its_settings_in_every_format(runs, form):
 
 
 def test_json_holds_the_whole_list(runs):
-    tables = Tables(name="cmcm-5", tables=tuple(tables_of("cmcm-5", runs, **QUICK)))
+    tables = PaperTables(name="cmcm-5", tables=tuple(tables_of("cmcm-5", runs, **QUICK)))
     rows = {row["name"]: row for row in json.loads(tables.model_dump_json())["tables"][0]["rows"]}
     assert rows["CMCA"]["settings"] == {
         "preset": "laptop", "deviations": ["loop.epochs=3"], "some": [], "backbone": "resnet50 frozen",

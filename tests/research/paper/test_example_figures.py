@@ -23,7 +23,7 @@ def test_attention_has_a_bar_per_word_in_order():
 
 def test_a_gallery_frames_the_right_picture_and_no_other():
     red, blue = Image.new("RGB", (8, 8), "red"), Image.new("L", (4, 9), 100)
-    row = plots.Shown(
+    row = plots.GalleryRow(
         "a goat " * 60, ["Story"], red, [("CMCM", [blue, red], 1), ("CMCA", [blue, blue], None)]
     )
     figure = plots.gallery([row])

@@ -7,11 +7,11 @@ from PIL import Image
 
 from limner.errors import ConfigError, DataError, MissingError
 from limner.research.paper import plots
-from limner.research.paper.table import Block, Cell, Row, Table
+from limner.research.paper.table import Cell, ColumnBlock, Row, Table
 
 
 def table(value=4.0):
-    blocks = tuple(Block(title=title, columns=("MedR", "R@1")) for title in ("plain", "refined"))
+    blocks = tuple(ColumnBlock(title=title, columns=("MedR", "R@1")) for title in ("plain", "refined"))
     gap = Cell(kind="rank", paper=4.2, release=4.95)  # as of Q3 on CITE++
     return Table(
         name="cmcm-5",

@@ -15,14 +15,14 @@ from limner.errors import CheckpointError, ConfigError, DataError
 from limner.match.calibration import load
 from limner.match.illustrator import Illustrator
 from limner.match.trained import run_channel
-from limner.records import Step, Story, Storyboard
+from limner.records import Board, Step, Story
 from limner.research.cli.train import train
 from limner.research.datasets.pairs import Pair, PairSet
 from limner.research.runs.metric import PAIRWISE, fit_pairwise, read_pairwise
 from limner.research.runs.run import Run
 from limner.research.training.corpus import ArrayRows, corpus_of
 from limner.store.channels import EncodedChannel
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ def text(tmp_path):
 
 
 def test_steps_hear_their_story(told, story_run):
-    opened, run = Library.open(told), Run.for_library(story_run)
+    opened, run = PictureStore.open(told), Run.for_library(story_run)
     channel = run_channel(run, opened)
     encoded = EncodedChannel.encode(channel, TEXTS)
     np.testing.assert_allclose(encoded.texts, run.model.encode_stories([TEXTS])[0], atol=1e-6)
@@ -88,7 +88,7 @@ def test_a_pin_leads_the_rest_by_the_metric_in_place_of_looks(  # noqa: PLR0917
     pin = load().pin.model_copy(update={"weight": 1000.0})
     strong = load().model_copy(update={"pin": pin})
     monkeypatch.setattr("limner.match.illustrate.load", lambda: strong)
-    gallery = Library.open(told).gallery([space])
+    gallery = PictureStore.open(told).gallery([space])
     vectors = np.asarray(gallery.space(space).matrix, np.float32)
     for pinned in (0, 3):
         out = tmp_path / f"{pinned}.json"
@@ -96,7 +96,7 @@ def test_a_pin_leads_the_rest_by_the_metric_in_place_of_looks(  # noqa: PLR0917
         words += ["--model", str(story_run), "--pin", f"1={gallery.ids[pinned]}"]
         words += ["--metric", str(metric_run)] if space == DOCUMENT else []
         assert limner(words) == 0
-        board = Storyboard.model_validate_json(out.read_text(), strict=False)
+        board = Board.model_validate_json(out.read_text(), strict=False)
         near = vectors @ vectors[pinned]
         for step in board.steps[1:]:
             assert near[list(gallery.ids).index(step.chosen.picture.id)] >= np.sort(near)[-3]
@@ -143,9 +143,9 @@ def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run
     with pytest.raises(ConfigError, match="give it with --model"):
         index(tmp_path, library=tmp_path / "lib", metric=story_run)
     with pytest.raises(ConfigError, match="give it with --metric"):
-        run_channel(Run.for_library(metric_run), Library.open(told))
+        run_channel(Run.for_library(metric_run), PictureStore.open(told))
     with pytest.raises(DataError, match="--metric"):
-        Illustrator(Library.open(library), metric=Run.for_library(metric_run)).board(
+        Illustrator(PictureStore.open(library), metric=Run.for_library(metric_run)).board(
             Story(id="tale", steps=(Step(text="Snow fell."),))
         )
     assert limner(["measure", str(metric_run)]) != 0

@@ -8,13 +8,16 @@ from html.parser import HTMLParser
 import pytest
 
 from limner.errors import ConfigError
-from limner.research.paper.table import Block, Cell, Row, Table, notes_of, render
+from limner.research.paper.table import Cell, ColumnBlock, Row, Table, notes_of, render
 
 TABLE = Table(
     name="t",
     title="Ranks & <recalls> 50 %",
     corner="model",
-    blocks=(Block(title="plain", columns=("MedR", "R@1")), Block(title="refined", columns=("R@1",))),
+    blocks=(
+        ColumnBlock(title="plain", columns=("MedR", "R@1")),
+        ColumnBlock(title="refined", columns=("R@1",)),
+    ),
     rows=(
         Row(
             name="CMCM_Story|x",
@@ -119,7 +122,7 @@ def test_html_has_the_same_cells_and_nothing_unescaped():
 def test_infinite_ranks_and_precisions_have_a_form():
     row = Row(name="r", cells=(Cell(value=float("inf"), kind="rank"), Cell(value=0.285, kind="precision")))
     table = Table(
-        name="t", title="t", corner="c", blocks=(Block(title="b", columns=("x", "y")),), rows=(row,)
+        name="t", title="t", corner="c", blocks=(ColumnBlock(title="b", columns=("x", "y")),), rows=(row,)
     )
     assert "| r | ∞ | 0.28 |" in render([table])
 

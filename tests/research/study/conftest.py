@@ -10,13 +10,13 @@ import pytest
 from PIL import Image, ImageDraw
 
 from limner.research.study.records import (
-    Candidate,
-    Drawn,
     Item,
     Key,
     KeyEntry,
     Population,
+    RatedPicture,
     Sample,
+    SampleDraw,
     Stratum,
     write_study,
 )
@@ -48,7 +48,7 @@ def _write(folder: Path, protocol: str, items, entries, *, raters: int, checks: 
         systems={STRATUM: dict(zip("ABC", SECRET_NAMES, strict=True))},
         items=entries,
     )
-    drawn = Drawn(population=tuple(sorted(entries)), drawn=tuple(sorted(entries)))
+    drawn = SampleDraw(population=tuple(sorted(entries)), drawn=tuple(sorted(entries)))
     population = Population(seed=3, strata={STRATUM: drawn})
     unit = "item" if protocol == "pairwise" else "sequence"
     write_study(
@@ -90,7 +90,7 @@ def pairwise(folder: Path, items: int = 6, *, raters: int = 3, checks: int = 1) 
                 text=texts[1],
                 context=() if check else texts,
                 position=0 if check else 1,
-                candidates=(Candidate(id="first", picture=left), Candidate(id="second", picture=right)),
+                candidates=(RatedPicture(id="first", picture=left), RatedPicture(id="second", picture=right)),
                 stratum=STRATUM,
                 prefilled="same" if left == right else None,
             )
@@ -115,7 +115,7 @@ def tick_all(folder: Path, sequences: int = 3, *, steps: int = 3, raters: int = 
                     id=name,
                     text=f"Step {step} of {sequence}: stir the pot.",
                     candidates=tuple(
-                        Candidate(id=letter, picture=picture)
+                        RatedPicture(id=letter, picture=picture)
                         for letter, picture in zip("pqr", pictures, strict=True)
                     ),
                     stratum=STRATUM,

@@ -6,13 +6,13 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.research.study.assignment import EARLY, Plan, Unit, units
-from limner.research.study.records import Candidate, Item, Key, KeyEntry
+from limner.research.study.assignment import EARLY, AssignmentPlan, Unit, units
+from limner.research.study.records import Item, Key, KeyEntry, RatedPicture
 
 
 def item(name: str, sequence: str = "", position: int = 0, **more) -> Item:
     pictures = ("0" * 64 + ".png", "1" * 64 + ".png", "2" * 64 + ".png")
-    candidates = tuple(Candidate(id=i, picture=p) for i, p in zip("pqr", pictures, strict=True))
+    candidates = tuple(RatedPicture(id=i, picture=p) for i, p in zip("pqr", pictures, strict=True))
     return Item(
         **(
             {
@@ -27,13 +27,15 @@ def item(name: str, sequence: str = "", position: int = 0, **more) -> Item:
     )
 
 
-def plan(real: int, checks: int = 0, *, raters: int = 3, limit: int | None = None, study: str = "s") -> Plan:
+def plan(
+    real: int, checks: int = 0, *, raters: int = 3, limit: int | None = None, study: str = "s"
+) -> AssignmentPlan:
     pages = {f"i{n}": Unit(f"i{n}", (item(f"i{n}"),)) for n in range(real)}
     pages |= {f"c{n}": Unit(f"c{n}", (item(f"c{n}"),), check=True) for n in range(checks)}
-    return Plan(study, pages, raters, limit)
+    return AssignmentPlan(study, pages, raters, limit)
 
 
-def path(dealt: Plan, rater: str) -> list[str]:
+def path(dealt: AssignmentPlan, rater: str) -> list[str]:
     """Pages in the order in which one rater alone gets them."""
     mine: list[str] = []
     while True:
@@ -45,7 +47,7 @@ def path(dealt: Plan, rater: str) -> list[str]:
 
 
 def test_units_are_items_or_whole_sequences_without_the_prefilled():
-    same = tuple(Candidate(id=i, picture="0" * 64 + ".png") for i in ("first", "second"))
+    same = tuple(RatedPicture(id=i, picture="0" * 64 + ".png") for i in ("first", "second"))
     items = [
         item("b", "q", 1),
         item("alone"),

@@ -17,12 +17,12 @@ from limner.research.study.records import (
     PICTURES,
     POPULATION,
     STUDY,
-    Candidate,
-    Drawn,
     Item,
     Key,
     KeyEntry,
     Population,
+    RatedPicture,
+    SampleDraw,
     Vote,
     check_votes,
     fingerprint,
@@ -40,8 +40,8 @@ TIME = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 def an_item(name="i1", **values):
     candidates = (
-        Candidate(id="first", picture=f"{ONE}.png"),
-        Candidate(id="second", picture=f"{TWO}.png"),
+        RatedPicture(id="first", picture=f"{ONE}.png"),
+        RatedPicture(id="second", picture=f"{TWO}.png"),
     )
     return Item(**{"id": name, "text": "a text\u2028of two lines", "candidates": candidates, **values})
 
@@ -52,7 +52,7 @@ def folder(tmp_path):
     items = (an_item(), an_item("i2"))
     entry = KeyEntry(systems={"first": ("A",), "second": ("B",)})
     key = Key(systems={"all": {"A": "ours", "B": "theirs"}}, items={"i1": entry, "i2": entry})
-    population = Population(seed=0, strata={"all": Drawn(population=("t1", "t2"), drawn=("t2", "t1"))})
+    population = Population(seed=0, strata={"all": SampleDraw(population=("t1", "t2"), drawn=("t2", "t1"))})
     write_study(
         tmp_path,
         {
@@ -161,13 +161,13 @@ def test_a_file_that_is_no_registration_is_one_line(folder, content):
 )
 def test_no_picture_name_leaves_the_folder(name):
     with pytest.raises(ValidationError):
-        Candidate(id="a", picture=name)
+        RatedPicture(id="a", picture=name)
 
 
 @pytest.mark.parametrize(
     "values",
     [
-        {"candidates": (Candidate(id="a", picture=f"{ONE}.png"),) * 2},
+        {"candidates": (RatedPicture(id="a", picture=f"{ONE}.png"),) * 2},
         {"prefilled": "same"},
         {"context": ("one",), "position": 1},
         {"text": ""},

@@ -10,7 +10,7 @@ from PIL import Image, ImageCms
 from study_visitors import begin, fields, rate, served
 
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
-from limner.records import BoardStep, Candidate, Picture, PictureRef, Step, Story, Storyboard
+from limner.records import Board, BoardStep, Candidate, Picture, PictureRef, Step, Story
 from limner.research.study.boards import boards_material
 from limner.research.study.copies import SIDE_PX, Copies
 from limner.research.study.create import QUESTIONS, StudySettings, create_study
@@ -338,7 +338,7 @@ def board(
             Step(text=text, pictures=refs[place] if refs else ()) for place, text in enumerate(texts)
         ),
     )
-    path.write_text(Storyboard(story=told, steps=tuple(steps)).model_dump_json())
+    path.write_text(Board(story=told, steps=tuple(steps)).model_dump_json())
     return path
 
 

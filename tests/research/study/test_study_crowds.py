@@ -12,7 +12,7 @@ from study_visitors import Browser, begin, fields, form_of, rate, served, servin
 from limner.cli.main import run
 from limner.research.study import raters as raters_module
 from limner.research.study.analysis import analyse
-from limner.research.study.assignment import Plan, units
+from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.newcomers import CROWD, Newcomers
 from limner.research.study.raters import new_secret
 from limner.research.study.records import read_study
@@ -139,7 +139,7 @@ def clocks(monkeypatch):
 def test_a_clock_that_is_set_keeps_nobody_waiting(tmp_path, pairwise_study, clocks, jump, restarted):
     folder = pairwise_study(tmp_path / "s", 1, raters=1, checks=0)
     files = read_study(folder)
-    plan = Plan(files.study.sha256, units(files.items, ()), 1)
+    plan = AssignmentPlan(files.study.sha256, units(files.items, ()), 1)
     base = VoteBase(folder, files.study)
     first, second = (base.join(new_secret()) for _ in range(2))
     unit = base.turn(first, plan, hold_s=60).unit

@@ -8,7 +8,7 @@ import pytest
 from made_up_studies import raters_of
 from study_visitors import begin, fields, form_of, rate, served
 
-from limner.research.study.assignment import Plan, units
+from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.pages import read_answers
 from limner.research.study.raters import public_id
 from limner.research.study.records import check_votes, read_study
@@ -244,7 +244,7 @@ def test_errors_are_pages_in_a_browser_and_problems_elsewhere(tmp_path, pairwise
 
 def test_only_places_of_the_page_are_answers(tmp_path, pairwise_study):
     files = read_study(pairwise_study(tmp_path / "s", 1, checks=0))
-    plan = Plan(files.study.sha256, units(files.items, ()), 3)
+    plan = AssignmentPlan(files.study.sha256, units(files.items, ()), 3)
     unit = plan.units["i000"]
     rater = public_id("x")
     name = f"answer-{plan.token(rater, unit)}-1"

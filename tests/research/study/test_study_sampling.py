@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.errors import DataError
-from limner.research.study.records import Drawn, Population, draw, redrawn, shuffled
+from limner.research.study.records import Population, SampleDraw, draw, redrawn, shuffled
 
 IDS = [f"t{number}" for number in range(40)]
 
@@ -55,7 +55,7 @@ def test_a_stored_draw_can_be_drawn_again_and_a_swapped_item_shows():
     own = honest.strata["s"]
     better = next(name for name in IDS if name not in own.drawn)
     swapped = Population(
-        seed=3, strata={"s": Drawn(population=own.population, drawn=(*own.drawn[:-1], better))}
+        seed=3, strata={"s": SampleDraw(population=own.population, drawn=(*own.drawn[:-1], better))}
     )
     assert not redrawn(swapped)
 

@@ -10,7 +10,7 @@ import pytest
 from made_up_studies import raters_of
 
 from limner.errors import ConfigError, DataError, MissingError, StorageError
-from limner.research.study.assignment import Plan, units
+from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.connection import votes_url
 from limner.research.study.raters import new_secret, public_id
 from limner.research.study.records import check_votes, read_study
@@ -29,9 +29,9 @@ class Clock:
         return self.now
 
 
-def plan_of(files, limit=None) -> Plan:
+def plan_of(files, limit=None) -> AssignmentPlan:
     pages = units(files.items, files.key.checks)
-    return Plan(files.study.sha256, pages, files.study.raters_per_item, limit)
+    return AssignmentPlan(files.study.sha256, pages, files.study.raters_per_item, limit)
 
 
 def answers_to(unit, plan, rater, answer="first"):

@@ -15,7 +15,7 @@ from limner.errors import ConfigError
 from limner.research.runs.validation import validation
 from limner.research.systems.cmcm import SYSTEM, CmcmConfig
 from limner.research.training import checkpoint
-from limner.research.training.batches import Batches
+from limner.research.training.batches import TrainingBatches
 from limner.research.training.checkpoint import RESUME
 from limner.research.training.corpus import FileRows, corpus_of, open_corpus
 from limner.research.training.settings import DataConfig, RunConfig
@@ -24,7 +24,7 @@ from limner.research.training.settings import DataConfig, RunConfig
 def batches(rows, **data):
     settings = build(RunConfig, {"system": "made", "data": {"set": "pairs", "batch": 6, **data}}, "test")
     vocabulary = Vocabulary.build(rows.train.texts, "default", 1)
-    return Batches(rows, vocabulary, settings, torch.device("cpu")), vocabulary
+    return TrainingBatches(rows, vocabulary, settings, torch.device("cpu")), vocabulary
 
 
 def test_a_batch_holds_what_its_pairs_say():

@@ -10,7 +10,7 @@ import pytest
 from limner.errors import MissingError
 from limner.research.training.checkpoint import Position
 from limner.research.training.loop import Event
-from limner.research.training.tensorboard import EVERY_STEPS, FOLDER, Board
+from limner.research.training.tensorboard import EVERY_STEPS, FOLDER, TensorBoardLog
 
 
 def step(taken, value):
@@ -33,7 +33,7 @@ def scalars(run):
 
 def test_losses_come_by_steps_and_figures_by_epochs(tmp_path):
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
-    with Board(tmp_path) as board:
+    with TensorBoardLog(tmp_path) as board:
         for taken in range(1, 2 * EVERY_STEPS + 2):
             board(step(taken, float(taken)))
         board(epoch(2 * EVERY_STEPS + 1, 3.0))
@@ -48,10 +48,10 @@ def test_losses_come_by_steps_and_figures_by_epochs(tmp_path):
 
 def test_a_resumed_run_replaces_the_steps_it_takes_again(tmp_path):
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
-    with Board(tmp_path) as board:
+    with TensorBoardLog(tmp_path) as board:
         for taken in range(1, 3 * EVERY_STEPS + 1):
             board(step(taken, 1.0))
-    with Board(tmp_path) as board:  # saved after step EVERY_STEPS, killed later
+    with TensorBoardLog(tmp_path) as board:  # saved after step EVERY_STEPS, killed later
         for taken in range(EVERY_STEPS + 1, 4 * EVERY_STEPS + 1):
             board(step(taken, 2.0))
     expected = [(n * EVERY_STEPS, 1.0 if n == 1 else 2.0) for n in range(1, 5)]
@@ -67,20 +67,20 @@ def resumed(taken, step):
 @pytest.mark.parametrize("step", [1, 2])
 def test_an_epoch_that_was_saved_and_not_written_is_written_on_resume(tmp_path, step):
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
-    with Board(tmp_path) as board:
+    with TensorBoardLog(tmp_path) as board:
         board(resumed(7 + step, step))
     due = {"epoch/total": [(7, 3.0)], "val/MedR": [(7, 4.0)], "lr": [(7, 0.5)]}
     assert scalars(tmp_path) == due
-    with Board(tmp_path) as board:  # once more: nothing comes twice
+    with TensorBoardLog(tmp_path) as board:  # once more: nothing comes twice
         board(resumed(7 + step, step))
     assert scalars(tmp_path) == due
 
 
 def test_an_epoch_that_was_written_is_not_written_again(tmp_path):
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
-    with Board(tmp_path) as board:
+    with TensorBoardLog(tmp_path) as board:
         board(epoch(7, 9.0))  # other values than those of the resumed position
-    with Board(tmp_path) as board:
+    with TensorBoardLog(tmp_path) as board:
         board(resumed(8, 1))
     assert scalars(tmp_path)["epoch/total"] == [(7, 9.0)]
 
@@ -111,7 +111,7 @@ def test_a_kill_takes_nothing_that_was_told(tmp_path):
 
 def test_a_board_that_is_told_nothing_writes_nothing(tmp_path):
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
-    with Board(tmp_path):
+    with TensorBoardLog(tmp_path):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -119,7 +119,7 @@ def test_a_board_that_is_told_nothing_writes_nothing(tmp_path):
 def test_without_the_extra_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingError, match=r"pip install 'limner\[tensorboard\]'") as found:
-        Board(tmp_path)
+        TensorBoardLog(tmp_path)
     assert "\n" not in str(found.value)
     assert list(tmp_path.iterdir()) == []
 

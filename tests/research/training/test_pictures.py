@@ -7,7 +7,7 @@ from PIL import Image
 from limner.encoders.framing import frame
 from limner.errors import DataError, ShapeError
 from limner.research.training.corpus import ArrayRows, FileRows
-from limner.research.training.framing import Framing, crop, part
+from limner.research.training.framing import TrainingFraming, crop, part
 
 
 def gradient(width, height):
@@ -42,7 +42,7 @@ def test_small_pictures_are_enlarged():
 def test_a_plain_resize_shows_all_of_a_picture_in_training_and_measuring():
     """CMCM's paper: 224 × 224, whatever the shape was."""
     wide = gradient(600, 200)
-    framing = Framing(224, "none")
+    framing = TrainingFraming(224, "none")
     found = framing.plain(wide)
     assert found.shape == (224, 224, 3)
     assert found[112, [0, -1], 0].tolist() == pytest.approx([0, 255], abs=2)  # from edge to edge
@@ -52,9 +52,9 @@ def test_a_plain_resize_shows_all_of_a_picture_in_training_and_measuring():
 
 def test_half_of_the_pictures_are_mirrored_and_none_in_measuring():
     """T&K's flip: the red that grows to the right grows to the left, and nothing else changes."""
-    wide, framing = gradient(600, 200), Framing(32, "none", flip=True)
+    wide, framing = gradient(600, 200), TrainingFraming(32, "none", flip=True)
     plain = framing.plain(wide)
-    np.testing.assert_array_equal(plain, Framing(32).plain(wide))
+    np.testing.assert_array_equal(plain, TrainingFraming(32).plain(wide))
     turned = 0
     for seed in range(200):
         found = framing.drawn(wide, np.random.default_rng(seed))
@@ -66,7 +66,7 @@ def test_half_of_the_pictures_are_mirrored_and_none_in_measuring():
 
 def test_a_random_crop_is_a_window_of_the_resized_picture():
     """Its corner is drawn along the longer side alone; measuring takes the middle."""
-    wide, framing = gradient(600, 200), Framing(100, "random")
+    wide, framing = gradient(600, 200), TrainingFraming(100, "random")
     resized = np.asarray(wide.resize((300, 100), Image.Resampling.BILINEAR))
     np.testing.assert_array_equal(framing.plain(wide), resized[:, 100:200])
     lefts = set()
@@ -99,7 +99,7 @@ def test_a_resized_part_has_the_stated_area_and_shape_and_lies_within():
 
 
 def test_a_resized_part_is_what_is_seen_of_a_picture():
-    wide, framing = gradient(640, 480), Framing(64, "resized")
+    wide, framing = gradient(640, 480), TrainingFraming(64, "resized")
     left, top, right, bottom = part((640, 480), np.random.default_rng(5))
     found = framing.drawn(wide, np.random.default_rng(5))
     assert found.shape == (64, 64, 3)
@@ -112,7 +112,7 @@ def test_a_resized_part_is_what_is_seen_of_a_picture():
 def test_files_are_framed_by_seed_and_row_alone(tmp_path, how):
     path = tmp_path / "wide.png"
     gradient(600, 200).save(path)
-    rows = FileRows({"w": path, "x": path}, Framing(48, how, flip=True))
+    rows = FileRows({"w": path, "x": path}, TrainingFraming(48, how, flip=True))
     places = rows.places(["w", "x", "w"])
     measured = rows.take(places)
     assert measured.shape == (3, 48, 48, 3)

@@ -13,13 +13,13 @@ from limner.errors import DataError
 from limner.research.datasets.pairs import Pair
 from limner.research.systems.vse import VseConfig
 from limner.research.training import checkpoint
-from limner.research.training.batches import AHEAD, Batches
+from limner.research.training.batches import AHEAD, TrainingBatches
 from limner.research.training.checkpoint import RESUME
 from limner.research.training.corpus import ArrayRows, Corpus, FileRows, rows_of
-from limner.research.training.framing import Framing
+from limner.research.training.framing import TrainingFraming
 from limner.research.training.loop import Loop, LoopConfig, Task
 
-COUNT, SIZE, FRAMING = 24, 2, Framing(32, "random", flip=True)
+COUNT, SIZE, FRAMING = 24, 2, TrainingFraming(32, "random", flip=True)
 
 
 def corpus_in(folder, *, broken=None):
@@ -41,7 +41,7 @@ def corpus_in(folder, *, broken=None):
 
 def batches_of(corpus):
     config = VseConfig.model_validate({"system": "vse", "data": {"set": "captions", "batch": SIZE}})
-    return Batches(corpus, None, config, torch.device("cpu"))
+    return TrainingBatches(corpus, None, config, torch.device("cpu"))
 
 
 def decoding():

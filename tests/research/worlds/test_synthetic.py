@@ -14,7 +14,7 @@ from limner.research.worlds import CITE, CLUE, RELATIONS, PictureBook
 from limner.research.worlds.phrases import PageText, caption, fill, plain, relations_of, wordings
 from limner.research.worlds.shapes import drawings
 from limner.research.worlds.tales import Setting, compose, tales, without
-from limner.research.worlds.world import INDOORS, SPECIES, TIMES, Character, Figure
+from limner.research.worlds.world import INDOORS, SPECIES, TIMES, Character, DrawnFigure
 
 PIP = Character("Pip", "fox", False, 0, "coat", "blue", "plain", "scarf", "red")
 ADA = Character("Ada", "pig", True, 0, "dress", "green", "plain", "bow", "yellow")
@@ -232,7 +232,7 @@ def test_taking_a_thing_away_takes_its_relations():
     scene = without(kite("during"), "kite")
     assert "kite" not in {prop.label for prop in scene.props}
     assert all("kite" not in (s, o) for s, _, o in scene.relations)
-    assert any(isinstance(thing, Figure) for thing in scene.things)
+    assert any(isinstance(thing, DrawnFigure) for thing in scene.things)
 
 
 def test_tales_keep_to_their_places():

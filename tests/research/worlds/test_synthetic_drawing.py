@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from limner.errors import DataError
 from limner.research.worlds import (
     Character,
-    Figure,
+    DrawnFigure,
+    DrawnScene,
     PictureBook,
     Prop,
-    Scene,
     Style,
     draw,
     scene_graph,
@@ -29,13 +29,13 @@ ADA = Character("Ada", "pig", True, 0, "dress", "green", "plain", "bow", "yellow
 SKETCHES = [(tale.name, phase) for tale in tales().values() for phase in tale.sketches]
 
 
-def scene_of(name: str, phase: str, **options) -> Scene:
+def scene_of(name: str, phase: str, **options) -> DrawnScene:
     tale = tales()[name]
     setting = Setting(tale.places[0], tale.weathers[0], tale.times[0])
     return compose(tale, phase, setting, PIP, ADA if tale.friend else None, **options)
 
 
-def pixels(scene: Scene, size_px: int = 96) -> np.ndarray:
+def pixels(scene: DrawnScene, size_px: int = 96) -> np.ndarray:
     return np.asarray(draw(scene, STYLE, size_px), dtype=np.int16)
 
 
@@ -44,7 +44,7 @@ def test_every_thing_is_drawn_inside_its_box(name, phase):
     scene = scene_of(name, phase)
     whole, found = pixels(scene), boxes(scene, STYLE)
     for thing in scene.things:
-        key = thing.who.name if isinstance(thing, Figure) else thing.label
+        key = thing.who.name if isinstance(thing, DrawnFigure) else thing.label
         x0, y0, x1, y1 = (v * 96 for v in found[key])
         change = np.abs(whole - pixels(without(scene, key))).max(axis=2) > 24
         rows, columns = np.nonzero(change)
@@ -53,7 +53,7 @@ def test_every_thing_is_drawn_inside_its_box(name, phase):
         # Shadows fall outside, and light falls far.
         assert inside.mean() > (0.5 if key in {"fire", "lamp", "match"} else 0.8), (key, inside.mean())
         # The box is no wider than need be: what was drawn reaches at least half of it where nothing hides it.
-        if isinstance(thing, Figure) and len(scene.things) < 3:
+        if isinstance(thing, DrawnFigure) and len(scene.things) < 3:
             assert np.ptp(columns[inside]) > 0.5 * (x1 - x0)
 
 

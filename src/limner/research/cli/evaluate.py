@@ -35,7 +35,7 @@ from limner.research.evaluation.stories import (
 )
 from limner.research.evaluation.uncertainty import Interval
 from limner.store.chosen import library_to_ask
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.search import Index
 from limner.store.vectors import Gallery
 
@@ -105,7 +105,7 @@ def evaluate(
     if data is None:
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
-    opened = Library.open(library_to_ask(library, say))
+    opened = PictureStore.open(library_to_ask(library, say))
     # The data sets are English: a channel for other languages would only repeat what captions say.
     channels = linear_channels(opened, channel, weights=weights)
     channels = [one for one in channels if one.reads is None or ENGLISH in one.reads]
@@ -139,7 +139,7 @@ def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story,
     return tuple(story for story in split_stories(found.stories) if story.split == split)
 
 
-def _gallery(task: StoryTask, library: Library, spaces: list[str]) -> Gallery:
+def _gallery(task: StoryTask, library: PictureStore, spaces: list[str]) -> Gallery:
     """The task's pictures with the library's vectors, matched by content.
 
     Raises:

@@ -159,13 +159,13 @@ def sources(source: Path) -> "Sources":
     """
     from limner.files import display
     from limner.research.scenes.folder import SourcePicture, Sources, folder_pictures
-    from limner.store.library import Library
+    from limner.store.library import PictureStore
 
     if not source.is_dir():
         raise MissingError(f"{source}: no such folder; name a folder of pictures or a library")
     if not (source / "library.json").is_file():
         return folder_pictures(source)
-    library = Library.open(source)
+    library = PictureStore.open(source)
     pictures, problems = [], []
     for image in library.gallery(()).ids:
         path = library.file_of(image)

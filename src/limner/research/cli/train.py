@@ -24,9 +24,9 @@ from limner.research.systems import read_config, system
 
 if TYPE_CHECKING:
     from limner.research.runs.run import Run
-    from limner.research.runs.train import Note, Reading
+    from limner.research.runs.train import FeatureProgress, Note
     from limner.research.training.loop import Event
-    from limner.research.training.tensorboard import Board
+    from limner.research.training.tensorboard import TensorBoardLog
 
 
 def train(
@@ -149,11 +149,11 @@ class Watch(ExitStack):
         """
         super().__init__()
         self._shown, self._stop, self._stepped = shown, False, False
-        self._board: Board | None = None
+        self._board: TensorBoardLog | None = None
         if board and shown:
-            from limner.research.training.tensorboard import Board as OpenBoard
+            from limner.research.training import tensorboard
 
-            self._board = OpenBoard(board)
+            self._board = tensorboard.TensorBoardLog(board)
         self._pictures: IndexProgress | None = None
         self._read, self._last = 0, ""
         self._steps = Bar(MofNCompleteColumn(), TextColumn("{task.fields[left]}"))
@@ -169,11 +169,11 @@ class Watch(ExitStack):
         self.callback(self._pictures_read)
         return self
 
-    def __call__(self, news: Note | Reading | Event) -> bool:
+    def __call__(self, news: Note | FeatureProgress | Event) -> bool:
         """Show it; whether to stop."""
-        from limner.research.runs.train import Note, Reading
+        from limner.research.runs.train import FeatureProgress, Note
 
-        if isinstance(news, Reading):
+        if isinstance(news, FeatureProgress):
             if self._shown:
                 self._pictures_are(news)
             return False
@@ -195,7 +195,7 @@ class Watch(ExitStack):
             raise KeyboardInterrupt
         self._stop = True
 
-    def _pictures_are(self, news: Reading) -> None:
+    def _pictures_are(self, news: FeatureProgress) -> None:
         if self._pictures is None:
             self._pictures = IndexProgress()
             self._pictures.__enter__()

@@ -48,7 +48,7 @@ def picture_fault(data: bytes) -> str:
     return ""
 
 
-class Manifest:
+class PictureHashes:
     """Hashes of picture files by path, size and time of change; a context, at whose end all is written.
 
     Only files that decode are kept: a faulty one is looked at again each time, since a decoder that is

@@ -18,7 +18,7 @@ from limner.counts import counted
 from limner.errors import DataError
 from limner.files import below, write_text
 from limner.research.datasets.folders import walk, whereabouts
-from limner.research.datasets.manifest import Looked, Manifest
+from limner.research.datasets.manifest import Looked, PictureHashes
 from limner.research.datasets.pairs import MissingPicture, Pair, PairSet
 from limner.research.datasets.registry import Source
 
@@ -83,7 +83,7 @@ def with_pictures(
             if not file or not _places(data.name, root, file, below_root)
         }
         return replace(data, notes=(*data.notes, _presence(data, root, lacking)))
-    with Manifest(source.manifest) as manifest:
+    with PictureHashes(source.manifest) as manifest:
         looked = {
             image: _look(data.name, root, name, below_root, manifest.look) for image, name in names.items()
         }

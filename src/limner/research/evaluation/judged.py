@@ -24,7 +24,7 @@ from limner.research.evaluation.linear import linear_channels
 from limner.research.evaluation.ranking import Metric, Ranking, rank_blocks
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval, interval
 from limner.store.channels import EncodedChannel
-from limner.store.library import Library
+from limner.store.library import PictureStore
 from limner.store.search import Index
 
 Judged = Mapping[str, Mapping[str, int]]
@@ -236,7 +236,7 @@ def judged_search(
         LimnerError: as `read_qrels`, `read_topics`, `JudgedTask.of` and `linear_channels`.
     """
     judged, words = read_qrels(qrels), read_topics(topics)
-    opened = Library.open(library)
+    opened = PictureStore.open(library)
     channels = linear_channels(opened, channel, weights=weights)
     index = Index(opened.gallery(sorted({one.space for one in channels})))
     task = JudgedTask.of(judged, words, index.gallery.ids)

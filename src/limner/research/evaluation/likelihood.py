@@ -41,7 +41,7 @@ class Telling:
 
 
 @dataclass(frozen=True)
-class Weights:
+class ChannelWeights:
     """What is fitted.
 
     Attributes:
@@ -110,9 +110,9 @@ def log_likelihood(
     Args:
         form: chain, anchor, pin, or a chain whose steps are drawn to the first one's picture, a pinned chain.
         told: the story.
-        text: (), see `Weights`.
+        text: (), see `ChannelWeights`.
         pair: (M, M) nats; (2, M, M) of a pinned chain, see `mixed`.
-        blank: (), see `Weights`.
+        blank: (), see `ChannelWeights`.
     """
     columns = told.columns
     kept = columns[1:] != columns[0]
@@ -149,7 +149,9 @@ def posteriors(form: Form, told: Telling, text: Tensor, pair: Tensor, blank: Ten
     return (chain if form == "chain" else anchor)(nats, pair)[1]
 
 
-def fit(form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: Weights) -> Weights:
+def fit(
+    form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: ChannelWeights
+) -> ChannelWeights:
     """The weights under which the stories' own storyboards are most likely.
 
     Args:
@@ -181,7 +183,9 @@ def fit(form: Form, parts: Sequence[tuple[Sequence[Telling], Tensor]], start: We
 
     optimiser.step(cost)  # type: ignore[no-untyped-call]
     text, *others = free.detach().tolist()
-    return Weights(float(np.exp(text)), tuple(others[:kinds]), None if start.blank is None else others[kinds])
+    return ChannelWeights(
+        float(np.exp(text)), tuple(others[:kinds]), None if start.blank is None else others[kinds]
+    )
 
 
 def mixed(pictures: Tensor, evidence: Tensor) -> Tensor:

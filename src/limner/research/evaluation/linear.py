@@ -18,7 +18,7 @@ from limner.errors import ConfigError, DataError, unknown
 from limner.match.equipment import channels_of
 from limner.records import Record
 from limner.store.channels import Channel, Evidence
-from limner.store.library import Library, LibrarySummary
+from limner.store.library import LibrarySummary, PictureStore
 
 FILE = "linear.json"
 STRENGTH = ("captions", "clip", "base", "labels")
@@ -136,7 +136,7 @@ def parse(text: str) -> LinearCalibration:
 
 
 def linear_channels(
-    library: Library, names: Sequence[str] = (), *, weights: Sequence[str] = ()
+    library: PictureStore, names: Sequence[str] = (), *, weights: Sequence[str] = ()
 ) -> list[Channel]:
     """The channels to ask a library with, each with the evidence of `linear.json`.
 

@@ -18,7 +18,7 @@ POOL_SIZE = 500
 
 
 @dataclass(frozen=True)
-class Pool:
+class RankingPool:
     """One pool and the queries that belong to it.
 
     Attributes:
@@ -48,7 +48,7 @@ def different(picture_of: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArra
     return columns, np.unique(columns, return_index=True)[1]
 
 
-def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT) -> list[Pool]:
+def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT) -> list[RankingPool]:
     """Draw pools of different pictures without replacement, by the seeds 0…count−1.
 
     Args:
@@ -71,11 +71,13 @@ def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL
     pools = []
     for seed in range(count):
         pictures = np.sort(np.random.default_rng(seed).choice(np.arange(total), size=size, replace=False))
-        pools.append(Pool(pictures, np.flatnonzero(np.isin(columns, pictures)), seed))
+        pools.append(RankingPool(pictures, np.flatnonzero(np.isin(columns, pictures)), seed))
     return pools
 
 
-def draw_legacy(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT) -> list[Pool]:
+def draw_legacy(
+    columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT
+) -> list[RankingPool]:
     """The pools of the CMCM release, to compare with its figures alone: they repeat pictures.
 
     A pool holds the picture of each of its rows, as often as the rows name it. All copies of a query's
@@ -102,5 +104,5 @@ def draw_legacy(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int
     pools = []
     for number, rows in chosen.items():
         queries = rows[np.argsort(columns[rows], kind="stable")]
-        pools.append(Pool(columns[queries], queries, number))
+        pools.append(RankingPool(columns[queries], queries, number))
     return pools

@@ -342,7 +342,7 @@ Definition = Literal["noun", "sequence"]
 Pictures = Literal["true", "found"]
 
 
-class Found(Record):
+class FoundPictures(Record):
     """What one way of choosing pictures found, step by step.
 
     Attributes:
@@ -432,7 +432,7 @@ class SequenceResult(ResultFile):
     pictures: int = Field(ge=1)
     features: str = ""
     judge: str = ""
-    found: Mapping[Decoding, Found] = Field(min_length=1)
+    found: Mapping[Decoding, FoundPictures] = Field(min_length=1)
     levels: Mapping[Definition, Level] = Field(default_factory=dict)
     random_similarity: Cosine | None = None
     gold_coherence: Cosine | None = None

@@ -23,7 +23,7 @@ from limner.research.evaluation.results import (
     About,
     Decoding,
     Definition,
-    Found,
+    FoundPictures,
     Level,
     SequenceResult,
 )
@@ -282,10 +282,10 @@ def _found(
     features: NDArray[np.floating] | None,
     looks: Mapping[Definition, Saliency],
     seen: NDArray[np.floating] | None,
-) -> Found:
+) -> FoundPictures:
     """Ranks, and how the first pictures look."""
     first = placed.top[:, 0]
-    return Found(
+    return FoundPictures(
         own=tuple(placed.own.tolist()),
         story=tuple(placed.story.tolist()),
         top=tuple(tuple(steps.names[column] for column in row) for row in placed.top.tolist()),

@@ -25,7 +25,7 @@ from limner.research.evaluation.uncertainty import (
     weighted_median,
 )
 from limner.research.paper.conditions import seeds, settings_of, uneven
-from limner.research.paper.table import Block, Cell, Kind, Row, Settings, Table, reference
+from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, RunSettings, Table, reference
 
 LAPTOP = "laptop"
 LEVEL = 0.05
@@ -380,7 +380,7 @@ def compared(
     apart: Mapping[str, str] | None = None,
     above: Sequence[str] = (),
     below: Sequence[str] = (),
-    columns_of: Mapping[str, Settings] | None = None,
+    columns_of: Mapping[str, RunSettings] | None = None,
 ) -> Table:
     """A table whose figures are resampled together; see `compare`.
 
@@ -494,7 +494,7 @@ def framed(
         name=entry.get("name", table),
         title=title,
         corner=entry["corner"],
-        blocks=tuple(Block(title=head, columns=tuple(own)) for head, own in blocks.items()),
+        blocks=tuple(ColumnBlock(title=head, columns=tuple(own)) for head, own in blocks.items()),
         rows=tuple(rows),
         notes=(*above, *entry.get("notes", ()), *below),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from limner.config import flat
 from limner.research.evaluation.results import About, ResultFile
-from limner.research.paper.table import Settings, reference
+from limner.research.paper.table import RunSettings, reference
 from limner.research.training import NAMES_AND_PLACES
 
 NOT_RECORDED = "not recorded"
@@ -22,7 +22,7 @@ WITHOUT = ("data set", "split", "preset", "backbone", "settings")
 WORDS = {True: "on", False: "off", None: "none", "finetune": "trained"}
 
 
-def settings_of(runs: Iterable[ResultFile]) -> Settings | None:
+def settings_of(runs: Iterable[ResultFile]) -> RunSettings | None:
     """Settings of the runs of one row; None where there are none.
 
     Args:
@@ -32,13 +32,13 @@ def settings_of(runs: Iterable[ResultFile]) -> Settings | None:
     return settings_from(found) if found else None
 
 
-def settings_from(found: Sequence[About]) -> Settings:
+def settings_from(found: Sequence[About]) -> RunSettings:
     """The same of what results are of, at least one."""
     recorded = [one.deviations for one in found if one.deviations is not None]
     # the seed of a run stands beside it in any case
     lists = [[one for one in some if not one.startswith("loop.seed=")] for some in recorded]
     every = [one for one in lists[0] if all(one in other for other in lists)] if lists else []
-    return Settings(
+    return RunSettings(
         preset=_together(one.preset for one in found),
         deviations=tuple(every) if len(recorded) == len(found) else None,
         some=tuple(dict.fromkeys(one for some in lists for one in some if one not in every)),

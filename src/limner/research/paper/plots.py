@@ -287,7 +287,7 @@ TEXT_HEIGHT = 0.28  # of the line of text above a row of pictures, in rows
 
 
 @dataclass(frozen=True)
-class Shown:
+class GalleryRow:
     """One row of a gallery.
 
     Attributes:
@@ -335,7 +335,7 @@ def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]])
     return figure
 
 
-def gallery(rows: Sequence[Shown]) -> Figure:
+def gallery(rows: Sequence[GalleryRow]) -> Figure:
     """Texts with their own picture and the best ones of several systems, the right one framed (Figures 1, 6,
     9 and 10).
 

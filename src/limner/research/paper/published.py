@@ -27,7 +27,7 @@ from limner.research.evaluation.results import (
     Captions,
     ChoiceResult,
     Decoding,
-    Found,
+    FoundPictures,
     Pictures,
     PoolRanks,
     Protocol,
@@ -79,7 +79,7 @@ LEGACY = ("cmcm-4", "cmcm-5", "cmcm-7")
 SPLITS = ("grouped", "released", "random")
 
 
-class Tables(Record):
+class PaperTables(Record):
     """Tables that are one in the paper, such as one per split.
 
     Attributes:
@@ -128,7 +128,7 @@ def build(
     protocol: Protocol = "pools",
     resamples: int = RESAMPLES,
     measured: Sequence[Measured] | None = None,
-) -> Tables:
+) -> PaperTables:
     """A published table with the figures of measured runs.
 
     Args:
@@ -164,7 +164,7 @@ def build(
 
         of_runs = name == "complementary-1"
         table = sets.dispersion(place, data) if of_runs else sets.rates(name, data, resamples)
-        return Tables(name=name, tables=(table,))
+        return PaperTables(name=name, tables=(table,))
     kinds = _READ.get(reference()[name]["form"], (Result,))
     if measured is not None:
         results: list[ResultFile] = [
@@ -173,7 +173,7 @@ def build(
     else:
         results = [] if place is None else [one for kind in kinds for one in kind.read_all(place)]
     if not name.startswith("cmcm"):
-        return Tables(name=name, tables=tuple(tables_of(name, results, data=data, resamples=resamples)))
+        return PaperTables(name=name, tables=tuple(tables_of(name, results, data=data, resamples=resamples)))
     chosen = results[0].about.data if measured else data
     shown = [one for one in results if one.about.protocol == protocol]
     tables = tables_of(name, shown, data=chosen, resamples=resamples)
@@ -181,7 +181,7 @@ def build(
     note = passed_over(ranked, shown_sets(name, shown, chosen), protocol, asked=data)
     if note:
         tables[:1] = [one.model_copy(update={"notes": (*one.notes, note)}) for one in tables[:1]]
-    return Tables(name=name, tables=tuple(tables))
+    return PaperTables(name=name, tables=tuple(tables))
 
 
 def passed_over(every: Iterable[About], sets: Sequence[str], protocol: str, *, asked: str | None) -> str:
@@ -850,13 +850,13 @@ def _rank_tables(results: Sequence[Result], answered: Sequence[ChoiceResult], re
 # --- Steps of stories: VRSS and GSDA.
 
 _PICTURES: Mapping[str, Pictures] = {"true pictures": "true", "found pictures": "found"}
-_RANKS: Mapping[str, Callable[[Found], Sequence[float] | None]] = {
+_RANKS: Mapping[str, Callable[[FoundPictures], Sequence[float] | None]] = {
     "R": lambda found: found.own,
     "StR": lambda found: found.story,
     "VSR noun": lambda found: found.saliency.get("noun"),
     "VSR sequence": lambda found: found.saliency.get("sequence"),
 }
-_VALUES: Mapping[str, Callable[[Found], Sequence[float | None]]] = {
+_VALUES: Mapping[str, Callable[[FoundPictures], Sequence[float | None]]] = {
     "MedR": lambda found: found.own,
     "VFS": lambda found: found.similarity,
     "coherence": lambda found: found.coherence,

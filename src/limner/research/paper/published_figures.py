@@ -287,7 +287,7 @@ def _gallery(
             title = result.about.system + (", refined" if result.about.refinement else "")
             answers.append((title, pictures, right.index(True) if any(right) else None))
         stated = [one for one, labels in first.labels.items() if labels[row]]
-        shown.append(plots.Shown(texts[name], stated, picture(name), answers))
+        shown.append(plots.GalleryRow(texts[name], stated, picture(name), answers))
     plots.write(to, plots.gallery, shown)
 
 

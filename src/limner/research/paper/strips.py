@@ -157,7 +157,7 @@ Mark = Literal["right", "story", "wrong", "true"]
 
 
 @dataclass(frozen=True)
-class Shown:
+class StripPicture:
     """One picture of a strip.
 
     Attributes:
@@ -187,7 +187,7 @@ class Strips:
     title: str
     note: str
     texts: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[Shown]]]
+    rows: Sequence[tuple[str, Sequence[StripPicture]]]
 
 
 MOST_STEPS = 8
@@ -231,7 +231,7 @@ def write_story_strips(
                 (title, [_found(result, row, rows, texts, picture) for row in shown])
                 for title, result in zip(titles, results, strict=True)
             ]
-            true = [Shown(picture(first.ids[row]), texts[first.ids[row]], "true", "") for row in shown]
+            true = [StripPicture(picture(first.ids[row]), texts[first.ids[row]], "true", "") for row in shown]
             part = f"its first {len(shown)} of {len(rows)} steps" if len(shown) < len(rows) else ""
             yield Strips(story, part, [texts[first.ids[row]] for row in shown], [*found, (TRUTH, true)])
 
@@ -249,7 +249,7 @@ def _found(
     story: Sequence[int],
     texts: dict[str, str],
     picture: Pictures,
-) -> Shown:
+) -> StripPicture:
     """The first picture of a step, and where its own one stands."""
     steps = result.found["steps"]
     top = steps.top[row][0]
@@ -259,4 +259,4 @@ def _found(
         mark, fact = "right", "its own" if steps.own[row] == 1 else "its own, tied"
     elif any(picture.same(top, result.ids[other]) for other in story):
         mark, fact = "story", f"of this story; {fact}"
-    return Shown(picture(top), texts[top], mark, fact)
+    return StripPicture(picture(top), texts[top], mark, fact)

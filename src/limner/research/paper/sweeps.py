@@ -22,7 +22,7 @@ from limner.errors import ConfigError, DataError
 from limner.files import write_text
 from limner.records import Record
 from limner.research.paper.conditions import settings_from
-from limner.research.paper.table import Block, Cell, Kind, Row, Settings, Table
+from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, RunSettings, Table
 from limner.research.runs.measure import about_of
 from limner.research.runs.train import Progress, shrunk, train
 from limner.research.runs.validation import measured
@@ -50,7 +50,7 @@ class Point(Record):
     seed: int
     epoch: int
     validation: Mapping[str, float]
-    about: Settings | None = None
+    about: RunSettings | None = None
 
     @property
     def name(self) -> str:
@@ -310,7 +310,7 @@ def sweep_table(points: Sequence[Point], metric: str, *, maximise: bool, title: 
         name="sweep",
         title=title,
         corner="settings",
-        blocks=(Block(title="validation", columns=(metric, f"sd of {metric}", *others)),),
+        blocks=(ColumnBlock(title="validation", columns=(metric, f"sd of {metric}", *others)),),
         rows=tuple(rows),
         notes=(note,),
     )

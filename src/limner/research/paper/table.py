@@ -139,7 +139,7 @@ class Cell(Record):
         return main, span, f"({', '.join(found)})" if found else ""
 
 
-class Settings(Record):
+class RunSettings(Record):
     """How the runs behind some figures were trained and measured.
 
     Attributes:
@@ -196,11 +196,11 @@ class Row(Record):
     name: str
     cells: tuple[Cell, ...]
     remark: str = ""
-    settings: Settings | None = None
+    settings: RunSettings | None = None
     uneven: str = ""
 
 
-class Block(Record):
+class ColumnBlock(Record):
     """Neighbouring columns under one heading."""
 
     title: str
@@ -223,10 +223,10 @@ class Table(Record):
     name: str
     title: str
     corner: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[ColumnBlock, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
-    columns_of: Mapping[str, Settings] = Field(default_factory=dict)
+    columns_of: Mapping[str, RunSettings] = Field(default_factory=dict)
 
     @property
     def empty(self) -> int:

@@ -17,7 +17,7 @@ from limner.research.runs.validation import REFINEMENT, read_refinement
 from limner.research.systems.complementary import memory
 from limner.research.training import checkpoint
 from limner.research.training.loop import BEST, HISTORY
-from limner.verification import Asked, Check, Checked, faulty, judged, read
+from limner.verification import Check, Checked, VerifyOptions, faulty, judged, read
 
 _COPY = "put the run back from a copy, or train in another folder"
 
@@ -26,7 +26,7 @@ def _is_run(folder: Path) -> bool:
     return any((folder / name).is_file() for name in (BEST, checkpoint.RESUME, HISTORY, digests.FILE))
 
 
-def _run(folder: Path, _asked: Asked) -> Iterator[Checked]:
+def _run(folder: Path, _asked: VerifyOptions) -> Iterator[Checked]:
     """Checkpoints and the memory of an epoch, all else that has its checksum within, and what is noted."""
     yield from _checkpoints(folder)
     readers: dict[str, Callable[[], object]] = {
@@ -82,7 +82,7 @@ def _is_feature_store(folder: Path) -> bool:
     return named or (folder / features.ROWS).is_file()
 
 
-def _features(folder: Path, asked: Asked) -> Iterator[Checked]:
+def _features(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
     path = folder / features.ROWS
     try:
         held = features.opened(folder)

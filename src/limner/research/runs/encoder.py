@@ -15,10 +15,10 @@ from limner.encoders.framing import frame
 from limner.encoders.pixels import PixelEncoder, build, transform_of
 from limner.encoders.weight_files import read_state
 from limner.errors import CheckpointError, unknown
-from limner.research.runs.run import Backbone, Run
+from limner.research.runs.run import FeatureSource, Run
 
 
-def pixels_of(run: Run, due: Backbone, weights: dict[str, Path]) -> PixelEncoder | PublishedBackbone:
+def pixels_of(run: Run, due: FeatureSource, weights: dict[str, Path]) -> PixelEncoder | PublishedBackbone:
     """The backbone of a run, as it was when its features were stored.
 
     Args:

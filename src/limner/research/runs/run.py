@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limner.research.runs.measure import Measured, SequenceMeter
 
 
-class Backbone(Record):
+class FeatureSource(Record):
     """What made the features a run was trained on, as its checkpoint states it.
 
     Attributes:
@@ -214,7 +214,7 @@ class Run:
         )
 
     @cached_property
-    def backbone(self) -> Backbone | None:
+    def backbone(self) -> FeatureSource | None:
         """What made its stored features; None where a run takes bytes of pictures.
 
         Raises:
@@ -223,7 +223,7 @@ class Run:
         if self.can.backbone != "frozen":
             return None
         try:
-            return Backbone.model_validate(self.about.get("backbone"))
+            return FeatureSource.model_validate(self.about.get("backbone"))
         except ValidationError as error:
             raise CheckpointError(
                 f"{self.folder / BEST}: damaged entry 'backbone' ({error.errors()[0]['msg']}); train it again"

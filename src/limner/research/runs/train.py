@@ -46,7 +46,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Reading:
+class FeatureProgress:
     """Pictures whose features are there, of those that have to be.
 
     Attributes:
@@ -57,7 +57,7 @@ class Reading:
     total: int
 
 
-Progress = Callable[[Note | Reading | Event], object]
+Progress = Callable[[Note | FeatureProgress | Event], object]
 """Told what happens; True after a step or an epoch asks to save and stop."""
 
 
@@ -116,7 +116,7 @@ def train(
     more_is_better = maximise(settings.loop.metric)
 
     def read(done: int, total: int) -> None:
-        progress(Reading(done, total))
+        progress(FeatureProgress(done, total))
 
     with processes.first_alone():
         found, pictures = open_corpus(

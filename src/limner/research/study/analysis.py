@@ -251,7 +251,7 @@ ALL = "all"
 FEWEST_POWER = 3
 
 
-class Preference(Record):
+class StratumPreference(Record):
     """Does a stratum prefer B to C, or A to B?
 
     Pairwise compares A, the tested system, with B, the control; tick-all B, the model with context, with C,
@@ -317,7 +317,7 @@ class View(Record):
     votes: int
     unrated: int
     incomplete: int
-    strata: tuple[Preference, ...]
+    strata: tuple[StratumPreference, ...]
     patterns: Mapping[str, Mapping[int, int]]
     ticks: Mapping[str, Ticks]
 
@@ -441,7 +441,7 @@ def _ticks(files: StudyFiles, counted: Tally) -> dict[str, Ticks]:
 
 def _preference(
     files: StudyFiles, counted: Tally, stratum: str, decided: Sequence[Decided], resamples: int
-) -> Preference:
+) -> StratumPreference:
     study = files.study
     scores = [one.score for one in decided]
     wins, losses = scores.count(1), scores.count(-1)
@@ -452,7 +452,7 @@ def _preference(
         sign, mean = sign_test(wins, losses, study.level), mean_test(scores, study.level)
         values, clusters = np.array(scores, dtype=np.float64), [one.cluster for one in decided]
         span = interval(values, clusters, resamples=resamples, level=1 - study.level)
-    return Preference(
+    return StratumPreference(
         stratum=stratum,
         tested=_name(files, stratum, tested),
         control=_name(files, stratum, control),
@@ -474,7 +474,7 @@ def _name(files: StudyFiles, stratum: str, letter: str) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
-def _adjusted(found: Sequence[Preference]) -> list[Preference]:
+def _adjusted(found: Sequence[StratumPreference]) -> list[StratumPreference]:
     """Holm's correction over the strata, apart for either test."""
     signs = holm([one.sign.p_value for one in found if one.sign])
     means = holm([one.mean.p_value for one in found if one.mean and one.mean.p_value is not None])

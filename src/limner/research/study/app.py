@@ -22,10 +22,10 @@ from starlette.exceptions import HTTPException
 
 from limner.counts import counted
 from limner.errors import ConfigError, LimnerError
-from limner.research.study.assignment import Plan, units
+from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.copies import MEDIA_TYPES, unlike
 from limner.research.study.newcomers import NEW_RATERS, Newcomers
-from limner.research.study.pages import Pages, Wording, of_another_page, read_answers
+from limner.research.study.pages import Pages, RaterWording, of_another_page, read_answers
 from limner.research.study.raters import Panelist, TakenError, new_secret, public_id
 from limner.research.study.records import PICTURES, Answer, Notice, read_study
 from limner.research.study.recruitment import PARAMETERS, PanelError, Recruitment
@@ -65,8 +65,8 @@ class Desk:
     """
 
     votes: VoteBase
-    plan: Plan
-    wording: Wording
+    plan: AssignmentPlan
+    wording: RaterWording
     pictures: Path
     invitation: str = ""
     hold_s: float = HOLD_S
@@ -389,7 +389,9 @@ def serve_study(
             f"{folder}: raters elsewhere must be told whom to ask, what for, and how long answers are kept;"
             " add --contact, --purpose and --retention, here or to 'limner study create'"
         )
-    plan = Plan(files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit)
+    plan = AssignmentPlan(
+        files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit
+    )
     with closing(VoteBase(folder, files.study, votes)) as base:
         bound = bind(host, port)
         note(
@@ -403,7 +405,7 @@ def serve_study(
                 "its pictures differ in kind or size of file, by which raters might tell systems apart;"
                 " 'limner study create' makes them alike now"
             )
-        wording = Wording.of(files.study, notice, recruitment.panel_words)
+        wording = RaterWording.of(files.study, notice, recruitment.panel_words)
         rights = {name: entry.right for name, entry in files.key.items.items() if entry.right is not None}
         newcomers = Newcomers(new_raters)
         desk = Desk(

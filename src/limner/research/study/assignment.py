@@ -55,7 +55,7 @@ def units(items: Sequence[Item], checks: Collection[str]) -> dict[str, Unit]:
 
 
 @dataclass(frozen=True)
-class Plan:
+class AssignmentPlan:
     """The rules of a study by which pages are dealt.
 
     Attributes:

@@ -9,11 +9,11 @@ from pathlib import Path
 from limner.errors import ConfigError, DataError
 from limner.export.storyboard_json import load
 from limner.match.illustrate import step_texts
-from limner.records import Storyboard
+from limner.records import Board
 from limner.research.study.material import ALL, Material, Pictures, Proposal, lettered
 from limner.research.study.records import Protocol
 
-Boards = Mapping[str, tuple[Path, Storyboard]]
+Boards = Mapping[str, tuple[Path, Board]]
 """Role (tested, control, truth) → file and storyboard of one story."""
 
 
@@ -90,7 +90,7 @@ def boards_material(
     return Material({ALL: stories}, lettered, notes=tuple(rules), rules=tuple(rules))
 
 
-def _systems(own: Boards) -> list[Storyboard]:
+def _systems(own: Boards) -> list[Board]:
     """Storyboards of the two systems."""
     return [board for role, (_, board) in own.items() if role != "truth"]
 
@@ -148,7 +148,7 @@ def _shown_at(own: Boards, place: int, *, with_truth: bool) -> Pictures:
     return lettered(chosen["tested"], chosen["control"], truth if with_truth else None)
 
 
-def _chosen(path: Path, board: Storyboard, place: int) -> Path | None:
+def _chosen(path: Path, board: Board, place: int) -> Path | None:
     """The file of the picture chosen for a step; None for a blank."""
     chosen = board.steps[place].chosen
     if chosen is None:

@@ -8,14 +8,14 @@ from limner.errors import LimnerError
 from limner.research.study.connection import VOTES_FILE, votes_url
 from limner.research.study.records import ITEMS, STUDY, Study, checked_files
 from limner.research.study.votes import VoteBase
-from limner.verification import NOT_COVERED, Asked, Check, Checked, faulty, judged
+from limner.verification import NOT_COVERED, Check, Checked, VerifyOptions, faulty, judged
 
 
 def _is_study(folder: Path) -> bool:
     return (folder / STUDY).is_file() or (folder / ITEMS).is_file()
 
 
-def _study(folder: Path, asked: Asked) -> Iterator[Checked]:
+def _study(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
     registered = None
     for path, held in checked_files(folder):
         if isinstance(held, LimnerError):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from limner.research.study.assignment import Plan, Unit
+from limner.research.study.assignment import AssignmentPlan, Unit
 from limner.research.study.records import PAIR_WORDS, Answer, Item, Notice, PairAnswer, Study
 from limner.research.study.recruitment import Ending
 from limner.research.study.votes import Turn
@@ -32,13 +32,15 @@ def _field(token: str, number: int) -> str:
     return f"{FIELD}{token}-{number}"
 
 
-def of_another_page(form: Form, unit: Unit, plan: Plan, rater: str) -> bool:
+def of_another_page(form: Form, unit: Unit, plan: AssignmentPlan, rater: str) -> bool:
     """Whether a form holds an answer that was not given by this rater on this page."""
     own = {_field(plan.token(rater, unit), number) for number in range(1, len(unit.items) + 1)}
     return any(name.startswith(FIELD) and name not in own for name in form)
 
 
-def read_answers(form: Form, unit: Unit, plan: Plan, rater: str, *, pairs: bool) -> list[Answered] | None:
+def read_answers(
+    form: Form, unit: Unit, plan: AssignmentPlan, rater: str, *, pairs: bool
+) -> list[Answered] | None:
     """The answers on all items of a page, or None where one is missing or makes no sense.
 
     Args:
@@ -77,7 +79,7 @@ AROUND = 2
 
 
 @dataclass(frozen=True)
-class Wording:
+class RaterWording:
     """What raters read about a study, and nothing else of it.
 
     Attributes:
@@ -95,14 +97,14 @@ class Wording:
     panel: str = ""
 
     @classmethod
-    def of(cls, study: Study, notice: Notice | None = None, panel: str = "") -> Wording:
+    def of(cls, study: Study, notice: Notice | None = None, panel: str = "") -> RaterWording:
         """The words of a registration; a notice given here stands where none was registered."""
         pairs = study.protocol == "pairwise"
         return cls(study.title, study.question, study.consent, pairs, study.notice or notice, panel)
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownItem:
     """One item as it stands on a page.
 
     Attributes:
@@ -129,7 +131,7 @@ class Shown:
 class Pages:
     """Renders pages of one study."""
 
-    def __init__(self, wording: Wording) -> None:
+    def __init__(self, wording: RaterWording) -> None:
         """Take the words that all pages share."""
         self._templates = environment("limner.research.study")
         self._wording = wording
@@ -137,7 +139,7 @@ class Pages:
     def rating(
         self,
         turn: Turn,
-        plan: Plan,
+        plan: AssignmentPlan,
         rater: str,
         *,
         link: str,
@@ -177,11 +179,11 @@ class Pages:
         )
 
     @staticmethod
-    def _shown(item: Item, number: int, field: str, order: Sequence[str], form: Form) -> Shown:
+    def _shown(item: Item, number: int, field: str, order: Sequence[str], form: Form) -> ShownItem:
         files = {one.id: one.picture for one in item.candidates}
         story = item.context
         first, last = max(0, item.position - AROUND), item.position + AROUND + 1
-        return Shown(
+        return ShownItem(
             number=number,
             field=field,
             text=item.text,

@@ -83,7 +83,7 @@ def steady_clock() -> Callable[[], float]:
     return lambda: start + passed()
 
 
-class Checked(NamedTuple):
+class CheckedVotes(NamedTuple):
     """Votes as they are stored, and what is wrong with them.
 
     Attributes:
@@ -224,7 +224,7 @@ class Raters(Connections):
             for row in self._sound(WITHDRAWN)
         ]
 
-    def checked(self, rater: str | None = None, items: Collection[str] = ()) -> Checked:
+    def checked(self, rater: str | None = None, items: Collection[str] = ()) -> CheckedVotes:
         """Hold votes, withdrawn ones among them, against their checksums.
 
         Args:
@@ -245,7 +245,7 @@ class Raters(Connections):
         due = {(row["item"], row["rater"]): row["checksum"] for row in rows.pop(CHECKSUMS)}
         found = [row for own in rows.values() for row in own]
         if not due and rater is None:
-            return Checked(rows, [], len(found))
+            return CheckedVotes(rows, [], len(found))
         wrong = [
             (row["item"], row["rater"], "differs from its checksum")
             for row in found
@@ -257,7 +257,7 @@ class Raters(Connections):
             " back from a copy, or leave that rater out: 'limner study withdraw'"
             for item, rater, what in wrong
         ]
-        return Checked(rows, told, 0)
+        return CheckedVotes(rows, told, 0)
 
     def _sound(
         self, table: sql.Table, rater: str | None = None, items: Collection[str] = ()

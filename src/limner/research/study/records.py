@@ -36,7 +36,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 PictureName = Annotated[str, Field(pattern=r"^[0-9a-f]{64}\.[a-z0-9]{2,5}$")]
 
 
-class Candidate(Record):
+class RatedPicture(Record):
     """A picture that raters judge.
 
     Attributes:
@@ -67,7 +67,7 @@ class Item(Record):
     id: ItemId
     text: str = Field(min_length=1)
     context: tuple[str, ...] = ()
-    candidates: tuple[Candidate, ...] = Field(min_length=1, max_length=26)
+    candidates: tuple[RatedPicture, ...] = Field(min_length=1, max_length=26)
     stratum: str = "all"
     sequence: str = ""
     position: int = Field(default=0, ge=0)
@@ -215,7 +215,7 @@ class Key(Record):
         return frozenset(name for name, entry in self.items.items() if entry.right is not None)
 
 
-class Drawn(Record):
+class SampleDraw(Record):
     """A stratum with the ids of all that could be drawn, and of those drawn, in the order of the draw."""
 
     population: tuple[str, ...]
@@ -233,7 +233,7 @@ class Population(Record):
 
     format: Literal["limner-study-population-1"] = "limner-study-population-1"
     seed: int = Field(ge=0)
-    strata: Mapping[str, Drawn]
+    strata: Mapping[str, SampleDraw]
 
 
 def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Population:
@@ -260,7 +260,7 @@ def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Po
         population = tuple(sorted(set(ids)))
         if not population:
             raise DataError(f"study: stratum {name!r} has no item to draw; leave it out")
-        drawn[name] = Drawn(population=population, drawn=shuffled(population, seed, "draw", name)[:size])
+        drawn[name] = SampleDraw(population=population, drawn=shuffled(population, seed, "draw", name)[:size])
     return Population(seed=seed, strata=drawn)
 
 

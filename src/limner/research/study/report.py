@@ -12,8 +12,8 @@ from scipy.stats import binomtest
 from limner.counts import counted
 from limner.records import Record
 from limner.research.evaluation.uncertainty import Interval
-from limner.research.paper.table import Block, Cell, Kind, Row, Table, reference, render
-from limner.research.study.analysis import NO_MAJORITY, NOTHING, Preference, StudyReport, View
+from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, Table, reference, render
+from limner.research.study.analysis import NO_MAJORITY, NOTHING, StratumPreference, StudyReport, View
 from limner.research.study.newcomers import CROWD
 from limner.research.study.records import Study, StudyFiles, redrawn
 from limner.research.study.statistics import EFFECTS, MeanTest
@@ -99,7 +99,7 @@ def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
     )
 
 
-def _row_name(one: Preference, published: Mapping[str, Any], *, alone: bool) -> str:
+def _row_name(one: StratumPreference, published: Mapping[str, Any], *, alone: bool) -> str:
     """The paper's row of a relation, or of a system with one stratum; else a row of its own."""
     if f"CMCM_{one.stratum}" in published:
         return f"CMCM_{one.stratum}"
@@ -179,7 +179,7 @@ def _ticked(report: StudyReport, view: View) -> Table:
 
 
 def _tests(report: StudyReport, view: View) -> Table:
-    def cells(one: Preference) -> Iterable[Cell]:
+    def cells(one: StratumPreference) -> Iterable[Cell]:
         yield from _cells(one.mean, {"mean": "precision"}, one.mean_interval)
         yield from _cells(one.sign, {"wins": "count", "losses": "count", "p_value": "probability"})
         yield _cell(one.sign_adjusted, "probability")
@@ -218,7 +218,7 @@ def _tests(report: StudyReport, view: View) -> Table:
 def _power(report: StudyReport, view: View, *, published: bool) -> Table:
     names = [f"{effect:g}" for effect in EFFECTS]
 
-    def cells(one: Preference) -> Iterable[Cell]:
+    def cells(one: StratumPreference) -> Iterable[Cell]:
         yield _cell(one.items, "count")
         yield from _cells(one.power, {"detectable": "precision", "detectable_t": "precision"})
         for name in names:
@@ -269,9 +269,9 @@ def _agreement(report: StudyReport, view: View) -> Table:
     )
 
 
-def _blocks(columns: Mapping[str, Sequence[str]]) -> tuple[Block, ...]:
+def _blocks(columns: Mapping[str, Sequence[str]]) -> tuple[ColumnBlock, ...]:
     """Title → its columns."""
-    return tuple(Block(title=title, columns=tuple(own)) for title, own in columns.items())
+    return tuple(ColumnBlock(title=title, columns=tuple(own)) for title, own in columns.items())
 
 
 def _cells(
@@ -290,7 +290,7 @@ def _cell(value: float | None, kind: Kind, span: Interval | MeanTest | None = No
     return Cell(value=value, low=low, high=high, kind=kind)
 
 
-def _sizes(one: Preference) -> str:
+def _sizes(one: StratumPreference) -> str:
     filled = f", {one.prefilled} pre-filled" if one.prefilled else ""
     return f"n = {one.items}{filled}"
 

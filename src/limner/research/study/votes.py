@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from limner.errors import DataError, MissingError
-from limner.research.study.assignment import Plan, Unit
+from limner.research.study.assignment import AssignmentPlan, Unit
 from limner.research.study.connection import CHECKSUMS, PLACES, VOTES, WITHDRAWALS, checksums_of, votes_url
 from limner.research.study.raters import Raters
 from limner.research.study.records import Answer, Vote, read_study
@@ -49,7 +49,7 @@ class Turn:
 class VoteBase(Raters):
     """The votes of one study in a database."""
 
-    def turn(self, rater: str, plan: Plan, *, hold_s: float = HOLD_S) -> Turn:
+    def turn(self, rater: str, plan: AssignmentPlan, *, hold_s: float = HOLD_S) -> Turn:
         """The page a rater holds, or else the next one, on which a place is then held for them.
 
         Args:
@@ -178,14 +178,20 @@ class VoteBase(Raters):
         )
         return {row[0]: row[1] for row in connection.execute(query)}
 
-    def _others_hold(self, connection: sql.Connection, plan: Plan, answered: set[str]) -> bool:
+    def _others_hold(self, connection: sql.Connection, plan: AssignmentPlan, answered: set[str]) -> bool:
         """Whether a page is full only because somebody has not answered yet."""
         query = sql.select(PLACES.c.unit).where(*self._of(PLACES, voted=None)).distinct()
         pages = set(connection.scalars(query)) - answered
         return any(not plan.units[name].check for name in pages if name in plan.units)
 
     def _take(  # noqa: PLR0917
-        self, connection: sql.Connection, rater: str, plan: Plan, name: str, now: float, hold_s: float
+        self,
+        connection: sql.Connection,
+        rater: str,
+        plan: AssignmentPlan,
+        name: str,
+        now: float,
+        hold_s: float,
     ) -> None:
         """Hold a place on a page, one that was given up if no other is free."""
         number = None

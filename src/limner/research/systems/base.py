@@ -35,7 +35,7 @@ from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.features import Layer
 from limner.research.datasets.word_vectors import glove_vectors, learn_vectors
 from limner.research.training import checkpoint, loop, processes
-from limner.research.training.batches import Batches
+from limner.research.training.batches import TrainingBatches
 from limner.research.training.checkpoint import Position
 from limner.research.training.corpus import Corpus
 from limner.research.training.loop import BEST, Event, Loop
@@ -448,7 +448,7 @@ class StoryModel(Model):
         return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
 
 
-class Task(loop.Task, Generic[C, M]):
+class SystemTask(loop.Task, Generic[C, M]):
     """What the loop trains of a system, which adds `step`.
 
     Attributes:
@@ -461,7 +461,7 @@ class Task(loop.Task, Generic[C, M]):
         """Take the model, on its device, what it trains on, and what it was made of."""
         self.model: M = model
         self.config = config
-        self._batches = Batches(corpus, model.vocabulary, config, model.device, stories=self.stories)
+        self._batches = TrainingBatches(corpus, model.vocabulary, config, model.device, stories=self.stories)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -486,7 +486,7 @@ class Prepared(Generic[M]):
         notes: lines for whoever trains.
     """
 
-    task: Task[Any, M]
+    task: SystemTask[Any, M]
     saved_with: dict[str, Any]
     notes: tuple[str, ...] = ()
 
@@ -504,7 +504,7 @@ class System(Generic[C, M]):
     name: ClassVar[str]
     settings: type[C]
     model: type[M]
-    training: type[Task[C, M]]
+    training: type[SystemTask[C, M]]
 
     def capabilities(self, config: C) -> Capabilities:
         """What it does with these settings."""

@@ -25,7 +25,7 @@ from limner.research.systems.base import (
     Parts,
     RefinedScores,
     System,
-    Task,
+    SystemTask,
     evaluating,
     to_tensor,
 )
@@ -399,7 +399,7 @@ class Cmcm(Model):
         return self.coherence
 
 
-class CmcmTask(Task[CmcmConfig, Cmcm]):
+class CmcmTask(SystemTask[CmcmConfig, Cmcm]):
     """A ranking loss, and losses of relations where some are predicted."""
 
     def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig, parts: Parts) -> None:

@@ -32,7 +32,7 @@ from limner.research.systems.base import (
     to_tensor,
 )
 from limner.research.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
-from limner.research.training.batches import Batch, Batches, stories_of
+from limner.research.training.batches import Batch, TrainingBatches, stories_of
 from limner.research.training.corpus import Corpus
 from limner.research.training.settings import RunConfig, every_preset
 from limner.text.entity_grid import WIDTH, coherence_vector
@@ -235,8 +235,8 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
         """Take what is trained and what it trains on; stories are parsed here."""
         super().__init__(model, corpus, config, parts)
         self._corpus, rows, device = corpus, corpus.train, model.device
-        self._pairs = Batches(corpus, model.vocabulary, config, device, size=config.sentence_batch)
-        self._stories = Batches(corpus, None, config, device, stories=True)
+        self._pairs = TrainingBatches(corpus, model.vocabulary, config, device, size=config.sentence_batch)
+        self._stories = TrainingBatches(corpus, None, config, device, stories=True)
         self._coherence = torch.zeros(len(rows), config.model.coherence, device=device)
         if config.model.coherence:
             for story in stories_of(rows.pairs):

@@ -24,7 +24,7 @@ from limner.research.systems.base import (
     Parts,
     StoryModel,
     System,
-    Task,
+    SystemTask,
     evaluating,
     to_tensor,
 )
@@ -142,7 +142,7 @@ class Dual(StoryModel, EvenFeatures):
         return found
 
 
-class DualTask(Task[DualConfig, Dual]):
+class DualTask(SystemTask[DualConfig, Dual]):
     """A softmax over a batch, both directions; all training texts are encoded once."""
 
     stories = True

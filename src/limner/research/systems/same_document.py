@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from limner.config import Config
 from limner.research.losses.contrastive import same_group
-from limner.research.systems.base import Capabilities, EvenFeatures, Parts, System, Task
+from limner.research.systems.base import Capabilities, EvenFeatures, Parts, System, SystemTask
 from limner.research.training.batches import Batch
 from limner.research.training.settings import RunConfig, every_preset
 
@@ -73,7 +73,7 @@ class SameDocument(EvenFeatures):
         return normalize(self.project(self.even(pictures)), dim=1)
 
 
-class DocumentTask(Task[DocumentConfig, SameDocument]):
+class DocumentTask(SystemTask[DocumentConfig, SameDocument]):
     """Pictures of one story together, all others apart."""
 
     stories = True

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from limner.arrays import TextEncoder
 from limner.research.nn.words import last_states, word_embedding
-from limner.research.systems.base import C, Capabilities, Model, Parts, Task, to_tensor
+from limner.research.systems.base import C, Capabilities, Model, Parts, SystemTask, to_tensor
 from limner.research.training.batches import Batch
 from limner.research.training.corpus import Corpus
 
@@ -53,7 +53,7 @@ class TextModel(Model):
 T = TypeVar("T", bound=TextModel)
 
 
-class TextTask(Task[C, T]):
+class TextTask(SystemTask[C, T]):
     """Training of such a model; all training texts go through the frozen encoder once."""
 
     def __init__(self, model: T, corpus: Corpus, config: C, parts: Parts) -> None:

@@ -103,7 +103,7 @@ def stories_of(pairs: Sequence[Pair]) -> list[Chosen]:
     ]
 
 
-class Batches:
+class TrainingBatches:
     """Draws and assembles them."""
 
     def __init__(

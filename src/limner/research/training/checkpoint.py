@@ -194,7 +194,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class State:
+class TrainingState:
     """The parts of a run that change while it trains.
 
     Attributes:

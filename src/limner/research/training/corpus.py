@@ -26,7 +26,7 @@ from limner.research.datasets.features import FeatureKey, Features, Layer, block
 from limner.research.datasets.mixture import licensed, read_mixture
 from limner.research.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
 from limner.research.datasets.registry import data_set
-from limner.research.training.framing import WHOLE, Framing
+from limner.research.training.framing import WHOLE, TrainingFraming
 from limner.research.training.settings import DataConfig
 from limner.threads import ahead, cores
 
@@ -83,7 +83,7 @@ class FileRows:
     """Files, decoded and framed each time; for training a backbone along."""
 
     def __init__(
-        self, files: Mapping[str, Path | str], framing: Framing = WHOLE, workers: int | None = None
+        self, files: Mapping[str, Path | str], framing: TrainingFraming = WHOLE, workers: int | None = None
     ) -> None:
         """Take the files.
 

@@ -21,7 +21,7 @@ LOG_SHAPE = (math.log(SHAPE[0]), math.log(SHAPE[1]))
 
 
 @dataclass(frozen=True)
-class Framing:
+class TrainingFraming:
     """Which part of a picture is seen.
 
     Attributes:
@@ -66,7 +66,7 @@ class Framing:
         return found[:, ::-1] if self.flip and rng.random() < 0.5 else found
 
 
-WHOLE = Framing()
+WHOLE = TrainingFraming()
 """As stored features see a picture."""
 
 

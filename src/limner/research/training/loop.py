@@ -24,7 +24,7 @@ from limner.devices import Precision, autocast
 from limner.errors import NumericsError
 from limner.files import make_folder
 from limner.research.training import checkpoint, processes, shares
-from limner.research.training.checkpoint import RESUME, Position, State
+from limner.research.training.checkpoint import RESUME, Position, TrainingState
 
 BEST, HISTORY = "model.safetensors", "history.jsonl"
 OptimiserName = Literal["adam", "adadelta"]
@@ -211,7 +211,7 @@ class Loop:
         self._scaler = torch.amp.GradScaler(
             self._device.partition(":")[0], enabled=config.precision == "float16"
         )
-        self._state = State(task.model, own, schedule, Position(), settings, self._scaler)
+        self._state = TrainingState(task.model, own, schedule, Position(), settings, self._scaler)
         self._file = folder / RESUME
         self._began, self._began_at = time.monotonic(), 0
 

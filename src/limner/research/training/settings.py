@@ -16,7 +16,7 @@ from limner.errors import unknown
 from limner.research.datasets.mixture import MixtureEntry
 from limner.research.datasets.registry import SourceConfig
 from limner.research.training import NAMES_AND_PLACES
-from limner.research.training.framing import Crop, Framing
+from limner.research.training.framing import Crop, TrainingFraming
 from limner.research.training.loop import LoopConfig
 
 NO_DEVIATION = NAMES_AND_PLACES | {"loop.seed", "loop.save_every_steps"}
@@ -47,7 +47,7 @@ class DataConfig(SourceConfig):
             `limner.research.scenes.beside.beside`.
         picture_size: side in pixels of what a backbone sees that is trained along.
         crop, flip: which part of a picture it sees, and whether some are mirrored in training; see
-            `limner.research.training.framing.Framing`. Stored features are of whole pictures, scaled to 224².
+            `limner.research.training.framing.TrainingFraming`. Stored features are of whole pictures in 224².
         relations: those to predict; empty for all of the set.
         shuffle_relations: deal the labels anew inside each split: the control.
         tokeniser, min_count: of the vocabulary.
@@ -89,9 +89,9 @@ class DataConfig(SourceConfig):
     picture_px: int = Field(default=64, ge=32)
 
     @property
-    def framing(self) -> Framing:
+    def framing(self) -> TrainingFraming:
         """How files become what a backbone sees."""
-        return Framing(self.picture_size, self.crop, self.flip)
+        return TrainingFraming(self.picture_size, self.crop, self.flip)
 
 
 class RunConfig(Config):

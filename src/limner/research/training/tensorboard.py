@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FOLDER, EVERY_STEPS, RATE = "tensorboard", 10, "lr"
 
 
-class Board:
+class TensorBoardLog:
     """Writes below ``RUN/tensorboard``; a context, because the last scalars are written at its end."""
 
     def __init__(self, run: Path) -> None:

@@ -25,7 +25,7 @@ from limner.research.worlds.world import (
     TEXTURES,
     TOPS,
     Character,
-    Scene,
+    DrawnScene,
     Style,
 )
 
@@ -43,7 +43,7 @@ Split = Literal["train", "val", "test"]
 
 
 @dataclass(frozen=True)
-class Page:
+class BookPage:
     """One page: a picture's truth and the words beside it.
 
     Attributes:
@@ -52,7 +52,7 @@ class Page:
         caption: literal description of the picture.
     """
 
-    scene: Scene
+    scene: DrawnScene
     text: PageText
     caption: str
 
@@ -74,7 +74,7 @@ class Distractor:
         caption: literal description.
     """
 
-    scene: Scene
+    scene: DrawnScene
     page: int
     kind: Literal["character", "deed"]
     caption: str
@@ -93,7 +93,7 @@ class SyntheticStory:
     """
 
     story: Story
-    pages: tuple[Page, ...]
+    pages: tuple[BookPage, ...]
     style: Style
     cast: tuple[Character, ...]
     illustrator: str
@@ -138,7 +138,7 @@ class SyntheticStory:
         return tuple(found)
 
 
-def _other_deed(rng: np.random.Generator, scene: Scene, shown: set[tuple[str, str]]) -> tuple[Tale, str]:
+def _other_deed(rng: np.random.Generator, scene: DrawnScene, shown: set[tuple[str, str]]) -> tuple[Tale, str]:
     """A deed that the story does not show, fit for the scene's place where there is one."""
     all_deeds = [
         (tale, phase)
@@ -234,7 +234,7 @@ class PictureBook:
         hero = draw_character(rng)
         friend = draw_character(rng, (hero,))
         plan = _plan(rng, int(rng.integers(low, high + 1)))
-        pages: list[Page] = []
+        pages: list[BookPage] = []
         used: set[str] = set()
         for i, (tale, phase, setting) in enumerate(plan):
             watches = room_for_friend(tale, phase) and float(rng.random()) < 0.35
@@ -248,7 +248,7 @@ class PictureBook:
                 zoom=float(rng.choice([1.0, 1.06, 1.12])),
             )
             text = write_page(scene, tale, hero, friend, style=style, rng=rng, first=i == 0, used=used)
-            pages.append(Page(scene, text, caption(scene)))
+            pages.append(BookPage(scene, text, caption(scene)))
         split: Split = "train" if index % 10 < 7 else "val" if index % 10 == 7 else "test"
         illustrator = f"{chr(65 + int(rng.integers(26)))}. {_pick(rng, HANDS)}"
         deeds = [page.scene.activity for page in pages if page.scene.phase == "before"]

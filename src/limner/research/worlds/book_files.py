@@ -20,7 +20,7 @@ from limner.research.worlds.book import LICENSE, SyntheticStory
 from limner.research.worlds.phrases import caption
 from limner.research.worlds.render import draw, scene_graph
 from limner.research.worlds.tales import Setting, compose, tales
-from limner.research.worlds.world import Scene
+from limner.research.worlds.world import DrawnScene
 
 Carrier = Literal["none", "metadata", "exif", "xmp", "sidecar"]
 CARRIERS = ("none", "metadata", "exif", "xmp", "sidecar")
@@ -81,7 +81,7 @@ def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
-def cover_scene(story: SyntheticStory) -> Scene:
+def cover_scene(story: SyntheticStory) -> DrawnScene:
     """The scene of a story's cover: its two characters wave, where the story begins."""
     first = story.pages[0].scene
     setting = Setting(first.place, first.weather, first.time)
@@ -124,7 +124,7 @@ def write(
     books: list[dict[str, Any]] = []
     answers: dict[str, dict[str, Any]] = {}
 
-    def add(book: SyntheticStory, scene: Scene, name: str, extra: dict[str, Any]) -> tuple[str, str]:
+    def add(book: SyntheticStory, scene: DrawnScene, name: str, extra: dict[str, Any]) -> tuple[str, str]:
         words, file_name = caption(scene), f"images/{name}.{suffix}"
         digest = save(draw(scene, book.style, size_px), folder / file_name, words, book.illustrator, captions)
         row = {

@@ -8,7 +8,7 @@ from math import cos, hypot, pi, sin
 
 from limner.research.worlds.canvas import NAMED, RGB, Canvas, bend, darker, lighter, mix
 from limner.research.worlds.shapes import Pen, draw_shapes, drawings
-from limner.research.worlds.world import Character, Figure, Point
+from limner.research.worlds.world import Character, DrawnFigure, Point
 
 HEIGHT = 0.45
 FUR: dict[str, tuple[RGB, RGB, RGB, RGB]] = {
@@ -29,7 +29,7 @@ DARK: RGB = (44, 36, 44)
 BLUSH: RGB = (240, 130, 120)
 
 
-def draw_figure(c: Canvas, figure: Figure, key: str) -> None:
+def draw_figure(c: Canvas, figure: DrawnFigure, key: str) -> None:
     """Draw one character; parts worn get boxes of their own (`key/scarf`, `key/coat`).
 
     Args:
@@ -65,7 +65,7 @@ def draw_figure(c: Canvas, figure: Figure, key: str) -> None:
             c.stroke(pts, 0.007, "white", line=0.6)
 
 
-def _pen(c: Canvas, figure: Figure) -> Pen:
+def _pen(c: Canvas, figure: DrawnFigure) -> Pen:
     """A pen whose units follow the pose: lying, lower or leaning."""
     who, turn, (x, y) = figure.who, figure.facing, figure.at
     s = HEIGHT * who.size
@@ -93,7 +93,7 @@ def _pen(c: Canvas, figure: Figure) -> Pen:
     return Pen(c, place, s, width=s, turn=turn, facts=frozenset(facts), colours=colours)
 
 
-def _hands(figure: Figure, pen: Pen) -> tuple[Point, Point]:
+def _hands(figure: DrawnFigure, pen: Pen) -> tuple[Point, Point]:
     f, pose = pen.place, figure.pose
     rest = {
         "wave": (f(0.36, 0.86), f(-0.20, 0.26)),

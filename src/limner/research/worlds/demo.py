@@ -17,12 +17,12 @@ import numpy as np
 
 from limner.errors import DataError
 from limner.records import Step, Story
-from limner.research.worlds.book import LICENSE, Page, PictureBook, SyntheticStory
+from limner.research.worlds.book import LICENSE, BookPage, PictureBook, SyntheticStory
 from limner.research.worlds.book_files import Carrier, save, write_lines
 from limner.research.worlds.phrases import CITE, CLUE, PageText, caption
 from limner.research.worlds.render import draw
 from limner.research.worlds.tales import Setting, compose, tales
-from limner.research.worlds.world import Character, Scene, Style, read_table
+from limner.research.worlds.world import Character, DrawnScene, Style, read_table
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _plain(title: str, leaves: Sequence[_Leaf]) -> str:
 _WRITERS = {".md": _markdown, ".html": _html, ".txt": _plain}
 
 
-def _scene(leaf: _Leaf, cast: tuple[Character, Character]) -> Scene:
+def _scene(leaf: _Leaf, cast: tuple[Character, Character]) -> DrawnScene:
     setting = Setting(leaf.place, leaf.weather, leaf.time)
     return compose(
         tales()[leaf.tale], leaf.phase, setting, cast[0], cast[1] if leaf.friend else None, flip=leaf.flip
@@ -122,7 +122,7 @@ def _book(
     no = dict.fromkeys(CITE + CLUE, False)
     scenes = [_scene(leaf, cast) for leaf in shown]
     pages = tuple(
-        Page(scene, PageText(leaf.words, (), frozenset(), no), caption(scene))
+        BookPage(scene, PageText(leaf.words, (), frozenset(), no), caption(scene))
         for leaf, scene in zip(shown, scenes, strict=True)
     )
     story = Story(
@@ -131,13 +131,13 @@ def _book(
     return SyntheticStory(story, pages, style, cast, "limner")
 
 
-def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[Scene, int | None]]:
+def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[DrawnScene, int | None]]:
     """Pictures of a book: its pages with their numbers, then look-alikes without.
 
     A look-alike with the hero's own deed shows another character; strangers differ from each other.
     """
     rng = np.random.default_rng([seed, book.style.seed])
-    crowd: list[tuple[Scene, int | None]] = [(page.scene, i) for i, page in enumerate(book.pages)]
+    crowd: list[tuple[DrawnScene, int | None]] = [(page.scene, i) for i, page in enumerate(book.pages)]
     seen = {page.caption for page in book.pages}
     # The kinds take turns; a small world may run out of other deeds, hence the bound and the spare turns.
     for attempt in range(20 * count):
@@ -213,7 +213,7 @@ def _photographs(folder: Path, table: Sequence[dict[str, str]]) -> dict[str, str
 def _album(
     folder: Path,
     book: SyntheticStory,
-    crowd: Sequence[tuple[Scene, int | None]],
+    crowd: Sequence[tuple[DrawnScene, int | None]],
     carrier: Carrier,
     *,
     seed: int,

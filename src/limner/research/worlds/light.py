@@ -7,7 +7,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from limner.research.worlds.canvas import Canvas, Floats
-from limner.research.worlds.world import Scene, Style
+from limner.research.worlds.world import DrawnScene, Style
 
 LIGHT: dict[str, tuple[float, float, float]] = {
     "morning": (1.0, 0.985, 0.95),
@@ -78,7 +78,7 @@ def lit(light: Floats, canvas: Canvas, side: int) -> Floats:
     return light + np.clip(1 - light, 0, None) * glow[:, :, None]
 
 
-def finished(canvas: Canvas, scene: Scene, size_px: int) -> Image.Image:
+def finished(canvas: Canvas, scene: DrawnScene, size_px: int) -> Image.Image:
     """The finished picture: reduced, lit, grained, with its paper.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from limner.research.worlds.tales import Tale
-from limner.research.worlds.world import Character, Scene, Style, read_table
+from limner.research.worlds.world import Character, DrawnScene, Style, read_table
 
 CITE = (
     "expansion",
@@ -53,7 +53,7 @@ def wordings() -> Mapping[str, Any]:
     return read_table("wording")
 
 
-def caption(scene: Scene) -> str:
+def caption(scene: DrawnScene) -> str:
     """Literal description of a picture: who (by looks), what, where, when; the hero is drawn last."""
     doing, _, watcher = scene.doing.partition(", while ")
     phrases = wordings()["caption"]
@@ -105,7 +105,7 @@ def fill(line: str, hero: Character, friend: Character | None, *, how: str) -> s
     )
 
 
-def relations_of(scene: Scene, kinds: Sequence[str], mentions: frozenset[str]) -> dict[str, bool]:
+def relations_of(scene: DrawnScene, kinds: Sequence[str], mentions: frozenset[str]) -> dict[str, bool]:
     """Which relations hold between a text and the picture on its page.
 
     Args:
@@ -139,7 +139,7 @@ def relations_of(scene: Scene, kinds: Sequence[str], mentions: frozenset[str]) -
 
 
 def write_page(
-    scene: Scene,
+    scene: DrawnScene,
     tale: Tale,
     hero: Character,
     friend: Character | None,

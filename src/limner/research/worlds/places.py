@@ -11,7 +11,7 @@ import numpy as np
 
 from limner.research.worlds.canvas import RGB, Box, Canvas, bend, darker, lighter, mix
 from limner.research.worlds.shapes import Pen, draw_shapes, drawings
-from limner.research.worlds.world import Scene
+from limner.research.worlds.world import DrawnScene
 
 HORIZON = 0.62
 SKY: dict[str, tuple[RGB, RGB]] = {
@@ -35,7 +35,7 @@ ROOMS: dict[str, tuple[RGB, RGB, Box]] = {
 }
 
 
-def draw_place(c: Canvas, scene: Scene) -> None:
+def draw_place(c: Canvas, scene: DrawnScene) -> None:
     """Draw the background of a scene; scenery gets boxes under its own names."""
     places, place = drawings("places"), scene.place
     high, low = sky_colours(scene)
@@ -61,7 +61,7 @@ def draw_place(c: Canvas, scene: Scene) -> None:
         _tufts(c, scene, TUFTS[place])
 
 
-def sky_colours(scene: Scene) -> tuple[RGB, RGB]:
+def sky_colours(scene: DrawnScene) -> tuple[RGB, RGB]:
     """Top and bottom of the sky for the hour and weather."""
     top, low = SKY[scene.time]
     share = {"cloudy": 0.45, "rainy": 0.65, "snowy": 0.5}.get(scene.weather, 0.0)
@@ -70,7 +70,7 @@ def sky_colours(scene: Scene) -> tuple[RGB, RGB]:
     return mix(top, high, share), mix(low, grey, share * 0.8)
 
 
-def _pale(scene: Scene) -> RGB:
+def _pale(scene: DrawnScene) -> RGB:
     """Colour of the clouds."""
     pale: RGB = {"sunset": (255, 214, 190), "night": (120, 130, 176)}.get(scene.time, (255, 255, 255))
     if scene.weather in ("cloudy", "rainy", "snowy"):
@@ -78,7 +78,7 @@ def _pale(scene: Scene) -> RGB:
     return pale
 
 
-def _ground(c: Canvas, scene: Scene, far: RGB, near: RGB, edge: float) -> None:
+def _ground(c: Canvas, scene: DrawnScene, far: RGB, near: RGB, edge: float) -> None:
     if scene.weather == "snowy":
         far, near = (226, 234, 246), (246, 249, 253)
     ridge = [(x / 20, edge + 0.012 * sin(x * 0.55 + 1)) for x in range(-2, 23)]
@@ -89,7 +89,7 @@ def _ground(c: Canvas, scene: Scene, far: RGB, near: RGB, edge: float) -> None:
         c.area([*band, (1.1, 1.1), (-0.1, 1.1)], mix(far, near, i / 4), line=0)
 
 
-def _tufts(c: Canvas, scene: Scene, colour: RGB) -> None:
+def _tufts(c: Canvas, scene: DrawnScene, colour: RGB) -> None:
     for i in range(16):
         x, y = (i * 0.618 + 0.11) % 1, HORIZON + 0.06 + (i * 0.377) % 0.32
         z = 0.010 + 0.018 * (y - HORIZON)
@@ -100,7 +100,7 @@ def _tufts(c: Canvas, scene: Scene, colour: RGB) -> None:
             c.stroke([(x, y), (x + d * z, y - z * 1.3)], 0.004, colour, line=0)
 
 
-def draw_weather(c: Canvas, scene: Scene) -> None:
+def draw_weather(c: Canvas, scene: DrawnScene) -> None:
     """Draw what falls or blows in front of everything; indoors nothing."""
     if not scene.outdoors:
         return

@@ -15,7 +15,7 @@ from limner.research.worlds.characters import draw_figure
 from limner.research.worlds.light import finished
 from limner.research.worlds.places import draw_place, draw_weather
 from limner.research.worlds.shapes import Pen, draw_shapes, drawings
-from limner.research.worlds.world import Figure, Prop, Scene, Style
+from limner.research.worlds.world import DrawnFigure, DrawnScene, Prop, Style
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -37,17 +37,17 @@ def _draw_prop(canvas: Canvas, prop: Prop) -> None:
         draw_shapes(pen, props[prop.label])
 
 
-def _compose(scene: Scene, canvas: Canvas) -> None:
+def _compose(scene: DrawnScene, canvas: Canvas) -> None:
     draw_place(canvas, scene)
     for thing in scene.things:
-        if isinstance(thing, Figure):
+        if isinstance(thing, DrawnFigure):
             draw_figure(canvas, thing, thing.who.name)
         else:
             _draw_prop(canvas, thing)
     draw_weather(canvas, scene)
 
 
-def draw(scene: Scene, style: Style, size_px: int = 384) -> Image.Image:
+def draw(scene: DrawnScene, style: Style, size_px: int = 384) -> Image.Image:
     """Draw a scene in one illustrator's hand.
 
     Args:
@@ -66,7 +66,7 @@ def draw(scene: Scene, style: Style, size_px: int = 384) -> Image.Image:
     return finished(canvas, scene, size_px)
 
 
-def boxes(scene: Scene, style: Style) -> dict[str, Box]:
+def boxes(scene: DrawnScene, style: Style) -> dict[str, Box]:
     """Box of every labelled part, (x0, y0, x1, y1) in 0 to 1, without drawing pixels.
 
     Keys: a prop's label, a character's name, `owner/part` for what is worn or inside, and scenery.
@@ -77,7 +77,7 @@ def boxes(scene: Scene, style: Style) -> dict[str, Box]:
     return {key: box for key, box in found.items() if box[2] - box[0] > 1e-3 and box[3] - box[1] > 1e-3}
 
 
-def scene_graph(scene: Scene, style: Style, image: str) -> dict[str, Any]:
+def scene_graph(scene: DrawnScene, style: Style, image: str) -> dict[str, Any]:
     """The scene graph of a picture: every score is 1, because it is the truth.
 
     Args:

@@ -1,6 +1,6 @@
 """What can happen: activities with a before, a during and an after, and moments between them.
 
-Reads the two tables beside it and turns a sketch, a cast and a setting into a `Scene`. It writes no text.
+Reads the two tables beside it and turns a sketch, a cast and a setting into a `DrawnScene`. It writes no text.
 """
 
 import re
@@ -16,9 +16,9 @@ from limner.research.worlds.world import (
     TIMES,
     WEATHERS,
     Character,
-    Figure,
+    DrawnFigure,
+    DrawnScene,
     Prop,
-    Scene,
     read_table,
 )
 
@@ -106,7 +106,7 @@ def tales() -> Mapping[str, Tale]:
     }
 
 
-def _thing(line: str, cast: Mapping[str, Character]) -> Figure | Prop:
+def _thing(line: str, cast: Mapping[str, Character]) -> DrawnFigure | Prop:
     found = THING.fullmatch(line)
     if found is None:
         raise AssertionError(f"picture-book table: cannot read {line!r}")
@@ -117,7 +117,7 @@ def _thing(line: str, cast: Mapping[str, Character]) -> Figure | Prop:
     reach = tuple((float(x), float(y)) for x, y in pairs)
     if label in ("hero", "friend"):
         facing = -1 if label == "friend" else 1
-        return Figure(cast[label], at, state[0], state[1], facing, reach)
+        return DrawnFigure(cast[label], at, state[0], state[1], facing, reach)
     return Prop(label, state[0] if state else "", at, float(size or 1), reach[0] if reach else None)
 
 
@@ -144,7 +144,7 @@ def compose(
     *,
     flip: bool = False,
     zoom: float = 1.0,
-) -> Scene:
+) -> DrawnScene:
     """The scene of one page.
 
     Args:
@@ -167,11 +167,11 @@ def compose(
     if friend and tale.friend:
         doing = f"{doing} {friend.look}"
     elif friend:
-        things.insert(0, Figure(friend, (0.115, 0.885), "stand", "happy", 1))
+        things.insert(0, DrawnFigure(friend, (0.115, 0.885), "stand", "happy", 1))
         links.append((friend.name, "watching", hero.name))
         doing = f"{doing}, while {friend.look} watches"
         zoom = 1.0
-    return Scene(
+    return DrawnScene(
         setting.place,
         setting.weather,
         setting.time,
@@ -188,7 +188,7 @@ def compose(
 
 
 def _link(
-    text: str, names: Mapping[str, str], things: list[Figure | Prop], inside: tuple[str, ...]
+    text: str, names: Mapping[str, str], things: list[DrawnFigure | Prop], inside: tuple[str, ...]
 ) -> tuple[str, str, str]:
     """Split "hero looking at oven" by the longest labels at both ends."""
     labels = {*names, *inside, *(thing.label for thing in things if isinstance(thing, Prop))}
@@ -197,10 +197,10 @@ def _link(
     return names.get(start, start), text[len(start) + 1 : -len(end) - 1], names.get(end, end)
 
 
-def with_hero(scene: Scene, old: Character, new: Character) -> Scene:
+def with_hero(scene: DrawnScene, old: Character, new: Character) -> DrawnScene:
     """The same scene with another character in the place of `old`."""
     things = tuple(
-        replace(thing, who=new) if isinstance(thing, Figure) and thing.who == old else thing
+        replace(thing, who=new) if isinstance(thing, DrawnFigure) and thing.who == old else thing
         for thing in scene.things
     )
     relations = tuple(
@@ -209,12 +209,12 @@ def with_hero(scene: Scene, old: Character, new: Character) -> Scene:
     return replace(scene, things=things, relations=relations)
 
 
-def without(scene: Scene, label: str) -> Scene:
+def without(scene: DrawnScene, label: str) -> DrawnScene:
     """The same scene without one thing: a prop by label or a character by name."""
     things = tuple(
         thing
         for thing in scene.things
-        if label != (thing.who.name if isinstance(thing, Figure) else thing.label)
+        if label != (thing.who.name if isinstance(thing, DrawnFigure) else thing.label)
     )
     relations = tuple(link for link in scene.relations if label not in (link[0], link[2]))
     return replace(scene, things=things, relations=relations)

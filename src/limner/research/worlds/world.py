@@ -95,7 +95,7 @@ class Style:
 
 
 @dataclass(frozen=True)
-class Figure:
+class DrawnFigure:
     """A character on a page.
 
     Attributes:
@@ -135,7 +135,7 @@ class Prop:
 
 
 @dataclass(frozen=True)
-class Scene:
+class DrawnScene:
     """Everything that is true of one picture.
 
     Attributes:
@@ -153,7 +153,7 @@ class Scene:
     place: str
     weather: str
     time: str
-    things: tuple[Figure | Prop, ...]
+    things: tuple[DrawnFigure | Prop, ...]
     relations: tuple[tuple[str, str, str], ...] = ()
     inside: tuple[str, ...] = ()
     activity: str = ""
@@ -174,9 +174,9 @@ class Scene:
         return frozenset(found)
 
     @property
-    def figures(self) -> tuple[Figure, ...]:
+    def figures(self) -> tuple[DrawnFigure, ...]:
         """Characters, back to front."""
-        return tuple(thing for thing in self.things if isinstance(thing, Figure))
+        return tuple(thing for thing in self.things if isinstance(thing, DrawnFigure))
 
     @property
     def props(self) -> tuple[Prop, ...]:

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.records import PictureRef
-from limner.research.datasets.recipes.saved_pages import Piece, one_picture_each, pieces_of_blocks
+from limner.research.datasets.recipes.saved_pages import SavedPiece, one_picture_each, pieces_of_blocks
 from limner.text.document import Block
 
 
 def piece(text, *names):
-    return Piece(text, tuple(PictureRef(target=name) for name in names))
+    return SavedPiece(text, tuple(PictureRef(target=name) for name in names))
 
 
 def merged(*pieces):

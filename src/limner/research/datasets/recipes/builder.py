@@ -22,7 +22,13 @@ from limner.records import PictureRef, Record
 from limner.research.datasets.fetch import FetchProgress
 from limner.research.datasets.recipes.authors import AuthorSplit, author_key, split_by_author
 from limner.research.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
-from limner.research.datasets.recipes.saved_pages import Page, Piece, Segment, one_picture_each, read_page
+from limner.research.datasets.recipes.saved_pages import (
+    SavedPage,
+    SavedPiece,
+    Segment,
+    one_picture_each,
+    read_page,
+)
 from limner.research.datasets.recipes.web import PageSource, Robots, bring, find_sources
 from limner.research.datasets.registry import Source
 from limner.research.datasets.sets.recipeqa import read_recipes
@@ -53,7 +59,7 @@ class Draft:
         english: whether the noun rule judged it.
     """
 
-    page: Page
+    page: SavedPage
     root: Path | None
     page_sha256: str
     segments: list[Segment] = field(default_factory=list)
@@ -233,13 +239,13 @@ def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
             own = [path for path in found if split in path.relative_to(root).parts] or found
             if any(not cmp(own[0], other, shallow=False) for other in own[1:]):
                 removed.append(LeftOut("different pictures of one name", pictures=tuple(map(str, own))))
-                pieces.append(Piece(step.text))
+                pieces.append(SavedPiece(step.text))
                 continue
             passed_over["further copies of a picture"] += len(own[1:])
             file = str(own[0]) if own else None
             refs = tuple(one.model_copy(update={"path": file}) for one in step.pictures)
-            pieces.append(Piece(step.text, refs))
-        page = Page(where, "", "", "", "", "", "en", "recipeqa", "beside", tuple(pieces))
+            pieces.append(SavedPiece(step.text, refs))
+        page = SavedPage(where, "", "", "", "", "", "en", "recipeqa", "beside", tuple(pieces))
         digest = text_id("\n".join(piece.text for piece in pieces))
         drafts.append(Draft(page, root, digest, removed=removed))
     return drafts
@@ -329,7 +335,7 @@ def _fill(draft: Draft, refused: Mapping[str, str]) -> None:
             else:
                 used.add(key)
                 kept.append(picture)
-        pieces.append(Piece(piece.text, tuple(kept)))
+        pieces.append(SavedPiece(piece.text, tuple(kept)))
     segments, removed = one_picture_each(pieces)
     found = filtered(segments, draft.page.language)
     draft.segments, draft.stripped, draft.english = found.segments, found.stripped, found.english

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Piece:
+class SavedPiece:
     """Words of a page with the pictures that belong to them.
 
     Attributes:
@@ -61,7 +61,7 @@ class Segment:
     picture: PictureRef
 
 
-def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[Piece]:
+def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[SavedPiece]:
     """One piece per explicit step, a heading in front of the first step under it.
 
     Args:
@@ -72,12 +72,12 @@ def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[Piece]:
     for step in steps:
         known = step.title in (title, last) or names_method(step.title)
         heading = "" if known else step.title
-        pieces.append(Piece("\n".join(filter(None, (heading, step.text))), step.pictures))
+        pieces.append(SavedPiece("\n".join(filter(None, (heading, step.text))), step.pictures))
         last = step.title
     return pieces
 
 
-def pieces_of_blocks(blocks: Sequence[Block], order: PictureOrder = "after") -> list[Piece]:
+def pieces_of_blocks(blocks: Sequence[Block], order: PictureOrder = "after") -> list[SavedPiece]:
     """Pieces of a text without explicit steps: each picture closes what stands since the one before.
 
     Where pictures stand before their words, each opens a piece instead.
@@ -85,7 +85,7 @@ def pieces_of_blocks(blocks: Sequence[Block], order: PictureOrder = "after") -> 
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.2.
     Departs: the paper knows pictures after their words alone.
     """
-    pieces: list[Piece] = []
+    pieces: list[SavedPiece] = []
     since: list[Block] = []
     for block in blocks:
         if block.pictures and order == "before" and since:
@@ -99,11 +99,11 @@ def pieces_of_blocks(blocks: Sequence[Block], order: PictureOrder = "after") -> 
     return [*pieces, _piece(since)] if since else pieces
 
 
-def _piece(blocks: Sequence[Block]) -> Piece:
-    return Piece(text_of(blocks), pictures_of(blocks))
+def _piece(blocks: Sequence[Block]) -> SavedPiece:
+    return SavedPiece(text_of(blocks), pictures_of(blocks))
 
 
-def one_picture_each(pieces: Iterable[Piece]) -> tuple[list[Segment], list[LeftOut]]:
+def one_picture_each(pieces: Iterable[SavedPiece]) -> tuple[list[Segment], list[LeftOut]]:
     """Merge pieces until each has exactly one picture.
 
     A piece without a picture goes to the next one, a trailing one to the previous; of several pictures the
@@ -150,7 +150,7 @@ _MOST_PARAGRAPHS = 10_000
 
 
 @dataclass(frozen=True)
-class Page:
+class SavedPage:
     """What a page gives.
 
     Attributes:
@@ -173,11 +173,11 @@ class Page:
     language: str
     reader: Reader
     order: PictureOrder
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SavedPiece, ...]
     left_out: tuple[LeftOut, ...] = field(default=(), repr=False)
 
 
-def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Page:
+def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> SavedPage:
     """Read a page: HTML, or Markdown by the suffix of its name.
 
     Args:
@@ -205,7 +205,7 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Page
         url = url or _own_address(text, root)
         document, found = _read_html(text, root, where, base, url)
     host = (urlsplit(url).hostname or "") if url else ""
-    return Page(
+    return SavedPage(
         where=where,
         url=url,
         source=host.removeprefix("www.") or (base.name if base else ""),
@@ -216,7 +216,8 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Page
         reader=found.reader,
         order=found.order,
         pieces=tuple(
-            Piece(piece.text, tuple(_absolute(one, url) for one in piece.pictures)) for piece in found.pieces
+            SavedPiece(piece.text, tuple(_absolute(one, url) for one in piece.pictures))
+            for piece in found.pieces
         ),
         left_out=tuple(document.left_out),
     )
@@ -227,7 +228,7 @@ class _Found:
     """Pieces, how they were found, and where their pictures stand."""
 
     reader: Reader
-    pieces: list[Piece]
+    pieces: list[SavedPiece]
     order: PictureOrder = "beside"
 
 
@@ -288,7 +289,7 @@ def _general(document: Document, where: str, whole: set[str]) -> _Found:
     if order == "before" and by_picture and not by_picture[0].pictures:
         outside.append(LeftOut("before the steps", by_picture.pop(0).text))
     most = min(2, _pictured(by_picture))
-    steps: list[Piece] = []
+    steps: list[SavedPiece] = []
     cards, beside = cards_with_steps(blocks)
     if document.steps or _has_explicit(blocks):
         ordered = words_first(blocks) if order == "before" else blocks
@@ -307,7 +308,7 @@ def _general(document: Document, where: str, whole: set[str]) -> _Found:
     return found
 
 
-def _card(blocks: Sequence[Block]) -> Piece:
+def _card(blocks: Sequence[Block]) -> SavedPiece:
     """A card as a piece, without the number in front of its words."""
     worded = [block for block in blocks if not block.text.strip(" .:)#").isdecimal() or block.pictures]
     return _piece([replace(block, kind="paragraph") for block in worded])
@@ -319,7 +320,7 @@ def _title(document: Document) -> str:
     return document.title or (first[0] if len(first) == 1 else "")
 
 
-def _pictured(pieces: list[Piece]) -> int:
+def _pictured(pieces: list[SavedPiece]) -> int:
     return sum(bool(piece.pictures) for piece in pieces)
 
 
@@ -390,7 +391,7 @@ def _aligned(words: list[str], blocks: list[Block], reader: Reader) -> _Found:
         current = current if found is None else found
         if current >= 0:
             pictures[current] += block.pictures
-    pieces = [Piece(text, tuple(own)) for text, own in zip(words, pictures, strict=True)]
+    pieces = [SavedPiece(text, tuple(own)) for text, own in zip(words, pictures, strict=True)]
     return _Found(reader, pieces, order)
 
 

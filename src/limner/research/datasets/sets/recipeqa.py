@@ -19,7 +19,7 @@ from limner.records import PictureRef
 from limner.research.datasets.missing import pair_set
 from limner.research.datasets.pairs import Pair, PairSet, PairSplit
 from limner.research.datasets.recipes.filters import filtered
-from limner.research.datasets.recipes.saved_pages import Piece, one_picture_each
+from limner.research.datasets.recipes.saved_pages import SavedPiece, one_picture_each
 from limner.research.datasets.registry import DataSet, Source, files_by_split, read_json, register
 from limner.research.datasets.splits import SPLITS
 
@@ -57,10 +57,10 @@ class _Step:
             setattr(self, key, getattr(other, key))
         return bool(gained)
 
-    def piece(self) -> Piece:
+    def piece(self) -> SavedPiece:
         """Its words, and its picture where it has one."""
         pictures = (PictureRef(target=self.picture),) if self.picture else ()
-        return Piece(" ".join(filter(None, (self.title, self.body))), pictures)
+        return SavedPiece(" ".join(filter(None, (self.title, self.body))), pictures)
 
 
 def read_recipeqa(source: Source) -> PairSet:
@@ -86,7 +86,7 @@ def read_recipeqa(source: Source) -> PairSet:
     return pair_set("recipeqa", pairs, source, counted=counted)
 
 
-def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, PairSplit, list[Piece]]]:
+def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, PairSplit, list[SavedPiece]]]:
     """Each recipe once, unfiltered: (id, split its file states or "", steps with their first picture).
 
     Args:
@@ -167,7 +167,7 @@ def _words(step: dict[str, Any], key: str) -> str:
     return "" if words == PLACEHOLDER else words
 
 
-def _pairs(key: str, split: PairSplit, pieces: list[Piece], counted: Counter[str]) -> list[Pair]:
+def _pairs(key: str, split: PairSplit, pieces: list[SavedPiece], counted: Counter[str]) -> list[Pair]:
     segments, removed = one_picture_each(pieces)
     counted.update(one.reason for one in removed)
     found = filtered(segments)

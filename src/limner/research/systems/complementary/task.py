@@ -34,7 +34,7 @@ from limner.research.losses.reweighted import (
     triplet_loss,
 )
 from limner.research.losses.weighting import weighted_hinge
-from limner.research.systems.base import Parts, Task
+from limner.research.systems.base import Parts, SystemTask
 from limner.research.systems.complementary.memory import FOLDER, EpochMemory, against
 from limner.research.systems.complementary.model import Polysemous, Pvse, pair_scores
 from limner.research.systems.complementary.settings import ComplementaryConfig
@@ -49,7 +49,7 @@ HAL_NEAREST, AMRANI_NEAREST = 250, 50
 GRAPHS = "graphs"  # below the feature stores
 
 
-class ComplementaryTask(Task[ComplementaryConfig, Pvse]):
+class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
     """All rows of the tables."""
 
     def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig, parts: Parts) -> None:

@@ -13,7 +13,7 @@ from limner.research.losses.generative import sentence_losses, story_losses
 from limner.research.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
 from limner.research.losses.ranking import sum_hinge
 from limner.research.scenes.graphs import SceneGraph, read_graphs
-from limner.research.systems.base import Parts, Task
+from limner.research.systems.base import Parts, SystemTask
 from limner.research.systems.gsda.captioner import Captioner
 from limner.research.systems.gsda.graphs import batch_graphs, made_up_graphs
 from limner.research.systems.gsda.model import Gsda
@@ -23,7 +23,7 @@ from limner.research.training.corpus import Corpus
 from limner.research.training.shares import alike
 
 
-class GsdaTask(Task[GsdaConfig, Gsda]):
+class GsdaTask(SystemTask[GsdaConfig, Gsda]):
     """Losses of GSDA and its ablations."""
 
     stories = True

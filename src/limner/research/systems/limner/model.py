@@ -15,7 +15,7 @@ from torch.nn.functional import dropout, embedding_bag, normalize
 from limner.arrays import expect
 from limner.encoders.base_blocks import FIRST, MAPS, features_of, open_blocks
 from limner.encoders.base_file import BLOCKS, FEATURES, LEAST_RARITY, MINILM, USE, BaseShape
-from limner.encoders.base_network import BaseNet, Projection, Words, published_backbone
+from limner.encoders.base_network import BaseNet, LearnedWords, Projection, published_backbone
 from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.research.datasets.features import precision_of
@@ -212,7 +212,7 @@ class Limner(StoryModel):
         """Numbers of the different known words of each text; none where words are not read."""
         return [[] if self.words is None else self.vocabulary.known(text) for text in texts]
 
-    def words_of_file(self, where: str) -> Words | None:
+    def words_of_file(self, where: str) -> LearnedWords | None:
         """What an exported file holds of learned words; None without them.
 
         A library reads an English text by MiniLM alone, and its words beside that.
@@ -233,7 +233,7 @@ class Limner(StoryModel):
         known = self.rarity.nonzero().flatten().cpu()
         spelt = tuple(self.vocabulary.words[number - FIRST_WORD] for number in known.tolist())
         made = Vocabulary(spelt, self.vocabulary.tokeniser)
-        return Words(made, self.words.detach()[known], self.rarity[known])
+        return LearnedWords(made, self.words.detach()[known], self.rarity[known])
 
     def identity(self) -> tuple[object, ...]:
         """Both encoders of sentences."""

@@ -20,7 +20,7 @@ from limner.research.datasets.mixture import WEIGHT
 from limner.research.losses.checks import product
 from limner.research.losses.contrastive import info_nce, info_nce_of_many, same_group
 from limner.research.scenes.beside import TRAITS
-from limner.research.systems.base import Parts, Task
+from limner.research.systems.base import Parts, SystemTask
 from limner.research.systems.limner.model import Limner, LimnerArchitecture, others_mean
 from limner.research.training import processes
 from limner.research.training.batches import epoch_order
@@ -166,7 +166,7 @@ class PictureBatch:
     own_texts: Tensor
 
 
-class LimnerTask(Task[LimnerConfig, Limner]):
+class LimnerTask(SystemTask[LimnerConfig, Limner]):
     """Batches of pictures with all of their texts, and their losses.
 
     The context of all training texts is constant, so that it is made once.
