@@ -1,6 +1,6 @@
 """What can happen: activities with a before, a during and an after, and moments between them.
 
-Reads the two tables beside it and turns a sketch, a cast and a setting into a `DrawnScene`. It writes no text.
+Reads the two tables beside it; turns a sketch, a cast and a setting into a `DrawnScene`. It writes no text.
 """
 
 import re
