@@ -36,9 +36,9 @@ from limner.store.search import Index
 from limner.store.store import (
     PICTURES,
     PICTURES_SCHEMA,
-    Pieces,
     Settings,
     SpaceInfo,
+    TableState,
     vectors_name,
     vectors_schema,
 )
@@ -118,9 +118,9 @@ class Tables:
         """Whether there is a table."""
         return False
 
-    def pieces(self, name: str) -> Pieces:
-        """No pieces."""
-        return Pieces(name, {})
+    def state(self, name: str) -> TableState:
+        """An empty one."""
+        return TableState(name)
 
 
 class JobCatalogue:
@@ -163,6 +163,11 @@ class JobLibrary(PictureStore):
         self.settings = Settings(spaces=info)
         self.store = Tables()  # type: ignore[assignment]
         self._gallery = gallery
+        self._catalogue = JobCatalogue(job.records(gallery.ids))
+
+    def catalogue(self) -> JobCatalogue:  # type: ignore[override]
+        """Its pictures."""
+        return self._catalogue
 
     def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> Gallery:
         """The vectors asked for."""
@@ -290,7 +295,6 @@ class JobIllustrator(Illustrator):
             self._names = {key(one): one for one in job.gallery.ids}
             job = keyed(job)
         super().__init__(JobLibrary(job, desk.encoders))
-        self.catalogue = JobCatalogue(job.records(job.gallery.ids))  # type: ignore[assignment]
         self._desk = desk
         self._options = self.options(overrides=desk.overrides)
 

@@ -269,10 +269,10 @@ def test_once_fetched_it_takes_the_place_of_base_in_new_libraries(server, tmp_pa
     assert run(["index", str(pictures), *after]) == 0
     assert run(["index", str(pictures), *before]) == 0
     assert HINT not in capsys.readouterr().err
-    spaces = limner.Library(tmp_path / "after").settings.spaces
+    spaces = limner.Library(tmp_path / "after").store.settings.spaces
     assert spaces["clip"].encoder == "clip:ViT-B-32-quickgelu"
     assert not {"base", "looks"} & set(spaces)
-    assert "clip" not in limner.Library(tmp_path / "before").settings.spaces  # it keeps to what it has
+    assert "clip" not in limner.Library(tmp_path / "before").store.settings.spaces  # it keeps to what it has
     assert run(["search", "a red plate", *after]) == 0
     assert "IMG_" in capsys.readouterr().out
     page = tmp_path / "page.json"
@@ -311,7 +311,7 @@ def test_pictures_with_and_without_words_are_chosen_by_both(tiny_clip, tmp_path,
     (pictures / "IMG_0000.txt").write_text("A red plate on a table.")
     library = limner.Library(tmp_path / "lib")
     library.add(pictures)
-    assert {"captions", "clip"} <= set(library.settings.spaces)
+    assert {"captions", "clip"} <= set(library.store.settings.spaces)
     board = library.illustrate("A red plate on a table.\n\nWaves roll in.")
     said = {one.picture.path.rpartition("/")[2]: set(one.channels) for one in board.steps[0].runners_up}
     said |= {board.steps[0].chosen.picture.path.rpartition("/")[2]: set(board.steps[0].chosen.channels)}

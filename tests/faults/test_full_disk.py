@@ -16,7 +16,7 @@ from limner.files import reserve, storage_error, write_bytes
 from limner.store.library import PictureStore
 
 # None of them maps what it cuts: the journals of scenes and of features, and the manifest of pictures.
-TRUNCATES = {"datasets/features.py", "datasets/fetch.py", "scenes/folder.py"}
+TRUNCATES = {"research/datasets/features.py", "research/datasets/fetch.py", "research/scenes/folder.py"}
 KEEPS_ARRAY = """
 import sys
 from pathlib import Path

@@ -206,10 +206,10 @@ def test_a_build_that_is_killed_leaves_a_library_that_is_searched_as_before(tmp_
     library.save(approximate_from=0)
     code = (
         "import os, sys, threading\n"
-        "from limner.store.library import Library\n"
+        "from limner.store.library import PictureStore\n"
         "from limner.store import vector_index\n"
         "from limner.progress import Progress\n"
-        "library = Library.open(sys.argv[1])\n"
+        "library = PictureStore.open(sys.argv[1])\n"
         "threading.Timer(float(sys.argv[2]), os._exit, (9,)).start()\n"
         "print('building', flush=True)\n"
         "vector_index.prepare(library, Progress())\n"

@@ -244,7 +244,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from limner.store import cache
-from limner.store.library import Library
+from limner.store.library import PictureStore
 at = int(sys.argv[2])
 def dying(function):
     def call(*rest, **named):
@@ -261,7 +261,7 @@ def dying(function):
 Path.replace = dying(Path.replace)
 Path.unlink = dying(Path.unlink)
 Path.open = dying(Path.open)
-Library.open(sys.argv[1]).gallery(["visual"])
+PictureStore.open(sys.argv[1]).gallery(["visual"])
 """
 
 

@@ -207,7 +207,7 @@ INTERRUPTED = """
 import signal, sys
 from fakes import FakeImages, FakeTexts
 from limner.store import batches, ingest
-from limner.store.library import Library
+from limner.store.library import PictureStore
 
 batches.BATCH_PICTURES = batches.COMMIT_FILES = 2
 
@@ -224,7 +224,7 @@ class Watch:
 pictures, folder = sys.argv[1:]
 images, watch, before = Interrupting(), Watch(), signal.getsignal(signal.SIGINT)
 report = ingest.index(
-    [pictures], Library.open(folder), image_encoders=[images], text_encoder=FakeTexts(), progress=watch
+    [pictures], PictureStore.open(folder), image_encoders=[images], text_encoder=FakeTexts(), progress=watch
 )
 print(report.interrupted, images.encoded, signal.getsignal(signal.SIGINT) is before)
 """

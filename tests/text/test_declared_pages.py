@@ -109,7 +109,7 @@ def test_what_programs_write_around_and_in_json_is_passed_over(block):
 
 def test_a_recipe_that_cannot_be_read_is_told_and_other_things_are_not():
     (told,) = (note for note in read_raw(SOUP.replace("]}", "]")).notes if "JSON-LD" in note)
-    assert told.startswith("the recipe that the page declares cannot be read (JSON-LD, line 1: ")
+    assert told.startswith("the recipe that the page declares cannot be read (JSON-LD, Expecting ")
     assert not any("JSON-LD" in note for note in read_raw('{"@type": "WebSite"').notes)
     (told,) = (note for note in read_raw('{"@type": "Recipe", "name": "a"}').notes if "JSON-LD" in note)
     assert told == "the page declares a recipe without steps (JSON-LD): it is cut by its text"

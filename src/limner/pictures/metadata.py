@@ -100,10 +100,10 @@ def plain(text: str) -> str:
 
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});")
 _TAG = re.compile(
-    r"</?(?:a|b|big|blockquote|br|div|em|font|h[1-6]|hr|i|img|li|ol|p|small|span|strong|sub|sup|u|ul)\b[^<>]*>",
+    r"</?(?:a|b|big|blockquote|br|div|em|font|h[1-6]|i|li|ol|p|small|span|strong|sub|sup|u|ul)\b[^<>]*>",
     re.IGNORECASE,
 )
-_BREAK = re.compile(r"(?i)</?(?:blockquote|br|div|h[1-6]|hr|li|ol|p|ul)\b")
+_BREAK = re.compile(r"(?i)</?(?:blockquote|br|div|h[1-6]|li|ol|p|ul)\b")
 
 
 def unmarked(text: str) -> str:

@@ -281,11 +281,11 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
             place = between.end() if between else place
     except RecursionError:
         yield _DEEP
-    except json.JSONDecodeError as error:
+    except ValueError as error:  # also a number of more digits than are read
         if any(kind in text for kind in _KINDS):
             notes.append(
-                "the recipe that the page declares cannot be read (JSON-LD,"
-                f" line {error.lineno}: {error.msg}); it is cut by its text"
+                f"the recipe that the page declares cannot be read (JSON-LD, {str(error)[:80]});"
+                " it is cut by its text"
             )
 
 

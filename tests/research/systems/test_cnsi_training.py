@@ -141,7 +141,6 @@ def test_what_reads_sentences_is_declared():
     plain, own = (SYSTEM.capabilities(config(f"model.text={text}")) for text in ("words", "sentences"))
     assert (plain.reads, own.reads) == ({"words"}, {"sentences"})
     assert own.stories
-    assert not own.cosine
 
 
 @pytest.mark.parametrize("text", ["words", "sentences"])

@@ -89,8 +89,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from test_board import EVERY_STEPS, Board, epoch, step
-board = Board(Path(sys.argv[2]))
+from test_board import EVERY_STEPS, TensorBoardLog, epoch, step
+board = TensorBoardLog(Path(sys.argv[2]))
 for taken in range(1, EVERY_STEPS + 1):
     board(step(taken, 1.0))
 board(epoch(EVERY_STEPS, 3.0))

@@ -144,7 +144,8 @@ def test_every_photograph_has_its_terms_beside_it_and_in_the_notice(shown):
     shipped = sorted(Path(demo.__file__).with_name("photographs").iterdir())
     rows = lines(shown.photographs / "metadata.jsonl")
     for path, row in zip(shipped, rows, strict=True):
-        entry = notice.partition(f"\nworlds/photographs/{path.name}\n")[2].partition("\n\n")[0].lower()
+        told = notice.partition(f"\nresearch/worlds/photographs/{path.name}\n")[2]
+        entry = told.partition("\n\n")[0].lower()
         assert row["credit"].split()[0].strip(",").lower() in entry
         assert row["license"].lower() in entry
         assert (shown.photographs / row["file_name"]).read_bytes() == path.read_bytes()

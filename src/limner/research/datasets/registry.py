@@ -136,7 +136,7 @@ def data_sets() -> Mapping[str, DataSet]:
 
 def known_set(name: str) -> DataSet | None:
     """A set by its name, for which the one file that registers it is imported; None of no such set."""
-    if name not in _REGISTERED:
+    if name not in _REGISTERED and isinstance(name, str):
         stem = re.split(r"[^a-z0-9_]", name, maxsplit=1)[0]
         here = {module.name for module in iter_modules(import_module(_SETS).__path__)}
         if module_name := _ELSEWHERE.get(name, f"{_SETS}.{stem}" if stem in here else ""):
