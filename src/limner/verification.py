@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from limner.checksums import has_checksum, is_sealed
-from limner.errors import LimnerError
+from limner.errors import LimnerError, MissingError
 from limner.records import Record
 
 State = Literal["sound", "not checked", "damaged", "missing", "repaired"]
@@ -75,6 +75,8 @@ def registered() -> Iterator[Check]:
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] == "limner":
                 raise
+        except MissingError:  # which says of such a package what to install
+            continue
 
 
 def judged(path: Path, sound: bool | None, advice: str) -> Checked:

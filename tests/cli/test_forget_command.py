@@ -61,7 +61,7 @@ def test_in_a_terminal_it_asks(emptied, monkeypatch, capsys, answer, left):
 
 
 def test_forget_says_yes(emptied, capsys):
-    assert index(emptied, "--forget") == 1  # the library holds no picture now
+    assert index(emptied, "--forget") == 0
     assert "3 deleted" in capsys.readouterr().out
     assert pictures(emptied) == 0
 

@@ -54,6 +54,18 @@ def test_standard_input_to_standard_output(lib, typed, capfdbinary, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_text_is_never_written_to(lib, typed, tmp_path, capsys, many):
+    names = ["text.md", "more.md"] if many else ["text.md"]
+    for name in names:
+        (tmp_path / name).write_text(TEXT, "utf-8")
+    out = tmp_path if many else tmp_path / "text.md"
+    words = [str(tmp_path / name) for name in names]
+    assert typed(lib, *words, "-o", str(out), "--format", "md", "--overwrite") == 2
+    assert "this is the text itself, which is never written to" in capsys.readouterr().err
+    assert [(tmp_path / name).read_text("utf-8") for name in names] == [TEXT] * len(names)
+
+
 @pytest.mark.parametrize(
     ("kind", "start"), [("pdf", b"%PDF-"), ("pptx", b"PK\x03\x04"), ("json", b"{"), (".PDF", b"%PDF-")]
 )

@@ -16,6 +16,7 @@ from safetensors.numpy import save
 
 from limner.checksums import unseal
 from limner.cli.main import run
+from limner.errors import MissingError
 from limner.files import write_text
 from limner.research.datasets.features import ROWS, FeatureKey, extract
 from limner.research.datasets.neighbours import PairScores, write_pair_scores
@@ -287,3 +288,32 @@ def test_twenty_of_twenty_damaged_models_are_named(drawings_run, tmp_path, capsy
         (folder / "model.safetensors").write_bytes(sound)
         flip(folder / "model.safetensors", len(sound) * (number + 1) // 21)
         assert told(capsys, folder)[0] == 1
+
+
+def test_what_a_linked_cache_leads_to_is_neither_read_nor_removed(library, tmp_path, capsys):
+    shutil.rmtree(library / "cache", ignore_errors=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "sales.arrow").write_bytes(b"mine")
+    (library / "cache").symlink_to(tmp_path / "mine")
+    assert run(["verify", str(library), "--repair"]) == 0
+    assert (tmp_path / "mine" / "sales.arrow").read_bytes() == b"mine"
+
+
+def test_a_file_in_the_cache_that_limner_did_not_name_is_left_alone(library, capsys):
+    (library / "cache").mkdir(exist_ok=True)
+    (library / "cache" / "sales.arrow").write_bytes(b"mine")
+    run(["verify", str(library), "--repair"])
+    assert (library / "cache" / "sales.arrow").read_bytes() == b"mine"
+
+
+def test_checks_of_what_is_not_installed_are_left_out(library, monkeypatch, capsys):
+    class Absent:
+        name = "studies"
+
+        def load(self):
+            raise MissingError("sqlalchemy is not installed")
+
+    monkeypatch.setattr("limner.verification.entry_points", lambda group: [Absent()])
+    assert run(["verify", str(library)]) == 0
+    assert run(["verify", str(library / "nowhere")]) == 1
+    assert "sqlalchemy" not in capsys.readouterr().err

@@ -244,6 +244,18 @@ def _check_texts(texts: Sequence[Path], sources: Sequence[Path]) -> None:
         raise MissingError(f"{wrong[0]}: not there; expected a text, or a folder of pictures")
 
 
+def _check_apart(text: Path, target: Path) -> None:
+    """Refuse to write where a text is read from.
+
+    Raises:
+        ConfigError: both are one file.
+    """
+    if text != STANDARD and text.exists() and target.exists() and text.samefile(target):
+        raise ConfigError(
+            f"--out {target}: this is the text itself, which is never written to; name another file"
+        )
+
+
 def _read_pictures(
     library: "Library", sources: Sequence[Path], *, model: Path | None, metric: Path | None
 ) -> None:
@@ -365,6 +377,7 @@ def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: 
             raise ConfigError(f"--format {asked}: --out {out} says another format; leave one of the two out")
         target = out if out.suffix or not asked else out.with_name(f"{out.name}{suffix}")
         check(target)
+        _check_apart(texts[0], target)
         check_place(target, overwrite=overwrite)
         return [target]
     twice = sorted({stem for stem in stems if stems.count(stem) > 1})
@@ -375,7 +388,8 @@ def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: 
             raise ConfigError(f"--out {out}: expected a folder for {len(texts)} texts; name one")
         out.mkdir()
     targets = [out / f"{stem}{suffix}" for stem in stems]
-    for target in targets:
+    for text, target in zip(texts, targets, strict=True):
+        _check_apart(text, target)
         check_place(target, overwrite=overwrite)
     return targets
 

@@ -155,8 +155,8 @@ def check_report(report: "IndexReport", library: str) -> None:
     """
     if report.interrupted:
         raise KeyboardInterrupt
-    if not report.pictures:
+    if not report.pictures and not report.deleted:
+        reasons = ", see the reasons above" if report.skipped else ""
         raise DataError(
-            f"{library}: holds no picture;"
-            f" {counted(report.found, 'file')} looked like one, see the reasons above"
+            f"{library}: holds no picture; {counted(report.found, 'file')} looked like one{reasons}"
         )

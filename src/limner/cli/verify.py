@@ -156,6 +156,11 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
 
     spoilt: dict[str, list[str]] = {}
     for table in sorted((folder / "tables").glob("*.lance")):
+        if table.is_symlink():
+            yield judged(
+                table, False, "a link, and nothing in a library's folder is followed; put the table back"
+            )
+            continue
         try:
             states = list(TableFiles(folder / "tables", table.stem).states())
         except LimnerError as error:
@@ -182,10 +187,12 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
 
 def _cache(cache: Path, repair: bool) -> Iterator[Checked]:
     """What was made from the tables, against the checksums within."""
-    from limner.store.cache import is_whole
+    from limner.store.cache import MADE, is_whole
 
+    if cache.is_symlink():  # nothing in a library's folder is followed
+        return
     for path in sorted(cache.glob("[!.]*")):
-        if path.suffix in {".arrow", ".vectors"}:
+        if MADE.fullmatch(path.name) and not path.is_symlink():
             yield _derived(path, is_whole, repair)
 
 

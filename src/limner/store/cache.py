@@ -25,6 +25,8 @@ from limner.files import locked, remove_drafts, replacing
 
 _LOCK = ".lock"
 _KEY = "[0-9a-f]{32}"
+MADE = re.compile(rf"\w+-{_KEY}\.(arrow|vectors)")
+"""Names of the files that are kept."""
 _EARLIER = re.compile(
     r"state\.safetensors|ledger-[0-9a-f]{16}\.safetensors|\w+-[0-9a-f]{8}\.(rows|rows\.sums|moments)"
     rf"|{_KEY}(\.order)?-{_KEY}\.arrow"
