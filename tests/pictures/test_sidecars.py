@@ -355,3 +355,16 @@ def test_thumbnails_of_a_storage_system_are_other_files(tmp_path):
     (tmp_path / "a.jpg").write_bytes(b"x")
     kinds = [(type(one).__name__, os.path.basename(one.path)) for one in walk([os.fsencode(tmp_path)])]  # noqa: PTH119
     assert sorted(kinds) == [("FoundFile", b"a.jpg"), ("OtherFile", b"SYNOPHOTO_THUMB_XL.jpg")]
+
+
+@pytest.mark.parametrize("named", ["all", "all/sub", "all/sub/a.jpg"])
+def test_a_table_describes_what_lies_below_it_whichever_part_is_named(tmp_path, named):
+    (tmp_path / "all" / "sub").mkdir(parents=True)
+    (tmp_path / "all" / "sub" / "a.jpg").write_bytes(b"x")
+    (tmp_path / "all" / "metadata.csv").write_text(
+        "file_name,caption\nsub/a.jpg,a barn\nb.jpg,gone\n", "utf-8"
+    )
+    (found,) = (one for one in walk([os.fsencode(tmp_path / named)]) if isinstance(one, FoundFile))
+    assert texts(found.words) == ["a barn"]
+    keys = {one.words_key for one in walk([os.fsencode(tmp_path / "all")]) if isinstance(one, FoundFile)}
+    assert keys == {found.words_key}

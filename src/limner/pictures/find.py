@@ -184,11 +184,29 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
         if folder and place is not None:
             yield from _AddressWalk(source, follow_links).folder(source, ())
         elif folder:
-            yield from _FolderWalk(source, follow_links).folder(source, ())
+            yield from _FolderWalk(source, follow_links).folder(source, _rows_above(source))
         elif _suffix(source) in LIST_SUFFIXES:
             yield from _walk_list(source)
         else:
-            yield _look(source, source, Beside(_names(os.path.dirname(source))), None)
+            rows = () if place is not None else _rows_above(source)
+            row = next((scope[composed(source)] for scope in rows if composed(source) in scope), None)
+            yield _look(source, source, Beside(_names(os.path.dirname(source))), row)
+
+
+def _rows_above(source: bytes) -> tuple[dict[bytes, TableRow], ...]:
+    """Rows of the metadata tables in the folders above a source on a disk, innermost first.
+
+    A table describes what lies below it, whichever part of that is named.
+    """
+    found: list[dict[bytes, TableRow]] = []
+    folder, above = source, os.path.dirname(source)
+    while folder != above:
+        kinds = ([os.path.join(above, name) for name in kind] for kind in (METADATA_NAMES, CAPTIONS_NAMES))
+        tables = tuple(filter(None, (next(filter(os.path.isfile, kind), b"") for kind in kinds)))
+        rows, _ = folder_rows(tables)  # what is wrong with them is said where their folder is named
+        found += [rows] if rows else []
+        folder, above = above, os.path.dirname(above)
+    return tuple(found)
 
 
 def is_list(source: bytes) -> bool:
