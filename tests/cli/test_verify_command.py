@@ -317,3 +317,14 @@ def test_checks_of_what_is_not_installed_are_left_out(library, monkeypatch, caps
     assert run(["verify", str(library)]) == 0
     assert run(["verify", str(library / "nowhere")]) == 1
     assert "sqlalchemy" not in capsys.readouterr().err
+
+
+def test_damaged_notes_of_a_table_are_taken_out_on_request(library, capsys):
+    notes = next((library / "tables").glob("pictures.lance/*.checksums"))
+    flip(notes, -20)
+    assert told(capsys, library)[0] == 1
+    assert run(["verify", str(library), "--repair"]) == 0
+    capsys.readouterr()
+    assert not notes.exists()
+    assert len(PictureStore.open(library)) > 0
+    assert told(capsys, library)[0] == 0

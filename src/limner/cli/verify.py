@@ -164,7 +164,13 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
         try:
             states = list(TableFiles(folder / "tables", table.stem).states())
         except LimnerError as error:
-            yield faulty(table, error)
+            if not repair or library is None:
+                yield faulty(table, error)
+                continue
+            with library.writing():
+                (table / NOTES).unlink()
+            told = "the next 'limner index' writes it again"
+            yield Checked(path=str(table / NOTES), state="repaired", advice=told)
             continue
         yield judged(table / NOTES, (table / NOTES).is_file() or None, "")
         for path, state in states:
