@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.encodings import decode_caption
+from limner.pictures import find
 from limner.pictures import metadata as sidecars
 from limner.pictures.find import FoundFile, walk
 from limner.pictures.metadata import (
@@ -368,3 +369,17 @@ def test_a_table_describes_what_lies_below_it_whichever_part_is_named(tmp_path, 
     assert texts(found.words) == ["a barn"]
     keys = {one.words_key for one in walk([os.fsencode(tmp_path / "all")]) if isinstance(one, FoundFile)}
     assert keys == {found.words_key}
+
+
+def test_a_table_is_read_once_for_many_pictures_of_its_folder(tmp_path, monkeypatch):
+    sources = [os.fsencode(tmp_path / f"{number}.jpg") for number in range(5)]
+    for number, source in enumerate(sources):
+        with open(source, "wb") as file:  # noqa: PTH123
+            file.write(b"x" * (number + 1))
+    (tmp_path / "metadata.csv").write_text("file_name,caption\n3.jpg,a barn\n", "utf-8")
+    read = []
+    real = find.folder_rows
+    monkeypatch.setattr(find, "folder_rows", lambda tables: read.extend(tables) or real(tables))
+    found = [texts(one.words) for one in walk(sources) if isinstance(one, FoundFile)]
+    assert found == [[], [], [], ["a barn"], []]
+    assert read == [os.fsencode(tmp_path / "metadata.csv")]

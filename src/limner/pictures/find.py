@@ -178,6 +178,8 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
         sources: absolute paths or addresses of folders, lists (.csv, .jsonl, .parquet) or single pictures.
         follow_links: enter linked folders too, each real folder once. Linked files are always read.
     """
+    holder, beside = b"", Beside({})
+    rows: tuple[dict[bytes, TableRow], ...] = ()
     for source in sources:
         place = address(source)
         folder = stat.S_ISDIR(os.stat(source).st_mode) if place is None else _look_at(place)
@@ -188,9 +190,13 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
         elif _suffix(source) in LIST_SUFFIXES:
             yield from _walk_list(source)
         else:
-            rows = () if place is not None else _rows_above(source)
-            row = next((scope[composed(source)] for scope in rows if composed(source) in scope), None)
-            yield _look(source, source, Beside(_names(os.path.dirname(source))), row)
+            if os.path.dirname(source) != holder:  # which is read once for all its pictures that are named
+                holder = os.path.dirname(source)
+                beside = Beside(_names(holder))
+                rows = () if place is not None else _rows_above(source)
+            named = composed(source)
+            row = next((scope[named] for scope in rows if named in scope), None)
+            yield _look(source, source, beside, row)
 
 
 def _rows_above(source: bytes) -> tuple[dict[bytes, TableRow], ...]:
