@@ -13,7 +13,8 @@ from limner.cli.main import run
 from limner.encoders import catalogue
 from limner.encoders.clip import ClipEncoder, Pieces
 from limner.encoders.clip_export import _published, clip_tokenizer, earlier_fingerprint, export_clip
-from limner.encoders.clip_files import CARD, ClipCard, make_clip, read_clip
+from limner.encoders.clip_fetch import make_clip
+from limner.encoders.clip_files import CARD, ClipCard, read_clip
 from limner.encoders.framing import frame
 from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError

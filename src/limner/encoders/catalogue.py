@@ -19,7 +19,6 @@ from limner.encoders.clip_files import (
     HINT,
     PUBLISHED,
     clips,
-    fetch_published,
     find_clip_folder,
     folder_of,
     published,
@@ -408,6 +407,8 @@ def fetch_weights(
     if name.partition(":")[0] == "clip":
         offer = published(name)
         if offer is not None:
+            from limner.encoders.clip_fetch import fetch_published
+
             return fetch_published(offer, folder, progress)
         with installed("open_clip", EXPORTS):
             from limner.encoders.clip_export import export_clip, fetch_clip

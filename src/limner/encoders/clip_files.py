@@ -6,21 +6,16 @@ OpenVINO's own form. Both are read without torch.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
 from limner.devices import Precision
 from limner.encoders.weight_files import SUFFIXES, named_places
-from limner.errors import CheckpointError, ConfigError, LimnerError, MissingError, unknown
-from limner.files import data_folder, first_fault, make_folder, sha256_of, write_text
+from limner.errors import CheckpointError, ConfigError, MissingError, unknown
+from limner.files import data_folder, first_fault, sha256_of
 from limner.records import Record
 
 CLIP = "clip:"
@@ -291,150 +286,3 @@ def published(name: str) -> PublishedClip | None:
     if tag and tag not in known:
         raise ConfigError(f"{CLIP}{architecture}: " + unknown("weights", tag, known))
     return known[tag] if tag else next(iter(known.values()))
-
-
-def hub() -> str:
-    """Address of Hugging Face, or of the mirror that ``$HF_ENDPOINT`` names."""
-    return os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
-
-
-def fetch_published(
-    offer: PublishedClip, place: Path | None = None, progress: Callable[[int, int], None] | None = None
-) -> Path:
-    """Download a published CLIP; the folder appears whole or not at all.
-
-    What it brings is tried out once and hashed; the hashes are kept in its card.
-
-    Args:
-        offer: one of `PUBLISHED`.
-        place: folder of such folders; None for `models_folder`.
-        progress: called with bytes so far and in all, of each file.
-    Returns:
-        The folder; one that is there already, whole and of the same source, is left as it is.
-    Raises:
-        MissingError: the network or the disk refuses.
-        CheckpointError: what came is no such CLIP, or there is another one in its place.
-    """
-    from limner.transfer import fetch_unknown
-
-    target = folder_of(offer.architecture, place)
-    source = ", ".join(f"huggingface.co/{one}" for one in offer.repositories)
-    if target.exists():
-        there = read_clip(target)
-        if there.card.source != source:
-            raise CheckpointError(
-                f"{target}: holds {there.card.source}; remove the folder to have {source} in its place"
-            )
-        for name in there.card.sha256:
-            there.checked(name)
-        return target
-    files = {
-        f"image{ONNX}": offer.image,
-        f"text{ONNX}": offer.text,
-        TOKENIZER: offer.tokenizer,
-        "preprocessor_config.json": offer.preprocessing,
-    }
-
-    def bring(draft: Path) -> ClipCard:
-        for name, (repository, path) in files.items():
-            fetch_unknown(f"{hub()}/{repository}/resolve/main/{path}", draft / name, report=progress)
-        side_px, mean, std, resize, interpolation = _preprocessing(draft / "preprocessor_config.json")
-        (draft / "preprocessor_config.json").unlink()
-        networks = (sha256_of(draft / f"image{ONNX}") + sha256_of(draft / f"text{ONNX}")).encode()
-        return ClipCard(
-            architecture=offer.architecture,
-            source=source,
-            licence=offer.licence,
-            weights=hashlib.sha256(networks).hexdigest(),
-            dim=offer.dim,
-            side_px=side_px,
-            mean=mean,
-            std=std,
-            resize=resize,
-            interpolation=interpolation,
-            context=offer.context,
-            pad=offer.pad,
-            clean=offer.clean,
-            image="image.onnx",
-            text="text.onnx",
-            sha256={},
-        )
-
-    make_clip(target, bring)
-    return target
-
-
-def make_clip(target: Path, bring: Callable[[Path], ClipCard]) -> None:
-    """Fill a folder, try out what is in it, and put it in its place, whole or not at all.
-
-    Args:
-        target: the folder; must not be there.
-        bring: puts networks and tokenizer into a folder and returns their card, without hashes.
-    Raises:
-        LimnerError: as `bring` and the encoder.
-        MissingError: the disk refuses.
-    """
-    from limner.encoders.clip import ClipEncoder
-
-    try:
-        make_folder(target.parent)
-        with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as place:
-            draft = Path(place) / target.name
-            draft.mkdir()
-            card = bring(draft)
-            hashes = {path.name: sha256_of(path) for path in sorted(draft.iterdir())}
-            write_text(draft / CARD, card.model_copy(update={"sha256": hashes}).model_dump_json(indent=1))
-            ClipEncoder(read_clip(draft)).try_out()
-            draft.rename(target)
-    except LimnerError:
-        raise
-    except OSError as error:
-        raise MissingError(
-            f"{target}: cannot be written ({error.strerror or error}); choose another folder"
-        ) from error
-
-
-_Preprocessing = tuple[
-    int,
-    tuple[float, float, float],
-    tuple[float, float, float],
-    Literal["shortest", "squash"],
-    Literal["bicubic", "bilinear"],
-]
-
-
-def _preprocessing(path: Path) -> _Preprocessing:
-    """Side, mean, deviation and scaling, from the file that says it to the library transformers.
-
-    Raises:
-        CheckpointError: it says something that limner does not do.
-    """
-    try:
-        said: Mapping[str, object] = json.loads(path.read_bytes())
-        size, crop = said["size"], said.get("crop_size")
-        cut = bool(said.get("do_center_crop", crop is not None))
-        sides = {*_sides(crop)} if cut else {*_sides(size)}
-        shortest = not isinstance(size, dict) or "shortest_edge" in size
-        (side,) = sides
-        kinds: dict[object, Literal["bicubic", "bilinear"]] = {3: "bicubic", 2: "bilinear"}
-        interpolation = kinds[said.get("resample", 3)]
-        if cut and not (shortest and {*_sides(size)} == sides):
-            raise ValueError("scales to another size than it cuts out")
-        if not cut and shortest:
-            raise ValueError("cuts no square out")
-        mean, std = (_three(said[name]) for name in ("image_mean", "image_std"))
-    except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path.name}: not the preprocessing of a CLIP ({error})") from error
-    return side, mean, std, "shortest" if cut else "squash", interpolation
-
-
-def _sides(size: object) -> list[int]:
-    values = list(size.values()) if isinstance(size, dict) else [size]
-    return [int(str(value)) for value in values]
-
-
-def _three(values: object) -> tuple[float, float, float]:
-    if not isinstance(values, list):
-        raise TypeError(f"{values!r} are no three numbers")
-    red, green, blue = map(float, values)
-    return red, green, blue

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from limner.arrays import FloatArray
-from limner.checksums import seal, unseal
+from limner.checksums import seal
 from limner.digests import noting
-from limner.errors import CheckpointError, ConfigError, DataError, unknown
+from limner.errors import ConfigError, unknown
 from limner.files import write_text
 from limner.research.datasets.splits import text_id
 from limner.research.evaluation.choice import answer, draw_choices
@@ -34,9 +34,17 @@ from limner.research.evaluation.ranking import (
 )
 from limner.research.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, choose, pair_logits
 from limner.research.evaluation.relations import average_precision
-from limner.research.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilities, Model, RefinedScores
+from limner.research.systems.base import (
+    ENCODE_BATCH,
+    ENCODE_STORIES,
+    Capabilities,
+    Model,
+    RefinedScores,
+    encoded_images,
+)
 from limner.research.training import processes
 from limner.research.training.batches import stories_of
+from limner.research.training.checkpoint import stored
 from limner.research.training.corpus import Corpus, PictureRows, Rows
 from limner.research.training.shares import in_shares, summed
 
@@ -45,7 +53,7 @@ MAP = "mAP"
 CHOICE = "C@"
 HINGE = "hinge"
 _BLOCK = 512
-"""Pictures, queries or texts that one of several processes takes at a time."""
+"""Queries that one of several processes takes at a time."""
 T = TypeVar("T")
 
 
@@ -108,15 +116,6 @@ def vectors(
     """
     columns, first = different([pair.image_id for pair in rows.pairs])
     return _texts(model, rows, can), encoded_images(model, pictures, rows.places[first]), columns
-
-
-def encoded_images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
-    """(M, …) pictures of some places, taken in blocks, each by one process."""
-
-    def made(some: slice) -> FloatArray:
-        return model.encode_image(pictures.take(places[some]))
-
-    return in_shares(len(places), _BLOCK, made, model.device)
 
 
 def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
@@ -292,14 +291,3 @@ def read_refinement(run: Path) -> Refinement:
         return Refinement(float(saved["strength"]), float(saved["threshold"]), saved["form"])
 
     return stored(run / REFINEMENT, parsed, "refinement")
-
-
-def stored(file: Path, parse: Callable[[bytes], T], what: str) -> T:
-    """What training left at its end."""
-    try:
-        return parse(unseal(file.read_bytes(), file, "run limner train to its end"))
-    except DataError as error:
-        raise CheckpointError(str(error)) from error
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error).partition("\n")[0]
-        raise CheckpointError(f"{file}: no {what} there ({reason}); run limner train to its end") from error

@@ -37,9 +37,10 @@ from limner.research.datasets.word_vectors import glove_vectors, learn_vectors
 from limner.research.training import checkpoint, loop, processes
 from limner.research.training.batches import TrainingBatches
 from limner.research.training.checkpoint import Position
-from limner.research.training.corpus import Corpus
+from limner.research.training.corpus import Corpus, PictureRows
 from limner.research.training.loop import BEST, Event, Loop
 from limner.research.training.settings import AS_SAVED, RunConfig
+from limner.research.training.shares import in_shares
 
 ENCODE_BATCH, ENCODE_STORIES = 256, 32
 _BLOCK = 1024
@@ -770,3 +771,16 @@ def backbone_of(model: nn.Module, name: str, layer: Layer, width: int) -> tuple[
         return FromBytes(model), width
     grid = grid_of(model, name)
     return FromBytes(grid), grid.width
+
+
+PICTURES_AT_ONCE = 512
+"""Those that one of several processes encodes at a time."""
+
+
+def encoded_images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
+    """(M, …) pictures of some places, taken in blocks, each by one process."""
+
+    def made(some: slice) -> FloatArray:
+        return model.encode_image(pictures.take(places[some]))
+
+    return in_shares(len(places), PICTURES_AT_ONCE, made, model.device)

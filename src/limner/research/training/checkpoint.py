@@ -6,10 +6,10 @@ No pickle is ever written or read.
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -19,13 +19,14 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
-from limner.checksums import arrays_checksum
+from limner.checksums import arrays_checksum, unseal
 from limner.digests import noting
-from limner.errors import CheckpointError, MissingError
+from limner.errors import CheckpointError, DataError, MissingError
 from limner.files import replacing, storage_error, write_text
 
 FORMAT = "limner-checkpoint-1"
 RESUME = "resume.safetensors"
+T = TypeVar("T")
 
 
 def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
@@ -265,3 +266,14 @@ class TrainingState:
             setattr(self.position, name, value)
         restore_random(part("random", tensors), rest["random"])
         return part("memory", tensors)
+
+
+def stored(file: Path, parse: Callable[[bytes], T], what: str) -> T:
+    """What training left at its end."""
+    try:
+        return parse(unseal(file.read_bytes(), file, "run limner train to its end"))
+    except DataError as error:
+        raise CheckpointError(str(error)) from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error).partition("\n")[0]
+        raise CheckpointError(f"{file}: no {what} there ({reason}); run limner train to its end") from error
