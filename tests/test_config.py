@@ -1,7 +1,7 @@
 import pytest
 from pydantic import model_validator
 
-from limner.config import Config, build, load
+from limner.config import Config, build, differences, load
 from limner.errors import ConfigError
 
 
@@ -75,3 +75,12 @@ class Range(Config):
 def test_settings_that_do_not_go_together_are_one_clear_line():
     with pytest.raises(ConfigError, match=r"^here: low 2 is above high 1; swap them$"):
         build(Range, {"low": 2, "high": 1}, "here")
+
+
+def test_differences_name_settings_with_both_values():
+    was = {"loop": {"lr": 1}, "run": {"config": {"loop": {"lr": 1}, "name": "a"}, "words": [1]}}
+    now = {"loop": {"lr": 2}, "run": {"config": {"loop": {"lr": 2}, "name": "a"}, "words": [1, 2]}}
+    assert differences(was, now) == "loop.lr was 1, now 2"  # and not what follows from it
+    assert differences({"words": ["x" * 90]}, {}).startswith("words was ['xxx")
+    assert len(differences({"words": ["x" * 90]}, {})) < 70
+    assert differences(now, now) == ""

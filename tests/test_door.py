@@ -84,7 +84,7 @@ def test_search_takes_conditions_and_files_from_elsewhere(lib, home, tmp_path):
     assert lib.search(Path(best.path), k=count, folder=Path(best.path).parent)[0].picture != best
     none = lib.search("a bed", folder=tmp_path, after="2024-01-01", orientation="portrait")
     assert (none, none.searched) == ([], 0)
-    assert "no picture meets the conditions" in none.notes[-1]
+    assert "no picture of the library lies in" in none.notes[-1]
     assert lib.search("no bed", k=1).notes[-1].endswith('--without "bed"')
     assert lib.search("a bed", k=count, folder="drawn").searched == count
 
@@ -225,7 +225,7 @@ WRONG = {
     "by": (lambda lib: lib.illustrate(WORDS, by="word"), "unknown segmentation 'word'"),
     "pins: no such step": (
         lambda lib: lib.illustrate(["a"], pins={3: None}),
-        r"step 3: the story has 1 step$",
+        r"step 3: not there; the text has 1 step$",
     ),
     "pins: step 0": (lambda lib: lib.illustrate(WORDS, pins={0: None}), "steps count from 1"),
     "pins: a word": (lambda lib: lib.illustrate(WORDS, pins={"x": None}), "expected the number of a step"),

@@ -143,3 +143,31 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for key, value in values.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
     return found
+
+
+_NAMED = 5
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The settings that differ, each with both values: ``loss.margin was 0.1, now 0.2``.
+
+    Args:
+        before: nested plain values, in which the settings of a run lie under ``config``.
+        now: likewise. What follows from the settings is named only where they are the same.
+    """
+    old, new = flat(before), flat(now)
+    changed = {
+        key: f"was {_short(old.get(key))}, now {_short(new.get(key))}"
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key)
+    }
+    own = {key.rpartition("config.")[2]: values for key, values in changed.items() if "config." in key}
+    told = [f"{key} {values}" for key, values in (own or changed).items()]
+    more = [f"and {len(told) - _NAMED} more"] if len(told) > _NAMED else []
+    return "; ".join([*told[:_NAMED], *more])
+
+
+def _short(value: object) -> str:
+    """A value in at most 40 letters."""
+    text = "not set" if value is None else str(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"

@@ -95,7 +95,7 @@ def unknown(what: str, found: object, choices: Iterable[str]) -> str:
         found: the name as given.
         choices: the names that exist.
     """
-    names = sorted(choices)
+    names = sorted(set(choices))
     from difflib import get_close_matches  # slow to load, and only needed here
 
     near = get_close_matches(str(found), names, n=1)

@@ -19,6 +19,7 @@ from pydantic import Field
 from limner.counts import counted
 from limner.devices import checked_device
 from limner.errors import ConfigError, DataError, LimnerWarning, unknown
+from limner.language import ENGLISH
 from limner.match.equipment import AUTO, encoders_for
 from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
 from limner.store.chosen import library_to_ask, library_to_fill, remember
@@ -165,6 +166,7 @@ class Library:
         forget: bool = False,
         workers: int | None = None,
         approximate_from: int | None = None,
+        language: str = ENGLISH,
         progress: Progress | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> IndexReport:
@@ -192,6 +194,8 @@ class Library:
             forget: take pictures for deleted even where a folder is not there, or most of it is missing.
             workers: threads that decode, or processes of Ray; one per core unless given.
             approximate_from: pictures from which a search does not compare all of them; the library keeps it.
+            language: ISO 639 code of the texts that a new library is for: of others than English, CLIP is not
+                taken unless it is named, for it reads English alone.
             progress: told how far it is; unless given, a bar shows it.
             stop: asked between files; once it says True, what was read is kept and the work ends.
         Returns:
@@ -225,6 +229,7 @@ class Library:
                     engine="auto" if engine == "ray" else engine,
                     device=device,
                     sentences=sentences,
+                    language=language,
                     note=shown.note,
                 )
                 cluster = None
@@ -248,6 +253,10 @@ class Library:
                     progress=shown,
                     stop=stop,
                 )
+                # After what failed it would be no help, and captions in another language tell of the texts.
+                worded = next(iter(report.languages), ENGLISH)
+                if chosen.better and report.pictures and worded == ENGLISH:
+                    shown.note(chosen.better)
         finally:
             self._opened.clear()
             if self._store is not None or self._home.exists():
@@ -352,6 +361,8 @@ class Library:
             raise wrong_type("search", query, "words, a Picture of the library or the Path of one")
         if isinstance(query, str) and not query.strip():
             raise ConfigError("search: no words; expected some, such as 'a boat on the sea'")
+        from limner.store.catalogue import Only
+
         only = _conditions(folder, after, before, orientation)
         opened = self.illustrator(model, metric, channels)
         if isinstance(query, str):
@@ -367,11 +378,13 @@ class Library:
             shown = query.id if isinstance(query, Picture) else self._shown(opened, Path(query))
             found = opened.like(shown, k, added=several(added), without=several(without), only=only)
             note = None
-        return Hits(
-            found,
-            opened.channel_names,
-            (*opened.notes, *([note] if note else []), *found.notes()),
-        )
+        own = [*opened.notes, *([note] if note else [])]
+        if only.folder and not found.searched and not opened.catalogue.passing(Only(folder=only.folder)):
+            places = ", ".join(opened.library.settings.sources) or "none"
+            own.append(f"no picture of the library lies in {only.folder}; what was indexed: {places}")
+        else:
+            own += found.notes()
+        return Hits(found, opened.channel_names, own)
 
     def _shown(self, opened: Illustrator, path: Path) -> str | dict[str, FloatArray]:
         """A picture by its path, for `limner.match.illustrator.Illustrator.like`.

@@ -227,7 +227,8 @@ MOST_PICTURES = 4
 """Pictures that a step may show."""
 
 Fit = Literal["fits", "maybe", "weak"]
-Blank = Literal["asked for", "nothing fits", "all used", "ruled out"]
+Origin = Literal["decoded", "pinned", "given", "blank"]
+Blank = Literal["asked for", "no words", "nothing fits", "all used", "ruled out"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -346,8 +347,8 @@ class BoardStep(Record):
         framing: id of a shown picture → how it is shown; those that are not named are shown whole.
         origin: who decided: limner (`decoded`), a pin of the user, the text itself, or nobody (blank).
         reason: one plain sentence.
-        blank: of a step without a picture, why: the user wanted none, no picture fits, all that fit are
-            shown at other steps, or the user ruled them out; None where a picture is shown.
+        blank: of a step without a picture, why: the user wanted none, it has no words, no picture fits, all
+            that fit are shown at other steps, or the user ruled them out; None where a picture is shown.
         probability: chance that the chosen picture fits the step, 0 to 1, and of a blank, that the best
             candidate would; None where the step was fixed or a trained run chose.
         gap: strength of the choice minus that of the best runner-up; None without either.
@@ -362,7 +363,7 @@ class BoardStep(Record):
     chosen: Candidate | None = None
     more: tuple[Picture, ...] = Field(default=(), max_length=MOST_PICTURES - 1)
     framing: dict[str, Framing] = Field(default_factory=dict)
-    origin: Literal["decoded", "pinned", "given", "blank"]
+    origin: Origin
     reason: str = ""
     blank: Blank | None = None
     probability: float | None = Field(default=None, ge=0, le=1)
@@ -380,6 +381,14 @@ class BoardStep(Record):
     def pictures(self) -> tuple[Picture, ...]:
         """All pictures shown, in order; none for a blank."""
         return () if self.chosen is None else (self.chosen.picture, *self.more)
+
+
+_SUMMED: dict[Origin, str] = {
+    "decoded": "chosen",
+    "pinned": "pinned",
+    "given": "with the text's own picture",
+}
+"""Origin of a picture → how the summary of a storyboard counts it."""
 
 
 class Board(Record):
@@ -431,18 +440,18 @@ class Board(Record):
         return {step.position: None if step.picture is None else step.picture.id for step in self.steps}
 
     def __str__(self) -> str:
-        """One line per step: number, how it came to be, and its picture; then a count of the blanks."""
+        """One line per step: number, how it came to be, and its picture; then how many came to be so."""
         rows = [
             (step.position + 1, "chosen" if step.origin == "decoded" else step.origin, step.picture)
             for step in self.steps
         ]
         lines = [f"{n:3d}  {origin:8s} {picture.path if picture else 'blank'}" for n, origin, picture in rows]
-        blanks = self.blanks()
-        why = ", ".join(f"{count} {reason}" for reason, count in blanks.items())
-        left = f"{sum(blanks.values())} left blank" + (f" ({why})" if why else "")
-        weak = self.weak
-        told = f", {counted(len(weak), 'weak match', 'weak matches')}" if weak else ""
-        return "\n".join([*lines, f"{counted(len(self.steps), 'step')}, {left}{told}"])
+        origins = Counter(step.origin for step in self.steps)
+        parts = [f"{origins[origin]:,} {words}" for origin, words in _SUMMED.items() if origins[origin]]
+        why = ", ".join(f"{count} {reason}" for reason, count in self.blanks().items())
+        left = f"{origins['blank']:,} left blank" + (f" ({why})" if why else "")
+        weak = f"; {counted(len(self.weak), 'weak match', 'weak matches')}" if self.weak else ""
+        return "\n".join([*lines, f"{counted(len(self.steps), 'step')}: {', '.join([*parts, left])}{weak}"])
 
     @property
     def weak(self) -> tuple[int, ...]:

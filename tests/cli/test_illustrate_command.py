@@ -50,7 +50,7 @@ def test_standard_input_to_standard_output(lib, typed, capfdbinary, tmp_path):
     assert out.rstrip().lower().endswith(b"</html>")
     assert b"Three colours" in out
     assert b"2 steps" in err
-    assert b"2 steps, 0 left blank" not in out
+    assert b"2 steps: 2 chosen" not in out
     assert list(tmp_path.iterdir()) == []
 
 
@@ -267,7 +267,7 @@ def test_where_little_fits_it_says_what_would_help(lib, typed, tmp_path, capsys)
     assert typed(lib, "a.md", "-o", "a.html", "--min-score", "0.99") == 0
     out, err = capsys.readouterr()
     (line,) = (line for line in err.splitlines() if "What would help" in line)
-    assert line.startswith("No picture fits 3 of 3 steps. What would help: CLIP")  # all are named
+    assert line.startswith("Few pictures fit: of 3 steps, 3 left blank. What would help: CLIP")
     assert "limner models get clip'" in line
     assert "more pictures of what the text tells" in line
     assert "a pin" in line
@@ -288,3 +288,17 @@ def test_a_model_reads_the_steps_beside_their_own_words(different, typed, tmp_pa
     names = [Path(step["chosen"]["picture"]["paths"][0]).stem for step in json.loads(out)["steps"]]
     assert names == ["green hill", "blue lake"]
     assert "A green hill" not in out
+
+
+def test_two_pictures_for_one_step_are_refused(lib, typed, tmp_path, capsys):
+    (tmp_path / "a.md").write_text(TEXT)
+    words = ["a.md", "-o", "a.html", "--pin", "1=red field.png", "--pin", "1=blue lake.png"]
+    assert typed(lib, *words) == 2
+    assert "step 1 is given red field.png and blue lake.png" in capsys.readouterr().err
+
+
+def test_a_storyboard_read_as_a_text_says_what_it_leaves_behind(lib, typed, tmp_path, capsys):
+    (tmp_path / "b.md").write_text(TEXT)
+    assert typed(lib, "b.md", "-o", "b.json", *PINNED) == 0
+    assert typed(lib, "b.json", "-o", "c.html") == 0
+    assert "its 2 pins" in capsys.readouterr().err

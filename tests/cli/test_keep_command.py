@@ -65,7 +65,7 @@ def test_every_step_stays_without_being_told_again(home, lib, capsys):
     assert shown(home, lib, "first.json", *PINNED) == ODD
     capsys.readouterr()
     assert shown(home, lib, "second.json", "--keep", "first.json") == ODD
-    assert "4 steps, 1 left blank (1 asked for); 4 kept, 0 anew\n" in capsys.readouterr().out
+    assert "4 steps: 3 pinned, 1 left blank (1 asked for); 4 kept, 0 anew\n" in capsys.readouterr().out
     first, second = (json.loads((home / name).read_text()) for name in ("first.json", "second.json"))
     assert [one["origin"] for one in second["steps"]] == [one["origin"] for one in first["steps"]]
 
@@ -182,7 +182,7 @@ def test_a_step_to_choose_anew_that_the_text_does_not_have_is_refused(home, lib,
     shown(home, lib, "a.json")
     words = ["--keep", "a.json", "--again", "2,5", "--library", str(lib), "-o", "b.html"]
     assert run(["illustrate", "a.md", *words]) == 1
-    assert "again: step 5; the text has 4 steps" in capsys.readouterr().err
+    assert "again: step 5 is not there; the text has 4 steps" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_step_to_choose_anew_that_the_text_does_not_have_is_refused(home, lib,
         ({"keep": "no.json"}, "no.json is not there"),
         ({"keep": 5}, "keep: 5 is of type int"),
         ({"keep": "a.json", "again": "2"}, "again: '2' is of type str; expected a list of steps"),
-        ({"keep": "a.json", "again": [0]}, "again: step 0; the text has 4 steps"),
+        ({"keep": "a.json", "again": [0]}, "again: step 0 is not there; the text has 4 steps"),
     ],
 )
 def test_python_says_what_is_wrong_too(home, lib, arguments, part):

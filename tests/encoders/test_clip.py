@@ -225,6 +225,8 @@ def test_what_looks_at_a_library_unless_somebody_says(tiny_clip, monkeypatch, tm
     place = tmp_path / "limner" / "models"
     shutil.copytree(tiny_clip.folder, place / "a")
     assert catalogue.usual_encoders() == [tiny_clip.name]
+    assert catalogue.usual_encoders(language="de") == ["base"]  # which CLIP does not read
+    assert catalogue.usual_encoders([tiny_clip.name], "de") == [tiny_clip.name]
     assert catalogue.usual_encoders(["resnet50", "minilm"]) == [tiny_clip.name]
     assert catalogue.usual_encoders(["base", "minilm", "base"]) == ["base"]
     assert catalogue.usual_encoders(["base", "clip:x"]) == ["base", "clip:x"]

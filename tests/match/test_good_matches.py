@@ -112,3 +112,9 @@ def test_who_is_only_called_by_a_name_or_a_pronoun_is_found(ask):
     ]
     assert shown(ask(texts, "Rex"))[1] in ("black", "ball", "waves", "puppy")
     assert shown(ask(texts, "Rex"))[2] == "sleep"
+
+
+def test_a_step_of_signs_alone_stays_blank_and_changes_no_other(ask):
+    board = ask((DAY[0], "🎉🎉 !!", DAY[2]), show="always")
+    assert shown(board) == [RIGHT[0], None, RIGHT[2]]
+    assert board.blanks() == {"no words": 1}

@@ -179,7 +179,7 @@ def test_a_library_that_was_banned_as_a_whole_is_empty():
 
 def test_wrong_requests_are_named():
     for options, message in (
-        ({"pins": {7: picture_id("kite-0")}}, "story has 3 steps"),
+        ({"pins": {7: picture_id("kite-0")}}, "text has 3 steps"),
         ({"pins": {0: "f" * 64}}, "not in the library"),
         ({"bans": ("f" * 64,)}, "not in the library"),
         ({"pins": {0: picture_id("kite-0")}, "bans": (picture_id("kite-0"),)}, "fixed and banned"),

@@ -134,7 +134,7 @@ def test_a_project_says_what_would_help_where_most_steps_lack_a_picture_that_fit
     assert project["advice"] == ""
     poor = edit(project, kind="options", options={"min_probability": 0.99})
     assert shown(poor) == [None] * 4
-    assert poor["advice"].startswith("No picture fits 4 of 4 steps")
+    assert poor["advice"].startswith("Few pictures fit: of 4 steps, 4 left blank.")
     assert guarded.get(f"/api/projects/{project['id']}").json() == poor
     for step, picture in enumerate(shown(project)):
         poor = edit(poor, kind="choose", step=step, picture=picture)

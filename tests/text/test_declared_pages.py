@@ -58,10 +58,16 @@ def test_a_step_that_declares_no_picture_has_the_pages():
 
 
 def test_what_is_declared_and_not_shown_is_kept_and_stands_once():
-    story = read(declared(recipeIngredient=["3 leeks", "nutmeg"], recipeYield="for two")).story
+    story = read(declared(recipeYield="for two", supply=["a pan"])).story
+    assert [text for _, text in around(story)][:3] == ["for two", "Supplies", "a pan"]
+
+
+def test_the_rest_of_a_list_follows_what_the_page_shows_of_it():
+    story = read(declared(recipeIngredient=["3 leeks", "nutmeg", "cream"])).story
     said = [text for _, text in around(story)]
-    assert said.count("3 leeks") == 1
-    assert said[:3] == ["for two", "What you need", "nutmeg"]
+    place = said.index("What you need")
+    assert said[place : place + 4] == ["What you need", "3 leeks", "cream", "nutmeg"]
+    assert said.count("What you need") == said.count("3 leeks") == 1
 
 
 @pytest.mark.parametrize(
@@ -71,7 +77,15 @@ def test_where_the_page_says_it_otherwise_that_is_told(steps):
     reading = read(declared(steps))
     assert [step.text for step in reading.story.steps] == steps
     assert any("in other words" in note for note in reading.notes)
-    assert "page around the declared steps" in [one.reason for one in reading.left_out]
+    (around,) = (one for one in reading.left_out if one.reason == "page around the declared steps")
+    assert "My aunt made them every winter." in around.text
+    assert around.pictures == ("rings.jpg",)
+
+
+def test_words_around_the_main_content_are_counted():
+    reading = read({})
+    (around,) = (one for one in reading.left_out if one.reason == "page around the main content")
+    assert around.text.split() == ["Home", "Contact"]
 
 
 def test_steps_outside_the_main_content_widen_it():

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ from limner.errors import ConfigError, DataError, LimnerError, MissingError, unk
 from limner.export import SUFFIXES, check, load
 from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.export.targets import check_place
+from limner.language import ENGLISH
 from limner.progress import IndexProgress
 from limner.records import Board, Segmentation, Show, Story
 from limner.text.named_files import Elsewhere
@@ -172,14 +174,16 @@ def illustrate(
         _check(plan, check(target))
     if json and out == STANDARD:
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
-    pins = dict(_pin(word) for word in pin)
+    pins = _pins(pin)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
     from limner.library import Library
     from limner.match.shown import elsewhere
+    from limner.store.home import spaces_of
 
     if sources:
         opened = Library(library, weights=weights, device=device, make=False)
-        _read_pictures(opened, sources, model=model, metric=metric)
+        language = ENGLISH if spaces_of(opened.place) else _language(texts, by, text_format)
+        _read_pictures(opened, sources, model=model, metric=metric, language=language)
     else:
         opened = Library.open(library, weights=weights, device=device, note=say)
     opened.remember()
@@ -257,7 +261,7 @@ def _check_apart(text: Path, target: Path) -> None:
 
 
 def _read_pictures(
-    library: "Library", sources: Sequence[Path], *, model: Path | None, metric: Path | None
+    library: "Library", sources: Sequence[Path], *, model: Path | None, metric: Path | None, language: str
 ) -> None:
     """Read what is new of some pictures into the library, and say on stderr what came of it.
 
@@ -265,13 +269,25 @@ def _read_pictures(
         LimnerError: as `Library.add` and `check_report`.
     """
     with IndexProgress() as progress:
-        report = library.add(*sources, model=model, metric=metric, progress=progress)
+        report = library.add(*sources, model=model, metric=metric, language=language, progress=progress)
     news = (
         report.new or report.changed or report.moved or report.deleted or report.missing or report.completed
     )
     for line in report.lines() if news else report.lines()[:1]:
         say(line)
     check_report(report, library.place)
+
+
+def _language(texts: Sequence[Path], by: Segmentation | None, kind: Format | None) -> str:
+    """The language of texts that a library is made for: English where one of them is, or none is a file."""
+    from limner.match.languages import languages_of_story
+
+    found: set[str] = set()
+    for text in texts:
+        with suppress(LimnerError):  # which is said when it is its turn
+            if text != STANDARD:
+                found.add(languages_of_story(read_story_report(text, by=by, format=kind).story).main)
+    return ENGLISH if ENGLISH in found else min(found, default=ENGLISH)
 
 
 def _again(again: str | None, keep: Path | None, texts: Sequence[Path]) -> list[int]:
@@ -399,6 +415,21 @@ def _read(text: Path, by: Segmentation | None, kind: Format | None, elsewhere: E
     if text == STANDARD:
         return read_story_stream(sys.stdin.buffer, "standard input", by=by, format=kind or "markdown")
     return read_story_report(text, by=by, format=kind, elsewhere=elsewhere)
+
+
+def _pins(words: Sequence[str]) -> dict[int, str]:
+    """The pictures of ``--pin`` by step.
+
+    Raises:
+        ConfigError: as `_pin`, or two pictures for one step.
+    """
+    pins: dict[int, str] = {}
+    for step, name in map(_pin, words):
+        if pins.setdefault(step, name) != name:
+            raise ConfigError(
+                f"--pin: step {step} is given {pins[step]} and {name}; leave one of the two out"
+            )
+    return pins
 
 
 def _pin(word: str) -> tuple[int, str]:

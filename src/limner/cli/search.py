@@ -143,6 +143,10 @@ def search(
     if json:
         emit_json(rows)
         return
+    if not rows:
+        if not found.notes:
+            say("nothing found")
+        return
     # A path cut short names no picture: it wraps instead.
     table = Table("rank", "chance", Column("picture", overflow="fold"), "caption", title=str(query))
     chances = ["–" if row.probability is None else chance_in_words(row.probability) for row in rows]

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limner.checksums import is_sealed, unseal, unseal_bytes
-from limner.cli.terminal import Flag, emit_report
+from limner.cli.terminal import Flag, emit_report, say
 from limner.counts import counted
-from limner.errors import ConfigError, DataError, LimnerError
+from limner.errors import DataError, LimnerError
 from limner.files import sha256_of
 from limner.locations import on_this_machine
 from limner.verification import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TRASH = "trash"
 """In a folder of projects, those that were removed."""
 CLEARED = "noted, and not there; the table as it is now does without it"
-_BACK = "put the library back from a copy, or index again into a new folder"
+_ANEW = "run 'limner index', which makes it anew"
 
 
 def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json: Flag = False) -> None:
@@ -51,7 +51,8 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
     Parameters
     ----------
     folders
-        Of a library, a feature store or several, a run or several, a project or several, or a study.
+        Of a library, a feature store or several, a run or several, a project or several, or a study. Unless
+        given, that of the library: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
     votes
         Database of a study's votes, where they are not in its folder.
     repair
@@ -61,7 +62,9 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
         Print what was found as JSON.
     """
     if not folders:
-        raise ConfigError("verify: no folder given; example: limner verify lib")
+        from limner.store.chosen import library_to_ask
+
+        folders = (library_to_ask(note=say),)
     for folder in folders:
         on_this_machine(folder, "the object store checks itself what it stores")
     asked = VerifyOptions(repair=repair, votes=votes)
@@ -116,6 +119,7 @@ def _inside(folder: Path) -> list[Path]:
 def _library(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
     from limner.store.library import PictureStore
     from limner.store.store import FILES, PICTURES, SETTINGS_FILE, read_settings, vectors_name
+    from limner.store.tables import MEND
     from limner.studio.pictures import cache_folder
     from limner.studio.projects import projects_places
 
@@ -127,7 +131,7 @@ def _library(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
         vectors = [*map(vectors_name, library.settings.spaces)]
         for name in (FILES, PICTURES, *vectors):
             if not (folder / "tables" / f"{name}.lance").is_dir():
-                advice = "'limner index' makes it anew" if name in vectors else _BACK
+                advice = _ANEW if name in vectors else MEND
                 yield judged(folder / "tables" / f"{name}.lance", False, advice)
     yield from _tables(folder, library, asked.repair)
     if library is not None:
@@ -153,6 +157,7 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
         repair: as of `verify`.
     """
     from limner.store.integrity import NOTES, TableFiles
+    from limner.store.tables import MEND
 
     spoilt: dict[str, list[str]] = {}
     for table in sorted((folder / "tables").glob("*.lance")):
@@ -181,14 +186,14 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
     for name, files in spoilt.items():
         path, which = folder / "tables" / f"{name}.lance", ", ".join(files)
         if not name.startswith("vectors_"):
-            yield judged(path, False, f"{which}; {_BACK}")
+            yield judged(path, False, f"{which}; {MEND}")
         elif repair and library is not None:
             with library.writing():
                 shutil.rmtree(path)
                 library.store.files(name).note()
-            yield Checked(path=str(path), state="repaired", advice="run 'limner index', which makes it anew")
+            yield Checked(path=str(path), state="repaired", advice=_ANEW)
         else:
-            yield judged(path, False, f"{which}; --repair, then 'limner index' make it anew")
+            yield judged(path, False, f"{which}; take it out by --repair, then {_ANEW}")
 
 
 def _cache(cache: Path, repair: bool) -> Iterator[Checked]:

@@ -36,6 +36,7 @@ from limner.encoders.weight_files import (
     stamp,
 )
 from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
+from limner.language import ENGLISH
 
 if TYPE_CHECKING:
     from limner.encoders.clip import ClipEncoder
@@ -219,32 +220,34 @@ def clip_encoder(
     return ClipEncoder(find_clip_folder(name, weights), precision=precision, made=made)
 
 
-def usual_encoders(held: Collection[str] = ()) -> list[str]:
+def usual_encoders(held: Collection[str] = (), language: str = ENGLISH) -> list[str]:
     """What looks at the pixels of a library unless somebody names it.
 
     Args:
         held: encoders that made the vectors which the library has; it keeps to ``base`` and CLIP among them.
+        language: ISO 639 code of the texts that it is made for. CLIP reads English alone.
     Returns:
-        Names of image encoders. Of a new library CLIP, where one has been fetched, else ``base``; of several
-        the one that comes first among `PUBLISHED`, else by name.
+        Names of image encoders. Of a new library for English texts CLIP, where one has been fetched, else
+        ``base``; of several the one that comes first among `PUBLISHED`, else by name.
     Raises:
         CheckpointError: a CLIP's folder is damaged.
     """
     kept = [name for name in dict.fromkeys(held) if name in SHIPPED or name.startswith(CLIP)]
     if kept:
         return kept
-    there = clip_models()
+    there = clip_models() if language == ENGLISH else []
     listed = [one.name for one in PUBLISHED if one.name in there]
     return [*listed, *there, SHIPPED[0]][:1]
 
 
-def better_encoder(chosen: Collection[str]) -> str:
+def better_encoder(chosen: Collection[str], language: str = ENGLISH) -> str:
     """One line on what would look better at the pixels of a new library, or "".
 
     Args:
         chosen: names of its image encoders.
+        language: ISO 639 code of its texts.
     """
-    return HINT if set(chosen) == {SHIPPED[0]} else ""
+    return HINT if set(chosen) == {SHIPPED[0]} and language == ENGLISH else ""
 
 
 def clip_models() -> list[str]:

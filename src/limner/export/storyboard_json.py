@@ -9,9 +9,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from limner.counts import counted
 from limner.errors import DataError, MissingError, NumericsError
 from limner.export.plan import Plan
 from limner.export.targets import Exported, put
+from limner.files import first_fault
 from limner.records import SCHEMA_VERSION, Board
 
 
@@ -68,10 +70,10 @@ def load(path: Path) -> Board:
     try:
         return Board.model_validate(found, strict=False)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "top"
+        others = error.error_count() - 1
+        more = f" (and {counted(others, 'more fault')})" if others else ""
         raise DataError(
-            f"load: {path}: {place}: {first['msg']} ({error.error_count()} such errors);"
+            f"load: {path}: {first_fault(error)}{more};"
             " expected a storyboard as docs/storyboard.schema.json describes it"
         ) from error
 

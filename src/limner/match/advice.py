@@ -6,6 +6,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from limner.counts import counted
+from limner.language import ENGLISH
+from limner.records import WEAK, percent
 
 if TYPE_CHECKING:
     from limner.records import Board
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 UNANSWERED = ("nothing fits", "all used")
 """Reasons of a blank that more can be done about than to let it be."""
+SETTLED = ("asked for", "no words")
+"""Reasons of a blank that no other picture would change."""
 
 
 def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str | None:
@@ -24,17 +28,26 @@ def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str |
         spaces: in which the library has vectors.
     """
     weak = set(board.weak)
-    free = [step for step in board.steps if step.origin in ("decoded", "blank") and step.blank != "asked for"]
-    poor = sum(step.blank in UNANSWERED or step.position in weak for step in free)
-    if 2 * poor <= len(free):
+    free = [step for step in board.steps if step.origin in ("decoded", "blank") and step.blank not in SETTLED]
+    blank = sum(step.blank in UNANSWERED for step in free)
+    poor = sum(step.position in weak for step in free)
+    if 2 * (blank + poor) <= len(free):
         return None
+    counts = [f"{blank:,} left blank"] if blank else []
+    if poor:
+        counts.append(f"{poor:,} with a weak match, of a chance below {percent(WEAK)} %")
     helps = []
     if 2 * catalogue.captioned < len(catalogue):
         helps.append("words on the pictures (captions in the files, or 'limner describe')")
-    if "clip" not in spaces:
+    if board.story.language.partition("-")[0].lower() not in ("", ENGLISH):
+        if "clip" in spaces and "base" not in spaces:
+            helps.append(
+                "the encoder base beside CLIP, which reads English alone ('limner index --encoder base')"
+            )
+    elif "clip" not in spaces:
         helps.append("CLIP in place of the encoder that comes with limner ('limner models get clip')")
     helps.append("more pictures of what the text tells")
     return (
-        f"No picture fits {poor} of {counted(len(free), 'step')}. What would help: {', '.join(helps)}, or a"
-        " picture that you fix at a step (a pin), which the other steps follow."
+        f"Few pictures fit: of {counted(len(free), 'step')}, {' and '.join(counts)}. What would help:"
+        f" {', '.join(helps)}, or a picture that you fix at a step (a pin), which the other steps follow."
     )

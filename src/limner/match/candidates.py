@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, unit_rows
 from limner.errors import NumericsError
+from limner.language import has_words
 from limner.match.calibration import Calibration
 from limner.match.cast import sentences
 from limner.store.catalogue import BoolArray
@@ -60,6 +61,11 @@ class Readings:
         """Cut steps, as their cast spells them, into what is compared."""
         titled = [f"{title}: {text}" for text in spelled] if title and len(spelled) > 1 else []
         return cls([sentences(text) or [text] for text in spelled], titled, languages, written or spelled)
+
+    @property
+    def worded(self) -> BoolArray:
+        """(S,) which steps hold words, and not signs alone."""
+        return np.array([any(map(has_words, parts)) for parts in self.parts])
 
     def portions(self, channel: Channel) -> list[list[str]]:
         """The texts that a channel's encoder reads, in the portions in which it gets them."""

@@ -243,12 +243,14 @@ class Encoders(NamedTuple):
         images: make the vectors of pixels.
         english, multilingual: make those of captions; None leaves them alone.
         again: opens the image encoders once more, in the same precision, in whichever process.
+        better: a line on what would look better at the pictures of a new library; "" where nothing is known.
     """
 
     images: list[ImageEncoder]
     english: TextEncoder | None
     multilingual: SentenceEncoder | None
     again: Callable[[], list[ImageEncoder]]
+    better: str
 
 
 def encoders_for(
@@ -262,6 +264,7 @@ def encoders_for(
     engine: Engine = "auto",
     device: str = "cpu",
     sentences: str | None = None,
+    language: str = ENGLISH,
     note: Callable[[str], None] = lambda line: None,
 ) -> Encoders:
     """The encoders that a library is filled by; nothing else decides this.
@@ -277,6 +280,7 @@ def encoders_for(
         engine: likewise.
         device: likewise.
         sentences: a sentence-transformers model in place of the multilingual encoder.
+        language: ISO 639 code of the texts that a new library is made for.
         note: receives a line on what is left out.
     Raises:
         CheckpointError: the library's own are asked for, and made its vectors in another version, so that
@@ -303,6 +307,9 @@ def encoders_for(
         if kept.keys() & {MODEL, DOCUMENT} > there.keys():
             note("new pictures get no vectors of the trained run: the studio was started without it")
         model, metric = there.get(MODEL), there.get(DOCUMENT)
+    usual = not made and names in (None, [AUTO], (AUTO,))
+    if usual and not weights:
+        names = usual_encoders(language=language)
     again = partial(
         _opened,
         [AUTO] if names is None else names,
@@ -316,12 +323,6 @@ def encoders_for(
     images = again(made)
     if device not in ("auto", "cpu") and images and all(one.name.startswith(CLIP) for one in images):
         raise ConfigError(f"{images[0].name}: computes on the CPU, not on {device}; leave --device out")
-    if (
-        not made
-        and names in (None, [AUTO], (AUTO,))
-        and (better := better_encoder([one.name for one in images]))
-    ):
-        note(better)
     for encoder in images:
         for space in kept.keys() & encoder.spaces:
             if kept[space].fingerprint != encoder.fingerprint:
@@ -341,6 +342,7 @@ def encoders_for(
         english if captions in worded else None,
         multilingual_encoder(place, sentences) if multilingual in worded else None,
         partial(again, same),
+        better_encoder([one.name for one in images], language) if usual else "",
     )
 
 

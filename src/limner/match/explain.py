@@ -105,6 +105,7 @@ class Considered:
 
     Attributes:
         texts: S texts as written.
+        worded: (S,) whether any word of it is compared, and not signs alone.
         cast: who they are about.
         ids: C picture ids.
         pool: the candidates.
@@ -123,6 +124,7 @@ class Considered:
     """
 
     texts: Sequence[str]
+    worded: NDArray[np.bool_]
     cast: Cast
     ids: Sequence[str]
     pool: Pool
@@ -288,7 +290,9 @@ def _quoted(found: tuple[str, ...]) -> str:
 
 
 def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Blank, str]:
-    """Which of three: all that fits was ruled out, nothing fits, or all that fits is shown elsewhere."""
+    """Which: no words, all that fits was ruled out, nothing fits, or all that fits is shown elsewhere."""
+    if not board.worded[s]:
+        return "no words", "This step holds no words that a picture could be chosen by, but signs alone."
     if board.ruled_out[s]:
         return "ruled out", "You ruled out the pictures that fit this step."
     if not board.pool.available:

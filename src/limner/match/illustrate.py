@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from limner.counts import counted
 from limner.errors import DataError
 from limner.language import ENGLISH
 from limner.match.board import BLANK, assign
@@ -134,7 +135,8 @@ def choose_pictures(
             chosen for; unlike a pin it is no wish, guides nothing, and is explained as if chosen. A pin goes
             first.
         readings: who the text is about and what is compared, as of `readings_of`; None makes them. A step
-            that no channel reads is left blank, where no picture is fixed elsewhere that others may be like.
+            that no channel reads is left blank, where no picture is fixed elsewhere that others may be like;
+            one of signs alone, such as emoji, in any case.
         calibrated: whether chances hold for the channels; where not, none is stated and no step left blank.
         library: name to note on the board.
     Raises:
@@ -143,8 +145,8 @@ def choose_pictures(
     """
     options, calibration = options or BoardOptions(), calibration or load()
     every = Index(gallery) if isinstance(gallery, Gallery) else gallery
-    given, held = given or {}, {step: one for step, one in (held or {}).items() if step not in options.pins}
     cast, words = readings or readings_of(story)
+    given, held = given or {}, _staying(words, given or {}, held or {}, options)
     asked = [Asked.by(channel, words) for channel in channels]
     asked = [one for one in asked if one.reads.any()] or asked
     index = _among(every, asked, options, {**given, **held, **options.pins}, compared)
@@ -161,7 +163,7 @@ def choose_pictures(
     extra = {*shown.values(), *alike(index, guides, spaces.get("looks"), options.candidates, barred)}
     beside = sorted(extra.union(banned.tolist()))
     pool = pool_of(index, asked, calibration, count=options.candidates, extra=beside, barred=barred)
-    own = evidence(pool, calibration)
+    own = np.where(words.worded[:, None], evidence(pool, calibration), -np.inf)
     for channel in channels:
         if channel.name == RELATION:
             own = own + channel.evidence.slope * pool.channels[RELATION].cosine
@@ -189,7 +191,7 @@ def choose_pictures(
     chance = alone
     if extra:
         chance = np.maximum(alone, chances(pool, own, odds + np.maximum(pinned, 0.0), calibration))
-    limit = _limit(options, calibration, alone) if calibrated else 0.0
+    limit = _limit(options, calibration, alone[words.worded]) if calibrated else 0.0
     fixed_columns = {step: columns.get(step, BLANK) for step in fixed}
     groups = pool.groups[pool.items]
     chosen = _assigned(worth, chance >= limit, groups, fixed_columns, allow_repeats=options.allow_repeats)
@@ -199,6 +201,7 @@ def choose_pictures(
         ruled_out = np.asarray((banned_cells & (would >= (limit or WEAK))).any(axis=1))
     considered = Considered(
         texts=step_texts(story),
+        worded=words.worded,
         cast=cast,
         ids=[index.gallery.ids[row] for row in pool.rows],
         pool=pool,
@@ -226,6 +229,15 @@ def choose_pictures(
     )
 
 
+def _staying(
+    words: Readings, given: Mapping[int, str], held: Mapping[int, str | None], options: BoardOptions
+) -> dict[int, str | None]:
+    """What stays as it is: what the caller says, and no picture at a step without words."""
+    blank = dict.fromkeys(np.flatnonzero(~words.worded).tolist())
+    staying = {**{step: None for step in blank if step not in given}, **held}
+    return {step: one for step, one in staying.items() if step not in options.pins}
+
+
 def _assigned(
     worth: Float64Array, fits: BoolArray, groups: IntArray, fixed: Mapping[int, int], *, allow_repeats: bool
 ) -> IntArray:
@@ -249,7 +261,7 @@ def _limit(options: BoardOptions, calibration: Calibration, chance: Float64Array
     if options.min_probability is not None:
         return options.min_probability
     threshold = calibration.thresholds.get(options.show)
-    if threshold is None or not chance.shape[1]:
+    if threshold is None or not chance.size:
         return 0.0
     return min(threshold.least, threshold.share * float(chance.max(axis=1).mean()))
 
@@ -325,7 +337,7 @@ def _fixed(
     for step, picture in wanted.items():
         where = f"pin of step {step + 1}"
         if not 0 <= step < steps:
-            raise DataError(f"{where}: the story has {steps} step{'' if steps == 1 else 's'}")
+            raise DataError(f"{where}: not there; the text has {counted(steps, 'step')}")
         if picture in options.bans:
             raise DataError(f"step {step + 1}: picture {picture} is fixed and banned; drop one of the two")
         fixed[step] = None if picture is None else row_of(picture, where)

@@ -83,7 +83,8 @@ def kept_of(
     """
     if again and not 0 <= min(again) <= max(again) < len(story.steps):
         wrong = next(n for n in again if not 0 <= n < len(story.steps))
-        raise DataError(f"again: step {wrong + 1}; the text has {counted(len(story.steps), 'step')}")
+        there = counted(len(story.steps), "step")
+        raise DataError(f"again: step {wrong + 1} is not there; the text has {there}")
     earlier: dict[object, deque[BoardStep]] = defaultdict(deque)
     for decided in before.steps:
         earlier[_words(before.story.steps[decided.position])].append(decided)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from limner.language import (
+    COMMON,
     ENGLISH,
     MORE_LANGUAGES,
     Languages,
@@ -66,12 +67,23 @@ def unread(codes: Sequence[str], channels: Iterable[Channel]) -> list[int]:
 
 def unread_note(codes: Sequence[str], channels: Iterable[Channel]) -> str | None:
     """One line about the steps that nothing reads, with what to install; None where there are none."""
+    channels = tuple(channels)
     steps = unread(codes, channels)
     if not steps:
         return None
     names = ", ".join(dict.fromkeys(language_name(codes[n]) for n in steps))
     some = f"{len(steps)} of {len(codes)} steps {'is' if len(steps) == 1 else 'are'}"
     part = "the text is" if len(steps) == len(codes) else some
+    spaces = {channel.space for channel in channels}
+    if (
+        "clip" in spaces
+        and not spaces & {"base", "multilingual"}
+        and {codes[n] for n in steps} <= set(COMMON)
+    ):
+        return (
+            f"{part} in a language that CLIP does not read: {names}; 'limner index' on the folders with"
+            " --encoder base adds what such texts are compared with"
+        )
     return f"{part} in a language that no installed encoder reads: {names}; {MORE_LANGUAGES}"
 
 

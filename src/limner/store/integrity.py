@@ -19,7 +19,7 @@ from limner.files import DRAFT_SUFFIX, write_text
 
 NOTES = "limner.checksums"
 """In the folder of the table, with which it goes."""
-_HINT = "a mere note: remove it, and the next 'limner index' writes it again"
+_HINT = "'limner verify --repair' takes it out, and the next 'limner index' writes it again"
 _NEWEST = 2**64 - 1
 _MANIFEST = re.compile(r"_versions/\d{20}\.manifest")
 _CHANGING = frozenset(("latest_version_hint.json", NOTES))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from limner.errors import DataError
 from limner.records import Between, Part, PictureRef, Step
-from limner.text.document import Block, Document, LeftOut, resolve_picture
+from limner.text.document import Block, Document, LeftOut, pictures_of, resolve_picture
 from limner.text.html_blocks import HEADINGS, blocks_of, collapse
 from limner.text.html_declared import is_several, place_steps
 from limner.text.html_tree import parse_tree
@@ -66,7 +66,9 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
     elif place_steps(document, blocks):
         document.left_out += left_out
     else:
-        document.left_out.append(LeftOut("page around the declared steps"))
+        shown = tuple(picture.target for picture in pictures_of(blocks))
+        around = "\n".join(block.text for block in blocks)
+        document.left_out += [*left_out, LeftOut("page around the declared steps", around, shown)]
         document.notes.append(
             "the page shows its declared steps in other words: what is around them is left out"
         )
@@ -84,9 +86,8 @@ def _content(
     sought = list(map(letters_of, lines))
     around = (main, *main.iterancestors())
     main = next((one for one in around if _holds(letters_of("".join(one.itertext())), sought)), main)
-    outside = _visible(body) - _visible(main)
-    if outside > 0:
-        left_out.append(LeftOut(f"page around the main content ({outside} letters)"))
+    if _visible(body) > _visible(main):
+        left_out.append(LeftOut("page around the main content", collapse(" ".join(_outside(body, main)))))
     _prune(main, left_out)
     return main, blocks_of(main, base, left_out)
 
@@ -148,6 +149,22 @@ def letters_of(text: str) -> str:
 def _visible(node: Element) -> int:
     total = len(letters_of("".join(node.itertext())))
     return total - sum(len(letters_of(inner.text or "")) for inner in node.iter("script", "style"))
+
+
+def _outside(body: Element, main: Element) -> Iterator[str]:
+    """What the page says around its main content."""
+    from lxml.etree import iterwalk
+
+    walk = iterwalk(body, events=("start", "comment"))
+    for event, node in walk:
+        if node is not body:
+            yield node.tail or ""
+        if event == "comment":
+            continue
+        if node is main or node.tag in ("script", "style"):
+            walk.skip_subtree()
+        else:
+            yield node.text or ""
 
 
 def _prune(main: Element, left_out: list[LeftOut]) -> None:

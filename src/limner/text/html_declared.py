@@ -1,8 +1,8 @@
 """Where on a page its declared steps stand: what the author wrote around them stays in its place."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 
 from limner.records import Between, Part, Step
 from limner.text.document import Block, Document, LeftOut, pictures_of, with_parts
@@ -39,8 +39,7 @@ def place_steps(document: Document, blocks: Sequence[Block]) -> bool:
         first, *more = with_parts(block).parts or (Part(),)
         shown = first.model_copy(update={"pictures": block.pictures})
         found += (Between(**dict(part), before=before) for part in (shown, *more))
-    written = dict.fromkeys(_letters(part.text) for part in found)
-    document.between = (*_unwritten(document.between, written), *found)
+    document.between = tuple(_with_unwritten(document.between, found))
     own = [pictures_of(blocks[place] for place in span) for span in places]
     others = [
         picture.target
@@ -101,15 +100,32 @@ def _span(wanted: str, written: str, starts: Sequence[int], first: int) -> range
     return range(first, last) if starts[last] == end else None
 
 
-def _unwritten(declared: Sequence[Between], written: Collection[str]) -> Iterator[Between]:
-    """What is declared and not written on the page; a heading only with something below it."""
-    heading: Between | None = None
+def _with_unwritten(declared: Sequence[Between], found: Sequence[Between]) -> list[Between]:
+    """What the page shows, with what it declares and does not show.
+
+    The rest of a list of which the page shows a part follows that part; all else comes first, a heading only
+    with something below it.
+    """
+    written = [_letters(part.text) for part in found]
     inside = "\n".join(written)
-    for part in declared:
-        if part.kind == "heading":
-            heading = part
-        elif (words := _letters(part.text)) not in written and (len(words) < _LONG or words not in inside):
-            if heading is not None:
-                yield heading
-            heading = None
-            yield part
+
+    def stands(part: Between) -> bool:
+        words = _letters(part.text)
+        return words in written or (len(words) >= _LONG and words in inside)
+
+    first: list[Between] = []
+    after: dict[int, list[Between]] = {}
+    starts = [n for n, part in enumerate(declared) if part.kind == "heading"]
+    begin = starts[0] if starts else len(declared)
+    first += (part for part in declared[:begin] if not stands(part))
+    for start, end in pairwise([*starts, len(declared)]):
+        heading, items = declared[start], declared[start + 1 : end]
+        missing = [part for part in items if not stands(part)]
+        there = {_letters(part.text) for part in items if part not in missing}
+        shown = [n for n, words in enumerate(written) if words in there]
+        if missing and shown:
+            place = max(shown)
+            after[place] = [part.model_copy(update={"before": found[place].before}) for part in missing]
+        elif missing:
+            first += [heading, *missing]
+    return [*first, *(one for n, part in enumerate(found) for one in (part, *after.get(n, ())))]

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from limner.counts import counted
 from limner.errors import DataError
 from limner.files import first_fault
 from limner.records import Between, Part, PictureRef, Segmentation, Step
@@ -40,8 +41,10 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
         data = from_json(text)  # unlike json's, it refuses halves of characters, which no story can hold
     except ValueError as error:
         raise DataError(f"{where}: not JSON ({str(error)[:120]}); expected a story; mend it") from None
+    notes: list[str] = []
     if isinstance(data, dict) and isinstance(data.get("story"), dict):
-        data = data["story"]  # a storyboard: its text, to be illustrated anew
+        notes.append(_storyboard_note(data))
+        data = data["story"]  # its text, to be illustrated anew
     if isinstance(data, list):
         data = {"steps": data}
     steps = (data.get("steps") or data.get("pages")) if isinstance(data, dict) else None
@@ -50,7 +53,7 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
             f'{where}: JSON without steps; expected {{"title": ..., "steps": ["...", ...]}}; add them'
         )
     check_count(len(steps), where)
-    document = Document()
+    document = Document(notes=notes)
     for name in CREDITS:
         setattr(document, name, _string(data, name, where))
     direction = _choice(data, "direction", get_args(Direction), where)
@@ -67,6 +70,18 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
         "source": _string(data, "source", where),
     }
     return document, {key: value for key, value in stated.items() if value}
+
+
+def _storyboard_note(data: dict[str, Any]) -> str:
+    """What of a storyboard is not taken over with its text."""
+    steps = data.get("steps")
+    found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    pins = sum(step.get("origin") == "pinned" or step.get("blank") == "asked for" for step in found)
+    chosen = f" and its {counted(pins, 'pin')}" if pins else ""
+    return (
+        f"a storyboard: its text is illustrated anew; its pictures{chosen} stay only where --keep names the"
+        " same file"
+    )
 
 
 def _step(item: object, where: str, base: Path | None, document: Document) -> Step:

@@ -15,7 +15,7 @@ from limner.research.datasets.features import FeatureKey, Features
 from limner.research.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement
 from limner.research.losses.ranking import batch_hard, max_hinge
 from limner.research.losses.relations import class_weights, indifference_loss, relation_loss
-from limner.research.runs.train import train
+from limner.research.runs.train import replaced_by_smoke, train
 from limner.research.runs.validation import chosen_refinement, maximise, read_refinement, validation, vectors
 from limner.research.systems.cmcm import SYSTEM, CmcmConfig
 from limner.research.training import checkpoint
@@ -239,7 +239,10 @@ def test_relations_of_weight_zero_are_not_predicted():
 
 
 def test_a_smoke_run_is_small_and_says_so():
-    small = build(CmcmConfig, {"data": {"set": "clue"}}, "test").smoke()
+    config = build(CmcmConfig, {"data": {"set": "clue"}, "loop": {"epochs": 30}}, "test")
+    small = config.smoke()
+    told = replaced_by_smoke(config, small, ["loop.epochs=30", "loop.lr=1"])
+    assert told == ["--smoke replaces --set loop.epochs=30 by 2"]
     assert (small.data.batch, small.loop.epochs, small.model.dim) == (8, 2, 16)
     assert "model.dim=16" in small.deviations()
 

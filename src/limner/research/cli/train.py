@@ -90,12 +90,22 @@ def train(
             *(["backbone=finetune"] if finetune else []),
             *([f"loop.precision={precision}"] if precision else []),
         ]
-        settings = read_config(config, [*set_, *options], data)
-        if tensorboard and not system(settings.system).capabilities(settings).gradients:
-            raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
+        if tensorboard:
+            settings = read_config(config, [*set_, *options], data)
+            if not system(settings.system).capabilities(settings).gradients:
+                raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
         try:
             with Watch(to if tensorboard else None, shown=first) as watch:
-                run = train_run(settings, to=to, smoke=smoke, weights=weights, device=device, progress=watch)
+                run = train_run(
+                    config,
+                    to=to,
+                    data=data,
+                    overrides=[*set_, *options],
+                    smoke=smoke,
+                    weights=weights,
+                    device=device,
+                    progress=watch,
+                )
         except StoppedError:
             if first:
                 say("stopped: run the same command again to go on")

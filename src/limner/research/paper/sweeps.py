@@ -18,13 +18,14 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError
 
 from limner.checksums import seal, unseal
+from limner.config import differences
 from limner.errors import ConfigError, DataError
 from limner.files import write_text
 from limner.records import Record
 from limner.research.paper.conditions import settings_from
 from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, RunSettings, Table
 from limner.research.runs.measure import about_of
-from limner.research.runs.train import Progress, shrunk, train
+from limner.research.runs.train import Note, Progress, replaced_by_smoke, shrunk, train
 from limner.research.runs.validation import measured
 from limner.research.systems import read_config, system
 from limner.research.training import checkpoint
@@ -182,14 +183,16 @@ def sweep(
                     f" choose one of them, or train with --set loop.metric={metric}"
                 )
             whole = shrunk(read, weights) if smoke else read
-            due.append((settings, seed, whole, settings_from([about_of(whole, can, whole.data.set)])))
-    for settings, seed, whole, about in due:
+            due.append((settings, seed, read, whole, settings_from([about_of(whole, can, whole.data.set)])))
+    for settings, seed, read, whole, about in due:
         folder = to / folder_name(settings, seed)
         resolved = whole.model_dump(mode="json")
         point = _done(folder / POINT, resolved)
         report(folder.name, point is not None)
         if point is None:
             with progress() as watch:
+                for line in replaced_by_smoke(read, whole, [*overrides, *settings]):
+                    watch(Note(line))
                 train(whole, to=folder, weights=weights, device=device, progress=watch)
             _, state = checkpoint.load(folder / BEST)
             ended = {"epoch": state["epoch"], "validation": state["validation"]}
@@ -224,8 +227,10 @@ def _done(file: Path, resolved: dict[str, Any]) -> Point | None:
     if not file.is_file():
         return None
     done = read_point(file)
-    if done.config != resolved:
-        raise DataError(f"{file.parent}: was trained with other settings; sweep into another folder")
+    if changed := differences({"config": done.config}, {"config": resolved}):
+        raise DataError(
+            f"{file.parent}: was trained with other settings ({changed}); sweep into another folder"
+        )
     return done.point
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import nn
 
+from limner.config import flat
 from limner.counts import counted
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder, weight_file
 from limner.encoders.pixels import build
@@ -97,9 +98,11 @@ def train(
     device = processes.join(device)
     first = processes.rank() == 0
     to = Path(to).expanduser()
+    given: Sequence[str] = ()
     if not isinstance(config, RunConfig):
         if isinstance(overrides, Mapping):  # JSON's numbers, words and lists are TOML's as well
             overrides = [f"{key}={json.dumps(value, default=str)}" for key, value in overrides.items()]
+        given = overrides
         config = read_config(Path(config).expanduser(), overrides, data)
     elif overrides or data:
         raise ConfigError("train: overrides and data go with a settings file; these are settings already")
@@ -137,7 +140,8 @@ def train(
             progress(Note(line))
 
     if first:
-        for line in (*found.notes, write_left_out(found.missing, to)):
+        replacing = replaced_by_smoke(config, settings, given)
+        for line in (*replacing, *found.notes, write_left_out(found.missing, to)):
             note(line)
     drawn = f" (drawn from {corpus.held_out}, data.validation_sample)" if corpus.held_out else ""
     note(
@@ -173,6 +177,23 @@ def shrunk(config: RunConfig, weights: Path | None) -> RunConfig:
     kept = {} if weights is None else {"data": {"backbone": config.data.backbone}}
     small: RunConfig = replaced(config.smoke(), kept)
     return small
+
+
+def replaced_by_smoke(config: RunConfig, small: RunConfig, given: Sequence[str]) -> list[str]:
+    """A line on each ``key=value`` that a run of seconds does not follow.
+
+    Args:
+        config: settings as they were asked for.
+        small: as they are.
+        given: ``key=value`` or ``key``.
+    """
+    asked, used = flat(config.model_dump(mode="json")), flat(small.model_dump(mode="json"))
+    keys = [one.partition("=")[0].strip() for one in given]
+    return [
+        f"--smoke replaces --set {key}={asked[key]} by {used[key]}"
+        for key in dict.fromkeys(keys)
+        if key in asked and asked[key] != used.get(key)
+    ]
 
 
 def _backbone(settings: RunConfig, layer: Layer, weights: Path | None) -> tuple[nn.Module, int]:

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unus
 from torch import Tensor, nn
 
 from limner.arrays import FloatArray, expect
-from limner.config import Config
+from limner.config import Config, differences
 from limner.counts import counted
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
@@ -442,5 +442,7 @@ def _check_folder(folder: Path, saved: Mapping[str, Any]) -> None:
     if not (folder / BEST).exists():
         return
     _, state = checkpoint.load(folder / BEST)
-    if state.get("config") != json.loads(json.dumps(saved)):
-        raise CheckpointError(f"{folder / BEST}: the run was begun with other settings; use another folder")
+    if changed := differences(state.get("config", {}), json.loads(json.dumps(saved))):
+        raise CheckpointError(
+            f"{folder / BEST}: the run was begun with other settings ({changed}); use another folder"
+        )

@@ -20,6 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
 from limner.checksums import arrays_checksum, unseal
+from limner.config import differences
 from limner.digests import noting
 from limner.errors import CheckpointError, DataError, MissingError
 from limner.files import replacing, storage_error, write_text
@@ -240,14 +241,9 @@ class TrainingState:
             CheckpointError: it was written with other settings, or does not fit the model.
         """
         tensors, rest = load(path)
-        changed = sorted(
-            name
-            for name in rest["settings"].keys() | self.settings.keys()
-            if rest["settings"].get(name) != self.settings.get(name)
-        )
-        if changed:
+        if changed := differences(rest["settings"], self.settings):
             raise CheckpointError(
-                f"{path}: the run was begun with other settings ({', '.join(changed)}); use another folder"
+                f"{path}: the run was begun with other settings ({changed}); use another folder"
             )
         load_into(self.model, part("model", tensors), str(path))
         moments: dict[int, dict[str, Tensor]] = {}
