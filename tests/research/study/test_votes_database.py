@@ -11,10 +11,9 @@ from made_up_studies import raters_of
 
 from limner.errors import ConfigError, DataError, MissingError, StorageError
 from limner.research.study.assignment import AssignmentPlan, units
-from limner.research.study.connection import votes_url
-from limner.research.study.raters import new_secret, public_id
 from limner.research.study.records import check_votes, read_study
-from limner.research.study.votes import VoteBase, read_stored
+from limner.research.study.recruitment import new_secret, public_id
+from limner.research.study.store import VoteBase, read_stored, votes_url
 
 BOTH = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 
@@ -215,9 +214,9 @@ def test_one_database_holds_several_studies(tmp_path, pairwise_study, tick_all_s
         unit = base.turn(rater, plan).unit
         base.vote(rater, unit, answers_to(unit, plan, rater, answer))
         base.close()
-    assert {vote.answer for vote in read_stored(folders[0], database_url)} == {"neither"}
-    assert {vote.answer for vote in read_stored(folders[1], database_url)} == {("q",)}
-    assert len(read_stored(folders[0], database_url)) == 1
+    assert {vote.answer for vote in read_stored(folders[0], database_url).votes} == {"neither"}
+    assert {vote.answer for vote in read_stored(folders[1], database_url).votes} == {("q",)}
+    assert len(read_stored(folders[0], database_url).votes) == 1
 
 
 def test_votes_outlive_a_crash_of_postgresql(tmp_path, pairwise_study, postgres):
@@ -281,7 +280,7 @@ def test_urls(tmp_path):
 def test_errors_say_what_is_wrong_and_no_password(tmp_path, pairwise_study, monkeypatch):
     folder = pairwise_study(tmp_path / "study", 1, checks=0)
     study = read_study(folder).study
-    monkeypatch.setattr("limner.research.study.connection.FIRST_WAIT_S", 0)
+    monkeypatch.setattr("limner.research.study.store.FIRST_WAIT_S", 0)
     with pytest.raises(MissingError, match="no votes yet; 'limner study serve"):
         read_stored(folder)
     with pytest.raises(DataError, match="is the database there") as refused:

@@ -1,6 +1,7 @@
 """Pages of pictures and texts that hold all they show: nothing is fetched and nothing runs."""
 
 import io
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +9,11 @@ from pathlib import Path
 from markupsafe import Markup
 from PIL import Image
 
-from limner.errors import ConfigError
+from limner.errors import ConfigError, DataError
 from limner.export.targets import check_place, whole
+from limner.files import display
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import Copy
 from limner.templates import environment, policy
 
@@ -66,6 +70,19 @@ def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> 
     with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         for part in parts:
             file.write(part)
+
+
+def shown_picture(path: Path | bytes, side_px: int = SIDE_PX) -> Image.Image:
+    """The picture of a file, upright RGB, at a scale fit for showing it with so many pixels a side.
+
+    Raises:
+        DataError: it does not open.
+    """
+    file = os.path.abspath(os.fsencode(path))  # noqa: PTH100
+    try:
+        return decode(read_file(file).data, side_px, os.fsdecode(os.path.splitext(file)[1]).lower()).rgb  # noqa: PTH122
+    except PictureError as error:
+        raise DataError(f"{display(file)}: {error}; restore the file") from error
 
 
 def copy_of(picture: Image.Image, side_px: int = SIDE_PX) -> Copy:

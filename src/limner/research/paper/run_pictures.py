@@ -3,7 +3,6 @@
 For figures. It measures nothing and trains nothing.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,10 +11,8 @@ import numpy as np
 from PIL import Image
 
 from limner.errors import ConfigError, DataError
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
 from limner.research.datasets.pairs import one_row_per_pair
-from limner.research.paper.page import Example, Group, write_page
+from limner.research.paper.page import Example, Group, shown_picture, write_page
 from limner.research.runs.run import Run
 from limner.research.runs.validation import vectors
 from limner.research.systems.base import Model
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from limner.research.training.corpus import PictureRows
 
 
-FEATURE_SIDE_PX = 240
+PICTURE_SIDE_PX = 240
 
 
 class Pictures:
@@ -46,13 +43,7 @@ class Pictures:
         if isinstance(self._rows, ArrayRows):
             values = self._rows.take(self._rows.places([self._pairs[name].image_id]))[0]
             return Image.fromarray(np.asarray(values, dtype=np.uint8))
-        path = Path(self._pairs[name].image)
-        try:
-            return decode(
-                read_file(os.fsencode(path.absolute())).data, FEATURE_SIDE_PX, path.suffix.lower()
-            ).rgb
-        except PictureError as error:
-            raise DataError(f"figure: {path}: {error}; restore the file") from error
+        return shown_picture(Path(self._pairs[name].image), PICTURE_SIDE_PX)
 
     def identity(self, name: str) -> str:
         """Equal for pairs with the same picture."""

@@ -129,7 +129,7 @@ def flags(votes: Iterable[Vote], crowds: Mapping[str, str]) -> Flags:
 
     Args:
         votes: that were not withdrawn.
-        crowds: rater → crowd, see `limner.research.study.newcomers`.
+        crowds: rater → crowd, see `limner.research.study.recruitment`.
     """
     cast = list(votes)
     untimed = [vote.rater for vote in cast if vote.seconds <= 0]

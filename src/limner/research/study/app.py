@@ -23,13 +23,19 @@ from starlette.exceptions import HTTPException
 from limner.counts import counted
 from limner.errors import ConfigError, LimnerError
 from limner.research.study.assignment import AssignmentPlan, units
-from limner.research.study.copies import MEDIA_TYPES, unlike
-from limner.research.study.newcomers import NEW_RATERS, Newcomers
 from limner.research.study.pages import Pages, RaterWording, of_another_page, read_answers
-from limner.research.study.raters import Panelist, TakenError, new_secret, public_id
 from limner.research.study.records import PICTURES, Answer, Notice, read_study
-from limner.research.study.recruitment import PARAMETERS, PanelError, Recruitment
-from limner.research.study.votes import HOLD_S, Turn, VoteBase
+from limner.research.study.recruitment import (
+    NEW_RATERS,
+    PARAMETERS,
+    Newcomers,
+    PanelError,
+    Panelist,
+    Recruitment,
+    new_secret,
+    public_id,
+)
+from limner.research.study.store import HOLD_S, TakenError, Turn, VoteBase
 from limner.server import problems
 from limner.server.limits import Limits
 from limner.server.problems import ProblemError
@@ -39,6 +45,8 @@ from limner.server.serving import bind, serve
 STATIC = Path(__file__).parent / "static"
 YEAR_S = 365 * 24 * 3600
 BODY_BYTES = 256 * 1024
+MEDIA_TYPES = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
+"""Ending → kind; studies of earlier versions have others than the first."""
 KEPT = "private, max-age=31536000, immutable"
 NOTES = {
     "gone": "Somebody else has answered that page meanwhile. Here is the next one.",
@@ -366,7 +374,7 @@ def serve_study(
 
     Args:
         folder: of the study.
-        votes: where they are kept, see `limner.research.study.connection.votes_url`.
+        votes: where they are kept, see `limner.research.study.store.votes_url`.
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
         names: under which raters reach the server, beside its address.
@@ -400,7 +408,8 @@ def serve_study(
             f" attention checks, {counted(plan.raters, 'rater')} a page,"
             f" {counted(len(base.votes()), 'vote')} in {base.name}"
         )
-        if unlike(folder / PICTURES):
+        # as in studies of earlier versions
+        if len({(file.suffix, file.stat().st_size) for file in (folder / PICTURES).iterdir()}) > 1:
             note(
                 "its pictures differ in kind or size of file, by which raters might tell systems apart;"
                 " 'limner study create' makes them alike now"
