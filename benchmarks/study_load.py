@@ -32,7 +32,7 @@ from postgres_server import binaries, running
 from scipy.stats import binomtest
 
 from limner.research.study.records import read_study
-from limner.research.study.store import read_stored
+from limner.research.study.votes import read_stored
 
 
 def make_study(folder: Path, items: int, raters: int) -> Path:

@@ -18,7 +18,7 @@ from limner.cli.main import run
 from limner.errors import StorageError
 from limner.export.storyboard_json import load
 from limner.research.study.records import read_study
-from limner.research.study.store import VoteBase
+from limner.research.study.votes import VoteBase
 from limner.research.training import checkpoint
 from limner.store.library import PictureStore
 from limner.studio.app import create_app

@@ -15,7 +15,7 @@ from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.pages import RaterWording
 from limner.research.study.records import read_study
 from limner.research.study.recruitment import Newcomers, Recruitment
-from limner.research.study.store import VoteBase
+from limner.research.study.votes import VoteBase
 from limner.server.security import Guard, Guarded
 
 HERE = "http://127.0.0.1:8420"

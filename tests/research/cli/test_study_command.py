@@ -14,7 +14,7 @@ from limner.cli.main import run
 from limner.errors import LimnerWarning
 from limner.research.cli.measure import measure
 from limner.research.evaluation.results import About, Result, SequenceResult
-from limner.research.paper.run_pictures import open_pictures
+from limner.research.paper.run_pages import open_pictures
 from limner.research.study.records import Vote, read_study, vote_lines
 from limner.research.study.sources import positives
 
@@ -278,7 +278,7 @@ def test_status_and_report_of_exported_votes_equal_a_hand_count(folder, tmp_path
 def test_export_of_a_database_reads_back_and_reports_the_same(folder, tmp_path, capsys):
     from limner.research.study.assignment import AssignmentPlan, units
     from limner.research.study.recruitment import new_secret
-    from limner.research.study.store import VoteBase
+    from limner.research.study.votes import VoteBase
 
     found = read_study(folder)
     assert "no votes yet" in limner(capsys, "study", "status", folder)[2]

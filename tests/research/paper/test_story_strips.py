@@ -12,8 +12,7 @@ from limner.errors import ConfigError, DataError, LimnerWarning
 from limner.research.cli.figure import figure
 from limner.research.cli.measure import measure
 from limner.research.evaluation.results import SequenceResult
-from limner.research.paper.run_pictures import open_pictures
-from limner.research.paper.strips import MOST_STEPS, Mark
+from limner.research.paper.run_pages import MOST_STEPS, Mark, open_pictures
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from limner.errors import DataError, LimnerError
 from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.records import read_study
 from limner.research.study.recruitment import new_secret
-from limner.research.study.store import (
+from limner.research.study.votes import (
     CHECKSUMS,
     METADATA,
     VOTES,
@@ -123,7 +123,7 @@ def test_votes_of_an_earlier_version_are_read_and_get_checksums_when_it_is_opene
 
 
 def test_no_flipped_bit_of_the_file_changes_a_vote_silently(tmp_path, pairwise_study, monkeypatch):
-    monkeypatch.setattr("limner.research.study.store.FIRST_WAIT_S", 0)
+    monkeypatch.setattr("limner.research.study.votes.FIRST_WAIT_S", 0)
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
     rated(folder)
     due, file = read_stored(folder).votes, folder / "votes.sqlite"

@@ -9,7 +9,7 @@ import pytest
 from study_visitors import Browser, serving
 
 from limner.cli.main import run
-from limner.research.study.store import read_stored
+from limner.research.study.votes import read_stored
 
 
 @pytest.mark.slow

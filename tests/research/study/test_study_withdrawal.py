@@ -12,7 +12,7 @@ from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.records import Notice, read_study, read_votes, vote_lines
 from limner.research.study.recruitment import Recruitment, new_secret, public_id
 from limner.research.study.report import report_text
-from limner.research.study.store import METADATA, VoteBase, read_stored
+from limner.research.study.votes import METADATA, VoteBase, read_stored
 
 NOTICE = Notice(contact="Ada <ada@uni.example>", purpose="A thesis.", retention="Until 2030.")
 BOTH = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)

@@ -13,7 +13,7 @@ from limner.errors import ConfigError, DataError, MissingError, StorageError
 from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.records import check_votes, read_study
 from limner.research.study.recruitment import new_secret, public_id
-from limner.research.study.store import VoteBase, read_stored, votes_url
+from limner.research.study.votes import VoteBase, read_stored, votes_url
 
 BOTH = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 
@@ -280,7 +280,7 @@ def test_urls(tmp_path):
 def test_errors_say_what_is_wrong_and_no_password(tmp_path, pairwise_study, monkeypatch):
     folder = pairwise_study(tmp_path / "study", 1, checks=0)
     study = read_study(folder).study
-    monkeypatch.setattr("limner.research.study.store.FIRST_WAIT_S", 0)
+    monkeypatch.setattr("limner.research.study.votes.FIRST_WAIT_S", 0)
     with pytest.raises(MissingError, match="no votes yet; 'limner study serve"):
         read_stored(folder)
     with pytest.raises(DataError, match="is the database there") as refused:

@@ -22,7 +22,7 @@ from limner.research.study.records import (
 )
 
 if TYPE_CHECKING:
-    from limner.research.study.store import StoredVotes
+    from limner.research.study.votes import StoredVotes
 
 
 def preferences(
@@ -416,7 +416,7 @@ def withdraw(folder: Path, *, rater: str, votes: str | None = None) -> None:
     votes
         Where votes are kept, see 'limner study serve'.
     """
-    from limner.research.study.store import stored_votes
+    from limner.research.study.votes import stored_votes
 
     with stored_votes(folder, votes) as base:
         found = base.find(rater)
@@ -498,6 +498,6 @@ def galleries(folder: Path, *, to: Path, votes: str | None = None, count: int = 
 
 def _opened(folder: Path, votes: str | None) -> "tuple[StudyFiles, StoredVotes]":
     """A verified study and its votes."""
-    from limner.research.study.store import read_stored
+    from limner.research.study.votes import read_stored
 
     return read_study(folder), read_stored(folder, votes)

@@ -2,9 +2,10 @@
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from markupsafe import Markup
 from PIL import Image
@@ -19,6 +20,7 @@ from limner.templates import environment, policy
 
 SIDE_PX = 360
 TEXT_CHARACTERS = 280
+Member = TypeVar("Member")
 
 
 def check_page(out: Path) -> None:
@@ -139,3 +141,20 @@ def spread(members: Sequence[int], count: int) -> list[int]:
     """At most so many members, evenly over all of them: the middle of every equal part."""
     kept = min(count, len(members))
     return [members[int((2 * part + 1) * len(members) / (2 * kept))] for part in range(kept)]
+
+
+def in_parts(
+    parts: Mapping[str, Sequence[Member]], whole: str, count: int, shown: Callable[[Member], Iterable[Group]]
+) -> Iterator[Group]:
+    """Parts of a whole, each under its title and size, with some of its members.
+
+    Args:
+        parts: title → members.
+        whole: how many there are in all, in words.
+        count: members shown of each part, evenly spread, so that nobody chooses them.
+        shown: a member as groups.
+    """
+    for title, members in parts.items():
+        yield Group(f"{title}: {len(members)} of {whole}", ())
+        for place in spread(range(len(members)), count):
+            yield from shown(members[place])

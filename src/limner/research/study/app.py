@@ -35,7 +35,7 @@ from limner.research.study.recruitment import (
     new_secret,
     public_id,
 )
-from limner.research.study.store import HOLD_S, TakenError, Turn, VoteBase
+from limner.research.study.votes import HOLD_S, TakenError, Turn, VoteBase
 from limner.server import problems
 from limner.server.limits import Limits
 from limner.server.problems import ProblemError
@@ -374,7 +374,7 @@ def serve_study(
 
     Args:
         folder: of the study.
-        votes: where they are kept, see `limner.research.study.store.votes_url`.
+        votes: where they are kept, see `limner.research.study.votes.votes_url`.
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
         names: under which raters reach the server, beside its address.

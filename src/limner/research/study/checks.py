@@ -6,7 +6,7 @@ from pathlib import Path
 
 from limner.errors import LimnerError
 from limner.research.study.records import ITEMS, STUDY, Study, checked_files
-from limner.research.study.store import VOTES_FILE, VoteBase, votes_url
+from limner.research.study.votes import VOTES_FILE, VoteBase, votes_url
 from limner.verification import NOT_COVERED, Check, Checked, VerifyOptions, faulty, judged
 
 

@@ -12,7 +12,7 @@ from typing import cast
 from limner.research.study.assignment import AssignmentPlan, Unit
 from limner.research.study.records import PAIR_WORDS, Answer, Item, Notice, PairAnswer, Study
 from limner.research.study.recruitment import Ending
-from limner.research.study.store import Turn
+from limner.research.study.votes import Turn
 from limner.templates import environment
 
 Form = Mapping[str, Sequence[str]]

@@ -17,7 +17,7 @@ from limner.counts import counted
 from limner.errors import DataError
 from limner.records import Record
 from limner.research.evaluation.uncertainty import Interval
-from limner.research.paper.page import Example, Group, check_page, shown_picture, spread, write_page
+from limner.research.paper.page import Example, Group, check_page, in_parts, shown_picture, write_page
 from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, Table, reference, render
 from limner.research.study.analysis import (
     NO_MAJORITY,
@@ -475,7 +475,7 @@ def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: 
     }
     rest = len(found.decided) - sum(map(len, parts.values()))
 
-    def shown(one: Decided) -> Group:
+    def shown(one: Decided) -> Iterator[Group]:
         item, entry = items[one.item], files.key.items[one.item]
         examples = []
         for candidate in item.candidates:
@@ -487,18 +487,14 @@ def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: 
             if not pairs:
                 facts.append(_ticked_by(found.answers[one.item], entry.systems[candidate.id]))
             examples.append(Example(picture, "", tuple(facts)))
-        return Group(item.text, examples, level=3)
-
-    def groups() -> Iterator[Group]:
-        for title, members in parts.items():
-            yield Group(f"{title}: {len(members)} of {counted(len(found.decided), 'item')}", ())
-            yield from (shown(members[place]) for place in spread(range(len(members)), count))
+        yield Group(item.text, examples, level=3)
 
     note = (
         "Items by what more than half of their raters said; those shown are spread evenly over each group."
         f" Left out, because both fit or raters differ: {counted(rest, 'item')}."
     )
-    write_page(to, "examples", files.study.title, note, groups=groups())
+    groups = in_parts(parts, counted(len(found.decided), "item"), count, shown)
+    write_page(to, "examples", files.study.title, note, groups=groups)
 
 
 def _letters(meant: str) -> set[str]:

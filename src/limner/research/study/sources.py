@@ -23,8 +23,10 @@ from limner.match.illustrate import step_texts
 from limner.records import Board, Record
 from limner.research.datasets.pairs import Pair
 from limner.research.evaluation.results import About, Decoding, Result, SequenceResult
+from limner.research.paper.run_pages import Pictures as RunPictures
+from limner.research.paper.run_pages import refined_top
 from limner.research.study.records import Protocol
-from limner.research.training.corpus import ArrayRows, open_corpus
+from limner.research.training.corpus import open_corpus
 from limner.research.training.settings import DataConfig
 
 PictureSource = Path | Image.Image
@@ -460,14 +462,7 @@ def _first(run: Path, result: Result, part: Part, *, refined: bool, decoding: De
             raise ConfigError("study: --refined ranks every step by itself; leave --decoding out")
         story = SequenceResult.read_part(run, part)
         return {name: top[0] for name, top in zip(story.ids, _decoded(run, story, decoding), strict=True)}
-    tops = result.top
-    if refined and result.about.refinement:
-        if not result.refined_top:
-            raise DataError(
-                f"study: {run}: measured before pictures after refinement were kept;"
-                f" run 'limner measure {run}' again"
-            )
-        tops = result.refined_top
+    tops = refined_top(run, result) if refined else result.top
     return {name: top[0] for name, top in zip(result.ids, tops, strict=True)}
 
 
@@ -566,7 +561,7 @@ class DataPictures:
                 f"study: the result of {about.system} does not say its data set; measure the run again"
             )
         data, rows = open_corpus(build(DataConfig, values, f"result of {about.system}"), files=True)
-        self._drawn = rows if isinstance(rows, ArrayRows) else None
+        self._shown = RunPictures(data, rows)
         self._pairs = {pair.id: pair for pair in data.pairs}
         self._stories: dict[str, dict[int, str]] = {}
         for pair in data.pairs:
@@ -590,11 +585,7 @@ class DataPictures:
 
     def picture(self, name: str) -> PictureSource:
         """The picture of a pair."""
-        pair = self.pair(name)
-        if self._drawn is None:
-            return Path(pair.image)
-        values = self._drawn.take(self._drawn.places([pair.image_id]))[0]
-        return Image.fromarray(np.asarray(values, dtype=np.uint8))
+        return self._shown.source(self.pair(name).id)
 
     def context(self, pair: Pair) -> tuple[tuple[str, ...], int]:
         """All texts of a pair's story in order, and its place among them; nothing where it is alone."""
