@@ -11,7 +11,7 @@ from damaged import unnamed
 
 from limner.cli.main import run
 from limner.errors import DataError, LimnerError
-from limner.research.study.assignment import AssignmentPlan, units
+from limner.research.study.assignment import AssignmentPlan
 from limner.research.study.records import read_study
 from limner.research.study.recruitment import new_secret
 from limner.research.study.votes import (
@@ -43,9 +43,7 @@ def leave_nothing(request):
 def rated(folder, url=None, raters=2):
     """Votes of some raters on every item; the raters."""
     files = read_study(folder)
-    plan = AssignmentPlan(
-        files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, None
-    )
+    plan = AssignmentPlan.of(files)
     with closing(VoteBase(folder, files.study, url)) as base:
         taking_part = [base.join(new_secret()) for _ in range(raters)]
         for rater in taking_part:

@@ -8,7 +8,7 @@ from study_visitors import begin, fields, form_of, rate, served
 
 from limner.cli.main import run
 from limner.research.study.analysis import analyse
-from limner.research.study.assignment import AssignmentPlan, units
+from limner.research.study.assignment import AssignmentPlan
 from limner.research.study.records import Notice, read_study, read_votes, vote_lines
 from limner.research.study.recruitment import Recruitment, new_secret, public_id
 from limner.research.study.report import report_text
@@ -98,7 +98,7 @@ def test_withdrawal_by_command(tmp_path, pairwise_study, database_url, capsys):
     with served(folder):
         pass
     files = read_study(folder)
-    plan = AssignmentPlan(files.study.sha256, units(files.items, files.key.checks), 3)
+    plan = AssignmentPlan.of(files)
     base = VoteBase(folder, files.study, database_url)
     raters = [base.join(new_secret()) for _ in range(2)]
     for rater in raters:

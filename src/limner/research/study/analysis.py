@@ -200,7 +200,7 @@ def checked(files: StudyFiles, votes: Iterable[Vote]) -> CheckedRaters:
     """Who answered attention checks, and who failed one."""
     cast = list(votes)
     checks = [vote for vote in cast if vote.item in files.key.checks]
-    wrong = [vote for vote in checks if vote.answer != files.key.items[vote.item].right]
+    wrong = [vote for vote in checks if vote.answer != files.key.checks[vote.item]]
     raters = {vote.rater for vote in cast}
     return CheckedRaters(
         raters=len(raters),

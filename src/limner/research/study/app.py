@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import compare_digest
 from typing import Annotated
@@ -22,9 +22,9 @@ from starlette.exceptions import HTTPException
 
 from limner.counts import counted
 from limner.errors import ConfigError, LimnerError
-from limner.research.study.assignment import AssignmentPlan, units
+from limner.research.study.assignment import AssignmentPlan
 from limner.research.study.pages import Pages, RaterWording, of_another_page, read_answers
-from limner.research.study.records import PICTURES, Answer, Notice, read_study
+from limner.research.study.records import PICTURES, Answer, Notice, StudyFiles, read_study
 from limner.research.study.recruitment import (
     NEW_RATERS,
     PARAMETERS,
@@ -76,11 +76,38 @@ class Desk:
     plan: AssignmentPlan
     wording: RaterWording
     pictures: Path
-    invitation: str = ""
-    hold_s: float = HOLD_S
-    recruitment: Recruitment = field(default_factory=Recruitment)
-    checks: Mapping[str, Answer] = field(default_factory=dict)
-    newcomers: Newcomers = field(default_factory=Newcomers)
+    invitation: str
+    hold_s: float
+    recruitment: Recruitment
+    checks: Mapping[str, Answer]
+    newcomers: Newcomers
+
+    @classmethod
+    def of(
+        cls,
+        files: StudyFiles,
+        folder: Path,
+        votes: VoteBase,
+        *,
+        limit: int | None = None,
+        invitation: str = "",
+        hold_s: float = HOLD_S,
+        notice: Notice | None = None,
+        recruitment: Recruitment,
+        newcomers: Newcomers,
+    ) -> Desk:
+        """Of a study in a folder; see `serve_study`."""
+        return cls(
+            votes,
+            AssignmentPlan.of(files, limit),
+            RaterWording.of(files.study, notice, recruitment.panel_words),
+            folder / PICTURES,
+            invitation,
+            hold_s,
+            recruitment,
+            files.key.checks,
+            newcomers,
+        )
 
     @property
     def cookie(self) -> str:
@@ -397,15 +424,23 @@ def serve_study(
             f"{folder}: raters elsewhere must be told whom to ask, what for, and how long answers are kept;"
             " add --contact, --purpose and --retention, here or to 'limner study create'"
         )
-    plan = AssignmentPlan(
-        files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit
-    )
     with closing(VoteBase(folder, files.study, votes)) as base:
         bound = bind(host, port)
+        desk = Desk.of(
+            files,
+            folder,
+            base,
+            limit=limit,
+            invitation=bound.token or "",
+            hold_s=hold_s,
+            notice=notice,
+            recruitment=recruitment,
+            newcomers=Newcomers(new_raters),
+        )
         note(
-            f"{files.study.title}: {counted(len(plan.names(check=False)), 'page')} and"
-            f" {len(plan.names(check=True))}"
-            f" attention checks, {counted(plan.raters, 'rater')} a page,"
+            f"{files.study.title}: {counted(len(desk.plan.names(check=False)), 'page')} and"
+            f" {len(desk.plan.names(check=True))}"
+            f" attention checks, {counted(desk.plan.raters, 'rater')} a page,"
             f" {counted(len(base.votes()), 'vote')} in {base.name}"
         )
         # as in studies of earlier versions
@@ -414,12 +449,6 @@ def serve_study(
                 "its pictures differ in kind or size of file, by which raters might tell systems apart;"
                 " 'limner study create' makes them alike now"
             )
-        wording = RaterWording.of(files.study, notice, recruitment.panel_words)
-        rights = {name: entry.right for name, entry in files.key.items.items() if entry.right is not None}
-        newcomers = Newcomers(new_raters)
-        desk = Desk(
-            base, plan, wording, folder / PICTURES, bound.token or "", hold_s, recruitment, rights, newcomers
-        )
         # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
         # its token itself, and only until a rater has begun.
         guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)
