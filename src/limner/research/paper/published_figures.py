@@ -82,7 +82,7 @@ def draw_figure(
 
     def several() -> Sequence[Path]:
         if not run:
-            raise ConfigError(f"figure: {name} compares runs; pass --run FOLDER once per run")
+            raise ConfigError(f"figure: {name}: no run is named; pass --run FOLDER once per run")
         return run
 
     def measured() -> Path:
