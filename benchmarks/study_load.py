@@ -200,7 +200,7 @@ def measure(folder: Path, url: str | None, options: argparse.Namespace) -> bool:
         server.terminate()
         server.wait(20)
         server.stdout.close()
-    stored = read_stored(study, url)
+    stored = read_stored(study, url).votes
     checks = {name for name, entry in read_study(study).key.items.items() if entry.right is not None}
     doubled = [one for one, count in Counter((v.rater, v.item) for v in stored).items() if count > 1]
     crowded = [

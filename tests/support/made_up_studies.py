@@ -110,7 +110,7 @@ def raters_of(base):
     """How many people consented, by the database of a study's votes."""
     from sqlalchemy import func, select
 
-    from limner.research.study.connection import RATERS
+    from limner.research.study.votes import RATERS
 
     query = select(func.count()).select_from(RATERS).where(RATERS.c.study == base._study)
     with base.reading() as connection:

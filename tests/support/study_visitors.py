@@ -11,11 +11,8 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 from starlette.testclient import TestClient
 
 from limner.research.study.app import Desk, study_app
-from limner.research.study.assignment import AssignmentPlan, units
-from limner.research.study.newcomers import Newcomers
-from limner.research.study.pages import RaterWording
 from limner.research.study.records import read_study
-from limner.research.study.recruitment import Recruitment
+from limner.research.study.recruitment import Newcomers, Recruitment
 from limner.research.study.votes import VoteBase
 from limner.server.security import Guard, Guarded
 
@@ -37,15 +34,18 @@ def served(
     newcomers=None,
 ):
     files = read_study(folder)
-    plan = AssignmentPlan(
-        files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit
-    )
     base = VoteBase(folder, files.study, **({"clock": clock} if clock else {}))
-    recruitment = recruitment or Recruitment()
-    wording = RaterWording.of(files.study, notice, recruitment.panel_words)
-    rights = {name: one.right for name, one in files.key.items.items() if one.right is not None}
-    newcomers = newcomers or Newcomers()
-    desk = Desk(base, plan, wording, folder / "pictures", invitation, hold_s, recruitment, rights, newcomers)
+    desk = Desk.of(
+        files,
+        folder,
+        base,
+        limit=limit,
+        invitation=invitation,
+        hold_s=hold_s,
+        notice=notice,
+        recruitment=recruitment or Recruitment(),
+        newcomers=newcomers or Newcomers(),
+    )
     app = Guarded(study_app(desk), Guard(port=8420))
 
     def client():

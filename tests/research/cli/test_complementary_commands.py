@@ -190,7 +190,7 @@ def test_figures_of_weights_come_from_what_training_left(weighed, tmp_path):
 
 
 def test_gains_are_those_of_runs_that_left_scores(tmp_path):
-    from limner.research.paper import pair_weights as weight_pictures
+    from limner.research.paper import published_figures
 
     runs = tmp_path / "runs"
     deviations = {}
@@ -202,7 +202,7 @@ def test_gains_are_those_of_runs_that_left_scores(tmp_path):
             write_pair_scores(PairScores(tuple("abcdefghi"), sides, 0), runs / f"{name}{seed}")
             deviations[seed] = np.linspace(0, 1 + seed, 9).std()
     answers = {(r.about.system, r.about.seed): np.mean(r.accuracy) for r in ChoiceResult.read_all(runs)}
-    (gain,) = weight_pictures._gains(runs, "grouped")
+    (gain,) = published_figures._gains(runs, "grouped")
     assert (gain.data, gain.measure) == ("flickr8k 5-way", "DIVERSITY")
     assert gain.deviation == pytest.approx(np.mean(list(deviations.values())))
     due = (answers["DIVERSITY", 0] + answers["DIVERSITY", 1]) / 2 - answers["PVSE", 0]

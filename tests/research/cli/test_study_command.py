@@ -14,9 +14,9 @@ from limner.cli.main import run
 from limner.errors import LimnerWarning
 from limner.research.cli.measure import measure
 from limner.research.evaluation.results import About, Result, SequenceResult
-from limner.research.paper.run_pictures import open_pictures
-from limner.research.study.measured import positives
+from limner.research.paper.run_pages import open_pictures
 from limner.research.study.records import Vote, read_study, vote_lines
+from limner.research.study.sources import positives
 
 RELATION = "Story"
 
@@ -276,14 +276,14 @@ def test_status_and_report_of_exported_votes_equal_a_hand_count(folder, tmp_path
 
 
 def test_export_of_a_database_reads_back_and_reports_the_same(folder, tmp_path, capsys):
-    from limner.research.study.assignment import AssignmentPlan, units
-    from limner.research.study.raters import new_secret
+    from limner.research.study.assignment import AssignmentPlan
+    from limner.research.study.recruitment import new_secret
     from limner.research.study.votes import VoteBase
 
     found = read_study(folder)
     assert "no votes yet" in limner(capsys, "study", "status", folder)[2]
     base = VoteBase(folder, found.study)
-    plan = AssignmentPlan(found.study.sha256, units(found.items, found.key.checks), 3)
+    plan = AssignmentPlan.of(found)
     for answer in ("first", "second", "first"):
         rater = base.join(new_secret())
         while (page := base.turn(rater, plan).unit) is not None:

@@ -14,7 +14,7 @@ from limner.research.cli.figure import figure
 from limner.research.cli.measure import measure
 from limner.research.evaluation.results import SequenceResult
 from limner.research.paper.page import spread
-from limner.research.paper.strips import parted
+from limner.research.paper.run_pages import parted
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,7 @@ from limner.errors import ConfigError, DataError, LimnerWarning
 from limner.research.cli.figure import figure
 from limner.research.cli.measure import measure
 from limner.research.evaluation.results import SequenceResult
-from limner.research.paper.run_pictures import open_pictures
-from limner.research.paper.strips import MOST_STEPS, Mark
+from limner.research.paper.run_pages import MOST_STEPS, Mark, open_pictures
 
 pytestmark = pytest.mark.slow
 
@@ -81,7 +80,7 @@ def test_stories_can_be_named(runs, tmp_path):
 
 def test_what_cannot_be_shown_is_refused(runs, tmp_path, drawings_run):
     out = tmp_path / "s.html"
-    with pytest.raises(ConfigError, match="strips of stories compare runs"):
+    with pytest.raises(ConfigError, match="gsda-strips: no run is named"):
         figure("gsda-strips", to=out)
     with pytest.raises(ConfigError, match="unknown validation story 'none'"):
         figure("gsda-strips", to=out, run=(runs[0],), text=("none",))

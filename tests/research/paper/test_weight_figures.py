@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from limner.errors import DataError, NumericsError
-from limner.research.paper.pair_weights import (
+from limner.research.paper.plots import (
     Gain,
     agreement,
     gain_against_deviation,
@@ -13,8 +13,8 @@ from limner.research.paper.pair_weights import (
     spearman,
     sweep_picture,
     training_of_weights,
+    write,
 )
-from limner.research.paper.plots import write
 from limner.research.paper.sweeps import Point
 
 RNG = np.random.default_rng(0)

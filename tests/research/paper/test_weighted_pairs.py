@@ -12,7 +12,7 @@ from limner.research.cli.figure import figure
 from limner.research.cli.train import train
 from limner.research.datasets.neighbours import PairScores, read_pair_scores, write_pair_scores
 from limner.research.losses.weighting import batch_weights
-from limner.research.paper.pair_weights import shares
+from limner.research.paper.run_pages import shares
 
 pytestmark = pytest.mark.slow
 

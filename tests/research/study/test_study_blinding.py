@@ -22,8 +22,8 @@ from scipy.stats import binomtest
 from study_visitors import begin, fields, served, serving
 
 from limner.research.study.create import QUESTIONS, StudySettings, create_study
-from limner.research.study.material import items_material
 from limner.research.study.records import PICTURES, read_study
+from limner.research.study.sources import items_material
 
 NAMES = ("true", "ours", "theirs")
 UNLIKELY = 1e-6

@@ -11,11 +11,9 @@ from study_visitors import begin, fields, rate, served
 
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.records import Board, BoardStep, Candidate, Picture, PictureRef, Step, Story
-from limner.research.study.boards import boards_material
-from limner.research.study.copies import SIDE_PX, Copies
-from limner.research.study.create import QUESTIONS, StudySettings, create_study
-from limner.research.study.material import items_material
+from limner.research.study.create import QUESTIONS, SIDE_PX, Copies, StudySettings, create_study
 from limner.research.study.records import PAIR_WORDS, read_study, redrawn
+from limner.research.study.sources import boards_material, items_material
 
 NAMES = ("SecretSystem", "OtherSystem")
 TRIPLE = ("TrueSystem", *NAMES)

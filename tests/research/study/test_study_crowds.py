@@ -10,12 +10,11 @@ from made_up_studies import pair, raters_of, study_of, votes_of
 from study_visitors import Browser, begin, fields, form_of, rate, served, serving
 
 from limner.cli.main import run
-from limner.research.study import raters as raters_module
+from limner.research.study import votes as votes_module
 from limner.research.study.analysis import analyse
 from limner.research.study.assignment import AssignmentPlan, units
-from limner.research.study.newcomers import CROWD, Newcomers
-from limner.research.study.raters import new_secret
 from limner.research.study.records import read_study
+from limner.research.study.recruitment import CROWD, Newcomers, new_secret
 from limner.research.study.report import report_text, standing_lines
 from limner.research.study.votes import VoteBase
 
@@ -129,8 +128,8 @@ def test_a_crowd_comes_one_after_another():
 def clocks(monkeypatch):
     """The machine's clock, which people set, and the seconds that pass."""
     now = {"wall": 1_700_000_000.0, "passed": 50.0}
-    monkeypatch.setattr(raters_module.time, "time", lambda: now["wall"])
-    monkeypatch.setattr(raters_module.time, "clock_gettime", lambda kind: now["passed"])
+    monkeypatch.setattr(votes_module.time, "time", lambda: now["wall"])
+    monkeypatch.setattr(votes_module.time, "clock_gettime", lambda kind: now["passed"])
     return now
 
 

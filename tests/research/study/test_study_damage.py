@@ -11,11 +11,18 @@ from damaged import unnamed
 
 from limner.cli.main import run
 from limner.errors import DataError, LimnerError
-from limner.research.study.assignment import AssignmentPlan, units
-from limner.research.study.connection import CHECKSUMS, METADATA, VOTES, WITHDRAWN, votes_url
-from limner.research.study.raters import new_secret
+from limner.research.study.assignment import AssignmentPlan
 from limner.research.study.records import read_study
-from limner.research.study.votes import VoteBase, read_stored
+from limner.research.study.recruitment import new_secret
+from limner.research.study.votes import (
+    CHECKSUMS,
+    METADATA,
+    VOTES,
+    WITHDRAWN,
+    VoteBase,
+    read_stored,
+    votes_url,
+)
 
 BOTH = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 
@@ -36,9 +43,7 @@ def leave_nothing(request):
 def rated(folder, url=None, raters=2):
     """Votes of some raters on every item; the raters."""
     files = read_study(folder)
-    plan = AssignmentPlan(
-        files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, None
-    )
+    plan = AssignmentPlan.of(files)
     with closing(VoteBase(folder, files.study, url)) as base:
         taking_part = [base.join(new_secret()) for _ in range(raters)]
         for rater in taking_part:
@@ -58,7 +63,7 @@ def change(folder, url, statement):
 def test_a_vote_that_was_changed_is_named_and_not_counted(tmp_path, pairwise_study, database_url, column):
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
     rater, _ = rated(folder, database_url)
-    before = read_stored(folder, database_url)
+    before = read_stored(folder, database_url).votes
     value = {"answer": '"first"', "shown_order": "[]", "seconds": 9.5, "time": 1.5}[column]
     where = (VOTES.c.rater == rater, VOTES.c.item == before[0].item)
     change(folder, database_url, sql.update(VOTES).where(*where).values({column: value}))
@@ -68,7 +73,7 @@ def test_a_vote_that_was_changed_is_named_and_not_counted(tmp_path, pairwise_stu
         with pytest.raises(DataError, match="put the database back from a copy, or leave that rater out"):
             base.answers(rater, [before[0].item])
         base.withdraw(rater, "owner")
-    left = read_stored(folder, database_url)
+    left = read_stored(folder, database_url).votes
     assert [vote.answer for vote in left] == ["second"] * 2 + [None] * 2
 
 
@@ -76,7 +81,7 @@ def test_a_vote_that_was_changed_is_named_and_not_counted(tmp_path, pairwise_stu
 def test_a_vote_that_was_lost_is_named_and_so_is_one_that_nobody_gave(tmp_path, pairwise_study, database_url):
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
     rater, other = rated(folder, database_url)
-    where = (VOTES.c.rater == rater, VOTES.c.item == read_stored(folder, database_url)[0].item)
+    where = (VOTES.c.rater == rater, VOTES.c.item == read_stored(folder, database_url).votes[0].item)
     change(folder, database_url, sql.delete(VOTES).where(*where))
     with pytest.raises(DataError, match=f"{rater[:12]}.* is lost"):
         read_stored(folder, database_url)
@@ -103,23 +108,23 @@ def test_votes_of_an_earlier_version_are_read_and_get_checksums_when_it_is_opene
 ):
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
     rated(folder, database_url)
-    due, study = read_stored(folder, database_url), read_study(folder).study
+    due, study = read_stored(folder, database_url).votes, read_study(folder).study
     with closing(VoteBase(folder, study, database_url)) as base:
         base.write(lambda connection: connection.exec_driver_sql(f"DROP TABLE {CHECKSUMS.name}"))
     for _ in range(2):  # looking changes nothing
         with closing(VoteBase(folder, study, database_url, reading_only=True)) as base:
             found = base.checked()
         assert (found.damaged, found.unchecked, len(found.rows[VOTES])) == ([], 4, 4)
-    assert read_stored(folder, database_url) == due
+    assert read_stored(folder, database_url).votes == due
     with closing(VoteBase(folder, study, database_url, reading_only=True)) as base:
         assert base.checked().unchecked == 0
 
 
 def test_no_flipped_bit_of_the_file_changes_a_vote_silently(tmp_path, pairwise_study, monkeypatch):
-    monkeypatch.setattr("limner.research.study.connection.FIRST_WAIT_S", 0)
+    monkeypatch.setattr("limner.research.study.votes.FIRST_WAIT_S", 0)
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
     rated(folder)
-    due, file = read_stored(folder), folder / "votes.sqlite"
+    due, file = read_stored(folder).votes, folder / "votes.sqlite"
     whole, draw, found = file.read_bytes(), random.Random(0), []
     written = [place for place, byte in enumerate(whole) if byte]  # most of the file is empty
     for place in draw.sample(written, 120):
@@ -127,7 +132,7 @@ def test_no_flipped_bit_of_the_file_changes_a_vote_silently(tmp_path, pairwise_s
         data[place] ^= 1 << draw.randrange(8)
         file.write_bytes(data)
         try:
-            assert read_stored(folder) == due, place
+            assert read_stored(folder).votes == due, place
         except LimnerError as error:
             found.append(str(error))
         for rest in folder.glob("votes.sqlite-*"):

@@ -6,8 +6,8 @@ import pytest
 from made_up_studies import vote
 
 from limner.errors import ConfigError, DataError
-from limner.research.study.galleries import write_preferred
 from limner.research.study.records import read_study
+from limner.research.study.report import write_preferred
 
 
 def page_of(folder, votes, tmp_path, count=9):

@@ -39,7 +39,7 @@ def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
         process.wait(20)
         for thread in threads:
             thread.join(30)
-    votes = read_stored(folder)
+    votes = read_stored(folder).votes
     stored = {(vote.rater, vote.item) for vote in votes}
     assert len(stored) == len(votes)
     assert len(votes) >= len(acknowledged)
@@ -55,7 +55,7 @@ def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
             while unit := browser.unit(page):
                 page = browser.ask("/rate", {"unit": unit, browser.field(page): "2"})
             assert "Thank you" in page
-    after = read_stored(folder)
+    after = read_stored(folder).votes
     assert len(after) == 90
     assert len({(vote.rater, vote.item) for vote in after}) == 90
     assert after[: len(votes)] == votes

@@ -12,7 +12,7 @@ from study_visitors import begin, fields, form_of, rate, served
 from limner.cli.main import run
 from limner.research.study.analysis import analyse
 from limner.research.study.recruitment import Recruitment
-from limner.research.study.tidy import tidy_csv
+from limner.research.study.report import tidy_csv
 
 
 def rows_of(text):

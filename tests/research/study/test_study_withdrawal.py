@@ -8,13 +8,11 @@ from study_visitors import begin, fields, form_of, rate, served
 
 from limner.cli.main import run
 from limner.research.study.analysis import analyse
-from limner.research.study.assignment import AssignmentPlan, units
-from limner.research.study.connection import METADATA
-from limner.research.study.raters import new_secret, public_id
+from limner.research.study.assignment import AssignmentPlan
 from limner.research.study.records import Notice, read_study, read_votes, vote_lines
-from limner.research.study.recruitment import Recruitment
+from limner.research.study.recruitment import Recruitment, new_secret, public_id
 from limner.research.study.report import report_text
-from limner.research.study.votes import VoteBase, read_stored
+from limner.research.study.votes import METADATA, VoteBase, read_stored
 
 NOTICE = Notice(contact="Ada <ada@uni.example>", purpose="A thesis.", retention="Until 2030.")
 BOTH = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
@@ -74,7 +72,7 @@ def test_who_withdraws_is_forgotten_and_their_places_go_to_others(tmp_path, pair
             pass
         assert {vote.item for vote in desk.votes.votes()} == {"i000", "i001", "i002"}
         assert len({vote.rater for vote in desk.votes.votes()}) == 1
-        report = analyse(files, read_stored(folder), resamples=20)
+        report = analyse(files, read_stored(folder).votes, resamples=20)
         assert (report.withdrawn.raters, report.withdrawn.votes) == (1, 3)
         assert report.checks.raters == 1
         assert report.views[0].votes == 2
@@ -100,7 +98,7 @@ def test_withdrawal_by_command(tmp_path, pairwise_study, database_url, capsys):
     with served(folder):
         pass
     files = read_study(folder)
-    plan = AssignmentPlan(files.study.sha256, units(files.items, files.key.checks), 3)
+    plan = AssignmentPlan.of(files)
     base = VoteBase(folder, files.study, database_url)
     raters = [base.join(new_secret()) for _ in range(2)]
     for rater in raters:
@@ -120,7 +118,7 @@ def test_withdrawal_by_command(tmp_path, pairwise_study, database_url, capsys):
         assert told.count("\n") == 1
     assert withdraw(raters[0][:12])[:2] == (0, f"{raters[0][:12]} withdrawn: 5 votes deleted\n")
     assert "had withdrawn before" in withdraw(raters[0])[1]
-    left = read_stored(folder, database_url)
+    left = read_stored(folder, database_url).votes
     assert {vote.rater for vote in left if vote.answer is not None} == {raters[1]}
     assert sum(vote.answer is None for vote in left) == 5
     # exported and read again, they are counted as they are from the database

@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
+import sqlalchemy as sql
 from made_up_studies import raters_of
 
 from limner.errors import ConfigError, DataError, MissingError, StorageError
-from limner.research.study.assignment import AssignmentPlan, units
-from limner.research.study.connection import votes_url
-from limner.research.study.raters import new_secret, public_id
+from limner.research.study.assignment import AssignmentPlan
 from limner.research.study.records import check_votes, read_study
-from limner.research.study.votes import VoteBase, read_stored
+from limner.research.study.recruitment import new_secret, public_id
+from limner.research.study.votes import RATERS, VoteBase, read_stored, votes_url
 
 BOTH = pytest.mark.parametrize("database_url", ["sqlite", "postgresql"], indirect=True)
 
@@ -27,11 +27,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-def plan_of(files, limit=None) -> AssignmentPlan:
-    pages = units(files.items, files.key.checks)
-    return AssignmentPlan(files.study.sha256, pages, files.study.raters_per_item, limit)
 
 
 def answers_to(unit, plan, rater, answer="first"):
@@ -61,7 +56,7 @@ def rate_all(base, plan, rater, *, twice) -> int:
 def test_many_raters_at_once_fill_every_place_once(tmp_path, pairwise_study, database_url):
     folder = pairwise_study(tmp_path / "study", 10, checks=1)
     files = read_study(folder)
-    plan = plan_of(files)
+    plan = AssignmentPlan.of(files)
     base = VoteBase(folder, files.study, database_url)
     # two servers on one database, as after a restart that overlapped
     other = VoteBase(folder, files.study, database_url)
@@ -92,7 +87,7 @@ def test_many_raters_at_once_fill_every_place_once(tmp_path, pairwise_study, dat
 def test_places_fill_evenly(tmp_path, pairwise_study, database_url):
     folder = pairwise_study(tmp_path / "study", 7, raters=4, checks=0)
     files = read_study(folder)
-    base, plan = VoteBase(folder, files.study, database_url), plan_of(files)
+    base, plan = VoteBase(folder, files.study, database_url), AssignmentPlan.of(files)
     raters = [base.join(new_secret()) for _ in range(4)]
     for turn in range(28):
         rater = raters[turn % 4]
@@ -115,7 +110,7 @@ def test_a_place_that_was_given_up_goes_to_another(tmp_path, pairwise_study, dat
     files = read_study(folder)
     clock = Clock()
     base = VoteBase(folder, files.study, database_url, clock=clock)
-    plan = plan_of(files)
+    plan = AssignmentPlan.of(files)
     first, second, third = (base.join(new_secret()) for _ in range(3))
     unit = base.turn(first, plan, hold_s=60).unit
     waiting = base.turn(second, plan, hold_s=60)
@@ -139,7 +134,7 @@ def test_a_place_that_was_answered_is_never_given_away(tmp_path, pairwise_study,
     folder = pairwise_study(tmp_path / "study", 1, raters=2, checks=0)
     files = read_study(folder)
     clock = Clock()
-    base, plan = VoteBase(folder, files.study, database_url, clock=clock), plan_of(files)
+    base, plan = VoteBase(folder, files.study, database_url, clock=clock), AssignmentPlan.of(files)
     first, second, third, fourth = (base.join(new_secret()) for _ in range(4))
     unit = base.turn(first, plan, hold_s=60).unit
     assert base.vote(first, unit, answers_to(unit, plan, first)) == "stored"
@@ -161,7 +156,7 @@ def test_a_late_answer_counts_while_nobody_else_wants_the_place(tmp_path, pairwi
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
     files = read_study(folder)
     clock = Clock()
-    base, plan = VoteBase(folder, files.study, clock=clock), plan_of(files)
+    base, plan = VoteBase(folder, files.study, clock=clock), AssignmentPlan.of(files)
     rater = base.join(new_secret())
     unit = base.turn(rater, plan, hold_s=60).unit
     clock.now += 3600
@@ -178,7 +173,7 @@ def test_a_late_answer_counts_while_nobody_else_wants_the_place(tmp_path, pairwi
 def test_a_sequence_is_stored_whole_or_not_at_all(tmp_path, tick_all_study):
     folder = tick_all_study(tmp_path / "study")
     files = read_study(folder)
-    base, plan = VoteBase(folder, files.study), plan_of(files)
+    base, plan = VoteBase(folder, files.study), AssignmentPlan.of(files)
     rater = base.join(new_secret())
     unit = base.turn(rater, plan).unit
     assert [item.position for item in unit.items] == [0, 1, 2]
@@ -194,7 +189,7 @@ def test_a_sequence_is_stored_whole_or_not_at_all(tmp_path, tick_all_study):
 def test_the_limit_per_rater_and_what_is_left(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "study", 6, checks=0)
     files = read_study(folder)
-    base, plan = VoteBase(folder, files.study), plan_of(files, limit=2)
+    base, plan = VoteBase(folder, files.study), AssignmentPlan.of(files, limit=2)
     rater = base.join(new_secret())
     seen = []
     while (turn := base.turn(rater, plan)).unit:
@@ -210,20 +205,33 @@ def test_one_database_holds_several_studies(tmp_path, pairwise_study, tick_all_s
     folders = pairwise_study(tmp_path / "a", 2, checks=0), tick_all_study(tmp_path / "b", 1)
     for folder, answer in zip(folders, ("neither", ("q",)), strict=True):
         files = read_study(folder)
-        base, plan = VoteBase(folder, files.study, database_url), plan_of(files)
+        base, plan = VoteBase(folder, files.study, database_url), AssignmentPlan.of(files)
         rater = base.join(new_secret())
         unit = base.turn(rater, plan).unit
         base.vote(rater, unit, answers_to(unit, plan, rater, answer))
         base.close()
-    assert {vote.answer for vote in read_stored(folders[0], database_url)} == {"neither"}
-    assert {vote.answer for vote in read_stored(folders[1], database_url)} == {("q",)}
-    assert len(read_stored(folders[0], database_url)) == 1
+    assert {vote.answer for vote in read_stored(folders[0], database_url).votes} == {"neither"}
+    assert {vote.answer for vote in read_stored(folders[1], database_url).votes} == {("q",)}
+    assert len(read_stored(folders[0], database_url).votes) == 1
+
+
+@BOTH
+def test_what_is_read_together_is_of_one_moment(tmp_path, pairwise_study, database_url):
+    folder = pairwise_study(tmp_path / "study", 1, checks=0)
+    with closing(VoteBase(folder, read_study(folder).study, database_url)) as base:
+        first = base.join(new_secret())
+        query = sql.select(RATERS.c.id).where(RATERS.c.study == base._study)
+        with base.reading() as connection:
+            before = connection.scalars(query).all()
+            base.join(new_secret())
+            assert connection.scalars(query).all() == before == [first]
+        assert raters_of(base) == 2
 
 
 def test_votes_outlive_a_crash_of_postgresql(tmp_path, pairwise_study, postgres):
     folder = pairwise_study(tmp_path / "study", 3, checks=0)
     files = read_study(folder)
-    base, plan = VoteBase(folder, files.study, postgres.url), plan_of(files)
+    base, plan = VoteBase(folder, files.study, postgres.url), AssignmentPlan.of(files)
     rater = base.join(new_secret())
     unit = base.turn(rater, plan).unit
     assert base.vote(rater, unit, answers_to(unit, plan, rater)) == "stored"
@@ -253,7 +261,7 @@ def test_a_busy_sqlite_file_is_waited_for(tmp_path, pairwise_study):
 def test_the_database_itself_refuses_what_must_never_be(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "study", 3, checks=0)
     files = read_study(folder)
-    base, plan = VoteBase(folder, files.study), plan_of(files)
+    base, plan = VoteBase(folder, files.study), AssignmentPlan.of(files)
     rater, other = base.join(new_secret()), base.join(new_secret())
     unit = base.turn(rater, plan).unit
     base.vote(rater, unit, answers_to(unit, plan, rater))
@@ -281,7 +289,7 @@ def test_urls(tmp_path):
 def test_errors_say_what_is_wrong_and_no_password(tmp_path, pairwise_study, monkeypatch):
     folder = pairwise_study(tmp_path / "study", 1, checks=0)
     study = read_study(folder).study
-    monkeypatch.setattr("limner.research.study.connection.FIRST_WAIT_S", 0)
+    monkeypatch.setattr("limner.research.study.votes.FIRST_WAIT_S", 0)
     with pytest.raises(MissingError, match="no votes yet; 'limner study serve"):
         read_stored(folder)
     with pytest.raises(DataError, match="is the database there") as refused:

@@ -3,7 +3,6 @@
 It parses options and prints; `limner.research.study` makes, serves and analyses studies.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,15 +16,13 @@ from limner.files import readable
 from limner.research.study.records import (
     Notice,
     StudyFiles,
-    Vote,
     check_votes,
     read_study,
-    read_votes,
     vote_lines,
 )
 
 if TYPE_CHECKING:
-    from limner.research.study.raters import Panelist
+    from limner.research.study.votes import StoredVotes
 
 
 def preferences(
@@ -346,8 +343,8 @@ def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> Non
     """
     from limner.research.study.analysis import progress_of
 
-    files, cast = _opened(folder, votes)
-    found = progress_of(files, cast)
+    files, stored = _opened(folder, votes)
+    found = progress_of(files, stored.votes)
     emit_report(found, found.lines(), as_json=json)
     if not json:
         say(f"{folder}: registration {files.study.sha256[:12]} is unaltered")
@@ -391,15 +388,15 @@ def export(
         raise ConfigError("--worker-ids: JSON lines never name workers; add --format csv")
     if to is not None and to.exists() and not overwrite:
         raise DataError(f"{to}: already there; pass --overwrite to replace it")
-    files, cast = _opened(folder, votes)
+    files, stored = _opened(folder, votes)
     if format == "jsonl":
-        text = vote_lines(cast)
+        text = vote_lines(stored.votes)
     else:
-        from limner.research.study.tidy import tidy_csv
+        from limner.research.study.report import tidy_csv
 
-        check_votes(cast, files.items, files.study.protocol)
-        text = tidy_csv(files, cast, _panelists(folder, votes), worker_ids=worker_ids)
-    deliver(text.rstrip("\n"), to, counted(len(cast), "vote"))
+        check_votes(stored.votes, files.items, files.study.protocol)
+        text = tidy_csv(files, stored.votes, stored.panelists, worker_ids=worker_ids)
+    deliver(text.rstrip("\n"), to, counted(len(stored.votes), "vote"))
 
 
 @study.command
@@ -466,8 +463,8 @@ def report(
     from limner.research.study.analysis import analyse
     from limner.research.study.report import report_text
 
-    files, cast = _opened(folder, votes)
-    found = analyse(files, cast, crowds=_crowds(folder, votes), resamples=resamples)
+    files, stored = _opened(folder, votes)
+    found = analyse(files, stored.votes, crowds=stored.crowds, resamples=resamples)
     text = report_text(files, found, format, published=published)
     deliver(text, to, f"{found.votes:,} of {counted(found.due, 'vote')}")
 
@@ -492,38 +489,15 @@ def galleries(folder: Path, *, to: Path, votes: str | None = None, count: int = 
     count
         Items of each group.
     """
-    from limner.research.study.galleries import write_preferred
+    from limner.research.study.report import write_preferred
 
-    files, cast = _opened(folder, votes)
-    write_preferred(folder, files, cast, to, count)
+    files, stored = _opened(folder, votes)
+    write_preferred(folder, files, stored.votes, to, count)
     say(f"{to}: {files.study.title}")
 
 
-def _opened(folder: Path, votes: str | None) -> tuple[StudyFiles, list[Vote]]:
+def _opened(folder: Path, votes: str | None) -> "tuple[StudyFiles, StoredVotes]":
     """A verified study and its votes."""
-    files = read_study(folder)
-    if votes is not None and votes.endswith(".jsonl"):
-        return files, read_votes(votes)
     from limner.research.study.votes import read_stored
 
-    return files, read_stored(folder, votes)
-
-
-def _crowds(folder: Path, votes: str | None) -> Mapping[str, str]:
-    """Who began in a crowd; a file of votes does not say."""
-    if votes is not None and votes.endswith(".jsonl"):
-        return {}
-    from limner.research.study.votes import stored_votes
-
-    with stored_votes(folder, votes) as base:
-        return base.crowds()
-
-
-def _panelists(folder: Path, votes: str | None) -> "Mapping[str, Panelist]":
-    """How panels know the raters; a file of votes does not say."""
-    if votes is not None and votes.endswith(".jsonl"):
-        return {}
-    from limner.research.study.votes import stored_votes
-
-    with stored_votes(folder, votes) as base:
-        return base.panelists()
+    return read_study(folder), read_stored(folder, votes)

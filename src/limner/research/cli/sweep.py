@@ -63,8 +63,7 @@ def sweep(
     json
         Print JSON instead of a table.
     """
-    from limner.research.paper.pair_weights import sweep_picture
-    from limner.research.paper.plots import write
+    from limner.research.paper.plots import sweep_picture, write
     from limner.research.paper.sweeps import Axis, best, grid, sweep_table
     from limner.research.paper.sweeps import sweep as run_all
     from limner.research.runs.validation import maximise

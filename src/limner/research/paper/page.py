@@ -1,20 +1,26 @@
 """Pages of pictures and texts that hold all they show: nothing is fetched and nothing runs."""
 
 import io
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from markupsafe import Markup
 from PIL import Image
 
-from limner.errors import ConfigError
+from limner.errors import ConfigError, DataError
 from limner.export.targets import check_place, whole
+from limner.files import display
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import Copy
 from limner.templates import environment, policy
 
 SIDE_PX = 360
 TEXT_CHARACTERS = 280
+Member = TypeVar("Member")
 
 
 def check_page(out: Path) -> None:
@@ -66,6 +72,19 @@ def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> 
     with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         for part in parts:
             file.write(part)
+
+
+def shown_picture(path: Path | bytes, side_px: int = SIDE_PX) -> Image.Image:
+    """The picture of a file, upright RGB, at a scale fit for showing it with so many pixels a side.
+
+    Raises:
+        DataError: it does not open.
+    """
+    file = os.path.abspath(os.fsencode(path))  # noqa: PTH100
+    try:
+        return decode(read_file(file).data, side_px, os.fsdecode(os.path.splitext(file)[1]).lower()).rgb  # noqa: PTH122
+    except PictureError as error:
+        raise DataError(f"{display(file)}: {error}; restore the file") from error
 
 
 def copy_of(picture: Image.Image, side_px: int = SIDE_PX) -> Copy:
@@ -122,3 +141,20 @@ def spread(members: Sequence[int], count: int) -> list[int]:
     """At most so many members, evenly over all of them: the middle of every equal part."""
     kept = min(count, len(members))
     return [members[int((2 * part + 1) * len(members) / (2 * kept))] for part in range(kept)]
+
+
+def in_parts(
+    parts: Mapping[str, Sequence[Member]], whole: str, count: int, shown: Callable[[Member], Iterable[Group]]
+) -> Iterator[Group]:
+    """Parts of a whole, each under its title and size, with some of its members.
+
+    Args:
+        parts: title → members.
+        whole: how many there are in all, in words.
+        count: members shown of each part, evenly spread, so that nobody chooses them.
+        shown: a member as groups.
+    """
+    for title, members in parts.items():
+        yield Group(f"{title}: {len(members)} of {whole}", ())
+        for place in spread(range(len(members)), count):
+            yield from shown(members[place])

@@ -1,4 +1,4 @@
-"""Figures that show numbers: curves, scatter, bars, galleries and attention, as files to print.
+"""Figures that show numbers: curves, scatter, bars, histograms, galleries and attention, as files to print.
 
 Each function draws what it is given and returns the figure; a point without a result is not drawn.
 """
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
-from limner.errors import RESEARCH, ConfigError, DataError, MissingError, installed
+from limner.errors import RESEARCH, ConfigError, DataError, MissingError, NumericsError, installed
 from limner.files import write_bytes
+from limner.research.paper.sweeps import Point, by_setting, kind_of
 from limner.research.paper.table import Table
 
 with installed("matplotlib", RESEARCH):
@@ -31,9 +33,11 @@ if TYPE_CHECKING:
 COLOURS = BLUE, ORANGE, GREEN, GREY = ("#0072B2", "#E69F00", "#009E73", "#777777")
 SUFFIXES = (".pdf", ".png", ".svg")
 _DPI = 200
+_MOST_POINTS, _BINS = 5000, 40
 _RING: Mapping[str, Any] = {"facecolors": "none", "edgecolors": ORANGE, "s": 28}
 _CROSS: Mapping[str, Any] = {"color": GREEN, "marker": "x", "s": 22, "linewidths": 1}
 Values = NDArray[np.float64]
+Scores = NDArray[np.floating]
 
 
 def confidence_curves() -> Figure:
@@ -281,6 +285,176 @@ def feature_maps(spaces: Mapping[str, tuple[NDArray[np.floating], Sequence[str]]
         axes.set(title=_plain(name), xticks=[], yticks=[])
         axes.title.set_fontsize(8)
     return figure
+
+
+def score_histograms(scores: Mapping[str, Mapping[str, Scores]]) -> Figure:
+    """One panel per measure, one outline per modality, with mean and deviation in the legend.
+
+    Args:
+        scores: measure → modality → (n,) raw scores, before Γ.
+    Raises:
+        DataError: nothing to draw.
+        NumericsError: a score is not finite.
+    Source: docs/methods/complementary.md §9.2.
+    """
+    every = [values for part in scores.values() for values in part.values()]
+    if not every or not all(len(values) for values in every):
+        raise DataError("figure: no scores; train with weights from neighbourhoods first")
+    if not all(np.isfinite(values).all() for values in every):
+        raise NumericsError("figure: a score is not finite; train the run again")
+    figure, places = panels(len(scores), 4.2 * len(scores))
+    for axes, (measure, by_modality) in zip(places, scores.items(), strict=True):
+        edges = np.histogram_bin_edges(np.concatenate(list(by_modality.values())), _BINS)
+        for (name, some), colour in zip(by_modality.items(), COLOURS, strict=False):
+            label = f"{name}: μ {some.mean():.4f}, σ {some.std():.4f}"
+            axes.hist(some, edges, histtype="step", color=colour, linewidth=1.4, label=label)
+        axes.set(title=measure, xlabel="score", ylabel="training pairs")
+        axes.legend(frameon=False, fontsize=7)
+    return figure
+
+
+def agreement(first: Scores, second: Scores, names: Sequence[str], published: float) -> Figure:
+    """Every pair by its two scores, with Spearman's correlation in the title.
+
+    Args:
+        first: (n,) scores of one measure.
+        second: (n,) of the other, in the same order.
+        names: of the measures.
+        published: the paper's correlation.
+    Source: docs/methods/complementary.md §9.2.
+    """
+    correlation = spearman(first, second)
+    figure, (axes,) = panels(1, 4.2, 3.6)
+    step = max(1, len(first) // _MOST_POINTS)  # evenly spread rows: a larger file would show no more
+    axes.scatter(first[::step], second[::step], s=5, alpha=0.4, color=BLUE, linewidths=0)
+    shown = "undefined" if np.isnan(correlation) else f"{correlation:.4f}"
+    title = f"Spearman {shown} (the paper's {published:.4f}), n = {len(first)}"
+    axes.set(xlabel=names[0], ylabel=names[1], title=title)
+    axes.title.set_fontsize(9)
+    return figure
+
+
+def spearman(first: Scores, second: Scores) -> float:
+    """Spearman's rank correlation, ties counted by mean rank; NaN where either is constant.
+
+    Args:
+        first: (n,), finite, n of at least 2.
+        second: (n,), likewise.
+    """
+    with np.errstate(invalid="ignore"):  # of a constant
+        return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What a measure's weights gained on one data set.
+
+    Attributes:
+        data: name of the data set.
+        measure: DIVERSITY or DISCREPANCY.
+        deviation: of the raw scores over the training pairs.
+        gain: c-way accuracy, mean of both directions, minus that of equal weights.
+        published: whether it is the paper's.
+    """
+
+    data: str
+    measure: str
+    deviation: float
+    gain: float
+    published: bool = False
+
+
+def gain_against_deviation(gains: Sequence[Gain]) -> Figure:
+    """Whether a measure gains more where its scores differ more: a dot per data set, rings for the paper's.
+
+    Args:
+        gains: ours and the paper's.
+    Raises:
+        DataError: nothing to draw.
+    Source: docs/methods/complementary.md §9.2.
+    """
+    if not gains:
+        raise DataError("figure: no gains; measure runs with --choices that left pair scores")
+    figure, (axes,) = panels(1, 5.0, 3.6)
+    axes.axhline(0, color=GREY, linewidth=0.8)
+    for measure, colour in zip(dict.fromkeys(one.measure for one in gains), COLOURS, strict=False):
+        for published in (False, True):
+            some = [one for one in gains if (one.measure, one.published) == (measure, published)]
+            if not some:
+                continue
+            x, y = np.array([one.deviation for one in some]), 100 * np.array([one.gain for one in some])
+            known = spearman(x, y) if len(some) > 2 else float("nan")
+            tail = "" if np.isnan(known) else f" (Spearman {known:.2f} over {len(some)} sets)"
+            label = f"{measure}{', the paper' if published else ''}{tail}"
+            face = "none" if published else colour
+            axes.scatter(x, y, facecolors=face, edgecolors=colour, s=26, label=label)
+            for one, left, up in zip(some, x, y, strict=True):
+                axes.annotate(one.data, (left, up), (4, 3), textcoords="offset points", fontsize=6)
+    axes.set(xlabel="standard deviation of the score", ylabel="accuracy minus that of PVSE (points)")
+    figure.legend(loc="outside upper left", frameon=False, fontsize=7)
+    return figure
+
+
+def training_of_weights(history: Sequence[Mapping[str, float]]) -> Figure:
+    """Spread, entropy and drift of the weights by epoch, as far as they were logged.
+
+    Args:
+        history: per epoch, name → value.
+    Raises:
+        DataError: nothing was logged.
+    Source: docs/methods/complementary.md §6.1, §9.2.
+    """
+    names = list(dict.fromkeys(name for epoch in history for name in epoch))
+    if not names:
+        raise DataError("figure: the run logged nothing about weights; train a system that weighs pairs")
+    figure, places = panels(len(names), 3.6 * len(names), 2.9)
+    for axes, name in zip(places, names, strict=True):
+        there = [(place, epoch[name]) for place, epoch in enumerate(history) if name in epoch]
+        axes.plot(*zip(*there, strict=True), color=BLUE, marker="o", markersize=3)
+        axes.set(xlabel="epoch", title=name)
+        axes.title.set_fontsize(9)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    return figure
+
+
+def sweep_picture(points: Sequence[Point], metric: str) -> Figure:
+    """Means over seeds with every seed as a dot: over the one setting that is a number, else by name.
+
+    Args:
+        points: of one sweep.
+        metric: validation figure.
+    Raises:
+        DataError: see `sweeps.by_setting`.
+    """
+    found = by_setting(points, metric)
+    scale = 100.0 if kind_of(metric) == "percent" else 1.0
+    numbers = _numbers(points)
+    at = numbers or {name: float(place) for place, name in enumerate(found)}
+    figure, (axes,) = panels(1, max(4.6, 0.5 * len(found) + 1.5))
+    order = sorted(found, key=lambda name: at[name])
+    means = [scale * float(np.mean(found[name])) for name in order]
+    line = "-" if numbers else "none"
+    axes.plot([at[name] for name in order], means, color=BLUE, marker="o", linestyle=line, label="mean")
+    if any(len(values) > 1 for values in found.values()):
+        dots = [(at[name], scale * value) for name in order for value in found[name]]
+        axes.scatter(*zip(*dots, strict=True), s=12, color=ORANGE, zorder=3, label="one seed")
+        axes.legend(frameon=False)
+    if numbers:
+        axes.set_xlabel(next(iter(points[0].settings)))
+    else:
+        axes.set_xticks([at[name] for name in order], order, rotation=40, ha="right")
+    axes.set(ylabel=f"{metric} on validation" + (" (%)" if scale > 1 else ""))
+    return figure
+
+
+def _numbers(points: Sequence[Point]) -> dict[str, float]:
+    """Where every setting stands on the axis, if there is one setting and it is a number; else nothing."""
+    if len(points[0].settings) != 1:
+        return {}
+    try:
+        return {point.name: float(next(iter(point.settings.values()))) for point in points}
+    except ValueError:
+        return {}
 
 
 TEXT_HEIGHT = 0.28  # of the line of text above a row of pictures, in rows

@@ -1,33 +1,37 @@
 """Every published figure by its name: what it shows is collected from measured runs here, and drawn."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from limner.config import flat
 from limner.counts import counted
-from limner.errors import ConfigError, DataError, unknown
-from limner.research.datasets.neighbours import read_pair_scores
+from limner.errors import ConfigError, DataError, MissingError, unknown
+from limner.research.datasets.neighbours import SCORES_FILE, read_pair_scores
 from limner.research.evaluation.results import TOP, ChoiceResult, Result
+from limner.research.evaluation.sequences import by_story, steps_of
 from limner.research.evaluation.uncertainty import group_numbers
 from limner.research.paper import plots
 from limner.research.paper.comparison import Cohort, compare
-from limner.research.paper.pair_weights import (
-    draw_agreement,
-    draw_gains,
-    logged,
-    score_histograms,
-    training_of_weights,
+from limner.research.paper.published import credits_of, questions_of, tables_of
+from limner.research.paper.run_pages import (
+    open_pictures,
+    refined_top,
+    titled,
+    write_found,
+    write_galleries,
+    write_story_strips,
     write_weighted_pairs,
 )
-from limner.research.paper.published import tables_of
-from limner.research.paper.run_pictures import open_pictures, write_found
-from limner.research.paper.strips import draw_attention, titled, write_galleries, write_story_strips
 from limner.research.paper.table import reference
 from limner.research.runs.measure import fixed_features
 from limner.research.runs.run import Run
+from limner.research.systems.vrss import Vrss
 from limner.research.training import NAMES_AND_PLACES
+from limner.research.training.loop import HISTORY
 
 FEWEST_POINTS = 8
 SPLITS = ("released", "grouped", "random")
@@ -76,6 +80,11 @@ def draw_figure(
             raise ConfigError(f"figure: {name} shows one run, found {len(run)}; pass --run FOLDER")
         return run[0]
 
+    def several() -> Sequence[Path]:
+        if not run:
+            raise ConfigError(f"figure: {name}: no run is named; pass --run FOLDER once per run")
+        return run
+
     def measured() -> Path:
         if runs is None:
             raise ConfigError(f"figure: {name} needs measured runs; pass --runs FOLDER")
@@ -106,26 +115,28 @@ def draw_figure(
         "cmcm-3a": lambda: plots.write(to, plots.confidence_curves),
         "cmcm-3b": lambda: _scatter(to, one()),
         "cmcm-5": lambda: _bars(to, results(), resamples),
-        "cmcm-1": lambda: _gallery(to, run, texts, relations, 1, most=1),
-        "cmcm-6": lambda: _gallery(to, run, texts, relations, count),
-        "cmcm-9": lambda: _gallery(to, run, texts, relations, 1, each=True),
-        "cmcm-7": lambda: _attention(to, run, texts, count),
+        "cmcm-1": lambda: _gallery(to, several(), texts, relations, 1, most=1),
+        "cmcm-6": lambda: _gallery(to, several(), texts, relations, count),
+        "cmcm-9": lambda: _gallery(to, several(), texts, relations, 1, each=True),
+        "cmcm-7": lambda: _attention(to, several(), texts, count),
         "cmcm-8": lambda: _curve(to, results(variants=True), row, "loss.relation_weight", resamples),
         "cmcm-8-length": lambda: _curve(to, results(variants=True), row, "data.max_length", resamples),
         "cmcm-entropy": lambda: _entropy(to, results(), resamples),
-        "complementary-scores": lambda: plots.write(to, score_histograms, read_pair_scores(one()).measures()),
+        "complementary-scores": lambda: plots.write(
+            to, plots.score_histograms, read_pair_scores(one()).measures()
+        ),
         "complementary-agreement": lambda: draw_agreement(one(), to),
-        "complementary-weights": lambda: plots.write(to, training_of_weights, logged(one())),
+        "complementary-weights": lambda: plots.write(to, plots.training_of_weights, logged(one())),
         "complementary-variance": lambda: draw_gains(measured(), split or answered_split(), to),
         "complementary-3": lambda: write_found(
-            run, to, texts=texts, pictures=pictures, count=count, weights=weights
+            several(), to, texts=texts, pictures=pictures, count=count, weights=weights
         ),
         "complementary-4": lambda: write_weighted_pairs(one(), to, count),
         "vrss-attention": lambda: draw_attention(to, one(), texts, count),
         "vrss-galleries": lambda: write_galleries(run, to, count),
-        "gsda-3": lambda: write_story_strips(run, to, texts, count, "test"),
-        "gsda-strips": lambda: write_story_strips(run, to, texts, count),
-        "vrss-features": lambda: _feature_maps(to, run, weights, count),
+        "gsda-3": lambda: write_story_strips(several(), to, texts, count, "test"),
+        "gsda-strips": lambda: write_story_strips(several(), to, texts, count),
+        "vrss-features": lambda: _feature_maps(to, several(), weights, count),
     }
     if name not in drawn:
         raise ConfigError(unknown("figure", name, drawn))
@@ -220,8 +231,6 @@ def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
 
 def _attention(to: Path, runs: Sequence[Path], texts: Sequence[str], count: int) -> None:
     """Attention of one run, or of several side by side, over the same words."""
-    if not runs:
-        raise ConfigError("figure: cmcm-7 shows the attention of runs; pass --run FOLDER once per run")
     opened = [Run.open(run) for run in runs]
     chosen = list(texts)
     if not chosen:
@@ -255,12 +264,10 @@ def _gallery(
         each: a text for every relation of the data set.
         most: pictures of each run.
     """
-    if not runs:
-        raise ConfigError("figure: galleries compare runs; pass --run FOLDER once per run")
     results = [Result.read_part(run, "test") for run in runs]
     if any(result.ids != results[0].ids or not result.top for result in results):
         raise DataError("figure: the runs were measured on different pairs; measure them on one split")
-    tops = [_refined(run, result) for run, result in zip(runs, results, strict=True)]
+    tops = [refined_top(run, result) for run, result in zip(runs, results, strict=True)]
     first = results[0]
     places = {name: row for row, name in enumerate(first.ids)}
     absent = [name for name in ids if name not in places]
@@ -291,22 +298,8 @@ def _gallery(
     plots.write(to, plots.gallery, shown)
 
 
-def _refined(run: Path, result: Result) -> tuple[tuple[str, ...], ...]:
-    """The best pictures of a run for every text: after refinement where it refines."""
-    if not result.about.refinement:
-        return result.top
-    if not result.refined_top:
-        raise DataError(
-            f"figure: {run}: measured before pictures after refinement were kept;"
-            f" run 'limner measure {run}' again"
-        )
-    return result.refined_top
-
-
 def _feature_maps(to: Path, runs: Sequence[Path], weights: Path | None, most: int) -> None:
     """The features through which runs see the test pictures, each on a plane of its own."""
-    if not runs:
-        raise ConfigError("figure: vrss-features shows the features of runs; pass --run FOLDER once per run")
     shown = {}
     for run in runs:
         opened = Run.open(run)
@@ -321,3 +314,141 @@ def _feature_maps(to: Path, runs: Sequence[Path], weights: Path | None, most: in
         stories = {pair.image_id: pair.seq for pair in reversed(data.split("test"))}
         shown[f"{described}, {counted(len(ids), 'picture')}"] = (features, [stories[one] for one in ids])
     plots.write(to, plots.feature_maps, shown, most)
+
+
+def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> None:
+    """Draw how much the steps of test stories attend to each other.
+
+    Args:
+        to: .pdf, .png or .svg.
+        run: a folder; its model attends to whole stories.
+        stories: names of test stories; the first of more than one step unless given.
+        count: stories drawn when none is named.
+    Raises:
+        ConfigError: the model does not attend to stories, or there is no such story.
+        DataError: the test part has no stories.
+    """
+    opened = Run.open(run)
+    data, _ = opened.data(files=True)
+    pairs = data.split("test")
+    steps = steps_of(pairs)
+    places = by_story(steps.stories)
+    chosen = list(stories) or [story for story, own in places.items() if len(own) > 1][:count]
+    shown = []
+    for name in chosen:
+        if name not in places:
+            raise ConfigError("figure: " + unknown("test story", name, places))
+        texts = [pairs[steps.rows[place]].text for place in places[name]]
+        made = opened.model.story(texts) if isinstance(opened.model, Vrss) else None
+        if made is None or made.attention is None:
+            raise ConfigError(
+                f"figure: {opened.name} does not attend to the steps of a story; name a run"
+                " of VRSS trained with --set model.context=true"
+            )
+        shown.append(plots.Attended(name, texts, made.attention[0].float().cpu().numpy()))
+    plots.write(to, plots.attention_maps, shown)
+
+
+LOGGED = "weights/"
+
+
+def draw_agreement(run: Path, to: Path) -> None:
+    """Draw one measure against the other, with Spearman's correlation.
+
+    Args:
+        run: folder of a run that weighed its pairs.
+        to: file to write.
+    Raises:
+        MissingError, DataError: the run left no scores, or not those of two measures.
+    """
+    measures = read_pair_scores(run).measures()
+    if len(measures) != 2 or len({tuple(part) for part in measures.values()}) != 1:
+        raise DataError(
+            f"{run}: its scores are of {', '.join(measures) or 'nothing'}; agreement needs both measures"
+            " of the same modalities"
+        )
+    # Υ of a pair joins its modalities, so the measures are compared by their mean over them
+    names = sorted(measures, reverse=True)
+    first, second = (sum(measures[one].values()) / len(measures[one]) for one in names)
+    plots.write(to, plots.agreement, first, second, names, reference()["scores"]["spearman"])
+
+
+def draw_gains(runs: Path, split: str, to: Path) -> None:
+    """Draw the gain of either measure against the deviation of its scores, over data sets.
+
+    Args:
+        runs: folder of measured runs; those of a measure left their pair scores.
+        split: of the results.
+        to: file to write.
+    Raises:
+        DataError: no such runs.
+    """
+    own = _gains(runs, split)
+    if not own:
+        raise DataError(
+            f"{runs}: no run of a measure and of PVSE on one data set ({split} split); train them and run"
+            " 'limner measure' with --choices"
+        )
+    plots.write(to, plots.gain_against_deviation, [*own, *_published_gains()])
+
+
+def _gains(runs: Path, split: str) -> list[plots.Gain]:
+    """A gain per data set, number of options and measure that was measured beside PVSE."""
+    deviations: dict[tuple[str, str], list[float]] = {}
+    for file in sorted(runs.glob(f"**/{SCORES_FILE}")):
+        answered = sorted((file.parent / ChoiceResult.FOLDER).glob("*way.json"))
+        scores = read_pair_scores(file.parent).measures() if answered else {}
+        for measure, by_modality in scores.items():
+            about = ChoiceResult.read(answered[0]).about
+            if about.system == measure:
+                spread = float(np.mean([values.std() for values in by_modality.values()]))
+                deviations.setdefault((about.data, measure), []).append(spread)
+    chosen = [r for r in ChoiceResult.read_all(runs) if (r.about.part, r.about.split) == ("test", split)]
+    control = reference()["complementary-2"]["control"]
+    found = []
+    for one in questions_of(chosen):
+        base = credits_of(one.runs(control), 2)
+        for measure in reference()["measures"].values():
+            own, known = credits_of(one.runs(measure), 2), deviations.get((one.data, measure))
+            if base is not None and own is not None and known:
+                gain = float(own.mean() - base.mean())
+                found.append(plots.Gain(f"{one.data} {one.c}-way", measure, float(np.mean(known)), gain))
+    return found
+
+
+def _published_gains() -> list[plots.Gain]:
+    rows, sets = reference()["complementary-2"]["rows"], reference()["sets"]
+    return [
+        plots.Gain(
+            entry["title"],
+            measure,
+            entry[measure.lower()]["deviation"],
+            float(np.mean(rows[measure][data]) - np.mean(rows["PVSE"][data])),
+            published=True,
+        )
+        for data, entry in sets.items()
+        for measure in reference()["measures"].values()
+    ]
+
+
+def logged(run: Path) -> list[dict[str, float]]:
+    """Per epoch what was logged of the weights, without the common beginning of its names.
+
+    Raises:
+        MissingError, DataError: the folder holds no history of a run.
+    """
+    file = run / HISTORY
+    try:
+        lines: list[dict[str, Any]] = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    except FileNotFoundError:
+        raise MissingError(f"{file}: not there; give the folder of a trained run") from None
+    except ValueError as error:
+        raise DataError(f"{file}: not the history of a run ({error}); train it again") from error
+    return [
+        {
+            name.removeprefix(LOGGED): value
+            for name, value in {**line.get("loss", {}), **line.get("val", {})}.items()
+            if name.startswith(LOGGED)
+        }
+        for line in lines
+    ]

@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limner.counts import counted
-from limner.errors import DataError
 from limner.files import display
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import Copy
-from limner.research.paper.page import copy_of, write_page
+from limner.research.paper.page import copy_of, shown_picture, write_page
 from limner.research.scenes.graphs import SceneGraph, each_graph
 
 if TYPE_CHECKING:
@@ -266,12 +263,7 @@ def write_scene_page(graphs: Path, files: Mapping[str, bytes], out: Path, most: 
             if place not in shown:
                 continue
             path = files[graph.image]
-            try:
-                suffix = os.fsdecode(os.path.splitext(path)[1]).lower()  # noqa: PTH122
-                rgb = decode(read_file(path).data, _SIDE_PX, suffix).rgb
-            except PictureError as error:
-                raise DataError(f"{display(path)}: {error}; run limner scenes again") from error
-            yield ShownScene(rgb, graph, display(os.path.relpath(path, above)))
+            yield ShownScene(shown_picture(path, _SIDE_PX), graph, display(os.path.relpath(path, above)))
 
     sample = f"{len(shown):,} of {counted(count, 'picture')}, spread evenly." if len(shown) < count else ""
     write_scenes(out, "Scene graphs", " ".join(part for part in (sample, found_by) if part), chosen())

@@ -129,7 +129,7 @@ def flags(votes: Iterable[Vote], crowds: Mapping[str, str]) -> Flags:
 
     Args:
         votes: that were not withdrawn.
-        crowds: rater → crowd, see `limner.research.study.newcomers`.
+        crowds: rater → crowd, see `limner.research.study.recruitment`.
     """
     cast = list(votes)
     untimed = [vote.rater for vote in cast if vote.seconds <= 0]
@@ -200,7 +200,7 @@ def checked(files: StudyFiles, votes: Iterable[Vote]) -> CheckedRaters:
     """Who answered attention checks, and who failed one."""
     cast = list(votes)
     checks = [vote for vote in cast if vote.item in files.key.checks]
-    wrong = [vote for vote in checks if vote.answer != files.key.items[vote.item].right]
+    wrong = [vote for vote in checks if vote.answer != files.key.checks[vote.item]]
     raters = {vote.rater for vote in cast}
     return CheckedRaters(
         raters=len(raters),

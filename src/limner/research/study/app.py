@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import compare_digest
 from typing import Annotated
@@ -22,14 +22,20 @@ from starlette.exceptions import HTTPException
 
 from limner.counts import counted
 from limner.errors import ConfigError, LimnerError
-from limner.research.study.assignment import AssignmentPlan, units
-from limner.research.study.copies import MEDIA_TYPES, unlike
-from limner.research.study.newcomers import NEW_RATERS, Newcomers
+from limner.research.study.assignment import AssignmentPlan
 from limner.research.study.pages import Pages, RaterWording, of_another_page, read_answers
-from limner.research.study.raters import Panelist, TakenError, new_secret, public_id
-from limner.research.study.records import PICTURES, Answer, Notice, read_study
-from limner.research.study.recruitment import PARAMETERS, PanelError, Recruitment
-from limner.research.study.votes import HOLD_S, Turn, VoteBase
+from limner.research.study.records import PICTURES, Answer, Notice, StudyFiles, read_study
+from limner.research.study.recruitment import (
+    NEW_RATERS,
+    PARAMETERS,
+    Newcomers,
+    PanelError,
+    Panelist,
+    Recruitment,
+    new_secret,
+    public_id,
+)
+from limner.research.study.votes import HOLD_S, TakenError, Turn, VoteBase
 from limner.server import problems
 from limner.server.limits import Limits
 from limner.server.problems import ProblemError
@@ -39,6 +45,8 @@ from limner.server.serving import bind, serve
 STATIC = Path(__file__).parent / "static"
 YEAR_S = 365 * 24 * 3600
 BODY_BYTES = 256 * 1024
+MEDIA_TYPES = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
+"""Ending → kind; studies of earlier versions have others than the first."""
 KEPT = "private, max-age=31536000, immutable"
 NOTES = {
     "gone": "Somebody else has answered that page meanwhile. Here is the next one.",
@@ -68,11 +76,38 @@ class Desk:
     plan: AssignmentPlan
     wording: RaterWording
     pictures: Path
-    invitation: str = ""
-    hold_s: float = HOLD_S
-    recruitment: Recruitment = field(default_factory=Recruitment)
-    checks: Mapping[str, Answer] = field(default_factory=dict)
-    newcomers: Newcomers = field(default_factory=Newcomers)
+    invitation: str
+    hold_s: float
+    recruitment: Recruitment
+    checks: Mapping[str, Answer]
+    newcomers: Newcomers
+
+    @classmethod
+    def of(
+        cls,
+        files: StudyFiles,
+        folder: Path,
+        votes: VoteBase,
+        *,
+        limit: int | None = None,
+        invitation: str = "",
+        hold_s: float = HOLD_S,
+        notice: Notice | None = None,
+        recruitment: Recruitment,
+        newcomers: Newcomers,
+    ) -> Desk:
+        """Of a study in a folder; see `serve_study`."""
+        return cls(
+            votes,
+            AssignmentPlan.of(files, limit),
+            RaterWording.of(files.study, notice, recruitment.panel_words),
+            folder / PICTURES,
+            invitation,
+            hold_s,
+            recruitment,
+            files.key.checks,
+            newcomers,
+        )
 
     @property
     def cookie(self) -> str:
@@ -366,7 +401,7 @@ def serve_study(
 
     Args:
         folder: of the study.
-        votes: where they are kept, see `limner.research.study.connection.votes_url`.
+        votes: where they are kept, see `limner.research.study.votes.votes_url`.
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
         names: under which raters reach the server, beside its address.
@@ -389,28 +424,31 @@ def serve_study(
             f"{folder}: raters elsewhere must be told whom to ask, what for, and how long answers are kept;"
             " add --contact, --purpose and --retention, here or to 'limner study create'"
         )
-    plan = AssignmentPlan(
-        files.study.sha256, units(files.items, files.key.checks), files.study.raters_per_item, limit
-    )
     with closing(VoteBase(folder, files.study, votes)) as base:
         bound = bind(host, port)
+        desk = Desk.of(
+            files,
+            folder,
+            base,
+            limit=limit,
+            invitation=bound.token or "",
+            hold_s=hold_s,
+            notice=notice,
+            recruitment=recruitment,
+            newcomers=Newcomers(new_raters),
+        )
         note(
-            f"{files.study.title}: {counted(len(plan.names(check=False)), 'page')} and"
-            f" {len(plan.names(check=True))}"
-            f" attention checks, {counted(plan.raters, 'rater')} a page,"
+            f"{files.study.title}: {counted(len(desk.plan.names(check=False)), 'page')} and"
+            f" {len(desk.plan.names(check=True))}"
+            f" attention checks, {counted(desk.plan.raters, 'rater')} a page,"
             f" {counted(len(base.votes()), 'vote')} in {base.name}"
         )
-        if unlike(folder / PICTURES):
+        # as in studies of earlier versions
+        if len({(file.suffix, file.stat().st_size) for file in (folder / PICTURES).iterdir()}) > 1:
             note(
                 "its pictures differ in kind or size of file, by which raters might tell systems apart;"
                 " 'limner study create' makes them alike now"
             )
-        wording = RaterWording.of(files.study, notice, recruitment.panel_words)
-        rights = {name: entry.right for name, entry in files.key.items.items() if entry.right is not None}
-        newcomers = Newcomers(new_raters)
-        desk = Desk(
-            base, plan, wording, folder / PICTURES, bound.token or "", hold_s, recruitment, rights, newcomers
-        )
         # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
         # its token itself, and only until a rater has begun.
         guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)

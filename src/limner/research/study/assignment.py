@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from limner.research.study.records import Item
+from limner.research.study.records import Item, StudyFiles
 
 Thing = TypeVar("Thing")
 EARLY = 5
@@ -69,6 +69,12 @@ class AssignmentPlan:
     units: Mapping[str, Unit]
     raters: int
     limit: int | None = None
+
+    @classmethod
+    def of(cls, files: StudyFiles, limit: int | None = None) -> "AssignmentPlan":
+        """The rules of a study as registered."""
+        pages = units(files.items, files.key.checks)
+        return cls(files.study.sha256, pages, files.study.raters_per_item, limit)
 
     def names(self, *, check: bool) -> list[str]:
         """Names of the checks, or of the pages that are none."""

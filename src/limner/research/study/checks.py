@@ -5,9 +5,8 @@ from contextlib import closing
 from pathlib import Path
 
 from limner.errors import LimnerError
-from limner.research.study.connection import VOTES_FILE, votes_url
 from limner.research.study.records import ITEMS, STUDY, Study, checked_files
-from limner.research.study.votes import VoteBase
+from limner.research.study.votes import VOTES_FILE, VoteBase, votes_url
 from limner.verification import NOT_COVERED, Check, Checked, VerifyOptions, faulty, judged
 
 
@@ -30,18 +29,18 @@ def _study(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
 def _votes(folder: Path, study: Study, votes: str | None) -> Iterator[Checked]:
     """The votes of a study, one by one; and the whole file, where they are in one."""
     url = votes_url(folder, votes)
-    where = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
-    place = str(where or url.render_as_string(hide_password=True))
+    place = url.render_as_string(hide_password=True)
+    if url.get_backend_name() == "sqlite":
+        place = str(Path(url.database or ""))
     try:
         with closing(VoteBase(folder, study, votes, reading_only=True)) as base:
             found = base.checked()
-            told = found.damaged or ([] if where is None else base.unsound())
+            told = found.damaged or base.unsound()
         for line in told:
             yield Checked(path=place, state="damaged", advice=line.removeprefix(f"votes {base.name}: "))
         if not told:
             yield judged(Path(place), None if found.unchecked else True, "")
-            rest = f"{place} (places and raters)"
-            yield Checked(path=rest, state="not checked", advice=NOT_COVERED)
+            yield Checked(path=f"{place} (places and raters)", state="not checked", advice=NOT_COVERED)
     except LimnerError as error:
         yield Checked(path=place, state="damaged", advice=str(error).removeprefix("votes "))
 

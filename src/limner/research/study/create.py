@@ -1,24 +1,31 @@
 """From material to a registered study: draw, copy, blind, add attention checks, write.
 
-The folder appears whole or not at all, and nothing in what raters see gives a system away.
+The folder appears whole or not at all, and nothing in what raters see gives a system away. A file says more
+than its picture: its kind, size, age and place in the folder may each belong to one system alone. All copies
+are JPEG files of one size, written in the order of their contents, with the same times.
 """
 
+import hashlib
+import io
 import math
+import os
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from PIL.Image import Resampling
 from pydantic import Field
 
 from limner.counts import counted
 from limner.errors import ConfigError, DataError
 from limner.files import make_folder, sync_folder, sync_tree
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
 from limner.records import Record, limner_version
 from limner.research.study.analysis import LEAST_VOTES
-from limner.research.study.copies import Copies
-from limner.research.study.material import Material, Proposal
 from limner.research.study.records import (
     PAIR_WORDS,
     PICTURES,
@@ -36,6 +43,7 @@ from limner.research.study.records import (
     shuffled,
     write_study,
 )
+from limner.research.study.sources import Material, PictureSource, Proposal
 from limner.research.study.statistics import detectable_effect
 
 QUESTIONS: dict[Protocol, str] = {
@@ -119,6 +127,73 @@ def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[
         "A rater fails who answers any attention check wrongly; everything is reported with all raters, and"
         " again without those who failed.",
     )
+
+
+SIDE_PX = 1600
+QUALITY = 92
+
+
+class Copies:
+    """Pictures on their way into the folder of a study."""
+
+    def __init__(self, waiting: Path) -> None:
+        """Take an empty folder, which is not the study's: what lies there is in the order it was added."""
+        self._waiting = waiting
+
+    def add(self, picture: PictureSource) -> str:
+        """Read a picture.
+
+        Args:
+            picture: a file, or a drawn picture.
+        Returns:
+            A word for it; equal pictures have the same.
+        Raises:
+            DataError: the file does not open.
+        """
+        data = _encoded(picture)
+        word = hashlib.sha256(data).hexdigest()
+        (self._waiting / word).write_bytes(data)
+        return word
+
+    def write(self, folder: Path) -> dict[str, str]:
+        """Write all copies into an empty folder.
+
+        What is added to the end of the smaller ones is no part of the picture, and compresses no better than
+        one: neither a file system nor a connection makes it short again.
+
+        Args:
+            folder: that is there.
+        Returns:
+            Word → name of the copy: SHA-256 of its bytes, and an ending.
+        """
+        waiting = sorted(self._waiting.iterdir())  # names are hashes: an order that no system has a part in
+        size, now = max((file.stat().st_size for file in waiting), default=0), time.time_ns()
+        names = {}
+        for file in waiting:
+            data = file.read_bytes()
+            data += hashlib.shake_256(data).digest(size - len(data))
+            name = f"{hashlib.sha256(data).hexdigest()}.jpg"
+            (folder / name).write_bytes(data)
+            os.utime(folder / name, ns=(now, now))
+            names[file.name] = name
+        return names
+
+
+def _encoded(picture: PictureSource) -> bytes:
+    """A picture written anew: upright, no larger than a screen, without a word beside its pixels."""
+    if isinstance(picture, Path):
+        try:
+            read = read_file(os.fsencode(picture.absolute()))
+            shown = decode(read.data, None, picture.suffix.lower()).rgb
+        except PictureError as error:
+            raise DataError(f"study: {picture}: {error}; restore the file or leave it out") from error
+    else:
+        shown = picture.convert("RGB")
+    file = io.BytesIO()
+    shown.thumbnail((SIDE_PX, SIDE_PX), Resampling.LANCZOS)
+    shown.info.clear()
+    shown.save(file, "JPEG", quality=QUALITY, subsampling=0)
+    return file.getvalue()
 
 
 Draft = tuple[Item, KeyEntry]

@@ -210,9 +210,9 @@ class Key(Record):
     items: Mapping[ItemId, KeyEntry]
 
     @cached_property
-    def checks(self) -> frozenset[str]:
-        """Ids of the attention checks."""
-        return frozenset(name for name, entry in self.items.items() if entry.right is not None)
+    def checks(self) -> Mapping[str, Answer]:
+        """Attention check → the answer due."""
+        return {name: entry.right for name, entry in self.items.items() if entry.right is not None}
 
 
 class SampleDraw(Record):

@@ -1,9 +1,21 @@
-"""Where raters come from and go: what a panel says in the address, completion codes, and screening out."""
+"""Where raters come from and go: what a panel says in the address, completion codes, screening out, and how
+fast new ones may begin from one network address.
+
+A rater is a random number. One person who begins again and again would be many raters; addresses are kept in
+memory alone, and only for as long as they matter: what is stored of a crowd is who was in it.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import ipaddress
 import re
-from collections.abc import Mapping
+import secrets
+import threading
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -11,7 +23,6 @@ from pydantic import Field, field_validator, model_validator
 
 from limner.errors import DataError
 from limner.records import Record
-from limner.research.study.raters import Panelist
 
 PanelName = Literal["prolific", "mturk"]
 PANEL_WORDS: Mapping[str, str] = {"prolific": "Prolific", "mturk": "Mechanical Turk", "": ""}
@@ -24,6 +35,50 @@ PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
 """Mechanical Turk's assignment of somebody who has not accepted the task yet."""
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,128}")
+NEW_RATERS = 30
+CROWD = 10
+"""So many raters who begin one after another from one address are a crowd."""
+APART_S = 60.0
+"""A minute without anybody new ends a crowd."""
+ADDRESSES = 10_000
+
+
+def new_secret() -> str:
+    """A random name for a rater that nobody can guess: 24 letters, digits, dashes and underscores."""
+    return secrets.token_urlsafe(18)
+
+
+def public_id(secret: str) -> str:
+    """What votes carry in place of a rater's secret: nobody can come back as them by it."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class Panelist(Record):
+    """How a panel knows a rater.
+
+    Attributes:
+        panel: prolific or mturk.
+        worker: the person.
+        batch: the study or the HIT, as the panel calls it.
+        session: this submission or assignment.
+        salt: random, of this rater alone.
+    """
+
+    panel: str
+    worker: str
+    batch: str = ""
+    session: str = ""
+    salt: str = ""
+
+    @property
+    def hashed(self) -> str:
+        """What stands for the worker where nobody is to know them: a hash that needs the salt."""
+        return hashlib.sha256(f"{self.salt}\x1f{self.panel}\x1f{self.worker}".encode()).hexdigest()[:16]
+
+    def secret(self, study: str) -> str:
+        """The rater's secret: the address that a panel gave leads to the same rater every time."""
+        words = "\x1f".join((study, self.panel, self.worker, self.batch, self.session))
+        return urlsafe_b64encode(hashlib.sha256(words.encode()).digest()[:18]).decode()
 
 
 class PanelError(DataError):
@@ -112,3 +167,79 @@ class Recruitment(Record):
         if wrong is not None:
             raise PanelError(f"open this study from {self.panel_words}: the address does not say {wrong}")
         return Panelist(panel=self.panel, **found)
+
+
+@dataclass
+class _Address:
+    """What is known of an address: how many may still begin now, since when, and who did."""
+
+    free: float
+    at: float
+    crowd: str = field(default_factory=lambda: secrets.token_hex(8))
+    raters: list[str] = field(default_factory=list)
+
+
+class Newcomers:
+    """Those who begin, by the address they come from."""
+
+    def __init__(self, a_minute: int = NEW_RATERS, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Know nobody yet.
+
+        Args:
+            a_minute: new raters of one address, as many of them at once; 0 for any number.
+            clock: seconds.
+        """
+        self._most, self._clock = a_minute, clock
+        self._known: dict[str, _Address] = {}
+        self._turn = threading.Lock()
+
+    def wait_s(self, address: str) -> float:
+        """Seconds until somebody new may begin; 0 lets them, and counts them.
+
+        Args:
+            address: of the network; what is not one, such as that of a test, stands for itself.
+        """
+        with self._turn:
+            one = self._of(address)
+            if self._most and one.free < 1:
+                return (1 - one.free) * 60 / self._most
+            one.free -= 1
+            return 0.0
+
+    def began(self, address: str, rater: str) -> tuple[str, list[str]] | None:
+        """Note that somebody has begun.
+
+        Args:
+            address: as above.
+            rater: public id.
+        Returns:
+            A random word for the crowd and who is now known to be in it, where they make one.
+        """
+        with self._turn:
+            one = self._of(address)
+            one.raters.append(rater)
+            found = one.raters[:] if len(one.raters) == CROWD else one.raters[-1:]
+            return (one.crowd, found) if len(one.raters) >= CROWD else None
+
+    def _of(self, address: str) -> _Address:
+        now, name = self._clock(), _network(address)
+        one = self._known.get(name)
+        if one is None or now - one.at > APART_S:  # after a minute all may begin again that may at once
+            if len(self._known) >= ADDRESSES:
+                self._known = {key: own for key, own in self._known.items() if now - own.at <= APART_S}
+            one = self._known[name] = _Address(float(self._most), now)
+        one.free = min(float(self._most), one.free + (now - one.at) * self._most / 60)
+        one.at = now
+        return one
+
+
+def _network(address: str) -> str:
+    """What one customer has: an address of IPv4, the first half of one of IPv6."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        plain = found.ipv4_mapped
+        return str(plain) if plain else str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
+    return str(found)

@@ -1,21 +1,44 @@
-"""The tables of a human study, the papers' figures beside ours: outcomes, tests, power and agreement.
+"""What comes out of a human study: tables, the papers' figures beside ours; a page of examples; votes as a
+table.
 
 A report becomes tables here and nowhere else, so that Markdown, LaTeX and HTML say the same.
 """
 
+import csv
 import html
-from collections.abc import Iterable, Mapping, Sequence
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from scipy.stats import binomtest
 
 from limner.counts import counted
+from limner.errors import DataError
 from limner.records import Record
 from limner.research.evaluation.uncertainty import Interval
+from limner.research.paper.page import Example, Group, check_page, in_parts, shown_picture, write_page
 from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, Table, reference, render
-from limner.research.study.analysis import NO_MAJORITY, NOTHING, StratumPreference, StudyReport, View
-from limner.research.study.newcomers import CROWD
-from limner.research.study.records import Study, StudyFiles, redrawn
+from limner.research.study.analysis import (
+    NO_MAJORITY,
+    NOTHING,
+    Decided,
+    StratumPreference,
+    StudyReport,
+    View,
+    tally,
+)
+from limner.research.study.assignment import units
+from limner.research.study.records import (
+    PICTURES,
+    Answer,
+    Item,
+    Study,
+    StudyFiles,
+    Vote,
+    redrawn,
+)
+from limner.research.study.recruitment import CROWD, Panelist
 from limner.research.study.statistics import EFFECTS, MeanTest
 
 PAIR_COLUMNS = {
@@ -407,3 +430,168 @@ def registration_lines(study: Study) -> list[str]:
         *(f"Hypothesis: {line}" for line in study.hypotheses),
         *(f"Planned: {line}" for line in study.analysis),
     ]
+
+
+def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: Path, count: int) -> None:
+    """Write a page with items of three groups: one system is preferred, the other is, or neither.
+
+    Of pairs, by the majority's answer. Of steps whose fitting pictures were ticked, a system is preferred
+    where more than half of the raters tick its picture, and not so many the other's; neither, where not so
+    many tick either. The remaining items, where both fit or raters differ, are counted.
+
+    Args:
+        folder: of the study, which holds the pictures.
+        files: of it.
+        votes: from a database or an exported file.
+        to: an .html file.
+        count: items per group, evenly spread over all of it, so that nobody chooses them.
+    Raises:
+        ConfigError: `to` is no .html file.
+        DataError: no item has two votes, or a picture does not open.
+    Source: VRSS 2020, Figs. 3 to 5; docs/methods/vrss.md §7.
+    """
+    check_page(to)
+    found = tally(files, [vote for vote in votes if vote.answer is not None])
+    if not found.decided:
+        raise DataError(f"study: {folder}: no item has two votes; wait for more, see 'limner study status'")
+    pairs = files.study.protocol == "pairwise"
+    letters = "AB" if pairs else "BC"
+    items = {item.id: item for item in files.items}
+
+    def named(one: Decided, letter: str) -> str:
+        return files.key.systems[one.stratum][letter]
+
+    def neither(one: Decided) -> bool:
+        if pairs:
+            return one.outcome == "neither"
+        meant = found.answers[one.item]
+        return all(2 * sum(letter in _letters(vote) for vote in meant) <= len(meant) for letter in letters)
+
+    names = [" or ".join(dict.fromkeys(named(one, letter) for one in found.decided)) for letter in letters]
+    parts = {
+        f"{names[0]} is preferred": [one for one in found.decided if one.score > 0],
+        f"{names[1]} is preferred": [one for one in found.decided if one.score < 0],
+        "Neither is preferred": [one for one in found.decided if not one.score and neither(one)],
+    }
+    rest = len(found.decided) - sum(map(len, parts.values()))
+
+    def shown(one: Decided) -> Iterator[Group]:
+        item, entry = items[one.item], files.key.items[one.item]
+        examples = []
+        for candidate in item.candidates:
+            systems = [named(one, letter) for letter in entry.systems[candidate.id]]
+            picture = None
+            if candidate.picture is not None:
+                picture = shown_picture(folder / PICTURES / candidate.picture)
+            facts = [" and ".join(systems)]
+            if not pairs:
+                facts.append(_ticked_by(found.answers[one.item], entry.systems[candidate.id]))
+            examples.append(Example(picture, "", tuple(facts)))
+        yield Group(item.text, examples, level=3)
+
+    note = (
+        "Items by what more than half of their raters said; those shown are spread evenly over each group."
+        f" Left out, because both fit or raters differ: {counted(rest, 'item')}."
+    )
+    groups = in_parts(parts, counted(len(found.decided), "item"), count, shown)
+    write_page(to, "examples", files.study.title, note, groups=groups)
+
+
+def _letters(meant: str) -> set[str]:
+    """Systems that one rater ticked."""
+    return set() if meant == NOTHING else set(meant)
+
+
+def _ticked_by(votes: Sequence[str], systems: Sequence[str]) -> str:
+    count = sum(bool(_letters(vote) & set(systems)) for vote in votes)
+    return f"ticked by {count} of {counted(len(votes), 'rater')}"
+
+
+COLUMNS = (
+    "rater",
+    "worker",
+    "page",
+    "item",
+    "source",
+    "stratum",
+    "check",
+    "passed",
+    "answer",
+    "system",
+    "shown_order",
+    "seconds",
+    "time",
+    "withdrawn",
+)
+PANEL_COLUMNS = ("panel", "batch", "session")
+JOINED = " + "
+
+
+def tidy_csv(
+    files: StudyFiles,
+    votes: Iterable[Vote],
+    panelists: Mapping[str, Panelist] | None = None,
+    *,
+    worker_ids: bool = False,
+) -> str:
+    """All votes as comma-separated values, for example for R or pandas.
+
+    Args:
+        files: of the study.
+        votes: that fit it; of withdrawn ones all but what they said is given.
+        panelists: rater → how a panel knows them.
+        worker_ids: name workers as the panel does, with its numbers of the study and the visit; else a hash
+            stands for each worker.
+    """
+    known = panelists or {}
+    pages = {item.id: name for name, unit in units(files.items, ()).items() for item in unit.items}
+    items = {item.id: item for item in files.items}
+    out = io.StringIO()
+    columns = (*COLUMNS, *PANEL_COLUMNS) if worker_ids else COLUMNS
+    table = csv.DictWriter(out, columns, lineterminator="\n")
+    table.writeheader()
+    for vote in votes:
+        row = {"page": pages[vote.item], **_row(files, vote, items[vote.item])}
+        who = known.get(vote.rater)
+        if who is not None:
+            row["worker"] = who.worker if worker_ids else who.hashed
+            row |= who.model_dump(include=set(PANEL_COLUMNS)) if worker_ids else {}
+        table.writerow(row)
+    return out.getvalue()
+
+
+def _row(files: StudyFiles, vote: Vote, item: Item) -> dict[str, object]:
+    entry = files.key.items[vote.item]
+    check, gone = entry.right is not None, vote.answer is None
+    return {
+        "rater": vote.rater,
+        "item": vote.item,
+        "source": entry.source,
+        "stratum": item.stratum,
+        "check": _yes(check),
+        "passed": _yes(vote.answer == entry.right) if check and not gone else "",
+        "answer": "" if vote.answer is None else _said(vote.answer),
+        "system": "" if vote.answer is None or check else _systems(files, vote.answer, item),
+        "shown_order": JOINED.join(vote.shown_order),
+        "seconds": "" if gone else f"{vote.seconds:.3f}",
+        "time": vote.time.isoformat(),
+        "withdrawn": _yes(gone),
+    }
+
+
+def _said(answer: Answer) -> str:
+    if isinstance(answer, str):
+        return answer
+    return JOINED.join(answer) or "none"
+
+
+def _systems(files: StudyFiles, answer: Answer, item: Item) -> str:
+    """Names of the systems whose pictures were chosen."""
+    chosen = (answer,) if isinstance(answer, str) else answer
+    shown = files.key.items[item.id].systems
+    letters = sorted({letter for one in chosen for letter in shown.get(one, ())})
+    return JOINED.join(files.key.systems[item.stratum][letter] for letter in letters)
+
+
+def _yes(true: bool) -> str:
+    return "yes" if true else "no"

@@ -1,13 +1,172 @@
-"""What ``limner study create`` is given to draw from, and the function that reads it."""
+"""What a study can be made from: a file of items, storyboards, or measured runs.
 
+A sample is drawn from names alone; which pictures a system found is looked up once a name is drawn.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Literal
 
-from limner.errors import ConfigError
-from limner.research.evaluation.results import Decoding
-from limner.research.study.boards import boards_material
-from limner.research.study.material import Material, items_material
-from limner.research.study.measured import Part, relations_material, sequences_material
+import numpy as np
+from PIL import Image
+from pydantic import Field, model_validator
+
+from limner.config import build
+from limner.errors import ConfigError, DataError, unknown
+from limner.export.storyboard_json import load
+from limner.files import json_rows
+from limner.match.illustrate import step_texts
+from limner.records import Board, Record
+from limner.research.datasets.pairs import Pair
+from limner.research.evaluation.results import About, Decoding, Result, SequenceResult
+from limner.research.paper.run_pages import Pictures as RunPictures
+from limner.research.paper.run_pages import refined_top
 from limner.research.study.records import Protocol
+from limner.research.training.corpus import open_corpus
+from limner.research.training.settings import DataConfig
+
+PictureSource = Path | Image.Image
+"""A file, or a picture that lies in none because it was drawn."""
+Pictures = Mapping[str, PictureSource | None]
+"""Letter of a system → picture; None where the system shows none."""
+ALL = "all"
+Part = Literal["val", "test"]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """One text and what every system shows for it.
+
+    Attributes:
+        source: its id in the data.
+        text: the words.
+        pictures: looks up letter → picture, once it is drawn.
+        context: all texts of its story in order; empty without one.
+        position: place in the story, from 0.
+        cluster: what it belongs to, such as a story; "" for nothing.
+    """
+
+    source: str
+    text: str
+    pictures: Callable[[], Pictures]
+    context: tuple[str, ...] = ()
+    position: int = 0
+    cluster: str = ""
+
+
+@dataclass(frozen=True)
+class Material:
+    """A population.
+
+    Attributes:
+        strata: name → name that can be drawn → its one item, or the steps of a sequence in their order.
+        systems: stratum → letter → name of the system.
+        notes: lines for the person.
+        rules: sentences to register, on what the population and the pictures are.
+    """
+
+    strata: Mapping[str, Mapping[str, Sequence[Proposal]]]
+    systems: Mapping[str, Mapping[str, str]]
+    notes: tuple[str, ...] = field(default=())
+    rules: tuple[str, ...] = field(default=())
+
+
+def lettered(
+    tested: PictureSource | None, control: PictureSource | None, truth: PictureSource | None
+) -> Pictures:
+    """Pictures by the letters of their systems: of pairs, or of tick-all with a true one."""
+    if truth is None:
+        return {"A": tested, "B": control}
+    return {"A": truth, "B": tested, "C": control}
+
+
+class ItemLine(Record):
+    """One line of an items file.
+
+    Attributes:
+        id: of the text, unique in the file.
+        text: the words.
+        tested: picture of the tested system, or of the model with context; relative to the file's folder.
+        control: picture of the control, or of the model without context.
+        truth: tick-all: the true picture.
+        sequence: tick-all: lines of one sequence are shown together in the order of `position`.
+        position: place in the story, from 0.
+        context: pairwise: all texts of the story, `text` at `position`.
+        stratum: what is drawn and reported apart, such as a relation.
+        cluster: items of one cluster are not independent; those of a sequence are one.
+    """
+
+    id: str = Field(min_length=1)
+    text: str = Field(min_length=1)
+    tested: str = Field(min_length=1)
+    control: str = Field(min_length=1)
+    truth: str = ""
+    sequence: str = ""
+    position: int = Field(default=0, ge=0)
+    context: tuple[str, ...] = ()
+    stratum: str = ALL
+    cluster: str = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> "ItemLine":
+        if bool(self.truth) != bool(self.sequence):
+            raise ValueError("a line of tick-all has both a truth and a sequence, a pair neither")
+        if self.context and not (
+            self.position < len(self.context) and self.context[self.position] == self.text
+        ):
+            raise ValueError("the context holds the text at its position")
+        return self
+
+    def proposal(self, folder: Path) -> Proposal:
+        """What the line says, with its pictures in a folder."""
+        truth = folder / self.truth if self.truth else None
+        pictures = partial(lettered, folder / self.tested, folder / self.control, truth)
+        cluster = self.cluster or self.sequence
+        return Proposal(self.id, self.text, pictures, self.context, self.position, cluster)
+
+
+def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) -> Material:
+    """Lines (pairwise) or sequences (tick-all) of a file.
+
+    Args:
+        protocol: pairwise or tick-all.
+        file: of JSON lines, see `ItemLine`.
+        names: of the systems by their letters.
+    Raises:
+        ConfigError: names are missing.
+        MissingError, DataError: the file is not there or a line is wrong.
+    """
+    pairs = protocol == "pairwise"
+    letters = "AB" if pairs else "ABC"
+    if len(names) != len(letters):
+        raise ConfigError(
+            f"study: --items needs --names with {len(letters)} names"
+            f" ({'tested,control' if pairs else 'true picture,with context,without context'})"
+        )
+    known: set[str] = set()
+    strata: dict[str, dict[str, list[Proposal]]] = {}
+    form = {"holds": "a file of JSON lines", "one": "item", "see": "docs/studies.md"}
+    for where, line in json_rows(file, ItemLine, **form):
+        if line.id in known:
+            raise DataError(f"{where}: id {line.id!r} comes twice; give every item its own")
+        if bool(line.sequence) == pairs:
+            raise DataError(
+                f"{where}: {line.id!r} is no item of the {protocol} protocol; see docs/studies.md"
+            )
+        known.add(line.id)
+        unit = strata.setdefault(line.stratum, {}).setdefault(line.id if pairs else line.sequence, [])
+        unit.append(line.proposal(file.parent))
+        unit.sort(key=lambda one: one.position)
+    owners = [name for own in strata.values() for name in own]
+    if len(set(owners)) < len(owners):
+        raise DataError(f"{file}: a sequence has steps of two strata; give all its lines one")
+
+    systems = dict(zip(letters, names, strict=True))
+    return Material(dict(sorted(strata.items())), dict.fromkeys(strata, systems))
 
 
 def material_of(
@@ -78,3 +237,366 @@ def _by_relation(relations: tuple[str, ...], tested: tuple[Path, ...]) -> dict[s
             raise ConfigError(f"study: --relation {name!r} comes twice; name it once")
         found[name] = Path(run) if equals else tested[0]
     return found
+
+
+Boards = Mapping[str, tuple[Path, Board]]
+"""Role (tested, control, truth) → file and storyboard of one story."""
+
+
+def boards_material(
+    protocol: Protocol,
+    tested: Sequence[Path],
+    control: Sequence[Path],
+    truth: Sequence[Path] = (),
+    names: Sequence[str] = (),
+) -> Material:
+    """Steps of stories (pairwise) or whole stories (tick-all).
+
+    Args:
+        protocol: pairwise or tick-all.
+        tested: .json storyboards of the tested system, or of the model with context.
+        control: those of the other system, of the same stories in the same order.
+        truth: tick-all: those with the true pictures; the ones that the texts themselves show unless given.
+        names: of the systems by their letters; the files' names unless given.
+    Raises:
+        ConfigError: numbers of files do not fit.
+        MissingError, DataError: a file is no storyboard, stories differ, a step has no true picture, or
+            systems chose none of the pictures.
+    """
+    if not tested or len(tested) != len(control) or len(truth) not in (0, len(tested)):
+        raise ConfigError(
+            f"study: {len(tested)} tested, {len(control)} control, {len(truth)} true storyboards;"
+            " name as many of each, in the same order"
+        )
+    pairs = protocol == "pairwise"
+    stories: dict[str, list[Proposal]] = {}
+    steps, fixed, blanks = 0, 0, 0
+    for paths in zip(tested, control, truth or tested, strict=True):
+        roles = ("tested", "control", "truth") if truth else ("tested", "control")
+        own: Boards = {role: (path, load(path)) for role, path in zip(roles, paths, strict=False)}
+        first = own["tested"][1].story
+        for path, board in own.values():
+            if step_texts(board.story) != step_texts(first):
+                raise DataError(
+                    f"study: {path} and {paths[0]} have different steps; illustrate the same text twice"
+                )
+        if first.id in stories:
+            raise DataError(f"study: {paths[0]}: a second board of {first.id!r}; name it once")
+        chosen = _chosen_by_systems(own)
+        steps, fixed = steps + len(first.steps), fixed + len(first.steps) - len(chosen)
+        blanks += sum(
+            board.steps[place].chosen is None for board in _systems(own) for place in sorted(chosen)
+        )
+        if not pairs:
+            _check_truth(own, chosen)
+        stories[first.id] = [step for step in _steps_of(own, with_truth=not pairs) if step.position in chosen]
+    stories = {name: own_steps for name, own_steps in stories.items() if own_steps}
+    if not stories:
+        raise DataError(
+            f"study: {tested[0]}: a person or the text itself fixed the picture of every step, so that no"
+            " system chose any; illustrate with --ignore-given and without pins"
+        )
+    if pairs:
+        stories = {step.source: [step] for steps in stories.values() for step in steps}
+    stems = [tested[0].stem, control[0].stem]
+    systems = list(names) or (stems if pairs else ["true picture", *stems])
+    rules = []
+    if fixed:
+        rules.append(
+            f"{fixed} of {steps} steps are not in the population: a person or the text itself fixed what they"
+            " show in one of the storyboards, so that no system chose it."
+        )
+    if blanks and pairs:
+        rules.append("Where a system leaves a step blank, raters are shown that it has no picture there.")
+    elif blanks:
+        rules.append(
+            "Where a system leaves a step blank, it has no picture to tick, which counts as not ticked."
+        )
+    lettered = {ALL: dict(zip("AB" if pairs else "ABC", systems, strict=True))}
+    return Material({ALL: stories}, lettered, notes=tuple(rules), rules=tuple(rules))
+
+
+def _systems(own: Boards) -> list[Board]:
+    """Storyboards of the two systems."""
+    return [board for role, (_, board) in own.items() if role != "truth"]
+
+
+def _chosen_by_systems(own: Boards) -> frozenset[int]:
+    """Steps at which nobody but the systems decided, blanks among them.
+
+    A blank is what the system chose: leaving it out would choose items by what was found for them. Pictures
+    that a person pinned or the text brings, and blanks that a person asked for, say nothing of any system.
+    """
+    fixed = {
+        step.position
+        for board in _systems(own)
+        for step in board.steps
+        if step.origin in ("given", "pinned") or step.blank in ("asked for", "ruled out")
+    }
+    return frozenset(range(len(own["tested"][1].steps))) - fixed
+
+
+def _check_truth(own: Boards, places: Collection[int]) -> None:
+    """Every step that is shown needs a true picture."""
+    path, board = own.get("truth", own["tested"])
+    for place in sorted(places):
+        if "truth" in own and board.steps[place].chosen is None:
+            raise DataError(f"study: {path}: step {place + 1} is blank; a true picture is due at every step")
+        if "truth" not in own and not any(one.path for one in board.story.steps[place].pictures):
+            raise DataError(
+                f"study: {path}: the text shows no picture of its own at step {place + 1};"
+                " name storyboards with the true pictures by --truth"
+            )
+
+
+def _steps_of(own: Boards, *, with_truth: bool) -> list[Proposal]:
+    story = own["tested"][1].story
+    texts = tuple(step_texts(story))
+    return [
+        Proposal(
+            source=f"{story.id}#{place + 1}",
+            text=text,
+            pictures=partial(_shown_at, own, place, with_truth=with_truth),
+            context=texts if len(texts) > 1 else (),
+            position=place,
+            cluster=story.id,
+        )
+        for place, text in enumerate(texts)
+    ]
+
+
+def _shown_at(own: Boards, place: int, *, with_truth: bool) -> Pictures:
+    chosen = {role: _chosen(path, board, place) for role, (path, board) in own.items()}
+    truth = chosen.get("truth")
+    if with_truth and truth is None:
+        written = own["tested"][1].story.steps[place]
+        truth = next(Path(one.path) for one in written.pictures if one.path)
+    return lettered(chosen["tested"], chosen["control"], truth if with_truth else None)
+
+
+def _chosen(path: Path, board: Board, place: int) -> Path | None:
+    """The file of the picture chosen for a step; None for a blank."""
+    chosen = board.steps[place].chosen
+    if chosen is None:
+        return None
+    for name in chosen.picture.paths:
+        file = Path(name)
+        if file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == chosen.picture.id:
+            return file
+    raise DataError(
+        f"study: {path}: step {place + 1}: {os.fspath(chosen.picture.path)} is not there any more as it was"
+        " chosen; restore it, or illustrate again"
+    )
+
+
+def relations_material(
+    tested: Mapping[str, Path],
+    control: Path,
+    part: Part = "test",
+    names: Sequence[str] = (),
+    *,
+    refined: bool = False,
+    decoding: Decoding = "steps",
+) -> Material:
+    """Texts with a relation, and the first picture of either run; every repeated pair counts once.
+
+    Args:
+        tested: relation → run folder of the tested system; ``all`` takes every text.
+        control: run folder of the other system.
+        part: of the data set.
+        names: of the systems, if not as measured.
+        refined: show what a run finds after refinement, where it refines.
+        decoding: of stories; ``distinct`` shows no first picture twice in a story, and draws among its steps.
+    Raises:
+        ConfigError: no such relation.
+        DataError: a run was not measured, retrieves nothing, or saw other texts than the control.
+    Source: docs/methods/evaluation.md §9.1: a simple random sample per relation among positives.
+    """
+    runs = {run: Result.read_part(run, part) for run in dict.fromkeys((*tested.values(), control))}
+    other = runs[control]
+    for run, result in runs.items():
+        _check_same(run, result, control, other)
+        if not result.top:
+            raise DataError(f"study: {run} retrieves nothing; name a run that ranks pictures")
+    for relation in tested:
+        if relation != ALL and relation not in other.labels:
+            raise ConfigError(f"study: {unknown('relation', relation, other.labels)}")
+    rows = {name: row for row, name in enumerate(other.ids)}
+    shown = DataPictures(other.about)
+    first = {
+        run: _first(run, result, part, refined=refined, decoding=decoding) for run, result in runs.items()
+    }
+
+    def proposals(relation: str, run: Path) -> Iterator[tuple[str, list[Proposal]]]:
+        for name in positives(other, relation):
+            if name not in first[control]:  # in no story
+                continue
+            row, pair = rows[name], shown.pair(name)
+            pictures = partial(shown.chosen, first[run][name], first[control][name])
+            yield name, [Proposal(name, pair.text, pictures, *shown.context(pair), other.groups[row])]
+
+    return Material(
+        strata={relation: dict(proposals(relation, run)) for relation, run in tested.items()},
+        systems={
+            relation: dict(zip("AB", names or (runs[run].about.system, other.about.system), strict=True))
+            for relation, run in tested.items()
+        },
+        notes=tuple(
+            f"{run}: the first picture of the full gallery before refinement is shown, not with --refined"
+            for run, result in runs.items()
+            if result.about.refinement and not refined and decoding == "steps"
+        ),
+        rules=_stage_rules(runs.values(), refined=refined, decoding=decoding),
+    )
+
+
+def _first(run: Path, result: Result, part: Part, *, refined: bool, decoding: Decoding) -> Mapping[str, str]:
+    """Id of a text → that of the pair whose picture a run shows for it.
+
+    Raises:
+        ConfigError: refinement of a decoding, which nothing measures.
+        DataError: the run was measured before refined pictures were kept, or not on stories.
+    """
+    if decoding != "steps":
+        if refined:
+            raise ConfigError("study: --refined ranks every step by itself; leave --decoding out")
+        story = SequenceResult.read_part(run, part)
+        return {name: top[0] for name, top in zip(story.ids, _decoded(run, story, decoding), strict=True)}
+    tops = refined_top(run, result) if refined else result.top
+    return {name: top[0] for name, top in zip(result.ids, tops, strict=True)}
+
+
+def _decoded(run: Path, story: SequenceResult, decoding: Decoding) -> tuple[tuple[str, ...], ...]:
+    if decoding not in story.found:
+        raise DataError(f"study: {run}: {unknown('decoding', decoding, story.found)}")
+    return story.found[decoding].top
+
+
+def _stage_rules(
+    results: Iterable[Result | SequenceResult], *, refined: bool, decoding: Decoding
+) -> tuple[str, ...]:
+    """What to register on which of a run's pictures is shown."""
+    rules = [] if decoding == "steps" else ["Pictures are chosen so that none is the first twice in a story."]
+    for about in {one.about.system: one.about for one in results}.values() if refined else ():
+        how = ", ".join(f"{name} {value:g}" for name, value in about.refinement.items())
+        rules.append(
+            f"Pictures of {about.system} are those after refinement ({how})."
+            if how
+            else f"{about.system} refines nothing; its first pictures are shown."
+        )
+    return tuple(rules)
+
+
+def positives(result: Result, relation: str) -> list[str]:
+    """Ids of the texts with a relation, the first row of every repeated pair.
+
+    Args:
+        result: of any run on them.
+        relation: which holds where it holds in half of a pair's rows or more; ``all`` takes every pair.
+    """
+    pairs = np.array(result.pairs)
+    first = np.unique(pairs, return_index=True)[1]
+    if relation != ALL:
+        stated = np.bincount(pairs, np.array(result.labels[relation]))
+        first = first[2 * stated[pairs[first]] >= np.bincount(pairs)[pairs[first]]]
+    return [result.ids[row] for row in first.tolist()]
+
+
+def sequences_material(
+    tested: Path,
+    control: Path,
+    part: Part = "test",
+    decoding: Decoding = "steps",
+    names: Sequence[str] = (),
+    *,
+    refined: bool = False,
+) -> Material:
+    """Whole stories, with the true picture of every step and the first one of either run.
+
+    Args:
+        tested: run folder of the model with context.
+        control: run folder of the one without.
+        part: of the data set.
+        decoding: way of choosing pictures that was measured.
+        names: of the true pictures and the two models, if not as measured.
+        refined: show what a run finds after refinement, where it refines.
+    Raises:
+        DataError: a run was not measured on stories, not in this way, or on other steps than the control.
+    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §9.3.
+    """
+    runs = {run: SequenceResult.read_part(run, part) for run in (tested, control)}
+    own, other = runs[tested], runs[control]
+    _check_same(tested, own, control, other)
+    found = {run: _decoded(run, result, decoding) for run, result in runs.items()}
+    first = {run: {name: top[0] for name, top in zip(own.ids, found[run], strict=True)} for run in runs}
+    if refined:
+        first = {
+            run: dict(_first(run, Result.read_part(run, part), part, refined=True, decoding=decoding))
+            for run in runs
+        }
+    stories: dict[str, list[Proposal]] = {}
+    shown = DataPictures(own.about)
+    for row, story in enumerate(own.stories):
+        steps, pair = stories.setdefault(story, []), shown.pair(own.ids[row])
+        pictures = partial(shown.chosen, first[tested][pair.id], first[control][pair.id], pair.id)
+        steps.append(Proposal(pair.id, pair.text, pictures, position=len(steps), cluster=story))
+    systems = names or ("true picture", own.about.system, other.about.system)
+    rules = _stage_rules(runs.values(), refined=refined, decoding=decoding)
+    return Material({ALL: stories}, {ALL: dict(zip("ABC", systems, strict=True))}, rules=rules)
+
+
+class DataPictures:
+    """Texts and pictures of the data set that a result is of, by the ids of its pairs."""
+
+    def __init__(self, about: About) -> None:
+        """Open the data set, from the settings stored with the result.
+
+        Raises:
+            DataError: the settings are not there.
+            MissingError: the data are not there any more.
+        """
+        values = about.config.get("data")
+        if not isinstance(values, dict):
+            raise DataError(
+                f"study: the result of {about.system} does not say its data set; measure the run again"
+            )
+        data, rows = open_corpus(build(DataConfig, values, f"result of {about.system}"), files=True)
+        self._shown = RunPictures(data, rows)
+        self._pairs = {pair.id: pair for pair in data.pairs}
+        self._stories: dict[str, dict[int, str]] = {}
+        for pair in data.pairs:
+            if pair.seq and pair.pos is not None:
+                self._stories.setdefault(pair.seq, {}).setdefault(pair.pos, pair.text)
+
+    def pair(self, name: str) -> Pair:
+        """A pair.
+
+        Raises:
+            DataError: the data set has no such pair any more.
+        """
+        if name not in self._pairs:
+            raise DataError(f"study: the data set has no pair {name!r} any more; measure the runs again")
+        return self._pairs[name]
+
+    def chosen(self, tested: str, control: str, truth: str | None = None) -> Pictures:
+        """The pictures of pairs by the letters of the systems that chose them."""
+        true = None if truth is None else self.picture(truth)
+        return lettered(self.picture(tested), self.picture(control), true)
+
+    def picture(self, name: str) -> PictureSource:
+        """The picture of a pair."""
+        return self._shown.source(self.pair(name).id)
+
+    def context(self, pair: Pair) -> tuple[tuple[str, ...], int]:
+        """All texts of a pair's story in order, and its place among them; nothing where it is alone."""
+        texts = self._stories.get(pair.seq, {})
+        if pair.pos is None or len(texts) < 2 or texts.get(pair.pos) != pair.text:
+            return (), 0
+        places = sorted(texts)
+        return tuple(texts[place] for place in places), places.index(pair.pos)
+
+
+def _check_same(run: Path, found: Result | SequenceResult, other: Path, due: Result | SequenceResult) -> None:
+    one, two = found.about, due.about
+    if (one.data, one.split, found.ids) != (two.data, two.split, due.ids):
+        raise DataError(f"study: {run} and {other} were measured on different texts; measure both alike")

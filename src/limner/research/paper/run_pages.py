@@ -1,0 +1,490 @@
+"""Pages of what runs find among the pictures of their data set: stories, queries, and pairs by weight.
+
+Runs are opened to be looked at; nothing is trained or measured here.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from limner.counts import counted
+from limner.errors import ConfigError, DataError, unknown
+from limner.research.datasets.neighbours import read_pair_scores
+from limner.research.datasets.pairs import one_row_per_pair
+from limner.research.evaluation.results import Result, SequenceResult
+from limner.research.evaluation.sequences import by_story
+from limner.research.losses.weighting import batch_weights, z_scores
+from limner.research.paper.page import Example, Group, in_parts, shown_picture, spread, write_page
+from limner.research.runs.run import Run
+from limner.research.runs.validation import vectors
+from limner.research.systems.base import Model
+from limner.research.training.corpus import ArrayRows, rows_of
+
+if TYPE_CHECKING:
+    from limner.arrays import FloatArray
+    from limner.research.datasets.pairs import Pair, PairSet
+    from limner.research.training.corpus import PictureRows
+
+
+PICTURE_SIDE_PX = 240
+
+
+class Pictures:
+    """Pictures of a run's data set by the id of a pair, whole as their files hold them."""
+
+    def __init__(self, data: "PairSet", rows: "PictureRows") -> None:
+        """Take the pairs, and where drawn pictures are: those lie in no files."""
+        self._pairs, self._rows = {pair.id: pair for pair in data.pairs}, rows
+
+    def __call__(self, name: str) -> Image.Image:
+        """The picture, upright RGB, at a scale fit for showing.
+
+        Raises:
+            DataError: it does not open any more.
+        """
+        found = self.source(name)
+        return found if isinstance(found, Image.Image) else shown_picture(found, PICTURE_SIDE_PX)
+
+    def source(self, name: str) -> Path | Image.Image:
+        """The file of the picture, or a drawn one itself."""
+        if not isinstance(self._rows, ArrayRows):
+            return Path(self._pairs[name].image)
+        values = self._rows.take(self._rows.places([self._pairs[name].image_id]))[0]
+        return Image.fromarray(np.asarray(values, dtype=np.uint8))
+
+    def identity(self, name: str) -> str:
+        """Equal for pairs with the same picture."""
+        return self._pairs[name].image_id
+
+    def same(self, one: str, other: str) -> bool:
+        """Whether two pairs have the same picture."""
+        return self.identity(one) == self.identity(other)
+
+
+def open_pictures(run: Path) -> tuple[dict[str, str], Pictures]:
+    """Texts of a run's data set by the id of their pair, and its pictures."""
+    data, rows = Run.open(run).data(files=True)
+    return {pair.id: pair.text for pair in data.pairs}, Pictures(data, rows)
+
+
+def refined_top(run: Path, result: Result) -> tuple[tuple[str, ...], ...]:
+    """The best pictures of a run for every text: after refinement where it refines.
+
+    Raises:
+        DataError: it was measured before these were kept.
+    """
+    if not result.about.refinement:
+        return result.top
+    if not result.refined_top:
+        raise DataError(
+            f"{run}: measured before pictures after refinement were kept; run 'limner measure {run}' again"
+        )
+    return result.refined_top
+
+
+FIRST = 10
+
+
+def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
+    """Write a page of steps for which one run is better, the other is, or neither, as the paper shows them.
+
+    A run is better where it ranks the step's own picture higher and among the first ten.
+
+    Args:
+        runs: two folders, measured on the same steps.
+        to: an .html file.
+        count: steps per group, evenly spread over all of it, so that nobody chooses them.
+    Raises:
+        ConfigError: not two runs.
+        DataError: one was not measured, or on other steps.
+    Source: VRSS 2020, Figs. 3 to 5; docs/methods/vrss.md §7. Departs: ranks judge, not people.
+    """
+    if len(runs) != 2:
+        raise ConfigError(
+            f"figure: vrss-galleries compares two runs, found {len(runs)}; pass --run FOLDER --run FOLDER"
+        )
+    (one, other), texts, picture = _measured_alike(runs, "test")
+    names = names_of(runs, (one, other))
+    numbers = {place: n for own in by_story(one.stories).values() for n, place in enumerate(own, start=1)}
+
+    def shown(step: int) -> Iterator[Group]:
+        own = one.ids[step]
+        lead = Example(picture(own), texts[own])
+        yield Group(f"{one.stories[step]}, step {numbers[step]}", (), level=3, lead=lead)
+        for name, result in zip(names, (one, other), strict=True):
+            yield _row(name, result, step, picture)
+
+    note = (
+        f"A run is better for a step where it ranks the step's own picture higher and among the first {FIRST}"
+        f" of {one.pictures}. Steps are spread evenly over each group. For every step its own picture, then"
+        " the best five of every run; green is its own."
+    )
+    groups = in_parts(parted(one, other, names), counted(len(one.ids), "step"), count, shown)
+    write_page(to, "examples", f"{names[0]} and {names[1]} on {one.about.data}", note, groups=groups)
+
+
+def _measured_alike(
+    runs: Sequence[Path], part: Literal["val", "test"]
+) -> tuple[list[SequenceResult], dict[str, str], Pictures]:
+    """What runs found for the same steps, and the texts and pictures of their data set.
+
+    Raises:
+        DataError: one was not measured, or on other steps, or the data set has changed.
+    """
+    results = [SequenceResult.read_part(run, part) for run in runs]
+    first = results[0]
+    for run, result in zip(runs, results, strict=True):
+        if (result.about.data, result.ids) != (first.about.data, first.ids):
+            raise DataError(
+                f"figure: {run} and {runs[0]} were measured on different steps; measure both alike"
+            )
+    texts, picture = open_pictures(runs[0])
+    lost = [name for name in first.ids if name not in texts]
+    if lost:
+        raise DataError(f"{runs[0]}: its data set has no pair {lost[0]!r} any more; measure the run again")
+    return results, texts, picture
+
+
+def parted(one: SequenceResult, other: SequenceResult, names: Sequence[str]) -> dict[str, list[int]]:
+    """Steps in three groups by who ranks their own picture higher and among the first ten."""
+    first, second = (np.array(result.found["steps"].own) for result in (one, other))
+    better = (first < second) & (first <= FIRST)
+    worse = (second < first) & (second <= FIRST)
+    return {
+        f"{names[0]} is better": np.flatnonzero(better).tolist(),
+        f"{names[1]} is better": np.flatnonzero(worse).tolist(),
+        "Neither is better": np.flatnonzero(~better & ~worse).tolist(),
+    }
+
+
+def _row(name: str, result: SequenceResult, step: int, picture: Pictures) -> Group:
+    found, own = result.found["steps"], result.ids[step]
+    shown = [Example(picture(top), "", right=picture.same(top, own)) for top in found.top[step]]
+    return Group(f"{name}: its own at place {found.own[step]:g}", shown, level=3)
+
+
+def names_of(runs: Sequence[Path], results: Sequence[SequenceResult]) -> list[str]:
+    """Names of systems, with their folders where two are alike."""
+    return titled(runs, [result.about.system for result in results])
+
+
+def titled(runs: Sequence[Path], names: Sequence[str]) -> list[str]:
+    """Names of runs, with their folders where two are alike."""
+    return [
+        f"{name} ({run.name})" if names.count(name) > 1 else name
+        for name, run in zip(names, runs, strict=True)
+    ]
+
+
+Mark = Literal["right", "story", "wrong", "true"]
+
+
+@dataclass(frozen=True)
+class StripPicture:
+    """One picture of a strip.
+
+    Attributes:
+        picture: shown whole.
+        text: of the pair it comes from.
+        mark: the step's own, another of its story, neither, or the truth itself, which is not marked.
+        fact: said below it.
+    """
+
+    picture: Image.Image
+    text: str
+    mark: Mark
+    fact: str
+
+
+@dataclass(frozen=True)
+class Strips:
+    """One story.
+
+    Attributes:
+        title: its name.
+        note: what is shown of it.
+        texts: T sentences.
+        rows: name of a run, or of the truth, and T pictures.
+    """
+
+    title: str
+    note: str
+    texts: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[StripPicture]]]
+
+
+MOST_STEPS = 8
+TRUTH = "truth"
+
+
+def write_story_strips(
+    runs: Sequence[Path], to: Path, names: Sequence[str], count: int, part: Literal["val", "test"] = "val"
+) -> None:
+    """Write a page of strips: a row per run in the order given, and the true pictures last.
+
+    Args:
+        runs: folders, measured on the stories of one split.
+        to: an .html file.
+        names: of stories; evenly spread ones unless given, so that nobody chooses them.
+        count: stories shown when none is named.
+        part: of the stories; the paper shows test stories, which choose nothing.
+    Raises:
+        ConfigError: no such story.
+        DataError: one was not measured, or on other steps.
+    Source: GSDA 2021, Fig. 3; docs/methods/gsda.md §7. Departs: the first picture of every step by itself.
+    """
+    results, texts, picture = _measured_alike(runs, part)
+    called = "validation" if part == "val" else "test"
+    first = results[0]
+    steps = by_story(first.stories)
+    several = [story for story, rows in steps.items() if len(rows) > 1]
+    chosen = list(names) or [several[place] for place in spread(range(len(several)), count)]
+    for story in chosen:
+        if story not in steps:
+            raise ConfigError("figure: " + unknown(f"{called} story", story, steps))
+    titles = names_of(runs, results)
+
+    def stories() -> Iterator[Strips]:
+        for story in chosen:
+            rows = steps[story]
+            shown = rows[:MOST_STEPS]
+            found = [
+                (title, [_found(result, row, rows, texts, picture) for row in shown])
+                for title, result in zip(titles, results, strict=True)
+            ]
+            true = [StripPicture(picture(first.ids[row]), texts[first.ids[row]], "true", "") for row in shown]
+            part = f"its first {len(shown)} of {len(rows)} steps" if len(shown) < len(rows) else ""
+            yield Strips(story, part, [texts[first.ids[row]] for row in shown], [*found, (TRUTH, true)])
+
+    note = (
+        f"The first of {counted(first.pictures, f'{called} picture')} for every step by itself."
+        " Green: the step's own; dashed: another one of its story."
+        " Stories that nobody named are spread evenly over all."
+    )
+    write_page(to, "strips", f"Stories of {first.about.data}", note, stories=stories())
+
+
+def _found(
+    result: SequenceResult,
+    row: int,
+    story: Sequence[int],
+    texts: dict[str, str],
+    picture: Pictures,
+) -> StripPicture:
+    """The first picture of a step, and where its own one stands."""
+    steps = result.found["steps"]
+    top = steps.top[row][0]
+    mark: Mark = "wrong"
+    fact = f"its own at place {steps.own[row]:g}"
+    if picture.same(top, result.ids[row]) or steps.own[row] == 1:
+        mark, fact = "right", "its own" if steps.own[row] == 1 else "its own, tied"
+    elif any(picture.same(top, result.ids[other]) for other in story):
+        mark, fact = "story", f"of this story; {fact}"
+    return StripPicture(picture(top), texts[top], mark, fact)
+
+
+WORDS = ("justice", "patriotism")
+TOP = 5
+_FOUND = (
+    "The best five of the test part for every query, by every run; green is what belongs to the query."
+    " Queries that nobody named are the first of the test part, whatever is found for them."
+)
+
+
+class _Ranked(NamedTuple):
+    """One run's vectors of the test part."""
+
+    name: str
+    model: Model
+    texts: "FloatArray"
+    images: "FloatArray"
+
+
+def write_found(
+    runs: Sequence[Path],
+    to: Path,
+    *,
+    texts: Sequence[str],
+    pictures: Sequence[str],
+    count: int,
+    weights: Path | None,
+) -> None:
+    """Write the page.
+
+    Args:
+        runs: folders, trained on one data set with one split.
+        to: an .html file.
+        texts: queries, words, or ids of test pairs; "justice", "patriotism" and the first texts unless given.
+        pictures: ids of test pairs whose pictures are queries; the first ones unless given.
+        count: test texts and pictures shown when none is named.
+        weights: of the backbone, where features have to be made.
+    Raises:
+        ConfigError: no such pair.
+        DataError: the runs are of different test parts.
+    """
+    ranked: list[_Ranked] = []
+    pairs: Sequence[Pair] = ()
+    for run in runs:
+        opened = Run.open(run)
+        data, rows = opened.data(weights=weights)
+        own = one_row_per_pair(data.split("test"))
+        if not ranked:
+            pairs, picture = own, Pictures(data, rows)
+        elif [pair.id for pair in own] != [pair.id for pair in pairs]:
+            raise DataError(f"figure: {run} has another test part than {runs[0]}; name runs of one split")
+        encoded, images, columns = vectors(opened.model, rows, rows_of(own, rows, ()), opened.can)
+        ranked.append(_Ranked(opened.name, opened.model, encoded, images[columns]))
+    asked = list(texts) or [*WORDS, *(pair.id for pair in pairs[:count])]
+    shown = list(pictures) or [pair.id for pair in pairs[:count]]
+    places = {pair.id: place for place, pair in enumerate(pairs)}
+    absent = [name for name in shown if name not in places]
+    if absent:
+        raise ConfigError(f"figure: the test part has no pair {absent[0]!r}; name one by its id")
+
+    def groups() -> Iterator[Group]:
+        for words in asked:
+            own = pairs[places[words]] if words in places else None
+            lead = Example(picture(own.id), own.text) if own else Example(None, words)
+            yield Group("Text", (), lead=lead)
+            yield from (_pictures(one, own, words, pairs, picture) for one in ranked)
+        for name in shown:
+            yield Group("Picture", (), lead=Example(picture(name), ""))
+            yield from (_texts(one, places[name], pairs) for one in ranked)
+
+    write_page(to, "examples", "Found for texts, words and pictures", _FOUND, groups=groups())
+
+
+def _pictures(
+    one: _Ranked, own: "Pair | None", words: str, pairs: Sequence["Pair"], picture: "Pictures"
+) -> Group:
+    text = own.text if own else words
+    scores = one.model.score(one.model.encode_text([text]), one.images)[0]
+    found = [
+        Example(
+            picture(pairs[place].id),
+            "",
+            (_score(scores[place]),),
+            right=own is not None and pairs[place].image_id == own.image_id,
+        )
+        for place in best_of(scores, [pair.image_id for pair in pairs])
+    ]
+    known = "" if knows(one.model, text) else ": none of these words was in its training texts"
+    return Group(one.name + known, found, level=3)
+
+
+def _texts(one: _Ranked, own: int, pairs: Sequence["Pair"]) -> Group:
+    scores = one.model.score(one.texts, one.images[own : own + 1])[:, 0]
+    found = [
+        Example(
+            None,
+            pairs[place].text,
+            (_score(scores[place]),),
+            right=pairs[place].image_id == pairs[own].image_id or pairs[place].text == pairs[own].text,
+        )
+        for place in best_of(scores, [pair.text for pair in pairs])
+    ]
+    return Group(one.name, found, level=3)
+
+
+def _score(value: float) -> str:
+    return f"score {value:.2f}".replace("-", "−")
+
+
+def knows(model: Model, text: str) -> bool:
+    """Whether a model learned any word of a text; a full stop is none, and frozen encoders know all."""
+    words = model.vocabulary
+    return words is None or any(word in words and word[:1].isalnum() for word in words.tokens(text))
+
+
+def best_of(scores: "FloatArray", names: Sequence[str]) -> list[int]:
+    """Places of the best five, one of each name."""
+    found: dict[str, int] = {}
+    for place in np.argsort(-scores, kind="stable").tolist():
+        found.setdefault(names[place], place)
+        if len(found) == TOP:
+            break
+    return list(found.values())
+
+
+_WEIGHTS = (
+    "Training pairs in order of weight; of pairs with equal text and picture the first. The weight is what a"
+    " pair would have if all training pairs were one batch, as a multiple of an even share; scores are mean"
+    " cosines of its neighbourhood, before Γ."
+)
+
+
+def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
+    """Write the page of a run that weighed its pairs.
+
+    Args:
+        run: its folder.
+        to: an .html file.
+        count: pairs at either end, per measure.
+    Raises:
+        MissingError: the run left no scores.
+        DataError: they are of other pairs than the data set holds now.
+    """
+    scores = read_pair_scores(run)
+    config = Run.open(run).config
+    texts, picture = open_pictures(run)
+    absent = [name for name in scores.ids if name not in texts]
+    if absent:
+        raise DataError(
+            f"{run}: its data set has no pair {absent[0]!r} any more ({len(absent)} of {len(scores.ids)});"
+            " train the run again"
+        )
+
+    def groups() -> Iterator[Group]:
+        for measure, sides in scores.measures().items():
+            weights = shares(sides, config)
+            # without pairs whose text and picture were there already
+            different: dict[tuple[str, str], int] = {}
+            for place in np.argsort(-weights, kind="stable").tolist():
+                name = scores.ids[place]
+                different.setdefault((texts[name], picture.identity(name)), place)
+            order = list(different.values())
+            for end, chosen in (("highest", order[:count]), ("lowest", order[::-1][:count])):
+                found = []
+                for place in chosen:
+                    among = ", ".join(f"{side}s {values[place]:.3f}" for side, values in sides.items())
+                    facts = (f"weight × {weights[place]:.3g}", f"among {among}".replace("-", "−"))
+                    name = scores.ids[place]
+                    found.append(Example(picture(name), texts[name], facts))
+                yield Group(f"{measure}: {end} weights", found)
+
+    named = Path(config.data.annotations).name or config.data.set
+    title = f"{config.row or config.system} on {named}: pairs that weigh most and least"
+    write_page(to, "examples", title, _WEIGHTS, groups=groups())
+
+
+def shares(sides: Mapping[str, NDArray[np.float32]], config: Any) -> NDArray[np.float32]:  # noqa: ANN401
+    """(n,) weights of one measure as multiples of an even share, by the run's Γ, mode and reading.
+
+    Args:
+        sides: scores of "image" and "text".
+        config: of the run.
+    Source: docs/methods/complementary.md §9.2; λ grows with n, so that the mean of a modality's weights is
+    that of a batch.
+    """
+    own = config.weights
+    parts = [torch.from_numpy(np.ascontiguousarray(sides[name], np.float32)) for name in ("image", "text")]
+    if own.reading == "sound":
+        parts = [z_scores(part) for part in parts]
+    n = len(parts[0])
+    weights = batch_weights(
+        parts[0],
+        parts[1],
+        lam=own.lam * n / config.data.batch,
+        gamma=own.gamma,
+        mode=own.mode,
+        reading=own.reading,
+        tau=own.tau,
+    )
+    found: NDArray[np.float32] = (weights / weights.mean()).numpy()
+    return found
