@@ -457,7 +457,7 @@ def test_declared_and_guessed_encodings_are_reported(tmp_path):
         ("a.txt", b"\x89PNG\r\n\x1a\n", "PNG"),
         ("a.txt", b"ab\0cd", "zero bytes"),
         ("a.txt", b"\xff\xfea", "utf-16"),
-        ("a.docx", b"PK\x03\x04", "suffix"),
+        ("a.docx", b"PK\x03\x04", "damaged"),
         ("a.md", b"<!-- x -->\n\n---\n", "no step"),
         ("a.html", b"<html><body><script>x</script></body></html>", "no step"),
         ("a.html", b"<div>" * 400 + b"x", "deep"),
