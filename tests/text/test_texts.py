@@ -270,6 +270,7 @@ def test_plain_title_and_plain_ingredients():
         ("राम घर गया। वह खुश था। क्यों?", 3, "ltr"),
         ("他回家了。他说：“好！”为什么？", 3, "ltr"),
         ("שלום עולם hello. מה שלומך?", 2, "rtl"),
+        ("「はい。」と言った。値は３．５です．終わり。", 3, "ltr"),
         ("Dr. Smith ate 3.5 apples. Why?", 2, "ltr"),
         ("สวัสดีครับ วันนี้อากาศดี", 1, "ltr"),
         ("Nilikwenda nyumbani. Nilikula.", 2, "ltr"),

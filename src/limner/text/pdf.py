@@ -43,7 +43,7 @@ _SENTENCE_END = re.compile(r"[.!?…:;。！？।؟۔։።៕][\"'”’»)\]�
 _BULLET = re.compile(r"[*•‣◦▪●·–\ue000-\uf8ff-][ \t]+(?=\S)")
 _NUMBER = re.compile(r"\d{1,4}(?!\d)")
 _WORD = re.compile(r"\w")
-_ROMAN = re.compile(r"[ivxlcdm]{1,7}", re.IGNORECASE)
+_ROMAN = re.compile(r"(?=.)x{0,3}(?:ix|iv|v?i{0,3})", re.IGNORECASE)
 _DOTS = re.compile(r"(?:\.\s?){4,}\s*[\divxlc]+$")
 _ENTRY = re.compile(r"[\s.](?:\d{1,4}|[ivxlc]+)$")
 """What lines end with that stand among those of a table of contents."""
@@ -245,7 +245,7 @@ def _without_edges(pages: list[list[_Line]], document: Document) -> None:
         for at, line in edge
         for shift in {int(value) - place for value in _numbers(line)}
     )
-    most = max(2, min(3, len(pages)))
+    most, numbers = max(2, min(3, len(pages))), 2 if len(pages) < 5 else 3
     for place, page in enumerate(pages):
         lines = dict(edges[place])
         for side in (range(_EDGES), range(-1, -_EDGES - 1, -1)):
@@ -259,7 +259,8 @@ def _without_edges(pages: list[list[_Line]], document: Document) -> None:
                 )
                 alone = line.text.isdecimal() and int(line.text) == place + 1 and len(pages) > 1
                 roman = bool(_ROMAN.fullmatch(line.text)) and len(pages) > 2
-                if max(at_same_height, repeated[_key(line, at)]) < most and not (alone or roman):
+                is_beside = at_same_height >= numbers or repeated[_key(line, at)] >= most
+                if not (is_beside or alone or roman):
                     break
                 page.remove(line)
                 document.left_out.append(LeftOut("number, head or foot of a page", line.text))
