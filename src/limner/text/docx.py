@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 
+from limner.counts import counted
 from limner.errors import DataError
 from limner.files import data_folder, make_folder, write_bytes
 from limner.text.document import Block, Document, LeftOut
@@ -141,8 +142,8 @@ def _checked(archive: zipfile.ZipFile, where: str) -> dict[str, Element]:
     total, worded = sum(one.file_size for one in files), sum(one.file_size for one in xml)
     if len(files) > MAX_FILES or total > MAX_BYTES or worded > MAX_XML_BYTES:
         raise DataError(
-            f"{where}: a Word document that unpacks to {len(files):,} files and {total / 1e6:,.0f} MB,"
-            f" {worded / 1e6:,.0f} MB of them XML; expected at most {MAX_FILES:,} files,"
+            f"{where}: a Word document that unpacks to {counted(len(files), 'file')}, {total / 1e6:,.0f} MB,"
+            f" {worded / 1e6:,.0f} MB of them XML; expected at most {counted(MAX_FILES, 'file')},"
             f" {MAX_BYTES // 10**6} MB and {MAX_XML_BYTES // 10**6} MB; split it"
         )
     if any(one.flag_bits & 1 for one in files):
@@ -161,8 +162,8 @@ def _checked(archive: zipfile.ZipFile, where: str) -> dict[str, Element]:
         trees[one.filename] = tree
     if count > MAX_RUNS:
         raise DataError(
-            f"{where}: a Word document of {count:,} paragraphs and runs of words; expected at most"
-            f" {MAX_RUNS:,}; split it"
+            f"{where}: a Word document of more paragraphs and runs of words than is read ({count:,});"
+            f" expected at most {MAX_RUNS:,}; split it"
         )
     return trees
 

@@ -125,7 +125,9 @@ def read_pdf(data: bytes, where: str) -> Document:
 def _document(pdf: PdfDocument, where: str) -> Document:
     count = len(pdf)
     if count > MAX_PAGES:
-        raise DataError(f"{where}: a PDF of {count:,} pages; expected at most {MAX_PAGES:,}; split it")
+        raise DataError(
+            f"{where}: a PDF of {counted(count, 'page')}; expected at most {MAX_PAGES:,}; split it"
+        )
     pages: list[list[_Line]] = []
     document, letters, empty = Document(), 0, 0
     for number in range(count):
@@ -171,8 +173,8 @@ def _lines_of(page: PdfPage, number: int, where: str) -> Iterator[_Line]:
         count = found.count_chars()
         if count > MAX_ON_PAGE:
             raise DataError(
-                f"{where}: page {number + 1} has {count:,} letters; expected at most {MAX_ON_PAGE:,};"
-                " split it"
+                f"{where}: page {number + 1} has {counted(count, 'letter')}; expected at most"
+                f" {MAX_ON_PAGE:,}; split it"
             )
         codes = [pdfium.FPDFText_GetUnicode(found, place) for place in range(count)]
         start = 0

@@ -308,7 +308,7 @@ def _read(
             )
         kind = format or SUFFIXES.get(suffix or "", "plain")
         if format is None and suffix not in SUFFIXES:
-            notes.append(f"{suffix!r} names no format that is known: read as plain text (--text-format)")
+            notes.append(f"its suffix, {suffix!r}, is of no known format: read as plain text (--text-format)")
         text, note = decode_text(data, where, html=kind == "html")
         notes += [note] if note else []
         reading = _parse(text, kind, by, name=name, where=where, base=base, elsewhere=elsewhere)
