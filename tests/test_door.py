@@ -221,7 +221,7 @@ WRONG = {
     "illustrate: no step": (lambda lib: lib.illustrate([]), "a list without steps"),
     "illustrate: no words": (lambda lib: lib.illustrate(" "), "is empty"),
     "illustrate: no file": (lambda lib: lib.illustrate("no.md"), r"no\.md: No such file"),
-    "illustrate: a suffix": (lambda lib: lib.illustrate("tale.docx"), "suffix '.docx' is not a text format"),
+    "illustrate: no such document": (lambda lib: lib.illustrate("tale.docx"), r"tale.docx: No such file"),
     "by": (lambda lib: lib.illustrate(WORDS, by="word"), "unknown segmentation 'word'"),
     "pins: no such step": (
         lambda lib: lib.illustrate(["a"], pins={3: None}),

@@ -96,6 +96,7 @@ def empty_environment(archives, tmp_path_factory):
         "matplotlib",
         "usearch",
         "ijson",
+        "pypdfium2",
         "rawpy",
         "av",
     ):

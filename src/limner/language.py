@@ -323,7 +323,11 @@ def _codes() -> tuple[str, ...]:
 
 # Full stops, question and exclamation marks outside Latin punctuation (Unicode property Sentence_Terminal),
 # with the closing quotes and brackets that follow. A full stop of these scripts needs no space after it.
-_TERMINATORS = re.compile(r"[。｡！？؟۔।॥։።፧፨၊။។៕᠃᠉⸮〽‼⁇⁈⁉𑁇𑁈]+[\"'”’»›）)\]」』】〕》〉\u200f\u200e]*")
+# Not where a quotation ends inside a sentence: 「はい。」と言った。
+_TERMINATORS = re.compile(
+    r"(?:[。｡！？؟۔।॥։።፧፨၊။។៕᠃᠉⸮〽‼⁇⁈⁉𑁇𑁈]|．(?![0-9０-９]))++(?![」』]++[とっなのはがもをにで、，])"
+    r"[\"'”’»›）)\]」』】〕》〉\u200f\u200e]*"
+)
 
 
 def split_sentences(text: str) -> list[str]:

@@ -429,8 +429,8 @@ class Library:
         """Choose a picture for every step of a text.
 
         Args:
-            text: a file (Markdown, HTML, plain text or JSON), a text, a list of steps, or a story. A string
-                is a file where there is one of that name, or where it looks like a file's name.
+            text: a file (Markdown, HTML, plain text, JSON, Word or PDF), a text, a list of steps, or a
+                story. A string is a file where there is one of that name, or where it looks like its name.
             by: what one step is; explicit steps, else paragraphs, unless given.
             format: how to read it; a file by its suffix, a text as plain text, unless given.
             pins: step, from 1 → the picture to show there, by path, name or id, or None to keep it blank.

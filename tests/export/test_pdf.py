@@ -16,6 +16,7 @@ from pypdf import PdfReader
 
 from limner.export import Plan
 from limner.export import export as write
+from limner.export.pdf import undrawable
 from limner.export.typefaces import FOLDER, missing, undrawn, visible
 from limner.records import Between, Part, Passage
 
@@ -151,7 +152,15 @@ def test_odd_texts_are_set_or_reported(make_board, tmp_path_factory, text: str, 
 
 
 def test_visible_needs_no_glyph_for_spaces_and_marks() -> None:
-    assert visible("a b\u00a0\u200d\u200f\u202e\ufe0f\té") == {"a", "b", "é"}
+    assert visible("a b\u00a0\u200d\u200f\u202e\ufe0f\té葛\U000e0100ᠠ\u180b") == {"a", "b", "é", "葛", "ᠠ"}
+
+
+def test_what_is_missing_is_said_by_script_and_what_holds_it() -> None:
+    text = "ปิด葛かけ한"
+    message = undrawable(text, set(text))
+    assert all(one in message for one in ("7 characters", "Thai 3", "Japanese 2", "Han 1", "Korean 1"))
+    assert "fonts-noto-cjk fonts-noto-core" in message
+    assert "install" not in undrawable(UNDRAWABLE, {UNDRAWABLE})
 
 
 ONLY_IN_SYMBOLS = "\u23b4"
@@ -231,3 +240,11 @@ def test_words_longer_than_a_line_are_broken(make_board, tmp_path: Path, letter:
     lines = [line for line in shown.split("\n") if line.startswith((letter, "\ufffd"))]
     assert sum(map(len, lines)) == 400
     assert len(lines) > 3
+
+
+def test_signs_for_letters_that_no_font_has_stay_in_their_column(make_board, tmp_path: Path) -> None:
+    with mock.patch("limner.export.typefaces.system", tuple):
+        book = PdfReader(export(make_board(["字" * 22]), tmp_path / "out.pdf").path)
+    lines = [line for line in book.pages[1].extract_text().split("\n") if line.startswith("\ufffd")]
+    assert sum(map(len, lines)) == 22
+    assert len(lines) > 1

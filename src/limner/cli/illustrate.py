@@ -85,8 +85,8 @@ def illustrate(
     Parameters
     ----------
     texts
-        Markdown, HTML, plain text or JSON; - reads standard input. And folders of pictures, pictures, or
-        lists of them (CSV, JSON lines, Parquet).
+        Markdown, HTML, plain text, JSON, Word (.docx) or PDF; - reads standard input. And folders of
+        pictures, pictures, or lists of them (CSV, JSON lines, Parquet).
     library
         Folder or address of the library. Unless given: $LIMNER_LIBRARY, else, with pictures, the default
         library, and without the one used last; see 'limner library'.
@@ -97,7 +97,7 @@ def illustrate(
         What to write where --out does not say it; html unless given.
     text_format
         How to read a text whose name does not say it: markdown (standard input unless given), html, plain
-        or json.
+        or json. Word documents and PDFs are known by their content.
     by
         What one step is; explicit steps, else paragraphs, unless given.
     show

@@ -8,6 +8,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unicodedata import bidirectional
 
 from docx import Document
 from docx.enum.section import WD_ORIENT
@@ -22,11 +23,71 @@ from limner.export.markup import runs_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, made_at, packed, put
 from limner.export.wording import colophon, credit_line, how_made
+from limner.language import RIGHT_TO_LEFT
 from limner.pictures.thumbnails import Copy
 from limner.records import Board, Part, Passage
 from limner.templates import carried, forbidden
+from limner.text.document import writing_direction
 
 SERIF = "Georgia"
+# Letters of other scripts have a font, a size and a weight of their own, which Word takes from elsewhere.
+_COMPLEX_FONTS = {
+    **dict.fromkeys(
+        ("as", "bn", "gu", "hi", "kn", "ml", "mr", "ne", "or", "pa", "sa", "si", "ta", "te"), "Nirmala UI"
+    ),
+    **dict.fromkeys(("km", "lo", "th"), "Leelawadee UI"),
+    "my": "Myanmar Text",
+}
+"""Language of a script that Word calls complex, from left to right → its font; else Times New Roman."""
+_EAST_ASIAN_FONTS = {"ja": "Yu Mincho", "ko": "Batang", "zh": "SimSun", "zh-hant": "PMingLiU"}
+_RIGHT = {"R", "AL"}
+_AFTER_SIZE = (
+    "w:highlight",
+    "w:u",
+    "w:effect",
+    "w:bdr",
+    "w:shd",
+    "w:fitText",
+    "w:vertAlign",
+    "w:rtl",
+    "w:cs",
+    "w:em",
+    "w:lang",
+    "w:eastAsianLayout",
+)
+_AFTER_BIDI = (
+    "w:adjustRightInd",
+    "w:snapToGrid",
+    "w:spacing",
+    "w:ind",
+    "w:contextualSpacing",
+    "w:mirrorIndents",
+    "w:suppressOverlap",
+    "w:jc",
+    "w:textDirection",
+    "w:textAlignment",
+    "w:textboxTightWrap",
+    "w:outlineLvl",
+    "w:divId",
+    "w:cnfStyle",
+    "w:rPr",
+    "w:sectPr",
+    "w:pPrChange",
+)
+_AFTER_VISUAL = (
+    "w:tblStyleRowBandSize",
+    "w:tblStyleColBandSize",
+    "w:tblW",
+    "w:jc",
+    "w:tblCellSpacing",
+    "w:tblInd",
+    "w:tblBorders",
+    "w:shd",
+    "w:tblLayout",
+    "w:tblCellMar",
+    "w:tblLook",
+)
+"""What the format wants to stand after the size of complex scripts, a direction, and that of a table."""
 
 
 def write(board: Board, out: Path, plan: Plan) -> Exported:
@@ -55,6 +116,12 @@ class _Document:
         story = board.story
         self.board, self.plan, self.layout = board, plan, plan.layout_for(story, ".docx")
         self.rtl, self.language = story.direction == "rtl", language_of(story)
+        tags = self.language.lower().split("-")
+        is_traditional = tags[0] == "zh" and bool({"hant", "tw", "hk", "mo"} & set(tags))
+        self.east_asian = _EAST_ASIAN_FONTS.get("zh-hant" if is_traditional else tags[0])
+        self.complex = _COMPLEX_FONTS.get(tags[0], "Times New Roman")
+        is_complex = self.rtl or tags[0] in _COMPLEX_FONTS or tags[0] in RIGHT_TO_LEFT
+        self.spoken = "w:eastAsia" if self.east_asian else "w:bidi" if is_complex else "w:val"
         self.warnings = list(forbidden(story))
         self.file: Any = Document()
         self.place: Any = self.file
@@ -75,6 +142,8 @@ class _Document:
         section.page_width, section.page_height = Mm(width), Mm(height)
         for edge in ("left_margin", "right_margin", "top_margin", "bottom_margin"):
             setattr(section, edge, Mm(self.side))
+        if self.rtl:
+            section._sectPr.insert_element_before(OxmlElement("w:bidi"), "w:rtlGutter", "w:docGrid")
         self.width, self.height = width - 2 * self.side, height - 2 * self.side
         self._styles()
 
@@ -90,13 +159,20 @@ class _Document:
             ("Caption", 8, SOFT),
         ):
             style = self.file.styles[name]
-            style.font.size, style.font.name = Pt(points), SERIF
+            style.font.name = SERIF
+            _set_size(style.font, points)
             style.font.color.rgb = RGBColor(*colour)
             style.font.bold = style.font.cs_bold = False
+            style.font.cs_italic = style.font.italic
             fonts = style.element.get_or_add_rPr().get_or_add_rFonts()
             for script in ("asciiTheme", "hAnsiTheme", "eastAsiaTheme", "cstheme"):
                 fonts.attrib.pop(qn(f"w:{script}"), None)
             fonts.set(qn("w:hAnsi"), SERIF)
+            fonts.set(qn("w:cs"), self.complex)
+            if self.east_asian:
+                fonts.set(qn("w:eastAsia"), self.east_asian)
+        quoted = self.file.styles["Quote"].font
+        quoted.cs_italic = quoted.italic
         for border in self.file.styles["Title"].element.iter(qn("w:pBdr")):
             border.getparent().remove(border)
             break
@@ -134,8 +210,7 @@ class _Document:
             return
         grid = self.file.add_table(rows=1, cols=2)
         grid.autofit = False
-        if self.rtl:
-            grid._tbl.tblPr.append(OxmlElement("w:bidiVisual"))
+        self.turned(grid)
         before, self.place = self.place, None
         for cell, share in zip(grid.rows[0].cells, (0.62, 0.38), strict=True):
             cell.width = Mm(self.width * share)
@@ -251,7 +326,8 @@ class _Document:
             line.paragraph_format.space_after = Pt(2)
         if part.kind == "code":
             for run in line.runs:
-                run.font.name, run.font.size = "Consolas", Pt(9.5)
+                run.font.name = "Consolas"
+                _set_size(run.font, 9.5)
             line.alignment = WD_ALIGN_PARAGRAPH.LEFT
         return line
 
@@ -260,8 +336,7 @@ class _Document:
         columns = max(map(len, part.rows))
         grid = self.place.add_table(rows=len(part.rows), cols=columns)
         grid.style = "Table Grid"
-        if self.rtl:
-            grid._tbl.tblPr.append(OxmlElement("w:bidiVisual"))
+        self.turned(grid)
         before = self.place
         for place, (line, row) in enumerate(zip(grid.rows, part.rows, strict=True)):
             for cell, said in zip(line.cells, row, strict=False):
@@ -269,7 +344,7 @@ class _Document:
                 made = self.paragraph(said, "Normal")
                 made.paragraph_format.space_after = Pt(2)
                 for run in made.runs if place < part.head else ():
-                    run.bold = True
+                    run.bold = run.font.cs_bold = True
             if place < part.head:
                 head = OxmlElement("w:tblHeader")
                 line._tr.get_or_add_trPr().append(head)
@@ -279,8 +354,9 @@ class _Document:
     def paragraph(self, passage: Passage, style: str) -> Any:  # noqa: ANN401
         """A paragraph with the marks of its words, in the language and direction of the story."""
         line = self.place.add_paragraph(style=self.file.styles[style])
-        if self.rtl:
-            line._p.get_or_add_pPr().append(OxmlElement("w:bidi"))
+        beside = style in ("Title", "Subtitle", "Caption")
+        if self.rtl if beside else self.runs_left(passage):
+            line._p.get_or_add_pPr().insert_element_before(OxmlElement("w:bidi"), *_AFTER_BIDI)
         for run in runs_of(passage):
             into = line
             if run.target:
@@ -292,7 +368,8 @@ class _Document:
                 made = self.run(line, words)
                 if place:
                     made._r.insert(1 if made._r.rPr is not None else 0, OxmlElement("w:br"))
-                made.bold, made.italic = "strong" in run.kinds or None, "emphasis" in run.kinds or None
+                made.bold = made.font.cs_bold = "strong" in run.kinds or None
+                made.italic = made.font.cs_italic = "emphasis" in run.kinds or None
                 made.font.strike = "struck" in run.kinds or None
                 made.font.superscript = "above" in run.kinds or None
                 made.font.subscript = "below" in run.kinds or None
@@ -303,21 +380,47 @@ class _Document:
                     into.append(made._r)
         return line
 
+    def runs_left(self, part: Passage) -> bool:
+        """Whether a paragraph runs from right to left: by its own letters where they all, or most, say so."""
+        if isinstance(part, Part) and part.kind == "code":
+            return False
+        if not self.rtl:
+            return writing_direction([part.text]) == "rtl"
+        classes = set(map(bidirectional, part.text))
+        return bool(_RIGHT & classes) or "L" not in classes
+
+    def turned(self, grid: Any) -> None:  # noqa: ANN401
+        """The columns of a table, from right to left where the story is."""
+        if self.rtl:
+            grid._tbl.tblPr.insert_element_before(OxmlElement("w:bidiVisual"), *_AFTER_VISUAL)
+
     def run(self, line: Any, words: str, *, first: bool = False) -> Any:  # noqa: ANN401
         """Words of a paragraph, at its end or before all others."""
         made = line.add_run(words)
         properties = made._r.get_or_add_rPr()
-        if self.rtl:
+        in_rtl = line._p.pPr is not None and line._p.pPr.find(qn("w:bidi")) is not None
+        if in_rtl and (_RIGHT & (classes := set(map(bidirectional, words))) or "L" not in classes):
             properties.append(OxmlElement("w:rtl"))
         if self.language.isascii() and self.language:
             tongue = OxmlElement("w:lang")
-            tongue.set(qn("w:bidi" if self.rtl else "w:val"), self.language)
+            tongue.set(qn(self.spoken), self.language)
             properties.append(tongue)
         if first:
             properties_of = line._p.pPr
             line._p.remove(made._r)
             line._p.insert(0 if properties_of is None else 1, made._r)
         return made
+
+
+def _set_size(font: Any, points: float) -> None:  # noqa: ANN401
+    """The size of letters of all scripts; python-docx sets that of some alone."""
+    font.size = Pt(points)
+    properties = font._element.rPr
+    for old in properties.findall(qn("w:szCs")):
+        properties.remove(old)
+    complex_size = OxmlElement("w:szCs")
+    complex_size.set(qn("w:val"), str(round(2 * points)))
+    properties.insert_element_before(complex_size, *_AFTER_SIZE)
 
 
 class _Cell:

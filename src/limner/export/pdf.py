@@ -8,6 +8,7 @@ characters no font holds are shown as U+FFFD and reported.
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +21,7 @@ from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_
 from limner.export.markup import Listing, ListItem, nested, runs_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, made_at, put
-from limner.export.typefaces import FOLDER, missing, visible
+from limner.export.typefaces import FOLDER, missing, package_for, script_of, visible
 from limner.export.wording import colophon, credit_line, how_made
 from limner.files import storing
 from limner.pictures.thumbnails import Copy
@@ -32,6 +33,7 @@ SLIDE_MM = (338.67, 190.5)
 DEEPEST = 6
 """Lists inside lists that are shown as such; Typst refuses pages nested without end."""
 
+_CHINESE = {"hant": "TW", "hans": "CN"}
 _SPACES = re.compile(r"[^\S\xa0\u202f]+")
 Data = dict[str, Any]
 
@@ -107,7 +109,7 @@ class _Book:
             "author": _words(story.author),
             "metadata": {"title": self.aside(title), "author": self.aside(_words(story.author))},
             "language": tags[0].lower() if re.fullmatch("[A-Za-z]{2,3}", tags[0]) else "und",
-            "region": next((tag.upper() for tag in tags[1:] if re.fullmatch("[A-Za-z]{2}", tag)), None),
+            "region": next(filter(None, map(_region, tags[1:])), None),
             "rtl": story.direction == "rtl",
             "layout": self.layout,
             "page": self.page,
@@ -214,6 +216,11 @@ class _Book:
         return made
 
 
+def _region(tag: str) -> str | None:
+    """The region that part of a language tag names, or that of a script of Chinese."""
+    return tag.upper() if re.fullmatch("[A-Za-z]{2}", tag) else _CHINESE.get(tag.lower())
+
+
 def _words(text: str) -> str:
     """One line of words that any document can hold."""
     return _SPACES.sub(" ", carried(text)).strip()
@@ -221,10 +228,16 @@ def _words(text: str) -> str:
 
 def undrawable(text: str, lost: set[str]) -> str:
     """The warning about characters that no font holds."""
-    count = sum(text.count(letter) for letter in lost)
+    counts = Counter(dict.fromkeys(sorted(map(script_of, lost)), 0))
+    for letter in lost:
+        counts[script_of(letter)] += text.count(letter)
+    count = counts.total()
+    scripts = ", ".join(f"{script} {number:,}" for script, number in counts.most_common())
     named = ", ".join(f"U+{ord(letter):04X}" for letter in sorted(lost)[:8])
     more = f" and {len(lost) - 8} others" if len(lost) > 8 else ""
+    packages = package_for(counts)
+    remedy = f"; install fonts that hold them, on Debian {packages}, and export again" if packages else ""
     return (
-        f"{count} character{'s' if count > 1 else ''} that no font on this machine can draw, shown as"
-        f" \ufffd: {named}{more}; install a font for the script and export again"
+        f"{count:,} character{'s' if count > 1 else ''} that no font on this machine can draw, shown as"
+        f" \ufffd: {scripts} ({named}{more}){remedy}"
     )

@@ -1,5 +1,6 @@
 """Typefaces for print: those that come with limner, and whether others of the system are needed."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cache
@@ -12,6 +13,40 @@ FOLDER = Path(__file__).with_name("fonts")
 WIDEST = FOLDER / "DejaVuSans.ttf"
 """The font of ours that holds all that the others hold, and more scripts."""
 
+_SELECTORS = re.compile("[\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""They choose among glyphs of the letter before, and have none of their own."""
+UNASSIGNED = "unassigned or private"
+_NOTO = {"Han": "fonts-noto-cjk", "emoji": "fonts-noto-color-emoji"}
+
+
+def script_of(letter: str) -> str:
+    """The script of a letter by its Unicode name, such as Thai; Han for Chinese characters."""
+    if unicodedata.category(letter) in ("Cn", "Co"):
+        return UNASSIGNED
+    first = unicodedata.name(letter, "unnamed").split()[0]
+    if first in (
+        "CJK",
+        "HIRAGANA",
+        "KATAKANA",
+        "HANGUL",
+        "IDEOGRAPHIC",
+        "BOPOMOFO",
+        "FULLWIDTH",
+        "HALFWIDTH",
+    ):
+        return {"HANGUL": "Korean", "HIRAGANA": "Japanese", "KATAKANA": "Japanese"}.get(first, "Han")
+    if unicodedata.category(letter)[0] in "LM" and first not in ("COMBINING", "MODIFIER", "MATHEMATICAL"):
+        return first.capitalize()
+    return "emoji" if ord(letter) >= 0x1F000 else "signs"
+
+
+def package_for(scripts: Iterable[str]) -> str:
+    """Debian packages whose fonts hold some scripts; "" where Unicode has no such characters."""
+    east = {"Korean", "Japanese"}
+    held = set(scripts) - {UNASSIGNED}
+    found = {_NOTO["Han"] if one in east else _NOTO.get(one, "fonts-noto-core") for one in held}
+    return " ".join(sorted(found))
+
 
 def visible(text: str) -> set[str]:
     """The characters of a text that need a glyph: no spaces, controls, joiners or direction marks."""
@@ -19,7 +54,7 @@ def visible(text: str) -> set[str]:
         letter
         for letter in text
         if unicodedata.category(letter) not in ("Cc", "Cf", "Cs", "Zs", "Zl", "Zp")
-        and not 0xFE00 <= ord(letter) <= 0xFE0F
+        and not _SELECTORS.match(letter)
     }
 
 

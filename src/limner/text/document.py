@@ -54,6 +54,7 @@ class Block:
         list_id: for an item: equal inside one list, different between lists.
         card: kind and number of the card that it stands in, see `limner.text.html_cards`; (0, 0): in none.
         caption: its words are the caption of a picture.
+        note: it is a footnote or an endnote.
         parts: its words with their markup; see `with_parts`.
         places: numbers of the blocks of the document that it is made of, from 0.
     """
@@ -67,6 +68,7 @@ class Block:
     list_id: int = 0
     card: tuple[int, int] = (0, 0)
     caption: bool = False
+    note: bool = False
     parts: tuple[Part, ...] = ()
     places: tuple[int, ...] = ()
 

@@ -1,4 +1,4 @@
-"""A text becomes a story: Markdown, HTML, plain text or JSON in, a checked `Story` of steps out.
+"""A text becomes a story: Markdown, HTML, plain text, JSON, Word or PDF in, a checked `Story` of steps out.
 
 The one door for texts, so size, encoding, format and emptiness are judged once and all are cut alike.
 """
@@ -19,6 +19,8 @@ from limner.counts import counted
 from limner.encodings import MARKS
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.records import Segmentation, Step, Story
+from limner.text import containers
+from limner.text.containers import CONTAINERS, Container, container_of, is_container
 from limner.text.document import CREDITS, Document, LeftOut, check_count, writing_direction
 from limner.text.html import read_html
 from limner.text.markdown import read_markdown
@@ -27,15 +29,6 @@ from limner.text.plain import read_plain
 from limner.text.segment import cut
 from limner.text.story_json import read_json
 
-_MAGIC = {
-    b"%PDF": "a PDF",
-    b"PK\x03\x04": "a zip or Office file",
-    b"\x89PNG": "a PNG picture",
-    b"\xff\xd8\xff": "a JPEG picture",
-    b"GIF8": "a GIF picture",
-    b"{\\rtf": "an RTF document",
-    b"\x1f\x8b": "a gzip file",
-}
 # The place and form the HTML standard's prescan looks for.
 _DECLARED = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]+)", re.IGNORECASE)
 _PRESCAN_BYTES = 2048
@@ -60,9 +53,6 @@ def decode_text(data: bytes, where: str, *, html: bool = False) -> tuple[str, st
     Raises:
         DataError: binary data, or bytes that fit no encoding.
     """
-    for magic, name in _MAGIC.items():
-        if data.startswith(magic):
-            raise DataError(f"{where}: is {name}; expected a text file; save or export it as text first")
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return _strict(data, encoding, where).removeprefix("\ufeff"), ""
@@ -130,6 +120,7 @@ _SUFFIXES_OF: dict[Format, tuple[str, ...]] = {
     "json": (".json",),
 }
 SUFFIXES = {suffix: kind for kind, suffixes in _SUFFIXES_OF.items() for suffix in suffixes}
+_CONTAINER_SUFFIXES: dict[str, Container] = {".docx": "docx", ".pdf": "pdf"}
 
 
 @dataclass(frozen=True)
@@ -217,7 +208,7 @@ def _names_file(text: str) -> bool:
             return True
     except (OSError, RuntimeError):  # too long for a name, or of a user that is not there
         return False
-    named = path.suffix.lower() in set(SUFFIXES) - {""}
+    named = path.suffix.lower() in {*SUFFIXES, *_CONTAINER_SUFFIXES} - {""}
     return named or (len(text.split()) == 1 and (bool(path.suffix) or len(path.parts) > 1))
 
 
@@ -231,10 +222,10 @@ def read_story_report(
     """Read a text file as a story, with what was left out and the choices made.
 
     Args:
-        path: the file.
+        path: the file. Word documents and PDFs are known by their content, whatever they are called.
         by: what one step is; None: explicit steps, or what a JSON story says. A text without explicit steps
             is cut into paragraphs, and `Story.by` says so; `limner.text.segment.cut` has the rules.
-        format: how to read it; None: by the file's suffix.
+        format: how to read a text; None: by the file's suffix, as plain text where that says nothing.
         elsewhere: what to show where it names a file that is not below its own folder.
 
     Raises:
@@ -242,16 +233,25 @@ def read_story_report(
         DataError: empty, binary, too large, undecodable or malformed.
         ConfigError: unknown `by` or `format`.
     """
-    kind = format or _format_of(path)
-    _check_options(by, kind)
+    _check_options(by, format or "plain")
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = _whole(file)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise MissingError(f"{_shown(str(path))}: {reason}; expected a text file that can be read") from None
-    name, where = _shown(path.stem), _shown(path.name)
-    return _read(data, kind, by, name=name, where=where, base=path.parent, elsewhere=elsewhere)
+    name, where, suffix = _shown(path.stem), _shown(path.name), path.suffix.lower()
+    return _read(
+        data, format, by, name=name, where=where, suffix=suffix, base=path.parent, elsewhere=elsewhere
+    )
+
+
+def _whole(file: BinaryIO) -> bytes:
+    """The bytes of a file: as many as one more than a text may have, or a document with its pictures."""
+    data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES and is_container(data):
+        data += file.read(containers.MAX_BYTES + 1 - len(data))
+    return data
 
 
 def read_story_stream(
@@ -273,25 +273,65 @@ def read_story_stream(
         ConfigError: unknown `by` or `format`.
     """
     _check_options(by, format)
-    return _read(stream.read(MAX_BYTES + 1), format, by, name="text", where=where, base=None)
+    return _read(_whole(stream), format, by, name="text", where=where, suffix=None, base=None)
 
 
 def _read(
     data: bytes,
-    kind: Format,
+    format: Format | None,  # noqa: A002
     by: Segmentation | None,
     *,
     name: str,
     where: str,
+    suffix: str | None,
     base: Path | None,
     elsewhere: Elsewhere = nowhere,
 ) -> Reading:
-    """A story from bytes, of a file or a stream."""
-    if len(data) > MAX_BYTES:
-        raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected a text; split it")
-    text, note = decode_text(data, where, html=kind == "html")
-    reading = _parse(text, kind, by, name=name, where=where, base=base, elsewhere=elsewhere)
-    return replace(reading, notes=(note, *reading.notes) if note else reading.notes, file=where)
+    """A story from bytes, of a file with a suffix or of a stream without one."""
+    most = containers.MAX_BYTES if is_container(data) else MAX_BYTES
+    if len(data) > most:
+        raise DataError(f"{where}: larger than {most // 10**6} MB; expected a text; split it")
+    container = container_of(data, where)
+    notes: list[str] = []
+    if container is not None:
+        if suffix is not None and _CONTAINER_SUFFIXES.get(suffix) != container:
+            notes.append(f"is {CONTAINERS[container]} by its content, and is read as one")
+        document, shown = _contained(container, data, where)
+        reading = _cut(
+            document, {}, by, name=name, where=where, base=base, elsewhere=_or_below(shown, elsewhere)
+        )
+    else:
+        if format is None and suffix in _CONTAINER_SUFFIXES:
+            raise DataError(
+                f"{where}: is not {CONTAINERS[_CONTAINER_SUFFIXES[suffix]]}, as its name says; expected one;"
+                " if it is a text, rename it, or add --text-format plain"
+            )
+        kind = format or SUFFIXES.get(suffix or "", "plain")
+        if format is None and suffix not in SUFFIXES:
+            notes.append(f"its suffix, {suffix!r}, is of no known format: read as plain text (--text-format)")
+        text, note = decode_text(data, where, html=kind == "html")
+        notes += [note] if note else []
+        reading = _parse(text, kind, by, name=name, where=where, base=base, elsewhere=elsewhere)
+    return replace(reading, notes=(*notes, *reading.notes), file=where)
+
+
+def _contained(container: Container, data: bytes, where: str) -> tuple[Document, Path | None]:
+    """The document of a file that is more than a text, and the folder of its own pictures."""
+    if container == "docx":
+        from limner.text.docx import read_docx
+
+        return read_docx(data, where)
+    from limner.text.pdf import read_pdf
+
+    return read_pdf(data, where), None
+
+
+def _or_below(folder: Path | None, elsewhere: Elsewhere) -> Elsewhere:
+    """Show files below a folder, too."""
+    if folder is None:
+        return elsewhere
+    home = folder.resolve()
+    return lambda path: path if path.is_relative_to(home) else elsewhere(path)
 
 
 def parse_story_report(
@@ -337,6 +377,20 @@ def _parse(
     if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
         raise DataError(f"{where}: is empty; expected a text with words in it")
     document, stated = _document(text, kind, where, base)
+    return _cut(document, stated, by, name=name, where=where, base=base, elsewhere=elsewhere)
+
+
+def _cut(
+    document: Document,
+    stated: dict[str, str],
+    by: Segmentation | None,
+    *,
+    name: str,
+    where: str,
+    base: Path | None,
+    elsewhere: Elsewhere,
+) -> Reading:
+    """A document as a story: its title taken, cut into steps, its pictures checked."""
     check_count(max(len(document.blocks), len(document.steps)), where)
     if document.blocks:
         _take_title(document)
@@ -386,16 +440,6 @@ def _take_title(document: Document) -> None:
                 if block.pictures:
                     document.blocks.insert(place, replace(block, kind="paragraph", text="", level=0))
             return
-
-
-def _format_of(path: Path) -> Format:
-    suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        known = ", ".join(sorted(filter(None, SUFFIXES)))
-        raise DataError(
-            f"{_shown(path.name)}: suffix {suffix!r} is not a text format; expected {known}; save it so"
-        )
-    return SUFFIXES[suffix]
 
 
 def _check_options(by: str | None, kind: str) -> None:

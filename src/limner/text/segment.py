@@ -262,7 +262,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         )
     blocks = _with_captions(document.blocks or _blocks_of_steps(document.steps))
     blocks = [replace(with_parts(block), places=(place,)) for place, block in enumerate(blocks)]
-    every, blocks = blocks, [block for block in blocks if not block.caption]
+    every, blocks = blocks, [block for block in blocks if not (block.caption or block.note)]
     if by == "step":
         declared = [StepDraft(step, ()) for step in document.steps]
         result = Cut(drafts=declared) if declared else _by_step(replace(document, blocks=blocks))
@@ -273,6 +273,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     if not result.drafts:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
     result.left_out += [LeftOut("caption of a picture", block.text) for block in every if block.caption]
+    result.left_out += [LeftOut("footnote", block.text) for block in every if block.note]
     result.left_out = [one for one in result.left_out if one.text or one.pictures]
     # Pictures that belong to no words, such as a banner above the first paragraph.
     known = {picture.target for step in result.steps for picture in step.pictures}

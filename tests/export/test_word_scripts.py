@@ -1,0 +1,65 @@
+"""Word's own settings for letters of other scripts: font, size, weight, slant, language and direction."""
+
+import pytest
+from docx import Document
+from docx.oxml.ns import qn
+
+from limner.export import export
+from limner.records import Mark, Part
+
+SHOWN = ("Normal", "Title", "Subtitle", "Heading 2", "Heading 3", "Heading 4", "Caption")
+
+
+def value(properties, name, attribute="val"):
+    found = properties.find(qn(f"w:{name}"))
+    return None if found is None else found.get(qn(f"w:{attribute}"))
+
+
+def saved(board, tmp_path):
+    return Document(str(export(board, tmp_path / "out.docx").path))
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "fonts"),
+    [
+        ("أغلق الصمام.", "ar", {"cs": "Times New Roman"}),
+        ("वाल्व बंद करें।", "hi", {"cs": "Nirmala UI"}),
+        ("弁を閉めます。", "ja", {"eastAsia": "Yu Mincho"}),
+        ("關閉閥門。", "zh-Hant", {"eastAsia": "PMingLiU"}),
+    ],
+    ids=["arabic", "hindi", "japanese", "traditional"],
+)
+def test_every_style_says_how_other_scripts_look(make_board, tmp_path, text, language, fonts):
+    direction = "rtl" if language == "ar" else "ltr"
+    made = saved(make_board([text], title=text, language=language, direction=direction), tmp_path)
+    for name in SHOWN:
+        properties = made.styles[name].element.rPr
+        assert value(properties, "szCs") == value(properties, "sz")
+        for script, font in fonts.items():
+            assert value(properties, "rFonts", script) == font
+    run = next(run for line in made.paragraphs for run in line.runs if run.text == text)
+    spoken = "bidi" if "cs" in fonts else "eastAsia"
+    assert value(run._r.rPr, "lang", spoken) == language
+
+
+def test_words_that_stand_out_do_so_in_every_script(make_board, tmp_path):
+    board = make_board(["أغلق الصمام"], direction="rtl", language="ar")
+    marks = (Mark(start=0, end=4, kind="strong"), Mark(start=5, end=11, kind="emphasis"))
+    step = board.story.steps[0].model_copy(update={"parts": (Part(text="أغلق الصمام", marks=marks),)})
+    board = board.model_copy(update={"story": board.story.model_copy(update={"steps": (step,)})})
+    runs = {run.text: run.font for line in saved(board, tmp_path).paragraphs for run in line.runs}
+    assert runs["أغلق"].cs_bold
+    assert runs["الصمام"].cs_italic
+
+
+def test_a_paragraph_runs_as_its_own_letters_do(make_board, tmp_path):
+    text = "Press USB once.\n\nأغلق الصمام USB الآن."
+    left = saved(make_board([text]), tmp_path).paragraphs
+    (tmp_path / "out.docx").unlink()
+    right = saved(make_board([text], direction="rtl", language="ar"), tmp_path).paragraphs
+    for made in (left, right):
+        found = {
+            line.text: line._p.pPr is not None and line._p.pPr.find(qn("w:bidi")) is not None for line in made
+        }
+        assert not found["Press USB once."]
+        assert found["أغلق الصمام USB الآن."]
