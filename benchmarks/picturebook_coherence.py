@@ -23,8 +23,7 @@ from limner.research.systems import read_config
 from limner.research.systems.cmcm import SYSTEM
 from limner.research.training.corpus import ArrayRows, corpus_of, rows_of
 from limner.research.training.loop import Loop
-from limner.research.worlds.book import RELATIONS
-from limner.research.worlds.picturebook import picture_book
+from limner.research.worlds.book import RELATIONS, picture_book
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "cmcm"
 ROWS = ("base", "cmca", "cmcm-noattn", "cmcm", "cmcm-shuffled", "cmcm-action")

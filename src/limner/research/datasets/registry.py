@@ -113,7 +113,7 @@ class DataSet:
 
 _REGISTERED: dict[str, DataSet] = {}
 _ELSEWHERE = {
-    "picturebook": "limner.research.worlds.picturebook",  # it needs scenes and worlds, which stand above sets
+    "picturebook": "limner.research.worlds.book",  # it needs scenes and worlds, which stand above sets
     "stepwise": "limner.research.datasets.sets.stories",
 }
 """Sets that are not in the file whose name theirs begins with."""
