@@ -15,9 +15,8 @@ import torch
 from scipy.stats import t as student
 
 from limner.research.datasets.pairs import shuffle_relations
-from limner.research.evaluation.ranking import Metric, rank
+from limner.research.evaluation.ranking import Metric, average_precision, rank
 from limner.research.evaluation.refinement import pair_logits, refine
-from limner.research.evaluation.relations import average_precision
 from limner.research.runs.validation import chosen_refinement, maximise, validation, vectors
 from limner.research.systems import read_config
 from limner.research.systems.cmcm import SYSTEM

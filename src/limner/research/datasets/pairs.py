@@ -3,6 +3,7 @@
 Readers of data sets give it, training and evaluation take it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
@@ -254,3 +255,30 @@ def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
         for pair, one in zip(data.pairs, parted, strict=True)
     )
     return replace(data, pairs=pairs)
+
+
+def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
+    """The pairs under some licences.
+
+    Args:
+        data: whose pairs state theirs in ``meta["license"]``, as `illustrated.story_pairs` gives it.
+        allowed: licences, spelt as the data spell them; none allows all.
+    Raises:
+        DataError: no pair is left.
+    """
+    if not allowed:
+        return data
+    kept = tuple(pair for pair in data.pairs if pair.meta.get("license") in allowed)
+    stated = (pair.meta.get("license") for pair in data.pairs)
+    other = Counter(str(name or "none stated") for name in stated if name not in allowed)
+    if not kept:
+        found = ", ".join(sorted(other)) or "no pairs"
+        raise DataError(
+            f"{data.name}: no pair under {', '.join(allowed)}, found {found}; allow another licence or leave"
+            " the set out"
+        )
+    if not other:
+        return data
+    counted = ", ".join(f"{name} {number:,}" for name, number in other.most_common())
+    note = f"{data.name}: {other.total():,} of {len(data.pairs):,} pairs left out by licence ({counted})"
+    return replace(data, pairs=kept, notes=(*data.notes, note))

@@ -196,6 +196,16 @@ class SourceConfig(Config):
         return name
 
 
+class MixtureEntry(SourceConfig):
+    """One data set of a mixture, called by its key; its folder is $LIMNER_DATA/data/KEY unless stated.
+
+    Attributes:
+        weight: how often a training row of it comes in an epoch.
+    """
+
+    weight: float = Field(default=1.0, gt=0, le=100)
+
+
 def read_json(path: Path, form: type[Form], expected: str) -> Form:
     """Read a JSON file and check its form; keys the form does not name are left aside.
 

@@ -15,8 +15,17 @@ from numpy.typing import NDArray
 
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.research.datasets.pairs import Pair
-from limner.research.evaluation.pools import different
-from limner.research.evaluation.ranking import ALL, BLOCK_CELLS, Ranks, Score, Scores, host, leading, rank
+from limner.research.evaluation.ranking import (
+    ALL,
+    BLOCK_CELLS,
+    Ranks,
+    Score,
+    Scores,
+    different,
+    host,
+    leading,
+    rank,
+)
 from limner.research.evaluation.results import (
     CUTS,
     TOP,

@@ -41,7 +41,7 @@ from limner.research.systems.complementary.settings import ComplementaryConfig
 from limner.research.systems.complementary.weights import PairWeights, shares
 from limner.research.training.batches import Batch, Part
 from limner.research.training.corpus import Corpus
-from limner.research.training.shares import alike, by_first, crew
+from limner.research.training.processes import alike, by_first, crew
 
 HAL_NEAREST, AMRANI_NEAREST = 250, 50
 

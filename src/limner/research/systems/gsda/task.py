@@ -20,7 +20,7 @@ from limner.research.systems.gsda.model import Gsda
 from limner.research.systems.gsda.settings import MADE_UP, GsdaConfig
 from limner.research.training.batches import Batch
 from limner.research.training.corpus import Corpus
-from limner.research.training.shares import alike
+from limner.research.training.processes import alike
 
 
 class GsdaTask(SystemTask[GsdaConfig, Gsda]):

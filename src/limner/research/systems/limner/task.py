@@ -25,8 +25,8 @@ from limner.research.systems.limner.model import Limner, LimnerArchitecture, oth
 from limner.research.training import processes
 from limner.research.training.batches import epoch_order
 from limner.research.training.corpus import IN_FILES, Corpus
+from limner.research.training.processes import share_of, whole
 from limner.research.training.settings import RunConfig, every_preset, replaced
-from limner.research.training.shares import share_of, whole
 
 DRAWN = 256
 """Classes of a step."""
