@@ -8,9 +8,8 @@ from pathlib import Path
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
 from limner.research.datasets import split_source
-from limner.research.datasets.pairs import MissingPicture, Pair, PairSet, licensed
+from limner.research.datasets.pairs import MissingPicture, Pair, PairSet, licensed, text_id
 from limner.research.datasets.registry import MixtureEntry
-from limner.research.datasets.splits import text_id
 
 
 def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = None) -> PairSet:

@@ -22,8 +22,7 @@ from limner.config import Config
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.files import first_fault, readable
 from limner.research.datasets.folders import PICKLE_SUFFIXES, whereabouts
-from limner.research.datasets.pairs import PairSet, SplitKind
-from limner.research.datasets.splits import SPLITS, SplitName
+from limner.research.datasets.pairs import SPLITS, PairSet, SplitKind, SplitName
 
 Form = TypeVar("Form")
 MissingPolicy = Literal["abort", "drop"]

@@ -19,8 +19,7 @@ from safetensors.numpy import save
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.files import write_bytes
-from limner.research.datasets.pairs import Pair
-from limner.research.datasets.splits import text_id
+from limner.research.datasets.pairs import Pair, text_id
 from limner.research.evaluation.ranking import Score, host
 from limner.research.evaluation.results import About, ChoiceResult
 from limner.research.evaluation.retrieval import different_pairs

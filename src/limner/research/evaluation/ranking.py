@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from limner.arrays import Some
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
-from limner.research.datasets.splits import duplicate_groups
+from limner.research.datasets.pairs import duplicate_groups
 from limner.threads import cores
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from limner.checksums import seal, unseal
-from limner.digests import noting
+from limner.checksums import noting, seal, unseal
 from limner.errors import DataError, MissingError
 from limner.files import write_text
 from limner.records import Record

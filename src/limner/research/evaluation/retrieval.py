@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from limner.crew import ALONE, Crew
 from limner.errors import ConfigError, DataError
-from limner.research.datasets.pairs import Pair
-from limner.research.datasets.splits import duplicate_groups, text_id
+from limner.research.datasets.pairs import Pair, duplicate_groups, text_id
 from limner.research.evaluation.ranking import (
     ALL,
     Ranks,

@@ -44,7 +44,6 @@ from limner.research.evaluation.saliency import (
     sequence_saliency,
     unit_or_zero,
 )
-from limner.research.evaluation.uncertainty import Values
 
 MakeSaliency = Callable[
     [Sequence[str], Sequence[str], Sequence[Sequence[int]], NDArray[np.floating]],
@@ -306,7 +305,7 @@ def _found(
 
 def _cosines(
     features: NDArray[np.floating], first: NDArray[np.int64], relevant: Sequence[Sequence[int]]
-) -> Values:
+) -> Ranks:
     """(N,) cosine between the first picture and the step's own one, the nearest of several."""
     table = unit_or_zero(features)
     found = [

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from limner.counts import counted
 from limner.encoders.pixels import CellColours
 from limner.errors import ConfigError, LimnerWarning, MissingError
-from limner.research.datasets.features import Features
 from limner.research.datasets.pairs import Pair
 from limner.research.evaluation.ranking import Score
 from limner.research.evaluation.results import (
@@ -142,18 +141,18 @@ def fixed_features(pictures: PictureRows, ids: Sequence[str]) -> tuple[NDArray[n
         (M, F) features or None, what they are of, and whether their cosine says that pictures are alike,
         which the colours of drawings do not.
     """
-    if isinstance(pictures, Features):
-        rows = pictures.take(pictures.places(ids))
-        # A grid's mean is what the backbone pools.
-        pooled = rows.mean(axis=1) if rows.ndim == 3 else rows
-        name = pictures.key.backbone.removesuffix("-grid")
-        return pooled, f"features of {name} ({pictures.key.weights_sha256[:8]})", True
     if isinstance(pictures, ArrayRows):
         import torch
 
         values = pictures.take(pictures.places(ids))
         if values.dtype == np.uint8:
             return CellColours()(torch.from_numpy(values)).numpy(), COLOURS, False
+    elif pictures.backbone is not None:
+        rows = pictures.take(pictures.places(ids))
+        # A grid's mean is what the backbone pools.
+        pooled = rows.mean(axis=1) if rows.ndim == 3 else rows
+        name = pictures.backbone["backbone"].removesuffix("-grid")
+        return pooled, f"features of {name} ({pictures.backbone['weights_sha256'][:8]})", True
     return None, "", False
 
 

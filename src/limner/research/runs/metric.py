@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from limner.arrays import FloatArray
-from limner.checksums import seal
-from limner.digests import noting
+from limner.checksums import noting, seal
 from limner.errors import DataError
 from limner.files import write_text
 from limner.research.evaluation.ranking import different

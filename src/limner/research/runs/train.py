@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from limner.checksums import forget, noting
 from limner.counts import counted
-from limner.digests import forget, noting
 from limner.errors import ConfigError, DataError
 from limner.files import write_text
 from limner.research.datasets.pairs import MissingPicture

@@ -16,11 +16,10 @@ import torch
 from numpy.typing import NDArray
 
 from limner.arrays import FloatArray
-from limner.checksums import seal
-from limner.digests import noting
+from limner.checksums import noting, seal
 from limner.errors import ConfigError, unknown
 from limner.files import write_text
-from limner.research.datasets.splits import text_id
+from limner.research.datasets.pairs import text_id
 from limner.research.evaluation.ranking import (
     ALL,
     BLOCK_CELLS,

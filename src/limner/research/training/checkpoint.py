@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
-from limner.checksums import arrays_checksum, unseal
-from limner.digests import noting
+from limner.checksums import arrays_checksum, noting, unseal
 from limner.errors import CheckpointError, DataError, MissingError
 from limner.files import replacing, storage_error, write_text
 

@@ -15,9 +15,8 @@ import numpy as np
 from limner.counts import counted
 from limner.errors import ConfigError, DataError
 from limner.records import Step, Story
-from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.datasets.pairs import Pair, PairSet, duplicate_groups
 from limner.research.datasets.registry import DataSet, register
-from limner.research.datasets.splits import duplicate_groups
 from limner.research.worlds.render import draw, scene_graph
 from limner.research.worlds.tales import (
     CITE,

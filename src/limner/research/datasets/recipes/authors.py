@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Literal
 
 from limner.errors import DataError
-from limner.research.datasets.splits import SplitName
+from limner.research.datasets.pairs import SplitName
 
 AuthorSplit = Literal["stratified", "disjoint"]
 TEST_SHARE = 0.1
