@@ -31,7 +31,7 @@ from limner.research.evaluation.stories import same_document
 from limner.research.runs.validation import validation
 from limner.research.systems.base import Capabilities, Model
 from limner.research.systems.complementary.memory import EpochMemory
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.systems.complementary.weights import PairWeights
 from limner.research.training import checkpoint
 from limner.research.training.corpus import ArrayRows, corpus_of

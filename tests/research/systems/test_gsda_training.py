@@ -17,9 +17,8 @@ from limner.research.runs.validation import maximise, validation
 from limner.research.scenes.graphs import SceneGraph, read_graphs, write_graphs
 from limner.research.systems import gsda, vse
 from limner.research.systems.base import Capabilities, Parts
-from limner.research.systems.gsda.model import Gsda, GsdaArchitecture
-from limner.research.systems.gsda.settings import GsdaConfig
-from limner.research.systems.gsda.task import rows_of_other_stories
+from limner.research.systems.gsda import rows_of_other_stories
+from limner.research.systems.gsda.model import Gsda, GsdaArchitecture, GsdaConfig
 from limner.research.systems.vse import VseConfig
 from limner.research.training.corpus import corpus_of
 from limner.research.training.loop import BEST, Loop

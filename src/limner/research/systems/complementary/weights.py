@@ -13,7 +13,7 @@ from torch import Tensor
 from limner.research.datasets.neighbours import PairScores
 from limner.research.losses import weighting
 from limner.research.systems.complementary.memory import IMAGE, TEXT, EpochMemory
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training.processes import columns, summed
 
 SAMPLES = 1000
