@@ -1,6 +1,6 @@
 """GSDA: sentences that know their story, pictures beside them in one space, and what trains them further.
 
-Its settings, too. The graph encoder and the captioner serve training and re-ranking; ranking alone needs neither.
+And its settings. The graph encoder and the captioner serve training and re-ranking; ranking needs neither.
 """
 
 from collections.abc import Mapping, Sequence
