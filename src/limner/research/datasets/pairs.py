@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from limner.counts import counted
@@ -311,6 +312,21 @@ def identities(
     texts = duplicate_groups([[text_id(pair.text)] for pair in pairs])
     images = duplicate_groups([[pair.image_id] for pair in pairs])
     return np.array(texts, np.int64), np.array(images, np.int64)
+
+
+def places_in(known: Mapping[str, int], ids: Sequence[str]) -> NDArray[np.int64]:
+    """(B,) rows of some pictures.
+
+    Args:
+        known: picture → row.
+        ids: (B,) by `Pair.image_id`.
+    Raises:
+        DataError: one has no row.
+    """
+    absent = [name for name in ids if name not in known]
+    if absent:
+        raise DataError(f"pictures: {absent[0]!r} has no row ({len(absent)} of {len(ids)}); make them again")
+    return np.array([known[name] for name in ids], dtype=np.int64)
 
 
 def split_pairs(

@@ -3,7 +3,7 @@
 The test rows are dropped at once; vocabulary, weights and batches are made from what is left.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,6 +21,7 @@ from limner.research.datasets.pairs import (
     identities,
     licensed,
     one_row_per_pair,
+    places_in,
     shuffle_relations,
 )
 from limner.research.datasets.registry import data_set
@@ -88,21 +89,6 @@ class ArrayRows:
     def take(self, places: Places) -> NDArray[Any]:
         """See `PictureRows`."""
         return self._values[places]
-
-
-def places_in(known: Mapping[str, int], ids: Sequence[str]) -> Places:
-    """(B,) rows of some pictures.
-
-    Args:
-        known: picture → row.
-        ids: (B,) by `Pair.image_id`.
-    Raises:
-        DataError: one has no row.
-    """
-    absent = [name for name in ids if name not in known]
-    if absent:
-        raise DataError(f"pictures: {absent[0]!r} has no row ({len(absent)} of {len(ids)}); make them again")
-    return np.array([known[name] for name in ids], dtype=np.int64)
 
 
 @dataclass(frozen=True)
