@@ -268,7 +268,7 @@ def test_keys_of_another_split_are_refused(tmp_path):
 
 
 def test_keys_that_read_sentences_themselves_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("limner.research.systems.base.text_encoder", lambda: WORDS)
+    monkeypatch.setattr("limner.encoders.catalogue.text_encoder", lambda: WORDS)
     rows = corpus()
     plain = build(
         VseConfig,
