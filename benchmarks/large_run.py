@@ -22,16 +22,16 @@ import numpy as np
 import torch
 
 from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.evaluation.choice import draw_choices
+from limner.research.evaluation.choice import draw_choices, measure_choices
 from limner.research.evaluation.ranking import ALL, leading, rank, rank_blocks
 from limner.research.evaluation.results import TOP, About
-from limner.research.evaluation.retrieval import measure, measure_choices
+from limner.research.evaluation.retrieval import measure
 from limner.research.evaluation.sequences import measure_sequences
 from limner.research.evaluation.stories import same_document
 from limner.research.runs.validation import validation
 from limner.research.systems.base import Capabilities, Model
 from limner.research.systems.complementary.memory import EpochMemory
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.systems.complementary.weights import PairWeights
 from limner.research.training import checkpoint
 from limner.research.training.corpus import ArrayRows, corpus_of

@@ -20,7 +20,7 @@ from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.uncertainty import interval
 from limner.research.scenes.graphs import SceneGraph
 from limner.research.training.settings import DataConfig
-from limner.research.worlds.picturebook import world_graphs
+from limner.research.worlds.book import world_graphs
 
 METRICS = ("R@1", "R@10", "MRR")
 

@@ -15,16 +15,14 @@ import torch
 from scipy.stats import t as student
 
 from limner.research.datasets.pairs import shuffle_relations
-from limner.research.evaluation.ranking import Metric, rank
+from limner.research.evaluation.ranking import Metric, average_precision, rank
 from limner.research.evaluation.refinement import pair_logits, refine
-from limner.research.evaluation.relations import average_precision
 from limner.research.runs.validation import chosen_refinement, maximise, validation, vectors
 from limner.research.systems import read_config
 from limner.research.systems.cmcm import SYSTEM
 from limner.research.training.corpus import ArrayRows, corpus_of, rows_of
 from limner.research.training.loop import Loop
-from limner.research.worlds.book import RELATIONS
-from limner.research.worlds.picturebook import picture_book
+from limner.research.worlds.book import RELATIONS, picture_book
 
 CONFIGS = Path(__file__).parents[1] / "configs" / "cmcm"
 ROWS = ("base", "cmca", "cmcm-noattn", "cmcm", "cmcm-shuffled", "cmcm-action")

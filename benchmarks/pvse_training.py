@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 from limner.config import build
 from limner.research.datasets.pairs import Pair, PairSet
 from limner.research.systems.complementary import SYSTEM
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training.corpus import ArrayRows, corpus_of
 
 

@@ -28,7 +28,7 @@ from limner.research.systems import system
 from limner.research.training import processes
 from limner.research.training.corpus import ArrayRows, corpus_of
 from limner.research.training.loop import Loop
-from limner.research.training.shares import crew
+from limner.research.training.processes import crew
 
 WORDS, LENGTH, WARM = 5000, 12, 5
 SIZES = {

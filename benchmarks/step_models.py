@@ -17,9 +17,9 @@ from limner.research.losses.graphs import contrastive_neighbours, neighbour_dist
 from limner.research.nn.graphs import GraphEncoder
 from limner.research.nn.story import LatentWalk
 from limner.research.nn.words import in_stories, read_both_ways
+from limner.research.systems.gsda import rows_of_other_stories
 from limner.research.systems.gsda.captioner import Captioner, CaptionerArchitecture
 from limner.research.systems.gsda.graphs import batch_graphs, graph_words, sentence_label_vectors
-from limner.research.systems.gsda.task import rows_of_other_stories
 from limner.research.systems.limner import Limner
 
 HIDDEN = (MINILM + USE) // 2

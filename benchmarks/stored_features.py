@@ -22,13 +22,16 @@ from limner.config import build
 from limner.research.datasets.pairs import Pair, PairSet
 from limner.research.systems.base import empty_backbone
 from limner.research.systems.cmcm import SYSTEM, CmcmConfig
-from limner.research.training.corpus import ArrayRows, FileRows, corpus_of
+from limner.research.training.corpus import ArrayRows, corpus_of
+from limner.research.training.framing import FileRows
 
 KINDS = ("stored", "encoded anew", "trained along")
 
 
 class EncodedAnew:
     """Files through a frozen backbone at every step."""
+
+    backbone = drawn = None
 
     def __init__(self, files, backbone):
         self._rows, self._backbone = FileRows(files, workers=1), backbone.eval()

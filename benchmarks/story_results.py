@@ -44,8 +44,8 @@ from limner.research.runs.metric import fit_pairwise, read_pairwise
 from limner.research.runs.run import Run
 from limner.research.runs.validation import vectors
 from limner.research.scenes.beside import beside
-from limner.research.systems.gsda.settings import GsdaConfig
-from limner.research.systems.gsda.task import graphs_of
+from limner.research.systems.gsda import graphs_of
+from limner.research.systems.gsda.model import GsdaConfig
 from limner.research.training.batches import stories_of
 from limner.research.training.corpus import Corpus, open_corpus, rows_of
 

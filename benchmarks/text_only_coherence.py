@@ -17,12 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.research.datasets.pairs import Pair, PairSet, split_pairs
+from limner.research.datasets.pairs import Pair, PairSet, split_pairs, text_id
 from limner.research.datasets.registry import Source
 from limner.research.datasets.sets.cite import read_cite
 from limner.research.datasets.sets.clue import read_clue
-from limner.research.datasets.splits import text_id
-from limner.research.evaluation.relations import (
+from limner.research.evaluation.ranking import (
     average_precision,
     disagreement_ceiling,
     precision_statistic,

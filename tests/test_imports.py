@@ -103,6 +103,41 @@ def test_the_rule_catches_a_wrong_import(tmp_path):
     assert not {"cli", "training"} & ALLOWED["store"]
 
 
+def test_no_modules_import_each_other():
+    edges = {}
+    for name, path in FILES.items():
+        found = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                wanted = {f"{node.module}.{alias.name}" for alias in node.names}
+                found |= (wanted & FILES.keys()) or {node.module}
+        edges[name] = found & FILES.keys() - {name}
+    while leaves := {name for name, wanted in edges.items() if not wanted & edges.keys()}:
+        edges = {name: wanted for name, wanted in edges.items() if name not in leaves}
+    assert not edges
+
+
+def test_training_on_drawn_pictures_loads_no_encoders_and_reads_no_files():
+    unused = {
+        "limner.encoders.catalogue",
+        "limner.encoders.openvino",
+        "limner.pictures.decode",
+        "limner.pictures.formats",
+        "limner.research.datasets.features",
+        "limner.research.datasets.mixture",
+        "limner.research.evaluation.choice",
+        "limner.research.evaluation.uncertainty",
+    }
+    code = (
+        "from limner.research.systems import system; system('cmcm')\n"
+        "from limner.research.datasets.registry import data_set; data_set('picturebook')\n"
+        "import limner.research.cli.train, limner.research.runs.train, sys\n"
+        f"print(sorted(set(sys.modules) & {unused!r}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 HEAVY = (
     "torch torchvision lance transformers matplotlib sklearn scipy pyarrow PIL open_clip openvino fastapi"
     " numpy pydantic filelock concurrent.futures limner.files"

@@ -11,8 +11,8 @@ from made_up_results import result
 from limner.config import build
 from limner.errors import DataError
 from limner.research.scenes.graphs import read_graphs
-from limner.research.systems.gsda.settings import GsdaConfig
-from limner.research.worlds.picturebook import world_graphs
+from limner.research.systems.gsda.model import GsdaConfig
+from limner.research.worlds.book import world_graphs
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 

@@ -24,7 +24,7 @@ from limner.research.evaluation.refinement import Refinement
 from limner.research.runs.metric import write_pairwise
 from limner.research.runs.validation import write_refinement
 from limner.research.systems.complementary import memory
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training import checkpoint
 from limner.research.training.loop import HISTORY
 from limner.store.channels import Evidence

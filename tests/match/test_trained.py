@@ -18,10 +18,9 @@ from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.pictures.decode import decode
 from limner.research.datasets.features import FeatureKey, open_features
 from limner.research.datasets.pairs import Pair
-from limner.research.runs.encoder import RunEncoder
-from limner.research.runs.run import Run
+from limner.research.runs.run import Run, RunEncoder
 from limner.research.systems import system
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training.framing import TrainingFraming
 from limner.research.training.loop import BEST
 

@@ -7,8 +7,8 @@ import numpy as np
 from made_up_results import pairs_of
 from made_up_scores import tabled
 
+from limner.research.evaluation.choice import measure_choices
 from limner.research.evaluation.results import About
-from limner.research.evaluation.retrieval import measure_choices
 
 
 def choice_result(

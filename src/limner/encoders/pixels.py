@@ -21,13 +21,13 @@ from torch import Tensor, nn
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
 from limner.devices import Precision, autocast
 from limner.encoders.framing import SIDE_PX, checked, frame
-from limner.encoders.openvino import Engine, Quickest
-from limner.encoders.weight_files import FOOD, load_strictly
 from limner.errors import ConfigError, ShapeError, unknown
 from limner.threads import one_core_each
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+    from limner.encoders.openvino import Engine
 
 
 TOP = 50
@@ -364,6 +364,8 @@ def architecture(name: str) -> str:
     """
     from torchvision import models  # a second, for networks that most libraries do not use
 
+    from limner.encoders.weight_files import FOOD
+
     own = "resnet50" if name == FOOD else name
     if own not in models.list_models(module=models):
         raise ConfigError(
@@ -416,6 +418,8 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
         ConfigError: torchvision has no such architecture, or it ends without a linear layer.
         CheckpointError: the parameters are not those of the architecture.
     """
+    from limner.encoders.weight_files import FOOD, load_strictly
+
     state = food_parameters(state) if name == FOOD else state
     # On the meta device nothing is drawn at random: a parameter not read from the file cannot exist.
     with torch.device("meta"):
@@ -464,6 +468,8 @@ class PixelEncoder:
             device: torch device that computes.
             engine: what makes pooled features on a CPU.
         """
+        from limner.encoders.openvino import Quickest
+
         self.name = name
         self._precision, self._device = precision, device
         self._conse, self._head = conse, backbone.head

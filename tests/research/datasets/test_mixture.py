@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from limner.errors import ConfigError, DataError
-from limner.research.datasets.mixture import WEIGHT, licensed, mixed, set_of
-from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.datasets.mixture import WEIGHT, mixed, set_of
+from limner.research.datasets.pairs import Pair, PairSet, licensed
 
 
 def pair(name, split, text, image, licence="MIT"):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from limner.errors import DataError
 from limner.records import PictureRef, Step, Story
 from limner.research.datasets.audit import split_leak
-from limner.research.datasets.pairs import Pair
-from limner.research.datasets.splits import (
+from limner.research.datasets.pairs import (
+    Pair,
     balanced_split,
     duplicate_groups,
     row_keys,

@@ -11,10 +11,10 @@ from made_up_sequences import story_pairs
 from limner.errors import NumericsError
 from limner.research.datasets.pairs import Pair
 from limner.research.evaluation import choice, ranking, sequences, stories
-from limner.research.evaluation.choice import answer, draw_choices
+from limner.research.evaluation.choice import answer, draw_choices, measure_choices
 from limner.research.evaluation.ranking import leading, rank, rank_blocks
 from limner.research.evaluation.results import About
-from limner.research.evaluation.retrieval import measure, measure_choices
+from limner.research.evaluation.retrieval import measure
 from limner.research.evaluation.sequences import measure_sequences
 from limner.research.evaluation.stories import same_document
 from limner.research.runs import validation

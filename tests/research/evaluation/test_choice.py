@@ -13,12 +13,12 @@ from limner.errors import ConfigError, DataError, MissingError, NumericsError, S
 from limner.research.evaluation.choice import (
     answer,
     draw_choices,
+    measure_choices,
     read_choices,
     stored_choices,
     write_choices,
 )
 from limner.research.evaluation.results import About, ChoiceResult
-from limner.research.evaluation.retrieval import measure_choices
 
 
 def plain(count):

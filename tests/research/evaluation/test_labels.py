@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import DataError, NumericsError
-from limner.research.evaluation.relations import (
+from limner.research.evaluation.ranking import (
     average_precision,
     disagreement_ceiling,
     precision_statistic,

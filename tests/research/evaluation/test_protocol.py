@@ -6,9 +6,9 @@ from made_up_scores import tabled
 
 from limner.errors import ConfigError, DataError
 from limner.research.datasets.pairs import Pair
-from limner.research.evaluation.pools import different, draw, draw_legacy
+from limner.research.evaluation.ranking import different
 from limner.research.evaluation.results import About
-from limner.research.evaluation.retrieval import measure
+from limner.research.evaluation.retrieval import draw, draw_legacy, measure
 
 
 def test_pools_hold_different_pictures_and_are_the_same_for_everybody():

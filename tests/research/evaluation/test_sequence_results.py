@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from made_up_sequences import sequence_result
 
 from limner.errors import DataError, MissingError
-from limner.research.evaluation.caption_scores import TextScores
-from limner.research.evaluation.results import Captions, Result, SequenceResult
+from limner.research.evaluation.results import Captions, Result, SequenceResult, TextScores
 
 TOLD = {"tokens": [5] * 12, "unknown": [1] * 12, "nats": {"true": [2.5] * 12, "found": [3.0] * 12}}
 

@@ -18,7 +18,8 @@ from limner.research.datasets.pairs import Pair
 from limner.research.evaluation.results import About, SequenceResult
 from limner.research.runs import measure as sequence_runs
 from limner.research.runs.measure import COLOURS, SequenceMeter, fixed_features
-from limner.research.training.corpus import ArrayRows, FileRows
+from limner.research.training.corpus import ArrayRows
+from limner.research.training.framing import FileRows
 
 ABOUT = About(system="Tiny", data="made", split="grouped")
 

@@ -7,7 +7,7 @@ import pytest
 from made_up_results import RELATIONS, result
 
 from limner.errors import DataError
-from limner.research.evaluation.relations import average_precision, disagreement_ceiling
+from limner.research.evaluation.ranking import average_precision, disagreement_ceiling
 from limner.research.paper.comparison import METRICS
 from limner.research.paper.published import tables_of as build
 from limner.research.paper.table import reference, render

@@ -10,7 +10,7 @@ from limner.research.evaluation.results import Result
 from limner.research.paper.conditions import settings_of, uneven, unpublished
 from limner.research.paper.published import PaperTables, tables_of
 from limner.research.paper.table import render
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig
 
 QUICK = {"resamples": 2000}
 PLAIN = {

@@ -8,8 +8,7 @@ import pytest
 from made_up_sequences import sequence_result
 
 from limner.errors import DataError
-from limner.research.evaluation.caption_scores import TextScores
-from limner.research.evaluation.results import Captions
+from limner.research.evaluation.results import Captions, TextScores
 from limner.research.paper.published import tables_of as build
 from limner.research.paper.table import reference, render
 

@@ -17,7 +17,8 @@ from limner.research.systems.cmcm import SYSTEM, CmcmConfig
 from limner.research.training import checkpoint
 from limner.research.training.batches import TrainingBatches
 from limner.research.training.checkpoint import RESUME
-from limner.research.training.corpus import FileRows, corpus_of, open_corpus
+from limner.research.training.corpus import corpus_of, open_corpus
+from limner.research.training.framing import FileRows, framing_of
 from limner.research.training.settings import DataConfig, RunConfig
 
 
@@ -90,7 +91,7 @@ def files(folder, n=12):
 
 def parts_of(data, pictures, *, epoch, **settings):
     """Training row → the pixels a batch of an epoch holds of it."""
-    rows = corpus_of(data, FileRows(pictures, DataConfig(set="pairs", **settings).framing))
+    rows = corpus_of(data, FileRows(pictures, framing_of(DataConfig(set="pairs", **settings))))
     drawn, _ = batches(rows, **settings)
     return {
         row: pixels
@@ -130,7 +131,7 @@ def tuned(folder, data, pictures, report=lambda event: None):
         },
         "test",
     )
-    rows = corpus_of(data, FileRows(pictures, settings.data.framing))
+    rows = corpus_of(data, FileRows(pictures, framing_of(settings.data)))
     torch.manual_seed(3)
     _, finished = SYSTEM.train(
         settings,

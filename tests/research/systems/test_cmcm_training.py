@@ -117,6 +117,8 @@ def test_no_test_row_reaches_batches_words_or_weights():
     taken = []
 
     class Watched:
+        backbone = drawn = None
+
         def places(self, ids):
             return pictures.places(ids)
 

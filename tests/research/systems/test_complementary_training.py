@@ -19,7 +19,7 @@ from limner.research.datasets.pairs import PairSet
 from limner.research.runs.validation import maximise, validation
 from limner.research.systems.complementary import SYSTEM
 from limner.research.systems.complementary.memory import FOLDER
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training import checkpoint
 from limner.research.training.checkpoint import RESUME
 from limner.research.training.corpus import ArrayRows, corpus_of
@@ -235,16 +235,16 @@ def test_random_weights_are_drawn_anew():
 
 
 def test_no_test_row_reaches_the_graph(monkeypatch):
-    from limner.research.systems.complementary import task
+    from limner.research.systems import complementary
 
     seen = []
-    original = task.document_vectors
+    original = complementary.document_vectors
 
     def watched(texts, **more):
         seen.extend(texts)
         return original(texts, **more)
 
-    monkeypatch.setattr(task, "document_vectors", watched)
+    monkeypatch.setattr(complementary, "document_vectors", watched)
     rows = corpus()
     prepared = prepare(config("method=diversity"), rows)
     assert seen == rows.train.texts

@@ -12,7 +12,7 @@ from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.pairs import Pair, PairSet
 from limner.research.runs.run import Run
 from limner.research.runs.validation import maximise, validation
-from limner.research.systems import dual, same_document, system
+from limner.research.systems import document, dual, system
 from limner.research.systems.base import Parts
 from limner.research.systems.dual import Dual, DualArchitecture
 from limner.research.training.corpus import ArrayRows, corpus_of
@@ -105,11 +105,11 @@ def test_the_metric_brings_pictures_of_a_story_together(tmp_path):
     pictures = ArrayRows([pair.id for pair in pairs], np.array(features, np.float32))
     rows = corpus_of(PairSet("made", (), tuple(pairs)), pictures)
     own = {"model": {"dim": 12, "dropout": 0.0}}
-    settings = build(same_document.DocumentConfig, values("document", **own), "test")
-    prepared = same_document.SYSTEM.prepare(settings, rows)
+    settings = build(document.DocumentConfig, values("document", **own), "test")
+    prepared = document.SYSTEM.prepare(settings, rows)
     before = judge(settings, rows)(prepared.task.model)
     position = fitted(prepared, settings, rows, tmp_path)
-    model, again = same_document.SYSTEM.load(tmp_path)
+    model, again = document.SYSTEM.load(tmp_path)
     after = judge(settings, rows)(model)
     assert again == settings
     assert after == position.history[position.best_epoch]["val"]

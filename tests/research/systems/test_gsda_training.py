@@ -17,9 +17,8 @@ from limner.research.runs.validation import maximise, validation
 from limner.research.scenes.graphs import SceneGraph, read_graphs, write_graphs
 from limner.research.systems import gsda, vse
 from limner.research.systems.base import Capabilities, Parts
-from limner.research.systems.gsda.model import Gsda, GsdaArchitecture
-from limner.research.systems.gsda.settings import GsdaConfig
-from limner.research.systems.gsda.task import rows_of_other_stories
+from limner.research.systems.gsda import rows_of_other_stories
+from limner.research.systems.gsda.model import Gsda, GsdaArchitecture, GsdaConfig
 from limner.research.systems.vse import VseConfig
 from limner.research.training.corpus import corpus_of
 from limner.research.training.loop import BEST, Loop
@@ -269,7 +268,7 @@ def test_keys_of_another_split_are_refused(tmp_path):
 
 
 def test_keys_that_read_sentences_themselves_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("limner.research.systems.base.text_encoder", lambda: WORDS)
+    monkeypatch.setattr("limner.encoders.catalogue.text_encoder", lambda: WORDS)
     rows = corpus()
     plain = build(
         VseConfig,

@@ -25,8 +25,8 @@ from limner.research.runs.validation import maximise, validation
 from limner.research.scenes.beside import TRAITS_WIDTH, JoinedFeatures
 from limner.research.systems import limner, names, read_config, system
 from limner.research.systems.base import Parts
+from limner.research.systems.limner import context_of
 from limner.research.systems.limner.model import others_mean
-from limner.research.systems.limner.task import context_of
 from limner.research.training.loop import Loop
 
 STORIES = [["a boat", "the storm comes", "home again"], ["alone"], [], ["two", "steps"]]

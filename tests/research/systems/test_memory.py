@@ -11,7 +11,7 @@ import torch
 
 from limner.errors import CheckpointError
 from limner.research.systems.complementary.memory import FOLDER, EpochMemory, states
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training import checkpoint
 
 PLAIN = ComplementaryConfig.model_validate({"data": {"set": "pairs"}})

@@ -109,13 +109,13 @@ def test_two_processes_have_the_figures_of_one_with_the_whole_batch(tmp_path):
 
 UNEVEN = """
 import torch
-from limner.research.training import processes, shares
+from limner.research.training import processes
 
 processes.join("cpu")
 model = torch.nn.ModuleList(torch.nn.Linear(1, 1) for _ in range(3))
 mine = model[:2] if processes.rank() else model[:1]
 sum(4 * part.weight.sum() for part in mine).backward()
-shares.average_gradients(model)
+processes.average_gradients(model)
 print(*(None if part.weight.grad is None else float(part.weight.grad) for part in model))
 processes.leave()
 """

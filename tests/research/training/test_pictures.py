@@ -6,8 +6,8 @@ from PIL import Image
 
 from limner.encoders.framing import frame
 from limner.errors import DataError, ShapeError
-from limner.research.training.corpus import ArrayRows, FileRows
-from limner.research.training.framing import TrainingFraming, crop, part
+from limner.research.training.corpus import ArrayRows
+from limner.research.training.framing import FileRows, TrainingFraming, crop, part
 
 
 def gradient(width, height):

@@ -15,8 +15,8 @@ from limner.research.systems.vse import VseConfig
 from limner.research.training import checkpoint
 from limner.research.training.batches import AHEAD, TrainingBatches
 from limner.research.training.checkpoint import RESUME
-from limner.research.training.corpus import ArrayRows, Corpus, FileRows, rows_of
-from limner.research.training.framing import TrainingFraming
+from limner.research.training.corpus import ArrayRows, Corpus, rows_of
+from limner.research.training.framing import FileRows, TrainingFraming
 from limner.research.training.loop import Loop, LoopConfig, Task
 
 COUNT, SIZE, FRAMING = 24, 2, TrainingFraming(32, "random", flip=True)

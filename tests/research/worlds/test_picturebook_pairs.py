@@ -5,8 +5,9 @@ import pytest
 
 from limner.errors import ConfigError
 from limner.research.datasets.pairs import shuffle_relations
-from limner.research.worlds.book import RELATIONS, PictureBook
-from limner.research.worlds.picturebook import (
+from limner.research.worlds.book import (
+    RELATIONS,
+    PictureBook,
     drawings,
     picture_book,
     picture_book_pairs,

@@ -11,9 +11,19 @@ from hypothesis import strategies as st
 
 from limner.errors import DataError
 from limner.research.worlds import CITE, CLUE, RELATIONS, PictureBook
-from limner.research.worlds.phrases import PageText, caption, fill, plain, relations_of, wordings
-from limner.research.worlds.shapes import drawings
-from limner.research.worlds.tales import Setting, compose, tales, without
+from limner.research.worlds.render import drawings
+from limner.research.worlds.tales import (
+    PageText,
+    Setting,
+    caption,
+    compose,
+    fill,
+    plain,
+    relations_of,
+    tales,
+    without,
+    wordings,
+)
 from limner.research.worlds.world import INDOORS, SPECIES, TIMES, Character, DrawnFigure
 
 PIP = Character("Pip", "fox", False, 0, "coat", "blue", "plain", "scarf", "red")

@@ -19,8 +19,7 @@ from limner.research.worlds import (
     scene_graph,
     world,
 )
-from limner.research.worlds.render import boxes
-from limner.research.worlds.shapes import drawings
+from limner.research.worlds.render import boxes, drawings
 from limner.research.worlds.tales import Setting, compose, tales, without
 
 STYLE = Style(7, "bright", 0.004, (58, 44, 54), "paper", 0.0015, False)

@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from limner.errors import DataError
-from limner.research.worlds import PictureBook, caption, demo, demo_collection, write
+from limner.research.worlds import PictureBook, caption, demo, write
 from limner.research.worlds.book_files import save, xmp_packet
+from limner.research.worlds.demo import demo_collection
 from limner.text.read import read_story_report
 
 
@@ -152,7 +153,9 @@ def test_every_photograph_has_its_terms_beside_it_and_in_the_notice(shown):
 
 
 def test_the_demonstration_is_the_same_in_another_process(shown, tmp_path):
-    code = f"from limner.research.worlds import demo_collection as d; d({str(tmp_path / 'd')!r}, size_px=32)"
+    code = (
+        f"from limner.research.worlds import demo; demo.demo_collection({str(tmp_path / 'd')!r}, size_px=32)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
     def digest(root):

@@ -4,7 +4,7 @@ import pytest
 
 from limner.research.scenes.graphs import shuffled_graphs
 from limner.research.worlds import PictureBook
-from limner.research.worlds.picturebook import picture_book_pairs, world_graphs
+from limner.research.worlds.book import picture_book_pairs, world_graphs
 
 STORIES, SEED = 10, 5
 

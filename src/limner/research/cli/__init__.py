@@ -2,27 +2,22 @@
 
 from limner.cli.main import Command, Groups
 
-
-def _groups() -> Groups:
-    titles = {
-        "Illustrate": {"demo": "Draw a small collection, index it and illustrate four texts."},
-        "Research": {
-            "data": "Audit data sets and fetch their pictures.",
-            "train": "Train a system as a settings file says.",
-            "sweep": "Choose settings on validation by training a grid of them.",
-            "measure": "Measure a trained system on its test split.",
-            "evaluate": "Measure retrieval on a data set of illustrated stories.",
-            "table": "Make a published table from finished runs.",
-            "figure": "Draw a published figure from finished runs.",
-            "scenes": "Detect the objects in pictures and how they relate (scene graphs).",
-        },
-        "Studies": {"study": "Ask people which pictures fit, and analyse their votes."},
-    }
-    return {
-        title: {name: Command(f"{__name__}.{name}:{name}", text) for name, text in commands.items()}
-        for title, commands in titles.items()
-    }
-
-
-COMMANDS = _groups()
+_TITLES = {
+    "Illustrate": {"demo": "Draw a small collection, index it and illustrate four texts."},
+    "Research": {
+        "data": "Audit data sets and fetch their pictures.",
+        "train": "Train a system as a settings file says.",
+        "sweep": "Choose settings on validation by training a grid of them.",
+        "measure": "Measure a trained system on its test split.",
+        "evaluate": "Measure retrieval on a data set of illustrated stories.",
+        "table": "Make a published table from finished runs.",
+        "figure": "Draw a published figure from finished runs.",
+        "scenes": "Detect the objects in pictures and how they relate (scene graphs).",
+    },
+    "Studies": {"study": "Ask people which pictures fit, and analyse their votes."},
+}
+COMMANDS: Groups = {
+    title: {name: Command(f"{__name__}.{name}:{name}", text) for name, text in commands.items()}
+    for title, commands in _TITLES.items()
+}
 """What ``pyproject.toml`` registers as an entry point of ``limner.commands``."""

@@ -13,7 +13,6 @@ from limner.cli.terminal import emit_report, say
 from limner.counts import counted
 from limner.devices import Precision
 from limner.errors import ConfigError
-from limner.research.evaluation.caption_scores import perplexity
 from limner.research.evaluation.results import Protocol, SequenceResult, commit
 
 
@@ -173,6 +172,8 @@ def _captions(result: SequenceResult) -> dict[str, float]:
     generated = result.captions
     if generated is None:
         return {}
+    from limner.research.evaluation.caption_scores import perplexity
+
     tokens = np.array(generated.tokens)
     figures = {
         f"perplexity, {kind} pictures": perplexity(np.array(nats), tokens)

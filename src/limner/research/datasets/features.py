@@ -80,6 +80,36 @@ def precision_of(transform: str) -> Precision | None:
     return next((one for one in get_args(Precision) if one == last), None)
 
 
+class FeatureSource(Record):
+    """What made the features a run was trained on, as its checkpoint states it.
+
+    Attributes:
+        backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
+        weights_sha256: of the weight file.
+        transform: framing, side and precision.
+    """
+
+    backbone: str
+    weights_sha256: str
+    transform: str
+
+    @property
+    def architecture(self) -> str:
+        """Name of the architecture alone."""
+        return self.backbone.removesuffix(f"-{self.layer}")
+
+    @property
+    def layer(self) -> str:
+        """Pooled or stages, described of EfficientNet-Lite2; no run of a library takes a grid."""
+        last = self.backbone.rpartition("-")[2]
+        return last if last in get_args(Layer) else "pooled"
+
+    @property
+    def precision(self) -> Precision | None:
+        """See `precision_of`."""
+        return precision_of(self.transform)
+
+
 class _Made(Record):
     """What is in `KEY`."""
 
@@ -122,6 +152,13 @@ class Features:
         self.key, self.ids, self.stored, self.sums = key, ids, stored, sums
         self._sound = np.zeros(len(ids), dtype=bool)
         self.row_of = {name: row for row, name in enumerate(ids)}
+
+    drawn = None
+
+    @property
+    def backbone(self) -> dict[str, str]:
+        """What made them, of whatever data set."""
+        return self.key.model_dump(exclude={"data"})
 
     def places(self, ids: Sequence[str]) -> NDArray[np.int64]:
         """(B,) rows of some pictures; several pairs may share one.

@@ -10,15 +10,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 
 from limner.files import shown
-from limner.pictures.formats import PICTURE_SUFFIXES
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".7z", ".rar")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")
 _LISTED = 4
-_PICTURES = tuple(os.fsdecode(suffix) for suffix in PICTURE_SUFFIXES)
 
 
 def walk(root: Path) -> Iterator[tuple[Path, list[str]]]:
@@ -43,7 +42,14 @@ def walk(root: Path) -> Iterator[tuple[Path, list[str]]]:
 
 def is_picture(name: str) -> bool:
     """Whether a file's name ends as that of a picture does."""
-    return name.lower().endswith(_PICTURES)
+    return name.lower().endswith(_suffixes())
+
+
+@cache
+def _suffixes() -> tuple[str, ...]:
+    from limner.pictures.formats import PICTURE_SUFFIXES
+
+    return tuple(os.fsdecode(suffix) for suffix in PICTURE_SUFFIXES)
 
 
 def has_pictures(root: Path) -> bool:

@@ -4,7 +4,6 @@ Every picture is opened before any work starts, once per change of its file. A p
 or broken is left out, counted and listed, never given another picture.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -13,10 +12,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from limner import digests
 from limner.counts import counted
 from limner.errors import DataError
-from limner.files import below, write_text
+from limner.files import below
 from limner.research.datasets.folders import walk, whereabouts
 from limner.research.datasets.manifest import Looked, PictureHashes
 from limner.research.datasets.pairs import MissingPicture, Pair, PairSet
@@ -178,28 +176,3 @@ def _look(
         return "", "", f"{counted(len(found), 'different file')} of that name"
     path, (digest, fault) = next(iter(found.items()))
     return str(path), digest, fault
-
-
-LEFT_OUT = "left_out.jsonl"
-
-
-def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
-    """Write the list, whole or not at all, or remove that of an earlier start when nothing is left out now.
-
-    Args:
-        missing: pairs left out, each with picture and reason.
-        run: folder of the run; made if absent.
-    Returns:
-        A line for the person; "" when nothing was left out.
-    """
-    target = run / LEFT_OUT
-    if not missing:
-        target.unlink(missing_ok=True)
-        digests.forget(run, LEFT_OUT)
-        return ""
-    text = "".join(f"{json.dumps(one.model_dump())}\n" for one in missing)
-    with digests.noting(run, LEFT_OUT, text.encode()):
-        write_text(target, text)
-    pictures = len({one.image for one in missing})
-    left_out = f"{counted(len(missing), 'pair')} of {counted(pictures, 'picture')} left out"
-    return f"{target}: {left_out}, each with its reason"

@@ -1,29 +1,15 @@
 """Several data sets as one to train on, without a leak between them, and only what may be used."""
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import Field
-
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
 from limner.research.datasets import split_source
-from limner.research.datasets.pairs import MissingPicture, Pair, PairSet
-from limner.research.datasets.registry import SourceConfig
-from limner.research.datasets.splits import text_id
-
-
-class MixtureEntry(SourceConfig):
-    """One data set of a mixture, called by its key; its folder is $LIMNER_DATA/data/KEY unless stated.
-
-    Attributes:
-        weight: how often a training row of it comes in an epoch.
-    """
-
-    weight: float = Field(default=1.0, gt=0, le=100)
+from limner.research.datasets.pairs import MissingPicture, Pair, PairSet, licensed, text_id
+from limner.research.datasets.registry import MixtureEntry
 
 
 def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = None) -> PairSet:
@@ -56,33 +42,6 @@ def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = No
 
 WEIGHT = "weight"
 """In `Pair.meta`: how often a training row comes in an epoch."""
-
-
-def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
-    """The pairs under some licences.
-
-    Args:
-        data: whose pairs state theirs in ``meta["license"]``, as `illustrated.story_pairs` gives it.
-        allowed: licences, spelt as the data spell them; none allows all.
-    Raises:
-        DataError: no pair is left.
-    """
-    if not allowed:
-        return data
-    kept = tuple(pair for pair in data.pairs if pair.meta.get("license") in allowed)
-    stated = (pair.meta.get("license") for pair in data.pairs)
-    other = Counter(str(name or "none stated") for name in stated if name not in allowed)
-    if not kept:
-        found = ", ".join(sorted(other)) or "no pairs"
-        raise DataError(
-            f"{data.name}: no pair under {', '.join(allowed)}, found {found}; allow another licence or leave"
-            " the set out"
-        )
-    if not other:
-        return data
-    counted = ", ".join(f"{name} {number:,}" for name, number in other.most_common())
-    note = f"{data.name}: {other.total():,} of {len(data.pairs):,} pairs left out by licence ({counted})"
-    return replace(data, pairs=kept, notes=(*data.notes, note))
 
 
 def mixed(

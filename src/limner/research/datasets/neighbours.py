@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import expect
-from limner.checksums import arrays_file, read_arrays
+from limner.checksums import arrays_file, noting, read_arrays
 from limner.crew import ALONE, Crew
-from limner.digests import noting
 from limner.errors import (
     RESEARCH,
     DataError,

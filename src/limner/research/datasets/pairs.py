@@ -1,25 +1,172 @@
-"""The canonical pair, one text with one picture, and sets of them: groups of duplicates, and splits.
+"""The canonical pair, one text with one picture, and sets of them: groups of duplicates and splits.
 
-Readers of data sets give it, training and evaluation take it.
+Readers of data sets give it, training and evaluation take it. A picture, a longer text or a shared source
+puts two rows into one group, and a group never straddles a border.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
-from limner.records import Record
-from limner.research.datasets.splits import (
-    SplitName,
-    balanced_split,
-    duplicate_groups,
-    row_keys,
-    split_sizes,
-    text_id,
-)
+from limner.records import Record, Story
+
+SplitName = Literal["train", "val", "test"]
+SPLITS: tuple[SplitName, ...] = get_args(SplitName)
+MIN_TOKENS = 8
+SHARES: Mapping[SplitName, float] = {"val": 0.1, "test": 0.2}
+
+
+def text_id(text: str) -> str:
+    """SHA-256 of the NFC-normalised, lower-cased, whitespace-collapsed text.
+
+    Source: docs/methods/data.md §4.1.
+    """
+    return hashlib.sha256(_plain(text).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
+    """Number the connected components of items that share a key.
+
+    Args:
+        keys: per item (N,), what it must not be parted over.
+    Returns:
+        (N,) group numbers, counted by first appearance.
+    """
+    parent = list(range(len(keys)))
+
+    def root(item: int) -> int:
+        while parent[item] != item:
+            parent[item] = parent[parent[item]]
+            item = parent[item]
+        return item
+
+    first: dict[Hashable, int] = {}
+    for item, shared in enumerate(keys):
+        for key in shared:
+            parent[root(item)] = root(first.setdefault(key, item))
+    numbers: dict[int, int] = {}
+    return [numbers.setdefault(root(item), len(numbers)) for item in range(len(keys))]
+
+
+def row_keys(text: str, image: str = "", sequence: str = "", *, strict: bool = False) -> list[Hashable]:
+    """What a text with its picture must not be parted over: picture, text of enough tokens, sequence.
+
+    Short texts are left out, unless `strict`, because they would chain unrelated pictures.
+    Source: docs/methods/data.md §4.2.
+    """
+    named = {
+        "image": image,
+        "text": text_id(text) if strict or not is_short(text) else "",
+        "sequence": sequence,
+    }
+    return [key for key in named.items() if key[1]]
+
+
+def story_keys(story: Story) -> list[Hashable]:
+    """The keys of all steps of a story with their pictures, and its source."""
+    keys = [
+        key
+        for step in story.steps
+        for ref in step.pictures
+        for key in row_keys(step.text, ref.sha256 or ref.path or ref.target, story.id)
+    ]
+    return [*keys, ("source", story.source)] if story.source else keys
+
+
+def split_sizes(total: int, shares: Mapping[SplitName, float]) -> dict[SplitName, int]:
+    """Rounded sizes of the named splits, at least 1 each; train is the rest.
+
+    Args:
+        total: number of items.
+        shares: split other than train → share of all items, in (0, 1).
+    """
+    sizes = {name: max(1, round(share * total)) for name, share in shares.items()}
+    return {"train": total - sum(sizes.values()), **sizes}
+
+
+def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: int = 0) -> list[SplitName]:
+    """Deal whole groups to splits, so that every split gets its share of large and of small groups.
+
+    Groups come larger first, in seeded order among equals; each goes to the split that lacks the largest part
+    of its size and has room for it. (Dealing to the split that lacks most rows would give all large groups to
+    train, and with them every text a captioning model wrote.)
+
+    Args:
+        groups: (N,) group number per item.
+        sizes: split → number of items, each at least 1; they sum to N.
+        seed: of the order.
+    Returns:
+        (N,) split names; none stays empty.
+    Raises:
+        DataError: fewer groups than splits.
+    """
+    members: dict[int, list[int]] = defaultdict(list)
+    for item, group in enumerate(groups):
+        members[group].append(item)
+    if len(members) < len(sizes):
+        raise DataError(
+            f"split: {counted(len(members), 'group')} for {len(sizes)} splits, so that one would be empty;"
+            " use more data or fewer splits"
+        )
+    order = list(members)
+    np.random.default_rng(seed).shuffle(order)
+    order.sort(key=lambda group: -len(members[group]))
+    lacking = dict(sizes)
+    given: dict[int, SplitName] = {}
+    empty = list(sizes)
+    for place, group in enumerate(order):
+        # the last groups fill splits that got nothing, so that none stays empty
+        choices = empty if len(order) - place <= len(empty) else list(sizes)
+        room = [choice for choice in choices if lacking[choice] >= len(members[group])]
+        if room:
+            name = max(room, key=lambda choice: (lacking[choice] / sizes[choice], sizes[choice]))
+        else:
+            name = max(choices, key=lambda choice: lacking[choice])
+        if name in empty:
+            empty.remove(name)
+        lacking[name] -= len(members[group])
+        for item in members[group]:
+            given[item] = name
+    return [given[item] for item in range(len(groups))]
+
+
+def split_stories(stories: Sequence[Story]) -> tuple[Story, ...]:
+    """The stories with a split filled in that parts none which share a picture, a text or their source.
+
+    Args:
+        stories: without a split.
+    Raises:
+        DataError: a story already states a split, or there are fewer groups than splits.
+    """
+    for story in stories:
+        if story.split:
+            raise DataError(f"split: story {story.id!r} already states {story.split!r}; use the stated split")
+    if len(stories) <= len(SHARES):
+        raise DataError(
+            f"split: {counted(len(stories), 'story')} for {len(SHARES) + 1} splits; use more data"
+        )
+    groups = duplicate_groups([story_keys(story) for story in stories])
+    names = balanced_split(groups, split_sizes(len(stories), SHARES))
+    return tuple(story.model_copy(update={"split": name}) for story, name in zip(stories, names, strict=True))
+
+
+def is_short(text: str) -> bool:
+    """Whether a text has too few tokens to keep pairs together."""
+    return len(_plain(text).split()) < MIN_TOKENS
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).lower().split())
+
 
 SplitKind = Literal["grouped", "released", "random"]
 
@@ -167,6 +314,21 @@ def identities(
     return np.array(texts, np.int64), np.array(images, np.int64)
 
 
+def places_in(known: Mapping[str, int], ids: Sequence[str]) -> NDArray[np.int64]:
+    """(B,) rows of some pictures.
+
+    Args:
+        known: picture → row.
+        ids: (B,) by `Pair.image_id`.
+    Raises:
+        DataError: one has no row.
+    """
+    absent = [name for name in ids if name not in known]
+    if absent:
+        raise DataError(f"pictures: {absent[0]!r} has no row ({len(absent)} of {len(ids)}); make them again")
+    return np.array([known[name] for name in ids], dtype=np.int64)
+
+
 def split_pairs(
     data: PairSet,
     kind: SplitKind = "grouped",
@@ -254,3 +416,30 @@ def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
         for pair, one in zip(data.pairs, parted, strict=True)
     )
     return replace(data, pairs=pairs)
+
+
+def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
+    """The pairs under some licences.
+
+    Args:
+        data: whose pairs state theirs in ``meta["license"]``, as `illustrated.story_pairs` gives it.
+        allowed: licences, spelt as the data spell them; none allows all.
+    Raises:
+        DataError: no pair is left.
+    """
+    if not allowed:
+        return data
+    kept = tuple(pair for pair in data.pairs if pair.meta.get("license") in allowed)
+    stated = (pair.meta.get("license") for pair in data.pairs)
+    other = Counter(str(name or "none stated") for name in stated if name not in allowed)
+    if not kept:
+        found = ", ".join(sorted(other)) or "no pairs"
+        raise DataError(
+            f"{data.name}: no pair under {', '.join(allowed)}, found {found}; allow another licence or leave"
+            " the set out"
+        )
+    if not other:
+        return data
+    counted = ", ".join(f"{name} {number:,}" for name, number in other.most_common())
+    note = f"{data.name}: {other.total():,} of {len(data.pairs):,} pairs left out by licence ({counted})"
+    return replace(data, pairs=kept, notes=(*data.notes, note))

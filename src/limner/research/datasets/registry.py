@@ -22,8 +22,7 @@ from limner.config import Config
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.files import first_fault, readable
 from limner.research.datasets.folders import PICKLE_SUFFIXES, whereabouts
-from limner.research.datasets.pairs import PairSet, SplitKind
-from limner.research.datasets.splits import SPLITS, SplitName
+from limner.research.datasets.pairs import SPLITS, PairSet, SplitKind, SplitName
 
 Form = TypeVar("Form")
 MissingPolicy = Literal["abort", "drop"]
@@ -113,7 +112,7 @@ class DataSet:
 
 _REGISTERED: dict[str, DataSet] = {}
 _ELSEWHERE = {
-    "picturebook": "limner.research.worlds.picturebook",  # it needs scenes and worlds, which stand above sets
+    "picturebook": "limner.research.worlds.book",  # it needs scenes and worlds, which stand above sets
     "stepwise": "limner.research.datasets.sets.stories",
 }
 """Sets that are not in the file whose name theirs begins with."""
@@ -194,6 +193,16 @@ class SourceConfig(Config):
         if name != "mixture":  # which the settings of a run may name, see `limner.research.datasets.mixture`
             data_set(name)
         return name
+
+
+class MixtureEntry(SourceConfig):
+    """One data set of a mixture, called by its key; its folder is $LIMNER_DATA/data/KEY unless stated.
+
+    Attributes:
+        weight: how often a training row of it comes in an epoch.
+    """
+
+    weight: float = Field(default=1.0, gt=0, le=100)
 
 
 def read_json(path: Path, form: type[Form], expected: str) -> Form:

@@ -11,23 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import DataError, MissingError
-from limner.records import Record
-
-
-class TextScores(Record):
-    """Generated texts against true ones, fractions, 1 is best; letter case does not count.
-
-    Attributes:
-        bleu: BLEU-4 of the corpus.
-        chrf: chrF2 of the corpus.
-        texts: how many were compared.
-        settings: sacrebleu's signatures of both, which name version, tokeniser and smoothing.
-    """
-
-    bleu: float
-    chrf: float
-    texts: int
-    settings: tuple[str, str]
+from limner.research.evaluation.results import TextScores
 
 
 def perplexity(nats: NDArray[np.floating], tokens: NDArray[np.integer]) -> float:

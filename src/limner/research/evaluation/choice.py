@@ -19,7 +19,10 @@ from safetensors.numpy import save
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.files import write_bytes
+from limner.research.datasets.pairs import Pair, text_id
 from limner.research.evaluation.ranking import Score, host
+from limner.research.evaluation.results import About, ChoiceResult
+from limner.research.evaluation.retrieval import different_pairs
 
 FORMAT = "limner-choices-1"
 DEFAULT_CHOICES = 5
@@ -244,3 +247,39 @@ def _credits(scores: NDArray[np.float64], given: str) -> Credits:
         )
     right = scores[:, :1]
     return np.where((scores > right).any(axis=1), 0.0, 1.0 / (scores == right).sum(axis=1))
+
+
+def measure_choices(
+    about: About,
+    pairs: Sequence[Pair],
+    score: Score,
+    c: int,
+    *,
+    distractors: Path,
+) -> ChoiceResult:
+    """Answer c-way questions about the different pairs of a part.
+
+    Args:
+        about: what is measured.
+        pairs: all rows of the part, with groups filled in; of a repeated pair the first row counts.
+        score: as in `limner.research.evaluation.retrieval.measure`; asked for some options at a time.
+        c: options per question.
+        distractors: folder of stored questions that all runs share.
+    Raises:
+        ShapeError: a block has another shape than was asked for.
+        DataError: a pair has no group, too few pairs, or the stored file is damaged.
+    Source: docs/methods/evaluation.md §4.
+    """
+    _, rows, columns, _ = different_pairs(about, pairs)
+    texts, images = [text_id(pairs[row].text) for row in rows], [pairs[row].image_id for row in rows]
+    choices = stored_choices(distractors, about.name.replace("/", "-"), texts, images, c)
+    answers = answer(score, rows, columns, choices)
+    return ChoiceResult(
+        about=about,
+        c=c,
+        choices=choices.digest,
+        ids=tuple(pairs[row].id for row in rows),
+        groups=tuple(pairs[row].group for row in rows),
+        picture_to_text=tuple(answers.picture_to_text.tolist()),
+        text_to_picture=tuple(answers.text_to_picture.tolist()),
+    )

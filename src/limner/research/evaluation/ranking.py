@@ -1,4 +1,4 @@
-"""Ranks and what is read off them: recall, median rank, reciprocal rank.
+"""Ranks and what is read off them: recall, median rank, reciprocal rank; average precision of relations.
 
 Scores tie more often than one thinks (empty features, collapsed embeddings), so a rank is kept as
 counts and the tie policy is explicit. Nothing here makes scores, draws pools or resamples.
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from math import comb, isqrt
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 from limner.arrays import Some
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
-from limner.research.evaluation.uncertainty import Interval, interval
+from limner.research.datasets.pairs import duplicate_groups
 from limner.threads import cores
+
+if TYPE_CHECKING:
+    from limner.research.evaluation.uncertainty import Interval, Values, Weights
 
 Ties = Literal["mean", "pessimistic", "optimistic"]
 Relevant = Sequence[Sequence[int]]
@@ -155,7 +158,7 @@ class Metric:
             return 1.0 / ranks
         return (ranks <= self.k).astype(np.float64)
 
-    def interval(self, ranking: Ranking, groups: Sequence[Hashable], resamples: int) -> Interval:
+    def interval(self, ranking: Ranking, groups: Sequence[Hashable], resamples: int) -> "Interval":
         """The metric with its bootstrap interval by group.
 
         Args:
@@ -163,6 +166,8 @@ class Metric:
             groups: (N,) such as the story of each query.
             resamples: of the bootstrap.
         """
+        from limner.research.evaluation.uncertainty import interval
+
         return interval(self.values(ranking), groups, self.statistic, resamples=resamples)
 
     def __call__(self, ranking: Ranking, ties: Ties = "mean") -> float:
@@ -372,3 +377,118 @@ def _columns(relevant: Relevant, rows: int, size: int) -> _Right:
 def _positive(where: str, k: int) -> None:
     if k < 1:
         raise ConfigError(f"{where}: cut-off {k}, expected an integer of at least 1")
+
+
+Labels = NDArray[np.integer] | NDArray[np.floating] | NDArray[np.bool_] | Sequence[int]
+
+
+def different(picture_of: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number pictures by first appearance.
+
+    Args:
+        picture_of: per query (N,) the id of its picture; equal ids are one picture.
+    Returns:
+        (N,) the column of each query's picture, and (M,) the first row of each picture.
+    Raises:
+        DataError: no queries.
+    """
+    if not picture_of:
+        raise DataError("pictures: no queries; a gallery needs at least one")
+    columns = np.array(duplicate_groups([[name] for name in picture_of]), np.int64)
+    return columns, np.unique(columns, return_index=True)[1]
+
+
+def average_precision(scores: "Values", labels: Labels) -> float:
+    """Average precision of one relation; rows of equal score are one threshold.
+
+    AP = Σ over thresholds of (share of the positives gained there) × (precision down to there). Constant
+    scores give the prevalence.
+
+    Args:
+        scores: (N,) finite, more is more probable; or (S, N) of S seeds, whose precisions are averaged.
+        labels: (N,) 0 or 1, at least one of them 1.
+    Raises:
+        NumericsError: a score is not finite.
+        DataError: no positive.
+    Source: docs/methods/evaluation.md §5.
+    """
+    runs, truth = _checked(scores, labels)
+    every = np.arange(len(truth))
+    once = np.ones((1, len(truth)), dtype=np.int64)
+    return float(precision_statistic(runs, truth, every)(once)[0])
+
+
+def prevalence(labels: Labels, groups: Sequence[Hashable], *, resamples: int) -> "Interval":
+    """Share of positives, which is what chance gives in average precision, with its interval."""
+    from limner.research.evaluation.uncertainty import interval
+
+    return interval(np.asarray(labels, dtype=np.float64), groups, resamples=resamples)
+
+
+def disagreement_ceiling(pairs: Sequence[Hashable], labels: Labels) -> float:
+    """The best average precision open to anyone who sees the pair and not the annotator.
+
+    Copies of one pair must get one score; the share of positives among them is the best one. Pairs that
+    occur once cannot disagree, so this is an upper bound, and a loose one where copies are few.
+
+    Args:
+        pairs: (N,) identity of each row's (text, picture) pair.
+        labels: (N,).
+    Source: docs/methods/evaluation.md §5.
+    """
+    truth = np.asarray(labels, dtype=np.float64)
+    owner = np.array(duplicate_groups([[pair] for pair in pairs]))
+    shares = np.bincount(owner, truth) / np.bincount(owner)
+    return average_precision(shares[owner], labels)
+
+
+def precision_statistic(
+    scores: "Values", labels: Labels, owner: NDArray[np.int64]
+) -> "Callable[[Weights], Values]":
+    """Average precision as a statistic for `uncertainty.bootstrap`.
+
+    Args:
+        scores: (N,) or (S, N), as in `average_precision`.
+        labels: (N,).
+        owner: (N,) group number of every row.
+    Returns:
+        Counts of every group, (R, G) → (R,) mean over the seeds of the precision; NaN without a positive.
+    """
+    runs, truth = _checked(scores, labels)
+    sorted_runs = []
+    for run in runs:
+        order = np.argsort(-run, kind="stable")
+        ends = np.flatnonzero(np.append(np.diff(run[order]) != 0, True))
+        sorted_runs.append((owner[order], truth[order], ends))
+
+    def precisions(weights: "Weights") -> "Values":
+        means: Values = np.mean([_weighted(weights, *one) for one in sorted_runs], axis=0)
+        return means
+
+    return precisions
+
+
+def _checked(scores: "Values", labels: Labels) -> "tuple[Values, NDArray[np.float64]]":
+    """(S, N) scores and (N,) labels."""
+    runs = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+    truth = np.asarray(labels, dtype=np.float64)
+    if not truth.any():
+        raise DataError("average precision: no positive row; the relation cannot be measured here")
+    if not np.isfinite(runs).all():
+        run, row = np.argwhere(~np.isfinite(runs))[0]
+        raise NumericsError(f"average precision: score of row {row} (seed {run}) is {runs[run, row]}")
+    return runs, truth
+
+
+def _weighted(
+    weights: "Weights", owner: NDArray[np.int64], truth: NDArray[np.float64], ends: NDArray[np.int64]
+) -> "Values":
+    """Rows in falling order of score, row i counted weights[r, owner[i]] times."""
+    counts = weights[:, owner]
+    seen = np.cumsum(counts, axis=1)[:, ends]
+    found = np.cumsum(counts * truth, axis=1)[:, ends]
+    gained = np.diff(found, axis=1, prepend=0.0)
+    precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
+    total = found[:, -1]
+    summed: Values = (gained * precision).sum(axis=1)
+    return np.divide(summed, total, out=np.full_like(summed, np.nan), where=total > 0)

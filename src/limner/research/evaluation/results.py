@@ -13,12 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from limner.checksums import seal, unseal
-from limner.digests import noting
+from limner.checksums import noting, seal, unseal
 from limner.errors import DataError, MissingError
 from limner.files import write_text
 from limner.records import Record
-from limner.research.evaluation.caption_scores import TextScores
 
 TOP = 5
 Protocol = Literal["pools", "legacy"]
@@ -364,6 +362,22 @@ class FoundPictures(Record):
     similarity: tuple[Cosine, ...] = ()
     saliency: Mapping[Definition, tuple[Rank, ...]] = Field(default_factory=dict)
     coherence: tuple[Cosine | None, ...] = ()
+
+
+class TextScores(Record):
+    """Generated texts against true ones, fractions, 1 is best; letter case does not count.
+
+    Attributes:
+        bleu: BLEU-4 of the corpus.
+        chrf: chrF2 of the corpus.
+        texts: how many were compared.
+        settings: sacrebleu's signatures of both, which name version, tokeniser and smoothing.
+    """
+
+    bleu: float
+    chrf: float
+    texts: int
+    settings: tuple[str, str]
 
 
 class Captions(Record):

@@ -5,20 +5,105 @@ It never asks who makes the scores, holds no table of all texts with all picture
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.crew import ALONE, Crew
-from limner.errors import DataError
-from limner.research.datasets.pairs import Pair
-from limner.research.datasets.splits import duplicate_groups, text_id
-from limner.research.evaluation.choice import answer, stored_choices
-from limner.research.evaluation.pools import POOL_COUNT, POOL_SIZE, different, draw, draw_legacy
-from limner.research.evaluation.ranking import ALL, Ranks, Score, Scores, host, leading, rank, rank_blocks
-from limner.research.evaluation.results import TOP, About, ChoiceResult, PoolRanks, Result
+from limner.errors import ConfigError, DataError
+from limner.research.datasets.pairs import Pair, duplicate_groups, text_id
+from limner.research.evaluation.ranking import (
+    ALL,
+    Ranks,
+    Score,
+    Scores,
+    different,
+    host,
+    leading,
+    rank,
+    rank_blocks,
+)
+from limner.research.evaluation.results import TOP, About, PoolRanks, Result
+
+POOL_COUNT = 10
+POOL_SIZE = 500
+
+
+@dataclass(frozen=True)
+class RankingPool:
+    """One pool and the queries that belong to it.
+
+    Attributes:
+        pictures: (P,) columns of the score table, ascending; one per picture, but in `draw_legacy`.
+        queries: (Q,) rows whose picture is in the pool.
+        seed: what drew it; None for what is not drawn.
+    """
+
+    pictures: NDArray[np.int64]
+    queries: NDArray[np.int64]
+    seed: int | None = None
+
+
+def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT) -> list[RankingPool]:
+    """Draw pools of different pictures without replacement, by the seeds 0…count−1.
+
+    Args:
+        columns: (N,) the column of each query's picture, as `different` numbers them.
+        size: pictures per pool.
+        count: pools.
+    Raises:
+        ConfigError: a size or count below 1.
+        DataError: fewer pictures than a pool needs.
+    Source: docs/methods/evaluation.md §2.
+    """
+    total = int(columns.max()) + 1
+    if size < 1 or count < 1:
+        raise ConfigError(f"pools: {count} pools of {size}, expected at least 1 of 1")
+    if size > total:
+        raise DataError(
+            f"pools: {total} different pictures, expected at least {size} for a pool of {size};"
+            " use all of them or a smaller pool"
+        )
+    pools = []
+    for seed in range(count):
+        pictures = np.sort(np.random.default_rng(seed).choice(np.arange(total), size=size, replace=False))
+        pools.append(RankingPool(pictures, np.flatnonzero(np.isin(columns, pictures)), seed))
+    return pools
+
+
+def draw_legacy(
+    columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT
+) -> list[RankingPool]:
+    """The pools of the CMCM release, to compare with its figures alone: they repeat pictures.
+
+    A pool holds the picture of each of its rows, as often as the rows name it. All copies of a query's
+    picture have the same score; one of them is right, the others tie with it.
+
+    Args:
+        columns: as in `draw`.
+        size: rows per pool.
+        count: pools that are drawn.
+    Returns:
+        The first `size` rows, or all if there are fewer, with no seed; then `count` draws of `size` rows with
+        replacement, by the seeds 0…count−1.
+    Raises:
+        ConfigError: a size or count below 1.
+    Source: docs/methods/evaluation.md §2. Departs: ties count half, where the release leaves them to the
+        order of the sort.
+    """
+    if size < 1 or count < 1:
+        raise ConfigError(f"pools: {count} pools of {size}, expected at least 1 of 1")
+    total = len(columns)
+    chosen: dict[int | None, NDArray[np.int64]] = {None: np.arange(min(size, total))}
+    for seed in range(count):
+        chosen[seed] = np.random.default_rng(seed).integers(total, size=size)
+    pools = []
+    for number, rows in chosen.items():
+        queries = rows[np.argsort(columns[rows], kind="stable")]
+        pools.append(RankingPool(columns[queries], queries, number))
+    return pools
+
 
 _QUERIES = 512  # that one of several processes ranks at a time
 Number = TypeVar("Number", bound=np.generic)
@@ -62,7 +147,7 @@ def measure(
     lost = next((pair for pair in pairs if any(name not in pair.labels for name in relations)), None)
     if lost is not None:
         raise DataError(f"{about.data}: pair {lost.id!r} lacks a label; split the set first")
-    copies, queries, columns, first = _different(about, pairs)
+    copies, queries, columns, first = different_pairs(about, pairs)
     pools: list[PoolRanks] = []
     top: list[tuple[str, ...]] = []
     refined_top: list[tuple[str, ...]] = []
@@ -93,7 +178,7 @@ def measure(
     )
 
 
-def _different(
+def different_pairs(
     about: About, pairs: Sequence[Pair]
 ) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Different pairs of a part.
@@ -226,39 +311,3 @@ def _scored(
         gaps = first - second
     fine = np.concatenate(refined_top) if refined_top else np.empty((0, 0), np.int64)
     return _Scored(plain, np.concatenate(refined), gaps, np.concatenate(top), fine)
-
-
-def measure_choices(
-    about: About,
-    pairs: Sequence[Pair],
-    score: Score,
-    c: int,
-    *,
-    distractors: Path,
-) -> ChoiceResult:
-    """Answer c-way questions about the different pairs of a part.
-
-    Args:
-        about: what is measured.
-        pairs: all rows of the part, with groups filled in; of a repeated pair the first row counts.
-        score: as in `measure`; asked for the options of some questions at a time.
-        c: options per question.
-        distractors: folder of stored questions that all runs share.
-    Raises:
-        ShapeError: a block has another shape than was asked for.
-        DataError: a pair has no group, too few pairs, or the stored file is damaged.
-    Source: docs/methods/evaluation.md §4.
-    """
-    _, rows, columns, _ = _different(about, pairs)
-    texts, images = [text_id(pairs[row].text) for row in rows], [pairs[row].image_id for row in rows]
-    choices = stored_choices(distractors, about.name.replace("/", "-"), texts, images, c)
-    answers = answer(score, rows, columns, choices)
-    return ChoiceResult(
-        about=about,
-        c=c,
-        choices=choices.digest,
-        ids=tuple(pairs[row].id for row in rows),
-        groups=tuple(pairs[row].group for row in rows),
-        picture_to_text=tuple(answers.picture_to_text.tolist()),
-        text_to_picture=tuple(answers.text_to_picture.tolist()),
-    )

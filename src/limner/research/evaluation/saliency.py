@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from limner.counts import counted
 from limner.errors import RESEARCH, DataError, NumericsError, ShapeError, installed
 from limner.language import split_sentences
-from limner.research.evaluation.uncertainty import Values, group_numbers
+from limner.research.datasets.pairs import duplicate_groups
 from limner.text.entity_grid import roles_of
 
 Scorer = Callable[[NDArray[np.bool_]], NDArray[np.float32]]
@@ -39,7 +39,7 @@ class Saliency:
     ranks: NDArray[np.float32]
     own: tuple[tuple[int, ...], ...]
 
-    def values(self, pictures: NDArray[np.int64]) -> Values:
+    def values(self, pictures: NDArray[np.int64]) -> NDArray[np.float64]:
         """(N,) best place of a query's own labels for the picture found for it; infinity without labels.
 
         Args:
@@ -123,7 +123,7 @@ def sequence_saliency(
         ShapeError: as there.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``sequence``.
     """
-    owner, _ = group_numbers(stories)
+    owner = np.array(duplicate_groups([[story] for story in stories]), np.int64)
     labels = [str(story) for story in dict.fromkeys(stories)]
     own = [(number,) for number in owner.tolist()]
     return _saliency(labels, own, relevant, pictures, scores)

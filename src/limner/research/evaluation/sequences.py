@@ -15,8 +15,17 @@ from numpy.typing import NDArray
 
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.research.datasets.pairs import Pair
-from limner.research.evaluation.pools import different
-from limner.research.evaluation.ranking import ALL, BLOCK_CELLS, Ranks, Score, Scores, host, leading, rank
+from limner.research.evaluation.ranking import (
+    ALL,
+    BLOCK_CELLS,
+    Ranks,
+    Score,
+    Scores,
+    different,
+    host,
+    leading,
+    rank,
+)
 from limner.research.evaluation.results import (
     CUTS,
     TOP,
@@ -35,7 +44,6 @@ from limner.research.evaluation.saliency import (
     sequence_saliency,
     unit_or_zero,
 )
-from limner.research.evaluation.uncertainty import Values
 
 MakeSaliency = Callable[
     [Sequence[str], Sequence[str], Sequence[Sequence[int]], NDArray[np.floating]],
@@ -297,7 +305,7 @@ def _found(
 
 def _cosines(
     features: NDArray[np.floating], first: NDArray[np.int64], relevant: Sequence[Sequence[int]]
-) -> Values:
+) -> Ranks:
     """(N,) cosine between the first picture and the step's own one, the nearest of several."""
     table = unit_or_zero(features)
     found = [

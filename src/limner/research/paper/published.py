@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
 from limner.records import Record
-from limner.research.evaluation import relations as labels
+from limner.research.evaluation import ranking as labels
 from limner.research.evaluation.choice import default_choices
 from limner.research.evaluation.results import (
     CUTS,

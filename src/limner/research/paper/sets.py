@@ -15,7 +15,7 @@ from limner.errors import ConfigError, DataError, MissingError
 from limner.research.datasets import load_dataset
 from limner.research.datasets.neighbours import SCORES_FILE, PairScores, read_pair_scores
 from limner.research.datasets.pairs import Pair, SplitKind, split_pairs
-from limner.research.evaluation.relations import prevalence
+from limner.research.evaluation.ranking import prevalence
 from limner.research.evaluation.results import About, ChoiceResult, Result
 from limner.research.evaluation.uncertainty import RESAMPLES
 from limner.research.paper.comparison import framed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from limner import digests
+from limner.checksums import NOTES, is_sound, noted
 from limner.counts import counted
 from limner.errors import LimnerError
 from limner.research.datasets import features
@@ -23,7 +23,7 @@ _COPY = "put the run back from a copy, or train in another folder"
 
 
 def _is_run(folder: Path) -> bool:
-    return any((folder / name).is_file() for name in (BEST, checkpoint.RESUME, HISTORY, digests.FILE))
+    return any((folder / name).is_file() for name in (BEST, checkpoint.RESUME, HISTORY, NOTES))
 
 
 def _run(folder: Path, _asked: VerifyOptions) -> Iterator[Checked]:
@@ -64,17 +64,17 @@ def _checkpoints(folder: Path) -> Iterator[Checked]:
 def _noted(folder: Path) -> Iterator[Checked]:
     """What is noted: files that are absent, and those that have no checksum within."""
     try:
-        noted = digests.noted(folder)
+        files = noted(folder)
     except LimnerError as error:
-        yield faulty(folder / digests.FILE, error)
+        yield faulty(folder / NOTES, error)
         return
-    yield judged(folder / digests.FILE, True if noted else None, "")
-    for name, due in noted.items():
+    yield judged(folder / NOTES, True if files else None, "")
+    for name, due in files.items():
         path = folder / name
         if not path.is_file():
             yield judged(path, False, _COPY)
         elif due:
-            yield judged(path, digests.is_sound(path, due), _COPY)
+            yield judged(path, is_sound(path, due), _COPY)
 
 
 def _is_feature_store(folder: Path) -> bool:

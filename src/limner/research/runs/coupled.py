@@ -24,9 +24,8 @@ from limner.research.evaluation.uncertainty import RESAMPLES, Interval
 from limner.research.runs.measure import fixed_features
 from limner.research.runs.run import Run
 from limner.research.runs.validation import vectors
-from limner.research.systems.gsda.model import Gsda
-from limner.research.systems.gsda.settings import GsdaConfig
-from limner.research.systems.gsda.task import graphs_of
+from limner.research.systems.gsda import graphs_of
+from limner.research.systems.gsda.model import Gsda, GsdaConfig
 from limner.research.training.corpus import rows_of
 
 Pull = Literal["graphs", "features"]

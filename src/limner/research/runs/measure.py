@@ -15,34 +15,22 @@ from numpy.typing import NDArray
 from limner.counts import counted
 from limner.encoders.pixels import CellColours
 from limner.errors import ConfigError, LimnerWarning, MissingError
-from limner.research.datasets.features import Features
-from limner.research.datasets.mixture import set_of
 from limner.research.datasets.pairs import Pair
-from limner.research.evaluation.caption_scores import text_scores
-from limner.research.evaluation.choice import default_choices
-from limner.research.evaluation.ranking import Score, Scores
-from limner.research.evaluation.refinement import pair_logits, refine
+from limner.research.evaluation.ranking import Score
 from limner.research.evaluation.results import (
     About,
     Captions,
     ChoiceResult,
     Definition,
-    Protocol,
     Result,
     SequenceResult,
 )
 from limner.research.evaluation.results import Pictures as PictureKind
-from limner.research.evaluation.retrieval import measure, measure_choices
 from limner.research.evaluation.saliency import Saliency
 from limner.research.evaluation.sequences import measure_sequences, of_stories, saliency_of
-from limner.research.runs.judge import vgg_scores
-from limner.research.runs.run import Run
-from limner.research.runs.validation import read_refinement, vectors
 from limner.research.systems.base import Capabilities, Model, to_tensor
-from limner.research.training import processes
-from limner.research.training.corpus import ArrayRows, PictureRows, rows_of
+from limner.research.training.corpus import ArrayRows, PictureRows
 from limner.research.training.settings import RunConfig
-from limner.research.training.shares import crew
 
 Judge = Literal["linear", "vgg19"]
 JUDGES: Mapping[Judge, str] = {
@@ -133,6 +121,8 @@ class SequenceMeter:
         if key not in self._made:
             scores = None
             if pixels is not None:
+                from limner.research.runs.judge import vgg_scores
+
                 shown = pixels.take(pixels.places(ids))
                 scores = partial(vgg_scores, shown, in_sample=self._in_sample, device=device)
             self._made[key] = saliency_of(
@@ -151,18 +141,18 @@ def fixed_features(pictures: PictureRows, ids: Sequence[str]) -> tuple[NDArray[n
         (M, F) features or None, what they are of, and whether their cosine says that pictures are alike,
         which the colours of drawings do not.
     """
-    if isinstance(pictures, Features):
-        rows = pictures.take(pictures.places(ids))
-        # A grid's mean is what the backbone pools.
-        pooled = rows.mean(axis=1) if rows.ndim == 3 else rows
-        name = pictures.key.backbone.removesuffix("-grid")
-        return pooled, f"features of {name} ({pictures.key.weights_sha256[:8]})", True
     if isinstance(pictures, ArrayRows):
         import torch
 
         values = pictures.take(pictures.places(ids))
         if values.dtype == np.uint8:
             return CellColours()(torch.from_numpy(values)).numpy(), COLOURS, False
+    elif pictures.backbone is not None:
+        rows = pictures.take(pictures.places(ids))
+        # A grid's mean is what the backbone pools.
+        pooled = rows.mean(axis=1) if rows.ndim == 3 else rows
+        name = pictures.backbone["backbone"].removesuffix("-grid")
+        return pooled, f"features of {name} ({pictures.backbone['weights_sha256'][:8]})", True
     return None, "", False
 
 
@@ -199,88 +189,6 @@ class Measured:
         return float((np.array(self.result.full.plain) <= k).mean())
 
 
-def evaluate(
-    run: Run,
-    part: Literal["val", "test"],
-    *,
-    weights: Path | None,
-    commit: str,
-    choices: Sequence[int],
-    distractors: Path,
-    stories: SequenceMeter | None,
-    protocol: Protocol,
-    of: str,
-) -> Measured:
-    """See `limner.research.runs.run.Run.evaluate`."""
-    model, config, can = run.model, run.config, run.can
-    if not can.texts:
-        raise ConfigError(
-            f"{run.folder}: {run.system} compares pictures with pictures, so no text can be ranked;"
-            " 'limner train' printed its figures"
-        )
-    if protocol == "legacy" and choices:
-        raise ConfigError(
-            f"{run.folder}: the legacy protocol is of ranks in pools; ask c-way questions without it"
-        )
-    with processes.first_alone():
-        data, pictures = run.data(weights=weights)
-    if of:
-        data = set_of(data, of)
-    pairs = data.split(part)
-    texts, images, columns = vectors(model, pictures, rows_of(pairs, pictures, data.relations), can)
-    refined, probabilities, settings = None, {}, {}
-    if can.refinement:
-        chosen = read_refinement(run.folder)
-        settings = {"strength": chosen.strength, "threshold": chosen.threshold}
-        chances = model.relation_probabilities(texts, images[columns])
-        probabilities = {relation: chances[:, c] for c, relation in enumerate(model.relations)}
-        logits = pair_logits(model, texts, images)
-
-        def refined(scores: Scores, queries: NDArray[np.int64], pool: NDArray[np.int64]) -> Scores:
-            return refine(scores, logits.take(queries, pool), chosen)
-
-    about = about_of(config, can, data.name)
-    if run.backbone is not None:  # two files of one architecture see differently
-        words = f"{about.backbone}, weights {run.backbone.weights_sha256[:12]}"
-        about = about.model_copy(update={"backbone": words})
-    about = about.model_copy(
-        update={
-            "part": part,
-            "commit": commit,
-            "missing": len(data.missing),
-            "refinement": settings,
-            "protocol": protocol,
-            "split": config.data.mixture[of].split if of else config.data.split,
-        }
-    )
-    score = model.scorer(texts, images)
-    asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
-    if can.layer == "stages":  # how found pictures look is asked of the same features for all runs
-        with processes.first_alone():
-            _, pictures = run.data(plain=True, weights=weights)
-    meter = stories if protocol == "pools" else None
-    sequences = None
-    if meter is not None:
-        pixels = run.data(files=True)[1] if meter.pixels else None
-        sequences = meter.measure(about, pairs, score, pictures, pixels=pixels, device=str(model.device))
-    if sequences is not None and can.captions:
-        captions = generated(sequences, model, pairs, pictures)
-        sequences = sequences.model_copy(update={"captions": captions})
-    return Measured(
-        measure(
-            about,
-            pairs,
-            data.relations,
-            score=score,
-            refine=refined,
-            probabilities=probabilities,
-            crew=crew(model.device),
-        ),
-        tuple(measure_choices(about, pairs, score, c, distractors=distractors) for c in asked),
-        sequences,
-    )
-
-
 def about_of(config: RunConfig, can: Capabilities, data: str) -> About:
     """What a result of a run with some settings is of.
 
@@ -311,6 +219,8 @@ def generated(result: SequenceResult, model: Model, pairs: Sequence[Pair], pictu
         pictures: as the run's corpus holds them.
     Source: docs/methods/evaluation.md §7; greedy sentences.
     """
+    from limner.research.evaluation.caption_scores import text_scores
+
     known = {pair.id: pair for pair in pairs}
 
     def by_story(ids: Sequence[str]) -> list[list[Pair]]:

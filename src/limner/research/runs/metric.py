@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from limner.arrays import FloatArray
-from limner.checksums import seal
-from limner.digests import noting
+from limner.checksums import noting, seal
 from limner.errors import DataError
 from limner.files import write_text
-from limner.research.evaluation.pools import different
+from limner.research.evaluation.ranking import different
 from limner.research.evaluation.stories import same_document
 from limner.research.systems.base import Model, encoded_images
 from limner.research.training.checkpoint import stored

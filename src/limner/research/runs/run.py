@@ -10,57 +10,32 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from limner.arrays import ImageEncoder
+from limner.arrays import ByteArray, ImageEncoder, ImageVectors, unit_rows
 from limner.devices import Precision, device_of
-from limner.encoders.trained import DOCUMENT, MODEL
-from limner.errors import CheckpointError, ConfigError
-from limner.records import Record
-from limner.research.datasets.features import Layer, precision_of
+from limner.encoders.framing import frame
+from limner.errors import CheckpointError, ConfigError, unknown
 from limner.research.datasets.pairs import PairSet
 from limner.research.systems import system
 from limner.research.systems.base import Capabilities, Model
-from limner.research.training import checkpoint
+from limner.research.training import checkpoint, processes
 from limner.research.training.checkpoint import Position
-from limner.research.training.corpus import PictureRows, open_corpus
-from limner.research.training.framing import WHOLE
+from limner.research.training.corpus import PictureRows, open_corpus, rows_of
 from limner.research.training.loop import BEST
-from limner.research.training.settings import DataConfig, RunConfig
+from limner.research.training.settings import WHOLE, DataConfig, RunConfig
 
 if TYPE_CHECKING:
-    from limner.research.evaluation.results import Protocol
+    from PIL.Image import Image
+
+    from limner.encoders.base_blocks import PublishedBackbone
+    from limner.encoders.pixels import PixelEncoder
+    from limner.research.datasets.features import FeatureSource
+    from limner.research.evaluation.ranking import Scores
+    from limner.research.evaluation.results import ChoiceResult, Protocol
     from limner.research.runs.measure import Measured, SequenceMeter
-
-
-class FeatureSource(Record):
-    """What made the features a run was trained on, as its checkpoint states it.
-
-    Attributes:
-        backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
-        weights_sha256: of the weight file.
-        transform: framing, side and precision.
-    """
-
-    backbone: str
-    weights_sha256: str
-    transform: str
-
-    @property
-    def architecture(self) -> str:
-        """Name of the architecture alone."""
-        return self.backbone.removesuffix(f"-{self.layer}")
-
-    @property
-    def layer(self) -> str:
-        """Pooled or stages, described of EfficientNet-Lite2; no run of a library takes a grid."""
-        last = self.backbone.rpartition("-")[2]
-        return last if last in get_args(Layer) else "pooled"
-
-    @property
-    def precision(self) -> Precision | None:
-        """See `precision_of`."""
-        return precision_of(self.transform)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +127,7 @@ class Run:
         layer = "pooled" if plain else self.can.layer
         device, config = str(self.model.device), self.config.data
         if not files:  # features are of whole pictures, whatever the model was trained on
-            seen = {"picture_size": WHOLE.side_px, "crop": WHOLE.crop, "flip": WHOLE.flip}
-            config = config.model_copy(update=seen)
+            config = config.model_copy(update=WHOLE)
         asked = (files, layer, weights)
         if asked not in self._read:
             self._read[asked] = open_corpus(
@@ -199,22 +173,85 @@ class Run:
             CheckpointError: training did not end.
             DataError: the data are not those it was trained on, or too few for so many options.
         """
-        from limner.research.runs.measure import evaluate
+        from limner.research.evaluation.refinement import pair_logits, refine
+        from limner.research.evaluation.retrieval import measure
+        from limner.research.runs.measure import Measured, about_of, generated
+        from limner.research.runs.validation import read_refinement, vectors
 
-        return evaluate(
-            self,
-            part,
-            weights=weights,
-            commit=commit,
-            choices=choices,
-            distractors=distractors,
-            stories=stories,
-            protocol=protocol,
-            of=of,
+        model, config, can = self.model, self.config, self.can
+        if not can.texts:
+            raise ConfigError(
+                f"{self.folder}: {self.system} compares pictures with pictures, so no text can be ranked;"
+                " 'limner train' printed its figures"
+            )
+        if protocol == "legacy" and choices:
+            raise ConfigError(
+                f"{self.folder}: the legacy protocol is of ranks in pools; ask c-way questions without it"
+            )
+        with processes.first_alone():
+            data, pictures = self.data(weights=weights)
+        if of:
+            from limner.research.datasets.mixture import set_of
+
+            data = set_of(data, of)
+        pairs = data.split(part)
+        texts, images, columns = vectors(model, pictures, rows_of(pairs, pictures, data.relations), can)
+        refined, probabilities, settings = None, {}, {}
+        if can.refinement:
+            chosen = read_refinement(self.folder)
+            settings = {"strength": chosen.strength, "threshold": chosen.threshold}
+            chances = model.relation_probabilities(texts, images[columns])
+            probabilities = {relation: chances[:, c] for c, relation in enumerate(model.relations)}
+            logits = pair_logits(model, texts, images)
+
+            def refined(scores: "Scores", queries: NDArray[np.int64], pool: NDArray[np.int64]) -> "Scores":
+                return refine(scores, logits.take(queries, pool), chosen)
+
+        about = about_of(config, can, data.name)
+        if self.backbone is not None:  # two files of one architecture see differently
+            words = f"{about.backbone}, weights {self.backbone.weights_sha256[:12]}"
+            about = about.model_copy(update={"backbone": words})
+        about = about.model_copy(
+            update={
+                "part": part,
+                "commit": commit,
+                "missing": len(data.missing),
+                "refinement": settings,
+                "protocol": protocol,
+                "split": config.data.mixture[of].split if of else config.data.split,
+            }
         )
+        score = model.scorer(texts, images)
+        if can.layer == "stages":  # how found pictures look is asked of the same features for all runs
+            with processes.first_alone():
+                _, pictures = self.data(plain=True, weights=weights)
+        meter = stories if protocol == "pools" else None
+        sequences = None
+        if meter is not None:
+            pixels = self.data(files=True)[1] if meter.pixels else None
+            sequences = meter.measure(about, pairs, score, pictures, pixels=pixels, device=str(model.device))
+        if sequences is not None and can.captions:
+            captions = generated(sequences, model, pairs, pictures)
+            sequences = sequences.model_copy(update={"captions": captions})
+        result = measure(
+            about,
+            pairs,
+            data.relations,
+            score=score,
+            refine=refined,
+            probabilities=probabilities,
+            crew=processes.crew(model.device),
+        )
+        answers: list[ChoiceResult] = []
+        if choices:
+            from limner.research.evaluation.choice import default_choices, measure_choices
+
+            asked = dict.fromkeys(c or default_choices(data.name) for c in choices)
+            answers = [measure_choices(about, pairs, score, c, distractors=distractors) for c in asked]
+        return Measured(result, tuple(answers), sequences)
 
     @cached_property
-    def backbone(self) -> FeatureSource | None:
+    def backbone(self) -> "FeatureSource | None":
         """What made its stored features; None where a run takes bytes of pictures.
 
         Raises:
@@ -222,6 +259,8 @@ class Run:
         """
         if self.can.backbone != "frozen":
             return None
+        from limner.research.datasets.features import FeatureSource
+
         try:
             return FeatureSource.model_validate(self.about.get("backbone"))
         except ValidationError as error:
@@ -242,6 +281,8 @@ class Run:
     @property
     def space(self) -> str:
         """Space of a library that holds its vectors: of a metric, which reads no texts, another one."""
+        from limner.encoders.trained import DOCUMENT, MODEL
+
         return MODEL if self.can.texts else DOCUMENT
 
     @property
@@ -263,9 +304,93 @@ class Run:
             MissingError: the backbone's weights are not installed.
             CheckpointError: they are not those it was trained on, or its transform is unknown.
         """
-        from limner.research.runs.encoder import RunEncoder, pixels_of
-
         return RunEncoder(self, None if self.backbone is None else pixels_of(self, self.backbone, weights))
+
+
+def pixels_of(run: Run, due: "FeatureSource", weights: dict[str, Path]) -> "PixelEncoder | PublishedBackbone":
+    """The backbone of a run, as it was when its features were stored.
+
+    Args:
+        run: whose model reads the features.
+        due: what made them.
+        weights: see `Run.encoder`.
+    Raises:
+        MissingError: the weights are not installed.
+        CheckpointError: they are others, or the transform is unknown.
+    """
+    from limner.encoders.base_blocks import PublishedBackbone
+    from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256
+    from limner.encoders.catalogue import weight_file
+    from limner.encoders.pixels import PixelEncoder, build, transform_of
+    from limner.encoders.weight_files import read_state
+
+    if due.architecture == BACKBONE:
+        if due.weights_sha256 != BACKBONE_SHA256:
+            raise CheckpointError(
+                f"{run.folder}: trained on features of other weights of {BACKBONE}; train it again"
+            )
+        return PublishedBackbone(str(run.model.device), due.precision or "bfloat16")
+    transforms: dict[str, Precision] = {transform_of(one): one for one in get_args(Precision)}
+    if due.transform not in transforms:
+        raise CheckpointError(f"{run.folder}: " + unknown("transform", due.transform, transforms))
+    file = weight_file(due.architecture, weights.get(due.architecture, weights.get("")))
+    if file.sha256 != due.weights_sha256:
+        raise CheckpointError(
+            f"{file.path}: SHA-256 {file.sha256[:12]}…, but {run.folder} was trained on features of"
+            f" {due.architecture} with {due.weights_sha256[:12]}…; give that file with --weights"
+        )
+    precision = transforms[due.transform]
+    built = build(due.architecture, read_state(file), str(file.path))
+    return PixelEncoder(
+        due.architecture, built, file.sha256, precision=precision, device=str(run.model.device)
+    )
+
+
+class RunEncoder:
+    """The picture side of a trained run; see `limner.arrays.ImageEncoder`."""
+
+    def __init__(self, run: Run, pixels: "PixelEncoder | PublishedBackbone | None") -> None:
+        """Take a run, and the backbone where its model takes features."""
+        self._run, self._pixels = run, pixels
+        self.fingerprint = run.fingerprint
+        # Told from other runs of the system in what indexing says and in the library's settings.
+        self.name = f"{run.system} {self.fingerprint[:8]}"
+
+    @property
+    def spaces(self) -> dict[str, int]:
+        """Space name → D."""
+        return {self._run.space: self._run.model.dim}
+
+    @property
+    def side_px(self) -> int:
+        """Pixels of the shorter side that `prepare` makes use of."""
+        if self._pixels:
+            return self._pixels.side_px
+        if self._run.can.backbone != "finetune":
+            return self._run.config.data.picture_px
+        from limner.research.training.framing import framing_of
+
+        return framing_of(self._run.config.data).shorter_px
+
+    def prepare(self, image: "Image") -> ByteArray:
+        """One upright RGB picture → (H, W, 3) bytes, as in training."""
+        if self._pixels:
+            return self._pixels.prepare(image)
+        if self._run.can.backbone == "finetune":
+            from limner.research.training.framing import framing_of
+
+            return framing_of(self._run.config.data).plain(image)
+        return frame(image, self._run.config.data.picture_px, "squash")
+
+    def encode_pixels(self, batch: ByteArray) -> ImageVectors:
+        """(B, H, W, 3) bytes → vectors of the run's space."""
+        values: Any = batch
+        if self._pixels:
+            # Half precision, as the store that it was trained on keeps features.
+            stages = self._run.backbone is not None and self._run.backbone.layer in {"stages", "described"}
+            made = self._pixels.stages(batch) if stages else self._pixels.features(batch)
+            values = made.astype(np.float16).astype(np.float32)
+        return ImageVectors({self._run.space: unit_rows(self.name, self._run.model.encode_image(values))})
 
 
 def extra_encoders(config: DataConfig) -> Callable[..., PictureRows] | None:
@@ -291,6 +416,8 @@ def library_runs(
             it goes with.
         MissingError, CheckpointError: see `Run.open`.
     """
+    from limner.encoders.trained import DOCUMENT, MODEL
+
     for one in (model, metric):
         if not isinstance(one, Path | Run | None):
             raise ConfigError(

@@ -7,18 +7,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from limner.checksums import forget, noting
 from limner.config import flat
 from limner.counts import counted
-from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder, weight_file
-from limner.encoders.pixels import build
-from limner.encoders.weight_files import read_state
 from limner.errors import ConfigError, DataError
-from limner.research.datasets.features import Layer
-from limner.research.datasets.missing import write_left_out
+from limner.files import write_text
+from limner.research.datasets.pairs import MissingPicture
 from limner.research.runs.run import Run, extra_encoders
 from limner.research.runs.validation import (
     chosen_refinement,
@@ -28,11 +26,15 @@ from limner.research.runs.validation import (
     write_refinement,
 )
 from limner.research.systems import read_config, system
-from limner.research.systems.base import backbone_of
+from limner.research.systems.base import Capabilities, backbone_of
 from limner.research.training import processes
 from limner.research.training.corpus import Corpus, corpus_of, open_corpus
 from limner.research.training.loop import BEST, Event
 from limner.research.training.settings import RunConfig, replaced
+
+if TYPE_CHECKING:
+    from limner.arrays import TextEncoder
+    from limner.research.datasets.features import Layer
 
 
 class StoppedError(KeyboardInterrupt):
@@ -159,8 +161,7 @@ def train(
         note=note,
         device=device,
         pretrained=_backbone(settings, can.layer, weights) if can.backbone == "finetune" else None,
-        sentences=text_encoder(SENTENCES) if "sentences" in can.encoders else None,
-        multilingual=text_encoder(MULTILINGUAL) if "multilingual" in can.encoders else None,
+        **_text_encoders(can),
     )
     processes.mirror(to / BEST)
     processes.leave()
@@ -196,8 +197,22 @@ def replaced_by_smoke(config: RunConfig, small: RunConfig, given: Sequence[str])
     ]
 
 
-def _backbone(settings: RunConfig, layer: Layer, weights: Path | None) -> tuple[nn.Module, int]:
+def _text_encoders(can: Capabilities) -> "dict[str, TextEncoder | None]":
+    """The frozen encoders of texts that training needs, by the names of `System.prepare`."""
+    if not can.encoders:
+        return {}
+    from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
+
+    named = {"sentences": SENTENCES, "multilingual": MULTILINGUAL}
+    return {name: text_encoder(named[name]) for name in can.encoders}
+
+
+def _backbone(settings: RunConfig, layer: "Layer", weights: Path | None) -> tuple[nn.Module, int]:
     """The pretrained backbone in training form, giving vectors or grids, and its width."""
+    from limner.encoders.catalogue import weight_file
+    from limner.encoders.pixels import build
+    from limner.encoders.weight_files import read_state
+
     name = settings.data.backbone
     file = weight_file(name, weights)
     built = build(name, read_state(file), str(file.path))
@@ -225,3 +240,28 @@ def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
             write_pairwise(run.folder, fit_pairwise(run.model, corpus))
         except DataError as error:
             note(f"{error}; until then 'limner illustrate --metric' will not take this run")
+
+
+LEFT_OUT = "left_out.jsonl"
+
+
+def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
+    """Write the list, whole or not at all, or remove that of an earlier start when nothing is left out now.
+
+    Args:
+        missing: pairs left out, each with picture and reason.
+        run: folder of the run; made if absent.
+    Returns:
+        A line for the person; "" when nothing was left out.
+    """
+    target = run / LEFT_OUT
+    if not missing:
+        target.unlink(missing_ok=True)
+        forget(run, LEFT_OUT)
+        return ""
+    text = "".join(f"{json.dumps(one.model_dump())}\n" for one in missing)
+    with noting(run, LEFT_OUT, text.encode()):
+        write_text(target, text)
+    pictures = len({one.image for one in missing})
+    left_out = f"{counted(len(missing), 'pair')} of {counted(pictures, 'picture')} left out"
+    return f"{target}: {left_out}, each with its reason"

@@ -7,6 +7,7 @@ nothing; refinement is chosen once, afterwards.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,25 +16,23 @@ import torch
 from numpy.typing import NDArray
 
 from limner.arrays import FloatArray
-from limner.checksums import seal
-from limner.digests import noting
+from limner.checksums import noting, seal
 from limner.errors import ConfigError, unknown
 from limner.files import write_text
-from limner.research.datasets.splits import text_id
-from limner.research.evaluation.choice import answer, draw_choices
-from limner.research.evaluation.pools import different
+from limner.research.datasets.pairs import text_id
 from limner.research.evaluation.ranking import (
     ALL,
     BLOCK_CELLS,
     Metric,
     Ranking,
     Score,
+    average_precision,
+    different,
     host,
     rank,
     rank_blocks,
 )
 from limner.research.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, choose, pair_logits
-from limner.research.evaluation.relations import average_precision
 from limner.research.systems.base import (
     ENCODE_BATCH,
     ENCODE_STORIES,
@@ -46,7 +45,7 @@ from limner.research.training import processes
 from limner.research.training.batches import stories_of
 from limner.research.training.checkpoint import stored
 from limner.research.training.corpus import Corpus, PictureRows, Rows
-from limner.research.training.shares import in_shares, summed
+from limner.research.training.processes import in_shares, summed
 
 METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")
 MAP = "mAP"
@@ -81,7 +80,11 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
         return validation_of_pictures(corpus)
     rows = corpus.val
     texts_of, images_of = [text_id(pair.text) for pair in rows.pairs], [pair.image_id for pair in rows.pairs]
-    questions = [draw_choices(texts_of, images_of, c) for c in choices_of(metric)]
+    questions = {}
+    for c in choices_of(metric):
+        from limner.research.evaluation.choice import answer, draw_choices
+
+        questions[c] = partial(answer, choices=draw_choices(texts_of, images_of, c))
 
     def measure(model: Model) -> dict[str, float]:
         texts, images, columns = vectors(model, corpus.pictures, rows, can)
@@ -89,8 +92,8 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
         right = columns[:, None].tolist()
         ranking = shared_ranking(score, shape, right, model.device)
         found = {name: Metric.parse(name)(ranking) for name in METRICS}
-        for one in questions:
-            found[f"{CHOICE}{one.c}"] = float(np.mean(answer(score, np.arange(len(columns)), columns, one)))
+        for c, answered in questions.items():
+            found[f"{CHOICE}{c}"] = float(np.mean(answered(score, np.arange(len(columns)), columns)))
         if metric == HINGE:
             found[HINGE] = mean_hinge(score, len(images), columns, can.margin, model.device)
         if can.refinement:

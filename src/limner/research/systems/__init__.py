@@ -1,11 +1,12 @@
-"""The registry of systems, the only one: a name leads to the module that declares it.
+"""The registry of systems, the only one: a name leads to the module of that name, which declares it.
 
-A new system is a module with a `SYSTEM`, and a line here. None is imported until it is asked for.
+A new system is a module, or a folder, with a `SYSTEM`. None is imported until it is asked for.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from limner.config import build, merged, read_toml
@@ -16,23 +17,13 @@ if TYPE_CHECKING:
     from limner.research.systems.base import System
     from limner.research.training.settings import RunConfig
 
-_MODULES = {
-    "cmcm": "cmcm",
-    "complementary": "complementary",
-    "vse": "vse",
-    "gsda": "gsda",
-    "vrss": "vrss",
-    "cnsi": "cnsi",
-    "lda": "lda",
-    "dual": "dual",
-    "limner": "limner",
-    "document": "same_document",
-}
+_SHARED = ("base", "text_side")
+"""Modules that declare no system."""
 
 
 def names() -> tuple[str, ...]:
     """Systems that exist."""
-    return tuple(_MODULES)
+    return tuple(module.name for module in iter_modules(__path__) if module.name not in _SHARED)
 
 
 def system(name: str) -> "System[Any, Any]":
@@ -41,9 +32,9 @@ def system(name: str) -> "System[Any, Any]":
     Raises:
         ConfigError: no such system.
     """
-    if name not in _MODULES:
-        raise ConfigError(unknown("system", name, _MODULES))
-    found: System[Any, Any] = import_module(f"limner.research.systems.{_MODULES[name]}").SYSTEM
+    if name not in names():
+        raise ConfigError(unknown("system", name, names()))
+    found: System[Any, Any] = import_module(f"{__name__}.{name}").SYSTEM
     return found
 
 
@@ -63,7 +54,7 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> "R
     values = read_toml(path)
     name = values.get("system")
     if not isinstance(name, str):
-        raise ConfigError(f"{path}: names no system; write system = 'cmcm' (choices: {', '.join(_MODULES)})")
+        raise ConfigError(f"{path}: names no system; write system = 'cmcm' (choices: {', '.join(names())})")
     settings: type[RunConfig] = system(name).settings
     where = f"{path} with {data}" if data else str(path)
     files = _overlays(path)
@@ -132,7 +123,8 @@ def _for_row(system_name: str, row: str, over: Mapping[str, Any], where: str) ->
         raise ConfigError(
             f"{where}: {system_name}: expected a table of settings, whose rows are tables with names"
         )
-    whole = {key: value for key, value in over.items() if key not in _MODULES}
+    systems = names()
+    whole = {key: value for key, value in over.items() if key not in systems}
     whole = merged(whole, {key: value for key, value in own.items() if key != "rows"})
     for table in rows:
         if row in table["names"]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -20,7 +20,6 @@ from torch.nn.functional import normalize
 from limner.arrays import FloatArray, Some, TextEncoder, scores
 from limner.config import build
 from limner.devices import Precision, autocast
-from limner.encoders.catalogue import text_encoder
 from limner.encoders.pixels import (
     CellColours,
     DrawingGrid,
@@ -32,15 +31,17 @@ from limner.encoders.pixels import (
 )
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError
-from limner.research.datasets.features import Layer
 from limner.research.datasets.word_vectors import glove_vectors, learn_vectors
 from limner.research.training import checkpoint, loop, processes
 from limner.research.training.batches import TrainingBatches
 from limner.research.training.checkpoint import Position
 from limner.research.training.corpus import Corpus, PictureRows
 from limner.research.training.loop import BEST, Event, Loop
+from limner.research.training.processes import in_shares
 from limner.research.training.settings import AS_SAVED, RunConfig
-from limner.research.training.shares import in_shares
+
+if TYPE_CHECKING:
+    from limner.research.datasets.features import Layer
 
 ENCODE_BATCH, ENCODE_STORIES = 256, 32
 _BLOCK = 1024
@@ -101,7 +102,7 @@ class Capabilities:
     trains_with: frozenset[TextEncoderName] = frozenset()
     no_library: str = ""
     backbone: BackboneUse = "frozen"
-    layer: Layer = "pooled"
+    layer: "Layer" = "pooled"
     trains_backbone: bool = False
     mirrored: bool = False
     gradients: bool = True
@@ -616,6 +617,8 @@ class System(Generic[C, M]):
             vocabulary, width, config.data.max_length, backbone, about=about, tensors=tensors, where=str(file)
         )
         if "sentences" in can.reads:
+            from limner.encoders.catalogue import text_encoder
+
             parts.sentences = sentences if sentences is not None else text_encoder()
             if about.get("sentences") != parts.sentences.fingerprint:
                 raise CheckpointError(
@@ -739,7 +742,7 @@ def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
     return FromBytes(backbone), backbone.width
 
 
-def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
+def empty_backbone(name: str, layer: "Layer") -> tuple[nn.Module, int]:
     """A classifier that takes bytes and gives vectors or a grid, its weights yet to come.
 
     Args:
@@ -756,7 +759,7 @@ def empty_backbone(name: str, layer: Layer) -> tuple[nn.Module, int]:
     return backbone_of(model, name, layer, width)
 
 
-def backbone_of(model: nn.Module, name: str, layer: Layer, width: int) -> tuple[nn.Module, int]:
+def backbone_of(model: nn.Module, name: str, layer: "Layer", width: int) -> tuple[nn.Module, int]:
     """A classifier without its last layer as what takes bytes, and F of what it gives.
 
     Args:

@@ -17,9 +17,9 @@ from limner.errors import ConfigError
 from limner.research.datasets.pairs import Pair
 from limner.research.losses.ranking import negatives
 from limner.research.training import processes
-from limner.research.training.corpus import Corpus, FileRows
+from limner.research.training.corpus import Corpus
+from limner.research.training.processes import share_of, whole
 from limner.research.training.settings import RunConfig
-from limner.research.training.shares import share_of, whole
 from limner.threads import ahead
 
 Chosen = NDArray[np.int64]
@@ -163,7 +163,7 @@ class TrainingBatches:
             made: depends on its argument alone; called in a thread where pictures are files.
             epoch: whose order.
         """
-        if not isinstance(self._pictures, FileRows):
+        if self._pictures.drawn is None:
             yield from map(made, self.order(epoch))
             return
         with closing(ahead(self.order(epoch), made, workers=1, in_flight=AHEAD)) as batches:
@@ -185,7 +185,7 @@ class TrainingBatches:
         start = sum(shares[: processes.rank()])
         own = chosen[start : start + shares[processes.rank()]]
         lengths, places = self._lengths[own], rows.places[own]
-        if isinstance(pictures, FileRows):
+        if pictures.drawn is not None:
             seed = self._config.loop.seed
             values = pictures.drawn(places, [(seed, epoch, row, _PARTS) for row in own.tolist()])
         else:

@@ -19,9 +19,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 
-from limner.checksums import arrays_checksum, unseal
+from limner.checksums import arrays_checksum, noting, unseal
 from limner.config import differences
-from limner.digests import noting
 from limner.errors import CheckpointError, DataError, MissingError
 from limner.files import replacing, storage_error, write_text
 

@@ -3,32 +3,32 @@
 The test rows are dropped at once; vocabulary, weights and batches are made from what is left.
 """
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from limner.arrays import ByteArray
 from limner.counts import counted
 from limner.devices import Precision
 from limner.errors import ConfigError, DataError, ShapeError, unknown
-from limner.locations import location
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
 from limner.research.datasets import split_source
-from limner.research.datasets.features import FeatureKey, Features, Layer, block_features, picture_features
-from limner.research.datasets.mixture import licensed, read_mixture
-from limner.research.datasets.pairs import Pair, PairSet, identities, one_row_per_pair, shuffle_relations
+from limner.research.datasets.pairs import (
+    Pair,
+    PairSet,
+    identities,
+    licensed,
+    one_row_per_pair,
+    places_in,
+    shuffle_relations,
+)
 from limner.research.datasets.registry import data_set
-from limner.research.training.framing import WHOLE, TrainingFraming
 from limner.research.training.settings import DataConfig
-from limner.threads import ahead, cores
+
+if TYPE_CHECKING:
+    from limner.research.datasets.features import FeatureKey, Features, Layer
 
 Places = NDArray[np.int64]
 
@@ -42,6 +42,16 @@ IN_FILES = (
 class PictureRows(Protocol):
     """Rows by picture."""
 
+    @property
+    def backbone(self) -> dict[str, str] | None:
+        """What made stored features, see `Corpus.backbone`; None of bytes."""
+        ...
+
+    @property
+    def drawn(self) -> Callable[[Places, Sequence[Sequence[int]]], NDArray[Any]] | None:
+        """Rows as one step of training sees them, by seeds of each; None where all see the same."""
+        ...
+
     def places(self, ids: Sequence[str]) -> Places:
         """(B,) rows of some pictures, by `Pair.image_id`; a picture without a row is an error."""
         ...
@@ -53,6 +63,8 @@ class PictureRows(Protocol):
 
 class ArrayRows:
     """An array in memory or memory-mapped, with the pictures' ids."""
+
+    backbone = drawn = None
 
     def __init__(self, ids: Sequence[str], values: NDArray[Any]) -> None:
         """Take both.
@@ -72,74 +84,11 @@ class ArrayRows:
 
     def places(self, ids: Sequence[str]) -> Places:
         """See `PictureRows`."""
-        return _places(self._places, ids)
+        return places_in(self._places, ids)
 
     def take(self, places: Places) -> NDArray[Any]:
         """See `PictureRows`."""
         return self._values[places]
-
-
-class FileRows:
-    """Files, decoded and framed each time; for training a backbone along."""
-
-    def __init__(
-        self, files: Mapping[str, Path | str], framing: TrainingFraming = WHOLE, workers: int | None = None
-    ) -> None:
-        """Take the files.
-
-        Args:
-            files: `Pair.image_id` → file.
-            framing: which part of a picture is seen.
-            workers: threads that decode; None for one per core.
-        """
-        self._files = [Path(path) for path in files.values()]
-        self._places = {name: place for place, name in enumerate(files)}
-        self._framing, self._workers = framing, workers or cores()
-
-    def places(self, ids: Sequence[str]) -> Places:
-        """See `PictureRows`."""
-        return _places(self._places, ids)
-
-    def take(self, places: Places) -> NDArray[Any]:
-        """(B, side, side, 3) bytes, as pictures are measured."""
-        framing = self._framing
-        return self._each(lambda place: framing.plain(self._decoded(place, framing.shorter_px)), places)
-
-    def drawn(self, places: Places, seeds: Sequence[Sequence[int]]) -> NDArray[Any]:
-        """(B, side, side, 3) bytes, as pictures are trained on.
-
-        Args:
-            places: (B,) rows.
-            seeds: (B,) of a generator of each picture's own.
-        """
-
-        def one(place: int, seed: Sequence[int]) -> ByteArray:
-            picture = self._decoded(place, self._framing.drawn_from_px)
-            return self._framing.drawn(picture, np.random.default_rng(seed))
-
-        return self._each(one, places, seeds)
-
-    def _each(self, read: Callable[..., ByteArray], places: Places, *more: Sequence[Any]) -> NDArray[Any]:
-        workers = self._workers
-        wanted = zip(places.tolist(), *more, strict=True)
-        with closing(ahead(wanted, lambda one: read(*one), workers=workers, in_flight=2 * workers)) as found:
-            return np.stack(list(found))
-
-    def _decoded(self, place: int, side_px: int | None) -> Image.Image:
-        path = self._files[place]
-        try:
-            return decode(read_file(os.fsencode(path.absolute())).data, side_px, path.suffix.lower()).rgb
-        except PictureError as error:
-            raise DataError(
-                f"pictures: {path}: {error}; leave its pairs out with --set data.missing=drop"
-            ) from error
-
-
-def _places(known: Mapping[str, int], ids: Sequence[str]) -> Places:
-    absent = [name for name in ids if name not in known]
-    if absent:
-        raise DataError(f"pictures: {absent[0]!r} has no row ({len(absent)} of {len(ids)}); make them again")
-    return np.array([known[name] for name in ids], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -195,16 +144,14 @@ class Corpus:
 
         A run keeps it beside its weights: of any other features its pictures mean nothing.
         """
-        if not isinstance(self.pictures, Features):
-            return None
-        return self.pictures.key.model_dump(exclude={"data"})
+        return self.pictures.backbone
 
 
 def open_corpus(
     config: DataConfig,
     *,
     files: bool = False,
-    layer: Layer = "pooled",
+    layer: "Layer" = "pooled",
     mirrored: bool = False,
     weights: Path | None = None,
     device: str = "cpu",
@@ -232,7 +179,7 @@ def open_corpus(
     if config.beside and beside is None:
         raise ConfigError("data.beside: only training and measuring a run read further encoders")
     draw = None if config.set == "mixture" else data_set(config.set).draw
-    if config.framing != WHOLE and (draw is not None or not files):
+    if not config.whole and (draw is not None or not files):
         what = "drawn pictures" if draw is not None else "stored features of whole pictures"
         raise ConfigError(
             f"{config.set}: data.crop {config.crop!r}, data.flip {config.flip} and data.picture_size"
@@ -242,6 +189,8 @@ def open_corpus(
     if draw is not None:
         return _drawn(config, draw, layer)
     if config.set == "mixture":
+        from limner.research.datasets.mixture import read_mixture
+
         data = read_mixture(config.mixture, Path(config.features))
     else:
         data = licensed(split_source(config, Path(config.features)), config.licences)
@@ -250,8 +199,11 @@ def open_corpus(
     if config.limit is not None:
         data = _limited(data, config.limit)
     if files:
-        return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, config.framing)
+        from limner.research.training.framing import FileRows, framing_of
+
+        return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, framing_of(config))
     from limner.encoders.base_file import BACKBONE  # with all that reads its files
+    from limner.research.datasets.features import block_features, picture_features
 
     if layer in ("blocks", "described") or (config.backbone == BACKBONE and layer != "grid"):
         if config.features_from:
@@ -280,7 +232,7 @@ def open_corpus(
 
 
 def _drawn(
-    config: DataConfig, draw: Callable[..., tuple[PairSet, NDArray[np.uint8]]], layer: Layer
+    config: DataConfig, draw: Callable[..., tuple[PairSet, NDArray[np.uint8]]], layer: "Layer"
 ) -> tuple[PairSet, PictureRows]:
     """Pairs and pictures of a set that is drawn.
 
@@ -295,7 +247,7 @@ def _drawn(
     return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
 
 
-def _elsewhere(config: DataConfig) -> Callable[[FeatureKey, Sequence[str]], Features] | None:
+def _elsewhere(config: DataConfig) -> "Callable[[FeatureKey, Sequence[str]], Features] | None":
     """Opens stores at `features_from`, if there is such an address.
 
     Raises:
@@ -303,6 +255,8 @@ def _elsewhere(config: DataConfig) -> Callable[[FeatureKey, Sequence[str]], Feat
     """
     if not config.features_from:
         return None
+    from limner.locations import location
+
     at = location(config.features_from)
     if at is None:
         raise ConfigError(

@@ -1,12 +1,15 @@
-"""How the file of a picture becomes the square that a backbone is trained on, and the one it is measured on.
+"""Files of pictures, and how each becomes the square that a backbone is trained on, or measured on.
 
 What is drawn in training follows from a generator that the caller gives; measuring draws nothing.
 """
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +17,14 @@ from PIL import Image
 
 from limner.arrays import ByteArray
 from limner.encoders.framing import SIDE_PX, frame, shorter_side_px
+from limner.errors import DataError
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
+from limner.research.datasets.pairs import places_in
+from limner.research.training.settings import Crop, DataConfig
+from limner.threads import ahead, cores
 
-Crop = Literal["none", "random", "resized"]
+Places = NDArray[np.int64]
 AREA, SHAPE, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10
 LOG_SHAPE = (math.log(SHAPE[0]), math.log(SHAPE[1]))
 
@@ -66,8 +75,70 @@ class TrainingFraming:
         return found[:, ::-1] if self.flip and rng.random() < 0.5 else found
 
 
-WHOLE = TrainingFraming()
-"""As stored features see a picture."""
+def framing_of(config: DataConfig) -> TrainingFraming:
+    """How the settings of a run frame the files of its pictures."""
+    return TrainingFraming(config.picture_size, config.crop, config.flip)
+
+
+class FileRows:
+    """Files, decoded and framed each time; for training a backbone along."""
+
+    backbone = None
+
+    def __init__(
+        self,
+        files: Mapping[str, Path | str],
+        framing: TrainingFraming = TrainingFraming(),
+        workers: int | None = None,
+    ) -> None:
+        """Take the files.
+
+        Args:
+            files: `Pair.image_id` → file.
+            framing: which part of a picture is seen.
+            workers: threads that decode; None for one per core.
+        """
+        self._files = [Path(path) for path in files.values()]
+        self._places = {name: place for place, name in enumerate(files)}
+        self._framing, self._workers = framing, workers or cores()
+
+    def places(self, ids: Sequence[str]) -> Places:
+        """See `PictureRows`."""
+        return places_in(self._places, ids)
+
+    def take(self, places: Places) -> NDArray[Any]:
+        """(B, side, side, 3) bytes, as pictures are measured."""
+        framing = self._framing
+        return self._each(lambda place: framing.plain(self._decoded(place, framing.shorter_px)), places)
+
+    def drawn(self, places: Places, seeds: Sequence[Sequence[int]]) -> NDArray[Any]:
+        """(B, side, side, 3) bytes, as pictures are trained on.
+
+        Args:
+            places: (B,) rows.
+            seeds: (B,) of a generator of each picture's own.
+        """
+
+        def one(place: int, seed: Sequence[int]) -> ByteArray:
+            picture = self._decoded(place, self._framing.drawn_from_px)
+            return self._framing.drawn(picture, np.random.default_rng(seed))
+
+        return self._each(one, places, seeds)
+
+    def _each(self, read: Callable[..., ByteArray], places: Places, *more: Sequence[Any]) -> NDArray[Any]:
+        workers = self._workers
+        wanted = zip(places.tolist(), *more, strict=True)
+        with closing(ahead(wanted, lambda one: read(*one), workers=workers, in_flight=2 * workers)) as found:
+            return np.stack(list(found))
+
+    def _decoded(self, place: int, side_px: int | None) -> Image.Image:
+        path = self._files[place]
+        try:
+            return decode(read_file(os.fsencode(path.absolute())).data, side_px, path.suffix.lower()).rgb
+        except PictureError as error:
+            raise DataError(
+                f"pictures: {path}: {error}; leave its pairs out with --set data.missing=drop"
+            ) from error
 
 
 def crop(picture: Image.Image, at: Sequence[float] | NDArray[np.float64], side_px: int) -> ByteArray:

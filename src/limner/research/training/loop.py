@@ -23,7 +23,7 @@ from limner.config import Config
 from limner.devices import Precision, autocast
 from limner.errors import NumericsError
 from limner.files import make_folder
-from limner.research.training import checkpoint, processes, shares
+from limner.research.training import checkpoint, processes
 from limner.research.training.checkpoint import RESUME, Position, TrainingState
 
 BEST, HISTORY = "model.safetensors", "history.jsonl"
@@ -227,7 +227,7 @@ class Loop:
         make_folder(self._folder)
         self._task.open(self._folder)
         position = self._state.position
-        shares.share_norms(self._task.model)
+        processes.share_norms(self._task.model)
         if processes.mirror(self._file):
             self._task.remember(self._state.restore(self._file))
             self._write_history()  # a kill or a full disk may have come between the state and this
@@ -288,7 +288,7 @@ class Loop:
             scaler.load_state_dict(scaler.state_dict() | less)
         else:
             scaler.scale(losses["total"]).backward()  # type: ignore[no-untyped-call]
-            shares.average_gradients(model)
+            processes.average_gradients(model)
             if self._config.clip_norm is not None:
                 scaler.unscale_(self._state.optimiser)
                 nn.utils.clip_grad_norm_(model.parameters(), self._config.clip_norm)
@@ -328,7 +328,7 @@ class Loop:
         with torch.no_grad():
             figures = dict(self._validate(self._task.model))
         # machines of different kinds may round differently, and all must decide alike
-        figures[metric] = shares.alike_number(figures[metric], self._device)
+        figures[metric] = processes.alike_number(figures[metric], self._device)
         value = self._sign * figures[metric]
         if not math.isfinite(value):
             raise NumericsError(f"training: validation {metric} is {value} at epoch {position.epoch}")

@@ -10,24 +10,23 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from limner.config import Config, flat, merged
-from limner.encoders.catalogue import TINY
 from limner.encoders.vocabulary import TokeniserName
 from limner.errors import unknown
-from limner.research.datasets.mixture import MixtureEntry
-from limner.research.datasets.registry import SourceConfig
+from limner.research.datasets.registry import MixtureEntry, SourceConfig
 from limner.research.training import NAMES_AND_PLACES
-from limner.research.training.framing import Crop, TrainingFraming
 from limner.research.training.loop import LoopConfig
 
 NO_DEVIATION = NAMES_AND_PLACES | {"loop.seed", "loop.save_every_steps"}
 
+Crop = Literal["none", "random", "resized"]
 Preset = Literal["paper", "release", "sound", "laptop"]
 PUBLISHED: tuple[Preset, ...] = ("paper", "release")
 """Presets that state a run whole; the others are laid over one of them."""
 AS_SAVED: Mapping[str, bool] = {"saved": True}
 """Context of `limner.config.build` for settings of a finished run: no preset of today fills them in."""
 
-_WHOLE = {"crop": "none", "flip": False, "picture_size": 224}
+WHOLE = {"crop": "none", "flip": False, "picture_size": 224}
+"""Of `DataConfig`: as stored features see a picture."""
 
 
 class DataConfig(SourceConfig):
@@ -89,9 +88,9 @@ class DataConfig(SourceConfig):
     picture_px: int = Field(default=64, ge=32)
 
     @property
-    def framing(self) -> TrainingFraming:
-        """How files become what a backbone sees."""
-        return TrainingFraming(self.picture_size, self.crop, self.flip)
+    def whole(self) -> bool:
+        """Whether a backbone sees pictures as stored features do."""
+        return self.model_dump(include=set(WHOLE)) == WHOLE
 
 
 class RunConfig(Config):
@@ -148,7 +147,7 @@ class RunConfig(Config):
         due = merged(under, whole.get("stated", {})).get("data", {})
         if whole.get("backbone", "finetune") != "finetune" and isinstance(whole.get("data"), dict):
             # crops are of pictures that a backbone trains on: those of the preset go with its backbone
-            plain = {key: value for key, value in _WHOLE.items() if whole["data"].get(key) == due.get(key)}
+            plain = {key: value for key, value in WHOLE.items() if whole["data"].get(key) == due.get(key)}
             whole = merged(whole, {"data": plain})
         return whole
 
@@ -237,7 +236,7 @@ class RunConfig(Config):
                 "vector_epochs": 1,
                 # words are narrower than the file's
                 "vectors": "random" if self.data.vectors == "glove" else self.data.vectors,
-                "backbone": TINY,
+                "backbone": "tiny",  # its weights come with limner
                 "limit": min(self.data.limit or 48, 48),
                 "stories": min(self.data.stories, 12),
             }

@@ -17,9 +17,8 @@ from PIL import Image, PngImagePlugin
 
 from limner.errors import DataError, unknown
 from limner.research.worlds.book import LICENSE, SyntheticStory
-from limner.research.worlds.phrases import caption
 from limner.research.worlds.render import draw, scene_graph
-from limner.research.worlds.tales import Setting, compose, tales
+from limner.research.worlds.tales import Setting, caption, compose, tales
 from limner.research.worlds.world import DrawnScene
 
 Carrier = Literal["none", "metadata", "exif", "xmp", "sidecar"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.errors import DataError
-from limner.research.datasets.splits import author_key, split_by_author
+from limner.research.datasets.recipes.authors import author_key, split_by_author
 
 sizes = st.lists(st.integers(1, 40), min_size=3, max_size=12)
 

@@ -13,9 +13,8 @@ from limner.errors import DataError
 from limner.files import json_rows
 from limner.language import split_sentences
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import Pair, PairSet, PairSplit
+from limner.research.datasets.pairs import Pair, PairSet, PairSplit, text_id
 from limner.research.datasets.registry import DataSet, Source, read_json, refuse_pickle, register
-from limner.research.datasets.splits import text_id
 
 FILE_NAMES = ("politics.json", "politics.jsonl")
 MIN_CHARS = 500

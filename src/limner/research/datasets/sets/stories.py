@@ -45,7 +45,7 @@ class StorySet:
             there = sorted({story.split or "(none)" for story in self.stories})
             raise DataError(
                 f"{self.folder}: no story has split {name or '(none)'!r}, found {', '.join(there) or 'none'};"
-                " make a split with limner.research.datasets.splits"
+                " make a split with limner.research.datasets.pairs"
             )
         return chosen
 

@@ -3,10 +3,260 @@
 All rows of the tables are settings of it; the neighbour graph is of training texts alone.
 """
 
-from limner.research.systems.base import NO_COSINE, Capabilities, System
-from limner.research.systems.complementary.model import Pvse
-from limner.research.systems.complementary.settings import ComplementaryConfig
-from limner.research.systems.complementary.task import ComplementaryTask
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from limner.arrays import FloatArray
+from limner.research.datasets.features import Features
+from limner.research.datasets.neighbours import build_graph, stored_graph, write_pair_scores
+from limner.research.datasets.word_vectors import document_vectors
+from limner.research.losses.ranking import diversity_loss, domain_loss, max_hinge
+from limner.research.losses.reweighted import (
+    Drawn,
+    HalWeights,
+    Neighbourhood,
+    draw,
+    hal_loss,
+    hal_weights,
+    in_proportion,
+    mithun_loss,
+    mithun_weights,
+    pair_density,
+    thomas_loss,
+    triplet_loss,
+)
+from limner.research.losses.weighting import weighted_hinge
+from limner.research.systems.base import NO_COSINE, Capabilities, Parts, System, SystemTask
+from limner.research.systems.complementary.memory import FOLDER, EpochMemory, against
+from limner.research.systems.complementary.model import ComplementaryConfig, Polysemous, Pvse, pair_scores
+from limner.research.systems.complementary.weights import PairWeights, shares
+from limner.research.training.batches import Batch, Part
+from limner.research.training.corpus import Corpus
+from limner.research.training.processes import alike, by_first, crew
+
+HAL_NEAREST, AMRANI_NEAREST = 250, 50
+
+
+GRAPHS = "graphs"  # below the feature stores
+
+
+class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
+    """All rows of the tables."""
+
+    def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig, parts: Parts) -> None:
+        """Take what is trained, and find the neighbours of the training texts where they are looked at."""
+        super().__init__(model, corpus, config, parts)
+        self._rows = corpus.train
+        neighbours = _neighbours(config, corpus, parts, model.device) if config.needs_graph else None
+        self._neighbours = neighbours
+        self._memory = EpochMemory(model, corpus, config) if config.needs_bank else None
+        self._weights = PairWeights(config, len(corpus.train), neighbours) if config.measures else None
+
+    def batches(self, epoch: int) -> Iterator[Batch]:
+        """Batches of an epoch; the memory of the epoch before is looked at first, its own kept at the end."""
+        if self._memory is not None:
+            if epoch == 0 and self.config.weights.start == "warm":
+                self._memory.warm()
+            if self._weights is not None:
+                self._weights.score(self._memory, epoch, self.model.device)
+
+        def made(part: Part) -> Batch:
+            chosen, rng = part
+            near = None
+            if self.config.method == "thomas":
+                near = self._batches.batch(self._near(chosen, rng), epoch=epoch)
+            return replace(self._batches.batch(chosen, epoch=epoch), near=near)
+
+        yield from self._batches.made_ahead(made, epoch)
+        if self._memory is not None:
+            self._memory.close()
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Losses by name, and under ``weights/`` what is said of the weights."""
+        config, out = self.config, self._whole(batch)
+        ranking, alpha = self._ranking(out.texts, out.images, batch)
+        found = {"ranking": ranking}
+        total = ranking
+        if config.diversity_weight and config.model.heads > 1:
+            residuals = (batch.whole(out.text_residuals), batch.whole(out.image_residuals))
+            found["diversity"] = torch.stack([diversity_loss(part) for part in residuals]).sum()
+            total = total + config.diversity_weight * found["diversity"]
+        if config.domain_weight:
+            found["domain"] = domain_loss(out.texts.flatten(0, 1), out.images.flatten(0, 1))
+            total = total + config.domain_weight * found["domain"]
+        if self._memory is not None:
+            self._memory.write(batch.rows, out.texts, out.images)
+        if alpha is not None:
+            found |= shares(alpha)
+            if self._weights is not None:
+                found |= self._weights.note(batch.rows, alpha)
+        return {"total": total} | found
+
+    def _whole(self, batch: Batch) -> Polysemous:
+        """What the model says about all pairs of a batch; residuals are of this process's share."""
+        out: Polysemous = self.model(batch.words, batch.lengths, batch.pictures)
+        return out._replace(texts=batch.whole(out.texts), images=batch.whole(out.images))
+
+    def open(self, folder: Path) -> None:
+        """See `limner.research.training.loop.Task`."""
+        if self._memory is not None:
+            self._memory.open(folder)
+
+    def memory(self) -> dict[str, Tensor]:
+        """See `limner.research.training.loop.Task`."""
+        held = self._memory.state() if self._memory is not None else {}
+        return held | (self._weights.state() if self._weights is not None else {})
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """See `limner.research.training.loop.Task`."""
+        if self._memory is not None:
+            self._memory.load_state(memory)
+        if self._weights is not None:
+            self._weights.load_state(memory)
+
+    def close(self, folder: Path) -> None:
+        """Scores of the measures and the last weight of every training pair, where there are any.
+
+        The memory has served its purpose then, and is removed.
+        """
+        scores = self._weights and self._weights.pair_scores(tuple(pair.id for pair in self._rows.pairs))
+        if scores:
+            write_pair_scores(scores, folder)
+        shutil.rmtree(folder / FOLDER, ignore_errors=True)
+
+    def _ranking(self, texts: Tensor, images: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
+        """The ranking loss of the row, and its weights where it has some."""
+        config, method = self.config, self.config.method
+        scores, margin = pair_scores(texts, images), config.margin
+        unweighted = {
+            "thomas": lambda: self._thomas(texts, images, scores, batch),
+            "distance": lambda: self._distance(scores, batch.neg),
+            "hardest": lambda: max_hinge(scores, margin, batch.neg),
+        }
+        if method in unweighted:
+            return unweighted[method](), None
+        if method == "mithun":
+            if config.form == "own":
+                return mithun_loss(scores, margin, batch.neg), None
+            of_text, of_image = mithun_weights(scores, batch.neg)
+            return weighted_hinge(scores, of_text, margin, batch.neg, image_alpha=of_image), None
+        if method == "hal":
+            weights = self._hal_weights(texts, images, scores, batch)
+            if config.form == "own":
+                loss = hal_loss(
+                    scores,
+                    batch.neg,
+                    gamma=config.baselines.hal_gamma,
+                    epsilon=config.baselines.hal_epsilon,
+                    weights=weights,
+                )
+                return loss, None
+            true = torch.ones_like(scores[0]) if weights is None else weights.true
+            alpha = in_proportion(true, config.weights.lam)
+        else:
+            alpha = self._alpha(texts, images, batch)
+        return weighted_hinge(scores, alpha, margin, batch.neg), alpha
+
+    def _alpha(self, texts: Tensor, images: Tensor, batch: Batch) -> Tensor:
+        """(B,) weights without gradient."""
+        config, even = self.config, torch.ones(len(batch.ids), device=texts.device)
+        if config.method == "pvse":
+            return even
+        if config.method == "random":
+            # on the CPU, whose generator a resumed run restores
+            drawn = alike(torch.rand(len(even)).to(even))
+            return config.weights.lam * drawn / drawn.sum()
+        if config.method == "amrani":
+            bank = None if self._memory is None else self._memory.read()
+            if bank is None:
+                return even
+            nearest = config.baselines.nearest or AMRANI_NEAREST
+            of_text, of_image = against(texts, bank.texts), against(images, bank.images)
+            usable = self._batches.usable(batch.rows)[:, bank.rows] & bank.seen
+            found = bank.nearest([of_text, of_image], torch.minimum(of_text, of_image), usable, nearest)
+            density = pair_density(*found, nearest=nearest)
+            return in_proportion(density, len(even))
+        weights = None if self._weights is None else self._weights.of(batch.rows)
+        return config.weights.lam * even / len(even) if weights is None else weights
+
+    def _hal_weights(self, texts: Tensor, images: Tensor, scores: Tensor, batch: Batch) -> HalWeights | None:
+        """With a bank and after the first epoch."""
+        bank = None if self._memory is None else self._memory.read()
+        if bank is None:
+            return None
+        baselines = self.config.baselines
+        nearest = baselines.nearest or HAL_NEAREST
+        usable = self._batches.usable(batch.rows)[:, bank.rows] & bank.seen
+        of_text, of_image = against(texts, bank.images), against(images, bank.texts)
+        of_text, kept = bank.nearest([of_text], of_text, usable, nearest)
+        of_image, _ = bank.nearest([of_image], of_image, usable, nearest)
+        return hal_weights(scores, of_text, of_image, kept, nearest=nearest)
+
+    def _thomas(self, texts: Tensor, images: Tensor, scores: Tensor, batch: Batch) -> Tensor:
+        near = batch.near
+        assert near is not None  # noqa: S101  (made by `batches`)
+        beside = self._whole(near)
+        wrong = self._batches.wrong_beside(batch)
+
+        def neighbourhood(items: Tensor, others: Tensor) -> Neighbourhood:
+            from_near = pair_scores(others, items)
+            return Neighbourhood(pair_scores(items, items), from_near, wrong)
+
+        return thomas_loss(
+            scores,
+            neighbourhood(texts, beside.texts),
+            neighbourhood(images, beside.images),
+            self.config.margin,
+            batch.neg,
+        )
+
+    def _distance(self, scores: Tensor, neg: Tensor) -> Tensor:
+        drawn = Drawn(*map(alike, draw(scores, neg, self.model.dim)))
+        return triplet_loss(scores, drawn, self.config.margin, neg)
+
+    def _near(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """One of the nearest neighbours of each row; the row itself where it has none."""
+        assert self._neighbours is not None  # noqa: S101  (given by `prepare`)
+        table = self._neighbours[chosen, : self.config.baselines.thomas_nearest]
+        counts = (table >= 0).sum(axis=1)
+        picked = np.floor(rng.random(len(chosen)) * np.maximum(counts, 1)).astype(np.int64)
+        found = table[np.arange(len(chosen)), picked]
+        return np.where(counts > 0, found, chosen).astype(np.int64)
+
+
+def _neighbours(
+    config: ComplementaryConfig, corpus: Corpus, parts: Parts, device: torch.device
+) -> NDArray[np.int32]:
+    """(n, N) neighbours of the training texts, −1 where there are fewer; kept beside stored features."""
+    graph, rows = config.graph, corpus.train
+    found: FloatArray
+    if parts.sentences is not None:
+        found = parts.sentences.encode_text(rows.texts)
+    else:
+
+        def learned() -> FloatArray:
+            return document_vectors(
+                rows.texts,
+                size=graph.width,
+                min_count=graph.min_count,
+                epochs=graph.epochs,
+                seed=config.loop.seed,
+            )
+
+        found = by_first(learned)
+    settings: Any = {"size": graph.size, "method": graph.method}
+    settings |= {"text_ids": rows.text_ids, "image_ids": rows.image_ids, "crew": crew(device)}
+    if isinstance(corpus.pictures, Features):
+        return stored_graph(Path(config.data.features) / GRAPHS, found, **settings)
+    return build_graph(found, **settings)
 
 
 class ComplementarySystem(System[ComplementaryConfig, Pvse]):

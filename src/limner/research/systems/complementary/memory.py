@@ -21,11 +21,10 @@ from limner.counts import counted
 from limner.errors import CheckpointError
 from limner.files import reserve, storing
 from limner.research.losses.checks import product
-from limner.research.systems.complementary.model import Pvse
-from limner.research.systems.complementary.settings import ComplementaryConfig
+from limner.research.systems.complementary.model import ComplementaryConfig, Pvse
 from limner.research.training import processes
 from limner.research.training.corpus import Corpus
-from limner.research.training.shares import share_of, whole
+from limner.research.training.processes import share_of, whole
 
 TEXT, IMAGE, SUMS, PREFIX, FOLDER = "text", "image", "sums", "bank.", "bank"
 Mode = Literal["r+", "c"]

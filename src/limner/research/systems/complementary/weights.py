@@ -13,8 +13,8 @@ from torch import Tensor
 from limner.research.datasets.neighbours import PairScores
 from limner.research.losses import weighting
 from limner.research.systems.complementary.memory import IMAGE, TEXT, EpochMemory
-from limner.research.systems.complementary.settings import ComplementaryConfig
-from limner.research.training.shares import columns, summed
+from limner.research.systems.complementary.model import ComplementaryConfig
+from limner.research.training.processes import columns, summed
 
 SAMPLES = 1000
 HEADS_NEAREST = 32  # neighbours compared head by head under kmode "max"

@@ -4,32 +4,180 @@ All ablations are settings of it.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from limner.arrays import TextEncoder
 from limner.config import build
 from limner.encoders.vocabulary import Vocabulary
-from limner.errors import CheckpointError, ConfigError
+from limner.errors import CheckpointError, ConfigError, DataError
+from limner.research.datasets.registry import data_set
 from limner.research.datasets.word_vectors import read_glove
+from limner.research.losses.checks import product
+from limner.research.losses.generative import sentence_losses, story_losses
+from limner.research.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
+from limner.research.losses.ranking import sum_hinge
 from limner.research.nn.graphs import GraphEncoder
+from limner.research.scenes.graphs import SceneGraph, read_graphs
 from limner.research.systems import vse
-from limner.research.systems.base import Capabilities, Parts, System
+from limner.research.systems.base import Capabilities, Parts, System, SystemTask
 from limner.research.systems.gsda.captioner import Captioner
 from limner.research.systems.gsda.graphs import (
     LabelVectors,
+    batch_graphs,
     graph_words,
     label_words,
+    made_up_graphs,
     sentence_label_vectors,
     word_label_vectors,
 )
-from limner.research.systems.gsda.model import Gsda
-from limner.research.systems.gsda.settings import GsdaConfig
-from limner.research.systems.gsda.task import GsdaTask, picture_graphs
+from limner.research.systems.gsda.model import MADE_UP, Gsda, GsdaConfig
+from limner.research.training.batches import Batch
 from limner.research.training.corpus import Corpus
+from limner.research.training.processes import alike
 from limner.research.training.settings import AS_SAVED
+
+
+class GsdaTask(SystemTask[GsdaConfig, Gsda]):
+    """Losses of GSDA and its ablations."""
+
+    stories = True
+
+    def __init__(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: Parts) -> None:
+        """Take what is trained and what it trains on; the keys of all training texts are made here."""
+        super().__init__(model, corpus, config, parts)
+        if model.graphs is not None:
+            graphs = picture_graphs(config, corpus)
+            self._graphs = [graphs[pair.image_id] for pair in corpus.train.pairs]
+        texts = corpus.train.texts
+        self._keys = torch.from_numpy(model.keys.encode_text(texts)).to(model.device)
+        if model.captioner is not None:
+            self._told = model.captioner.numbers(texts)
+
+    def step(self, batch: Batch) -> Mapping[str, Tensor]:
+        """Losses by name, means over sentences; ``caption`` is in nats per token."""
+        config, model = self.config, self.model
+        texts = model(batch.words, batch.lengths, self._keys[batch.own_rows], batch.own_steps)
+        scores = product(batch.whole(texts), batch.whole(model.pictures(batch.pictures)).t())
+        found = {"ranking": sum_hinge(scores, config.margin, batch.neg)}
+        total = found["ranking"]
+        if model.graphs is not None:
+            shown = batch_graphs([self._graphs[row] for row in batch.own_rows.tolist()], model.labels)
+            vectors, empty = model.graphs(shown.to(batch.own_rows.device))
+            empty = batch.whole(empty.float()).bool()
+            graph = self._graph_terms(scores, batch, batch.whole(vectors), empty)
+            total = total + config.graph_weight * torch.stack(list(graph.values())).sum()
+            found |= graph
+        if model.captioner is not None:
+            caption = self._caption_terms(scores, batch, model.captioner)
+            total = total + config.caption_weight * torch.stack(list(caption.values())).sum()
+            found |= caption
+        return {"total": total} | found
+
+    def _graph_terms(self, scores: Tensor, batch: Batch, vectors: Tensor, empty: Tensor) -> dict[str, Tensor]:
+        """How far consecutive pictures lie apart, and in mode "soft" what keeps graphs from being all alike.
+
+        Source: GSDA 2021, the step-wise loss after Eq. 6; docs/methods/gsda.md §4.2.
+        """
+        config, known, steps = self.config, ~empty, batch.steps
+        if config.graph == "literal_gt":
+            return {"graph": neighbour_distance(vectors, steps, known).mean()}
+        if config.graph == "literal_argmax":
+            best = scores.argmax(dim=1)
+            return {"graph": neighbour_distance(vectors[best], steps, known[best]).mean()}
+        chosen = straight_through(scores, vectors, config.temperature)
+        found = {"graph": neighbour_distance(chosen.values, steps, known[chosen.best]).mean()}
+        if len(steps) > 1:
+            others = alike(rows_of_other_stories(steps).to(scores.device))
+            apart = contrastive_neighbours(vectors, steps, others, config.graph_margin, known)
+            found["contrast"] = apart.mean()
+        return found
+
+    def _caption_terms(self, scores: Tensor, batch: Batch, captioner: Captioner) -> dict[str, Tensor]:
+        """What telling the story costs from the pictures of the mode, and what that says to the retriever.
+
+        Source: GSDA 2021, Eqs. 7 and 8; docs/methods/gsda.md §4.4.
+        """
+        config = self.config
+        true = batch.whole(self.model.described(batch.pictures))
+        rows = batch.own_rows
+        words, lengths = self._told[0][rows], self._told[1][rows.cpu()]
+
+        def cost_from(pictures: Tensor) -> Tensor:
+            share = pictures[batch.own]
+            out = captioner(share, batch.own_steps, words[:, : int(lengths.max())], lengths)
+            costs = sentence_losses(out.logits, out.targets, out.tokens.to(out.logits.device))
+            return batch.whole(costs)
+
+        if config.caption == "teacher":
+            return {"caption": cost_from(true).mean()}
+        if config.caption == "reinforce":
+            logs = (scores / config.temperature).log_softmax(dim=1)
+            drawn = alike(torch.multinomial(logs.detach().exp(), 1))
+            losses = cost_from(true[drawn.squeeze(1)])
+            reward = -story_losses(losses.detach(), batch.steps)
+            better = reward - reward.mean()
+            policy = story_losses(logs.gather(1, drawn).squeeze(1), batch.steps)
+            return {"caption": losses.mean(), "policy": -(better * policy).sum() / len(losses)}
+        if config.caption == "literal":
+            pictures = true[scores.argmax(dim=1)]
+        else:
+            pictures = straight_through(scores, true, config.temperature).values
+        if batch.epoch < config.mixed_epochs:
+            own = alike(torch.rand(len(true), device=true.device)) < 0.5
+            pictures = torch.where(own[:, None], true, pictures)
+        return {"caption": cost_from(pictures).mean()}
+
+
+def rows_of_other_stories(steps: Tensor) -> Tensor:
+    """For every step a row of another story, drawn evenly.
+
+    Args:
+        steps: (B,) int64 on the CPU, at least two stories.
+    Returns:
+        (S,) int64.
+    """
+    total, ends = int(steps.sum()), torch.cumsum(steps, dim=0)
+    free = torch.repeat_interleave(total - steps, steps)
+    ahead = (torch.rand(total) * free).long().clamp(max=free - 1)
+    return (torch.repeat_interleave(ends, steps) + ahead) % total
+
+
+def picture_graphs(config: GsdaConfig, corpus: Corpus) -> Mapping[str, SceneGraph]:
+    """Picture → scene graph, of every picture that has one, and of each training picture.
+
+    Raises:
+        ConfigError: no graphs are named.
+        DataError: a training picture has no graph, or a damaged file.
+    """
+    ids = [pair.image_id for pair in corpus.train.pairs]
+    graphs = made_up_graphs(ids) if config.graphs == MADE_UP else graphs_of(config)
+    lacking = [name for name in dict.fromkeys(ids) if name not in graphs]
+    if lacking:
+        raise DataError(
+            f"{config.graphs}: no scene graph for {len(lacking)} of {len(set(ids))} training pictures (first:"
+            f" {lacking[0]}); write them with limner scenes, an empty graph where nothing is seen"
+        )
+    return graphs
+
+
+def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
+    """Picture → graph, of every picture that has one."""
+    drawn = data_set(config.data.set).graphs if config.graphs in ("drawn", "shuffled") else None
+    if drawn is not None:
+        shuffled = config.loop.seed if config.graphs == "shuffled" else None
+        return drawn(config.data.stories, config.data.world_seed, shuffled=shuffled)
+    if not config.graphs:
+        raise ConfigError(
+            f"gsda: graph = {config.graph!r} needs scene graphs: write them with limner scenes and add"
+            " --set graphs=FILE, or take --set graph=off"
+        )
+    return read_graphs(Path(config.graphs))
+
 
 LABELS = "graphs.label_vectors"
 """Of the labels' vectors, among a run's weights."""

@@ -1,16 +1,350 @@
 """limner's own model, the encoder base among its rows: what trains it, and how a run is read back."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
-from limner.encoders.base_file import BLOCKS
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from limner.arrays import FloatArray, TextEncoder
+from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS
+from limner.encoders.base_network import BaseNet
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.text_cache import StoredTexts
 from limner.errors import CheckpointError
+from limner.research.datasets.features import Features
+from limner.research.datasets.mixture import WEIGHT
+from limner.research.losses.checks import product
+from limner.research.losses.contrastive import info_nce, info_nce_of_many, same_group
 from limner.research.scenes.beside import TRAITS
-from limner.research.systems.base import Capabilities, Parts, Reads, System
-from limner.research.systems.limner.model import STORED, Limner, LimnerArchitecture
-from limner.research.systems.limner.task import LimnerConfig, LimnerTask
-from limner.research.training.corpus import Corpus
+from limner.research.systems.base import Capabilities, Parts, Reads, System, SystemTask
+from limner.research.systems.limner.model import STORED, Limner, LimnerArchitecture, others_mean
+from limner.research.training import processes
+from limner.research.training.batches import epoch_order
+from limner.research.training.corpus import IN_FILES, Corpus
+from limner.research.training.processes import share_of, whole
+from limner.research.training.settings import RunConfig, every_preset, replaced
+
+DRAWN = 256
+"""Classes of a step."""
+SIGNAL, NOISE = 0.7, 0.7
+"""Shares of a class's direction and of some training picture in a made-up picture; chosen on validation."""
+
+
+class LimnerConfig(RunConfig):
+    """One run; it is of no paper, so all presets are the same: the backbone stays as published.
+
+    Attributes:
+        terms: what may be done with the weights, in one sentence, for the card of the exported file.
+        model: see `LimnerArchitecture`.
+        heads_epochs: first epochs, in which the projections learn and the backbone stays as published.
+        mirrored: show half of the pictures mirrored.
+        together: pictures of one story that come into a batch together, at most.
+        temperature: τ of the softmax between texts and pictures.
+        look_temperature: τ of the softmax between pictures of a story and all others.
+        foreign_weight, look_weight: of the multilingual text side and of looks beside the English text side.
+        joined_weight: likewise of all that reads a text, added up; 0 trains either text side by itself.
+        class_weight: of the names of ImageNet's classes with what the published classifier takes for their
+            pictures, see `Classes`; 0 leaves them out.
+    """
+
+    PRESETS = every_preset(
+        {
+            "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "schedule": "cosine", "metric": "MRR", "epochs": 40},
+            "data": {"backbone": "efficientnet-lite2", "batch": 256, "vectors": "random", "min_count": 3},
+            "model": {"changed_from": BLOCKS + 1, "dropout": 0.75},
+        }
+    )
+    ROW = frozenset({"model.reads", "model.context", "model.words", "data.beside"})
+    SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"width": 16, "looks": 8}}
+    DRAWS_BY_WEIGHT: ClassVar[bool] = True
+    READS_BESIDE: ClassVar[bool] = True
+
+    system: Literal["limner"] = "limner"
+    terms: str = ""
+    model: LimnerArchitecture = LimnerArchitecture()
+    heads_epochs: int = Field(default=10, ge=0)
+    mirrored: bool = True
+    together: int = Field(default=4, ge=1)
+    temperature: float = Field(default=0.045, gt=0)
+    look_temperature: float = Field(default=0.1, gt=0)
+    foreign_weight: float = Field(default=1.0, ge=0)
+    look_weight: float = Field(default=1.0, ge=0)
+    joined_weight: float = Field(default=1.0, ge=0)
+    class_weight: float = Field(default=0.0, ge=0)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_drawings(cls, values: Any) -> Any:  # noqa: ANN401  (as pydantic hands it on)
+        if isinstance(values, Mapping) and values.get("backbone") == "drawings":
+            raise ValueError(IN_FILES)
+        return values
+
+    @model_validator(mode="after")
+    def _traits_stand_last(self) -> Self:
+        if TRAITS in self.data.beside[:-1]:
+            raise ValueError(f"data.beside: name {TRAITS!r} last, found {list(self.data.beside)}")
+        return self
+
+    def smoke(self) -> "LimnerConfig":
+        """See `RunConfig.smoke`."""
+        own = {"heads_epochs": min(self.heads_epochs, 1), "data": {"backbone": self.data.backbone}}
+        small: LimnerConfig = replaced(super().smoke(), own)
+        return small
+
+
+class Classes:
+    """Draws classes and made-up pictures of them."""
+
+    def __init__(self, net: BaseNet, features: Tensor, english: TextEncoder, foreign: TextEncoder) -> None:
+        """Work out where the pictures of each class lie.
+
+        Args:
+            net: with its published classifier, and the moments of the features.
+            features: (P, F) of training pictures, by the published backbone.
+            english: of sentences.
+            foreign: of sentences in many languages.
+        Source: the means of classes under linear discriminant analysis: those of a class with weights w lie
+            along Σ w, where Σ is the covariance of the features.
+        """
+        from torchvision.models import ResNet50_Weights
+
+        names = ResNet50_Weights.IMAGENET1K_V2.meta["categories"]
+        texts = [f"a photo of a {name}" for name in names]
+        device = features.device
+        self._english = torch.from_numpy(english.encode_text(texts)).to(device)
+        self._foreign = torch.from_numpy(foreign.encode_text(texts)).to(device)
+        backbone: Any = net.backbone
+        weights = backbone._fc.weight.detach()
+        last = features[:, FEATURES - WIDTHS[-1] :]
+        self._standard = (features - net.feature_mean) / net.feature_deviation
+        varied = (last - last.mean(dim=0)) @ (weights - weights.mean(dim=0)).t()  # (P, 1000)
+        length = self._standard.norm(dim=1).mean()
+        self._directions = normalize(varied.t() @ self._standard, dim=1) * length
+        self._mean, self._deviation = net.feature_mean, net.feature_deviation
+
+    def loss(self, net: BaseNet, temperature: float) -> Tensor:
+        """How well each text side tells the made-up picture of a class from those of others."""
+        device = self._standard.device
+        chosen = torch.randperm(CLASSES)[:DRAWN].to(device)
+        mixed = torch.randint(len(self._standard), (len(chosen),)).to(device)
+        made = SIGNAL * self._directions[chosen] + NOISE * self._standard[mixed]
+        pictures = net.joint(made * self._deviation + self._mean)
+        wrong = ~torch.eye(len(chosen), dtype=torch.bool, device=device)
+        sides = (net.sentence(self._english[chosen]), net.foreign(self._foreign[chosen]))
+        first, second = (info_nce(product(side, pictures.t()) / temperature, wrong) for side in sides)
+        return first + second
+
+
+@dataclass(frozen=True)
+class PictureBatch:
+    """B pictures, each with all of its texts: T texts together.
+
+    Attributes:
+        ids: of the pairs, (T,).
+        texts: (T,) int64, which training pairs they are.
+        owners: (T,) int64, which of the B pictures a text is of.
+        rows: (P, R) stored rows of the P pictures of this process's share.
+        neg: (T, B) bool, the pictures that are truly wrong for a text.
+        stories: (B,) int64, equal for pictures of one story.
+        shares: pictures of every process, with sum B; P is one of them.
+        text_shares: texts of every process, with sum T.
+        own_texts: which training pairs the texts of this share are.
+    """
+
+    ids: tuple[str, ...]
+    texts: Tensor
+    owners: Tensor
+    rows: Tensor
+    neg: Tensor
+    stories: Tensor
+    shares: tuple[int, ...]
+    text_shares: tuple[int, ...]
+    own_texts: Tensor
+
+
+class LimnerTask(SystemTask[LimnerConfig, Limner]):
+    """Batches of pictures with all of their texts, and their losses.
+
+    The context of all training texts is constant, so that it is made once.
+    """
+
+    def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: Parts) -> None:
+        """Take what is trained and what it trains on: all texts as vectors, and classes."""
+        super().__init__(model, corpus, config, parts)
+        self._corpus = corpus
+        sentences, multilingual = parts.sentences, parts.multilingual
+        assert sentences is not None and multilingual is not None  # noqa: S101, PT018  (declared)
+        self._english = torch.from_numpy(sentences.encode_text(corpus.train.texts))
+        sentences.encode_text(corpus.val.texts)
+        self._foreign = torch.from_numpy(multilingual.encode_text(corpus.train.texts))
+        self._context = context_of(corpus, torch.cat([self._english, self._foreign], dim=1))
+        self._bags = model.bags(corpus.train.texts)
+        self._classes = None
+        if config.class_weight:
+            features = corpus.pictures.take(np.unique(corpus.train.places))[:, model.maps :].astype(
+                np.float32
+            )
+            shown = torch.from_numpy(features).to(model.device)
+            self._classes = Classes(model.net, shown, sentences, multilingual)
+        rows = corpus.train
+        _, first, pictures = np.unique(rows.image_ids, return_index=True, return_inverse=True)
+        self._texts = [np.flatnonzero(pictures == picture) for picture in range(len(first))]
+        pairs = [rows.pairs[row] for row in first]
+        self._places = rows.places[first]
+        self._weights = np.array([float(pair.meta.get(WEIGHT) or 1.0) for pair in pairs])
+        mixture = config.data.mixture
+        self._sets = [pair.group.partition(":")[0] if mixture else "" for pair in pairs]
+        names = {pair.seq: number for number, pair in enumerate(pairs) if pair.seq}
+        self._stories = np.array(
+            [names[pair.seq] if pair.seq else -1 - number for number, pair in enumerate(pairs)], np.int64
+        )
+        self._size = min(config.data.batch, len(pairs))
+        self._steps = len(self._dealt(0))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Batches of an epoch."""
+        return self._steps
+
+    def batches(self, epoch: int) -> Iterator[PictureBatch]:
+        """Batches of an epoch; they follow from seed and epoch."""
+        frozen = self.config.model.changed_from > BLOCKS
+        self.model.as_published = frozen or epoch < self.config.heads_epochs
+        dealt = self._dealt(epoch)
+        for step in range(self._steps):
+            random = np.random.default_rng([self.config.loop.seed, epoch, step])
+            yield self._batch(dealt[step], random)
+
+    def _dealt(self, epoch: int) -> list[NDArray[np.int64]]:
+        """The pictures of every batch of an epoch; in each epoch as many batches."""
+        config, seed = self.config, self.config.loop.seed
+        order = epoch_order(self._weights, seed, epoch)
+        random = np.random.default_rng([seed, epoch, 1])
+        dealt: list[NDArray[np.int64]] = []
+        for name in dict.fromkeys(self._sets):  # no other set makes a batch easy
+            own = [int(row) for row in order if self._sets[row] == name]
+            waiting: dict[int, list[int]] = {}
+            chunks: list[list[int]] = []
+            for row in own:
+                begun = waiting.setdefault(int(self._stories[row]), [])
+                begun.append(row)
+                if len(begun) == config.together:
+                    chunks.append(waiting.pop(int(self._stories[row])))
+            chunks += waiting.values()
+            joined = [row for chunk in random.permutation(len(chunks)) for row in chunks[chunk]]
+            count = max(1, round(len(joined) / self._size))
+            dealt += [part for part in np.array_split(np.array(joined, np.int64), count) if len(part) > 1]
+        return [dealt[number] for number in random.permutation(len(dealt))]
+
+    def _batch(self, chosen: NDArray[np.int64], random: np.random.Generator) -> PictureBatch:
+        # a picture can come twice in an epoch; twice in a batch it would be its own wrong answer
+        chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
+        rows, device = self._corpus.train, self.model.device
+        turned = random.random(len(chosen)) < 0.5
+        shares = share_of(len(chosen))
+        start = sum(shares[: processes.rank()])
+        own = slice(start, start + shares[processes.rank()])
+        values = self._rows(self._places[chosen[own]], turned[own])
+        counts = [len(self._texts[picture]) for picture in chosen]
+        ends = np.cumsum([0, *counts])
+        edges = ends[np.cumsum([0, *shares])].tolist()
+        texts = np.concatenate([self._texts[picture] for picture in chosen])
+        owners = np.repeat(np.arange(len(chosen)), counts)
+        said = rows.text_ids[texts]
+        right = np.zeros((len(texts), len(chosen)), bool)
+        for column in range(len(chosen)):  # a picture is right for every text that equals one of its own
+            right[:, column] = np.isin(said, said[owners == column])
+        return PictureBatch(
+            tuple(rows.pairs[row].id for row in texts),
+            torch.from_numpy(texts),
+            torch.from_numpy(owners).to(device),
+            torch.from_numpy(values).to(device),
+            torch.from_numpy(~right).to(device),
+            torch.from_numpy(self._stories[chosen]).to(device),
+            tuple(shares),
+            tuple(end - start for start, end in pairwise(edges)),
+            torch.from_numpy(texts[edges[processes.rank()] : edges[processes.rank() + 1]]),
+        )
+
+    def _rows(self, places: NDArray[np.int64], turned: NDArray[np.bool_]) -> FloatArray:
+        pictures = self._corpus.pictures
+        if isinstance(pictures, Features):
+            return pictures.turned(places, turned)
+        found: FloatArray = pictures.take(places).astype(np.float32)
+        return found
+
+    def sides(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
+        """Either text side alone, with which a library reads single texts and other languages."""
+        net = self.model.net
+        return {
+            "english": (self._read(net.sentence, self._english, batch), 1.0),
+            "foreign": (self._read(net.foreign, self._foreign, batch), self.config.foreign_weight),
+        }
+
+    def readings(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
+        """Name → (T, D) unit rows of the texts as something reads them, and the weight of its loss."""
+        if not self.config.joined_weight:
+            return self.sides(batch)
+        some, device = batch.own_texts, self.model.device
+        vectors = (self._english, self._foreign, self._context)
+        english, foreign, context = (part[some].to(device) for part in vectors)
+        joined = self.model.read(english, foreign, context, [self._bags[row] for row in some.tolist()])
+        return self.sides(batch) | {"joined": (whole(joined, batch.text_shares), self.config.joined_weight)}
+
+    def _read(self, side: nn.Module, vectors: Tensor, batch: PictureBatch) -> Tensor:
+        """(T, D) of the texts of all processes, each of which reads its own."""
+        return whole(side(vectors[batch.own_texts].to(self.model.device)), batch.text_shares)
+
+    def contrast(self, name: str, texts: Tensor, pictures: Tensor, batch: PictureBatch) -> Tensor:
+        """The loss of (T, D) texts, as the reading of this name has them, against (B, D) pictures."""
+        logits = product(texts, pictures.t()) / self.config.temperature
+        return info_nce_of_many(logits, batch.owners, batch.neg)
+
+    def step(self, batch: PictureBatch) -> Mapping[str, Tensor]:
+        """Softmax losses: texts and pictures in English, in many languages, and pictures of one story."""
+        config, net = self.config, self.model.net
+        features = self.model.features_of(batch.rows)
+        pictures = whole(self.model.joint(features, batch.rows), batch.shares)
+        losses, total = {}, pictures.new_zeros(())
+        for name, (texts, weight) in self.readings(batch).items():
+            losses[name] = self.contrast(name, texts, pictures, batch)
+            total = total + weight * losses[name]
+        stories = batch.stories
+        if config.look_weight and bool((stories[:, None] == stories).sum() > len(stories)):
+            # looks follow the backbone and do not bend it
+            looks = whole(self.model.looks(features.detach(), batch.rows), batch.shares)
+            own = torch.arange(len(stories), device=stories.device)
+            losses["looks"] = same_group(looks, stories, own, config.look_temperature)
+            total = total + config.look_weight * losses["looks"]
+        if self._classes is not None:
+            losses["classes"] = self._classes.loss(net, config.temperature)
+            total = total + config.class_weight * losses["classes"]
+        return losses | {"total": total}
+
+
+def context_of(corpus: Corpus, vectors: Tensor) -> Tensor:
+    """(N, W) vectors of all training texts → (N, W) means of the other steps of their stories.
+
+    Of several texts of one picture each stands for its step; what has no story has no context.
+    """
+    members: dict[str, list[int]] = {}
+    for row, pair in enumerate(corpus.train.pairs):
+        if pair.seq:
+            members.setdefault(pair.seq, []).append(row)
+    found = torch.zeros_like(vectors)
+    rows = [row for own in members.values() for row in own]
+    if rows:
+        found[rows] = others_mean(vectors[rows], torch.tensor([len(own) for own in members.values()]))
+    return found
+
 
 __all__ = ["SYSTEM", "Limner", "LimnerArchitecture", "LimnerConfig", "LimnerSystem", "LimnerTask"]
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from test_corpora import lines, pictures
 
-from limner.digests import noted
+from limner.checksums import noted
 from limner.research.cli.train import train
-from limner.research.datasets.missing import LEFT_OUT, write_left_out
 from limner.research.datasets.pairs import MissingPicture
+from limner.research.runs.train import LEFT_OUT, write_left_out
 
 TOML = """
 system = "cmcm"
