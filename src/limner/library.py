@@ -165,6 +165,7 @@ class Library:
         forget: bool = False,
         workers: int | None = None,
         approximate_from: int | None = None,
+        ocr: bool = True,
         progress: Progress | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> IndexReport:
@@ -192,6 +193,7 @@ class Library:
             forget: take pictures for deleted even where a folder is not there, or most of it is missing.
             workers: threads that decode, or processes of Ray; one per core unless given.
             approximate_from: pictures from which a search does not compare all of them; the library keeps it.
+            ocr: whether to read the words that pictures show, where the extra ``ocr`` is installed.
             progress: told how far it is; unless given, a bar shows it.
             stop: asked between files; once it says True, what was read is kept and the work ends.
         Returns:
@@ -205,6 +207,7 @@ class Library:
             LimnerWarning: so much of a folder is missing that its drive may be away; nothing was forgotten.
                 With `progress`, the report says so instead.
         """
+        from limner.pictures.ocr import is_installed, rapid_ocr
         from limner.progress import RESUME, index_progress
         from limner.store.ingest import index  # who only asks a library needs none of these
 
@@ -245,6 +248,7 @@ class Library:
                     workers=workers,
                     approximate_from=approximate_from,
                     engine=cluster,
+                    ocr=rapid_ocr() if ocr and is_installed() else None,
                     progress=shown,
                     stop=stop,
                 )
