@@ -22,7 +22,7 @@ PIXELS = ("model", "clip", "base", "labels")
 """Channels that compare a step with pixels, the most telling first; likewise."""
 OCR = "ocr"
 """The channel that compares a step with the words that a picture shows."""
-OCR_FROM, OCR_WEIGHT = 0.15, 16.0
+OCR_FROM, OCR_WEIGHT = 0.35, 32.0
 """Cosine from which such words speak for a picture, and by how much.
 
 They never speak against one: most of what is written in pictures tells little of what they show.
