@@ -50,7 +50,7 @@ def test_adding_reports_what_is_new_changed_and_skipped(home, tmp_path):
     lib = limner.Library(tmp_path / "lib")
     assert len(lib) == 0
     first = lib.add(folder, encoders="colour")
-    assert (first.new, first.changed) == (count + 1, 0)
+    assert (first.new, first.changed, first.unusable, first.found) == (count, 0, 1, count + 1)
     assert [Path(one.path).name for one in first.skipped] == ["broken.png"]
     assert "skipped: " in str(first)
     assert first.skipped[0].reason in first._repr_html_()

@@ -349,7 +349,8 @@ class JobIllustrator(Illustrator):
         """What plain search found first for each text by itself, in one search."""
         codes = [language_of_query(text, self.library.settings) for text in texts]
         numbers = linear.load()
-        plain = [numbers.channel(one.name, one.encoder, one.reads) for one in self.channels]
+        known = [one for one in self.channels if one.name in numbers.channels]  # plain search had no other
+        plain = [numbers.channel(one.name, one.encoder, one.reads) for one in known]
         encoded = [EncodedChannel.encode(one, list(texts), codes) for one in plain]
         part = self.index.among([(encoded, 1)])
         rows = part.search(encoded, 1).rows

@@ -400,6 +400,22 @@ def display(path: bytes) -> str:
 
 def composed(path: bytes) -> bytes:
     """A path with each accent and its letter in one: the disk of a Mac writes é as two, and means one."""
-    if path.isascii():
+    return path if path.isascii() else os.fsencode(composed_text(os.fsdecode(path)))
+
+
+def composed_text(name: str) -> str:
+    """As `composed`, of a name or of words."""
+    return unicodedata.normalize("NFC", name)
+
+
+def as_on_disk(path: Path) -> Path:
+    """A path as the disk writes it, which may have é as two letters where whoever names it has one.
+
+    Returns:
+        The path itself where it is there, or nothing of its `composed` name is.
+    """
+    if str(path).isascii() or path.exists() or path == path.parent:
         return path
-    return os.fsencode(unicodedata.normalize("NFC", os.fsdecode(path)))
+    folder, wanted = as_on_disk(path.parent), composed_text(path.name)
+    there = folder.iterdir() if folder.is_dir() else ()
+    return next((one for one in there if composed_text(one.name) == wanted), folder / path.name)

@@ -167,6 +167,7 @@ class Library:
         workers: int | None = None,
         approximate_from: int | None = None,
         language: str = ENGLISH,
+        ocr: bool = True,
         progress: Progress | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> IndexReport:
@@ -196,6 +197,7 @@ class Library:
             approximate_from: pictures from which a search does not compare all of them; the library keeps it.
             language: ISO 639 code of the texts that a new library is for: of others than English, CLIP is not
                 taken unless it is named, for it reads English alone.
+            ocr: whether to read the words that pictures show, where the extra ``ocr`` is installed.
             progress: told how far it is; unless given, a bar shows it.
             stop: asked between files; once it says True, what was read is kept and the work ends.
         Returns:
@@ -209,6 +211,7 @@ class Library:
             LimnerWarning: so much of a folder is missing that its drive may be away; nothing was forgotten.
                 With `progress`, the report says so instead.
         """
+        from limner.pictures.ocr import is_installed, rapid_ocr
         from limner.progress import RESUME, index_progress
         from limner.store.ingest import index  # who only asks a library needs none of these
 
@@ -250,6 +253,7 @@ class Library:
                     workers=workers,
                     approximate_from=approximate_from,
                     engine=cluster,
+                    ocr=rapid_ocr() if ocr and is_installed() else None,
                     progress=shown,
                     stop=stop,
                 )

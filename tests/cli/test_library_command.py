@@ -115,3 +115,13 @@ def test_help_of_illustrate_fits_a_screen_and_help_all_shows_all(capsys, monkeyp
         assert option in whole
     assert run(["illustrate", "--help"]) == 0
     assert capsys.readouterr().out == short
+
+
+def test_a_command_that_reads_no_picture_leaves_no_library_behind(home, capsys):
+    (home / "empty").mkdir()
+    assert run(["index", "empty", "--library", "lib"]) == 1
+    assert "holds no picture" in capsys.readouterr().err
+    assert not (home / "lib").exists()
+    assert run(["index", "pictures", "--library", "lib"]) == 0
+    assert run(["index", "empty", "--library", "lib"]) == 0
+    assert (home / "lib" / "library.json").exists()

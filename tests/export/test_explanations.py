@@ -8,6 +8,7 @@ from limner.export.wording import (
     alt_text,
     credit_line,
     explain,
+    first_words,
     how_made,
     paragraphs,
     picture_alt,
@@ -83,9 +84,23 @@ def test_how_a_board_was_made(board) -> None:
 
 def test_alternative_texts(board, pictures) -> None:
     texts = [alt_text(step, board.story) for step in board.steps]
-    assert texts[:4] == ["A red roof", "Picture for step 2; no description", "Given words", ""]
+    assert texts[:4] == ["A red roof", first_words(board.story.steps[1].text), "Given words", ""]
     labelled = pictures["wide"].model_copy(update={"labels": (("lion", 0.6), ("dog", 0.1))})
+    assert alt_text(board.steps[1], board.story, labelled) == texts[1]
     assert picture_alt(labelled, "Picture") == "Picture; no description, perhaps: lion, dog"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Fold the\n dough.", "Fold the dough."),
+        ("knead " * 40, "knead " * 20 + "…"),
+        ("x" * 130, "x" * 120 + " …"),
+    ],
+    ids=["short", "long", "no-spaces"],
+)
+def test_first_words(text: str, said: str) -> None:
+    assert first_words(text) == said
 
 
 def test_credits_once_per_picture(make_board) -> None:

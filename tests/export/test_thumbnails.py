@@ -38,6 +38,17 @@ def test_fitted_by_hand() -> None:
     assert fitted(30_000, 10, 1_200_000) == (3000, 1)
 
 
+def test_all_pixels_of_a_picture_that_is_only_decoded_smaller(tmp_path, monkeypatch, pictures) -> None:
+    path = tmp_path / "large.jpg"
+    Image.new("RGB", (800, 600), "teal").save(path)
+    large = record(pictures["turned"], path, width_px=800, height_px=600)
+    for module in ("decode", "thumbnails"):
+        monkeypatch.setattr(f"limner.pictures.{module}.MAX_DECODED_PIXELS", 200_000)
+    assert shrink(large, "step 1", area_px=10_000).width_px == 115
+    with pytest.raises(DataError, match=r"800 × 600 pixels; at most 200000 .* without --originals"):
+        shrink(large, "step 1", area_px=None)
+
+
 @pytest.mark.parametrize("kind", ["WEBP", "JPEG"])
 def test_upright_and_without_metadata(pictures, kind: str) -> None:
     copy = shrink(pictures["turned"], "step 1", area_px=60_000, kind=kind)

@@ -160,6 +160,21 @@ def test_xmp_packet():
     check_xmp(read_xmp(XMP))
 
 
+@pytest.mark.parametrize(
+    ("languages", "due"),
+    [
+        ({"x-default": "bread", "de": "Brot"}, ["bread"]),
+        ({"x-default": " ", "de": "Brot"}, ["Brot"]),
+        ({"de": "Brot", "fr": "pain"}, ["Brot", "pain"]),
+    ],
+    ids=["default", "default empty", "no default"],
+)
+def test_languages_of_an_xmp_text(languages, due):
+    items = "".join(f'<rdf:li xml:lang="{code}">{text}</rdf:li>' for code, text in languages.items())
+    start = XMP.index(b"<rdf:li"), XMP.index(b"</rdf:Alt></dc:description>")
+    assert texts(read_xmp(XMP[: start[0]] + items.encode() + XMP[start[1] :]), "xmp")[1:-1] == due
+
+
 def test_xmp_in_jpeg():
     segment = b"http://ns.adobe.com/xap/1.0/\0" + XMP
     check_xmp(with_segment(b"\xff\xe1" + struct.pack(">H", len(segment) + 2) + segment))

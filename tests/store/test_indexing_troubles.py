@@ -13,7 +13,7 @@ from fakes import FakeImages, FakeTexts, content, noise_picture
 from limner.arrays import ImageVectors
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.store import batches
-from limner.store.ingest import RESUME, index
+from limner.store.ingest import index
 from limner.store.library import PictureStore
 from limner.store.store import Store
 
@@ -86,7 +86,8 @@ def test_bad_content_is_not_read_again_until_it_changes(pictures, library, monke
 
     real = reading.read_file
     monkeypatch.setattr(reading, "read_file", lambda path: read.append(path) or real(path))
-    assert len(run(pictures, library).skipped) == 7
+    again = run(pictures, library)
+    assert (len(again.skipped), again.new, again.unusable, again.found) == (7, 0, 7, 13)
     assert read == []
     noise_picture(70).save(pictures / "zero.jpg")
     report = run(pictures, library)
@@ -226,18 +227,18 @@ images, watch, before = Interrupting(), Watch(), signal.getsignal(signal.SIGINT)
 report = ingest.index(
     [pictures], PictureStore.open(folder), image_encoders=[images], text_encoder=FakeTexts(), progress=watch
 )
-print(report.interrupted, images.encoded, signal.getsignal(signal.SIGINT) is before)
+print(report.interrupted, report.found, report.new, images.encoded, signal.getsignal(signal.SIGINT) is before)
 """
 
 
-def test_ctrl_c_ends_after_the_batch_and_says_how_to_go_on(pictures, library):
+def test_ctrl_c_ends_after_the_batch_and_counts_what_was_read(pictures, library):
     """In a process of its own: an interrupt that goes astray would end the tests."""
     command = [sys.executable, "-X", "faulthandler", "-c", INTERRUPTED, pictures, library.folder]
     places = (str(Path(__file__).parents[1] / "support"), os.environ.get("PYTHONPATH", ""))
     beside = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
     done = subprocess.run(command, env=beside, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [RESUME, "True 2 True"]
+    assert done.stdout.splitlines() == ["True 2 2 2 True"]  # what was read, and nothing else
     assert library.store.count("vectors_visual") == 2
     second = FakeImages()
     assert run(pictures, library, second).pictures == 6

@@ -2,6 +2,7 @@
 
 import json
 import os
+import unicodedata
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from fakes import FakeImages, FakeTexts, noise_picture
 
 from limner.errors import DataError, MissingError
 from limner.files import DRAFT_SUFFIX
+from limner.store.catalogue import Only
 from limner.store.ingest import index
 from limner.store.known import DigestSet
 from limner.store.library import PictureStore
@@ -167,3 +169,20 @@ def test_digest_sets_hold_what_was_added():
     digests.update(known[1:])
     assert all(one in digests for one in known)
     assert f"{0:064x}" not in digests
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_name_is_found_however_its_accents_are_written(tmp_path, form):
+    other = {"NFC": "NFD", "NFD": "NFC"}[form]
+    folder = tmp_path / unicodedata.normalize(form, "Kärnten")
+    folder.mkdir()
+    noise_picture(1).save(folder / unicodedata.normalize(form, "Müller.png"))
+    library = PictureStore(tmp_path / "lib")
+    index([folder], library, image_encoders=[FakeImages()], text_encoder=FakeTexts())
+    named = unicodedata.normalize(other, str(folder / "Müller.png"))
+    for name in (named, unicodedata.normalize(other, "Müller.png")):
+        assert library.find(name).paths == (str(folder / unicodedata.normalize(form, "Müller.png")),)
+    listed = library.catalogue().page(0, 9, words=unicodedata.normalize(other, "mülle"))
+    assert listed[0] == 1
+    inside = Only(folder=unicodedata.normalize(other, str(folder)))
+    assert len(library.catalogue().passing(inside)) == 1

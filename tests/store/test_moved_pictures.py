@@ -94,7 +94,7 @@ def test_a_run_that_ended_before_the_old_paths_were_taken_out(album, library, tm
         with pytest.raises(pytest.fail.Exception):
             run([there], library)
     report, *encoded = run([there], library)
-    assert (counts(report), encoded) == ({"unchanged": 4, "moved": 4, "pictures": 4}, [0, 0])
+    assert (counts(report), encoded) == ({"moved": 4, "pictures": 4}, [0, 0])
     assert all(path.startswith(str(there)) for path in paths(library))
 
 
@@ -163,3 +163,22 @@ def test_what_moved_is_not_missing(album, library, tmp_path):
         shutil.move(path, there)
     report, *_ = run([album, there], library)
     assert (counts(report), report.missing) == ({"moved": 4, "pictures": 4}, ())
+
+
+@pytest.mark.parametrize("below", [False, True], ids=["captions gone", "captions there"])
+def test_pictures_that_leave_the_reach_of_a_table_keep_its_words(album, library, tmp_path, below):
+    fill(album / "barns", range(4, 6))
+    (album / "captions.csv").write_text("file_name,caption,credit\nbarns/red-barn-4.png,a stable,Ana\n")
+    run([album], library)
+    there = (album / "barns").rename(tmp_path / "barns")
+    if below:
+        (there / "captions.csv").write_text("file_name,caption\nred-barn-4.png,a shed\n")
+    report = run([album, there], library)[0]
+    assert (report.moved, report.unchanged, report.unusable, report.found) == (2, 4, 1, 7)
+    assert [one.path for one in report.skipped] == [str(album / "barns" / "red-barn-4.png")]
+    moved = library.find("red-barn-4.png")
+    assert moved.captions[0].text == ("a shed" if below else "a stable")
+    assert moved.credit == ("" if below else "Ana")
+    assert library.find("red-barn-5.png").captions[0].source == "filename"
+    assert run([album, there], library)[0].changed == 0
+    assert library.find("red-barn-4.png") == moved

@@ -1,6 +1,7 @@
 """Which files a text may have shown by naming them."""
 
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,13 @@ def test_a_text_in_memory_has_no_folder_and_shows_no_file(home, kind):
     target = home / "below" / "own.jpg"
     text = f"Words ![]({target}) and ![](file://{target}) <img src='{target}'> more."
     assert '"path":"' not in parse_story_report(text, format=kind).story.model_dump_json()
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_name_with_accents_is_found_however_the_disk_writes_them(home, form):
+    folder = home / unicodedata.normalize(form, "Kärnten")
+    folder.mkdir()
+    file = folder / unicodedata.normalize(form, "Müller.jpg")
+    file.write_bytes(b"x")
+    other = {"NFC": "NFD", "NFD": "NFC"}[form]
+    assert named(home, unicodedata.normalize(other, "Kärnten/Müller.jpg")).path == str(file)

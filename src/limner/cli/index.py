@@ -3,15 +3,18 @@
 It parses options, shows progress and prints the report; `limner.library.Library` does the work.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Literal
 
 from limner.cli.terminal import Flag, Many, asked, emit_report, say
 from limner.counts import counted
 from limner.devices import Precision
 from limner.encoders.openvino import Engine
-from limner.errors import ConfigError, DataError
-from limner.progress import IndexProgress
+from limner.errors import ConfigError, DataError, LimnerError
+from limner.progress import RESUME, IndexProgress
 
 if TYPE_CHECKING:
     from limner.library import Library
@@ -36,6 +39,7 @@ def index(
     forget: Flag = False,
     workers: int | None = None,
     approximate_from: int | None = None,
+    ocr: bool = True,
     json: Flag = False,
 ) -> None:
     """Read folders of pictures into a library; run it again to catch up with changes.
@@ -98,6 +102,9 @@ def index(
     approximate_from
         Pictures from which a search asks an index of the vectors and does not compare all of them; the
         library keeps to it. 2,000,000 unless given.
+    ocr
+        Read the words that pictures show (signs, labels, slides, screenshots), where the extra 'ocr' is
+        installed; steps and searches are compared with them.
     json
         Print the report as JSON.
     """
@@ -106,29 +113,45 @@ def index(
     from limner.library import Library
 
     opened = Library(library, weights=weights, device=device, make=False)
-    with IndexProgress() as progress:
-        report = opened.add(
-            *sources,
-            model=model,
-            metric=metric,
-            encoders=encoder,
-            precision=precision,
-            engine=engine,
-            address=address,
-            captions=captions,
-            sentences=sentences,
-            follow_links=follow_links,
-            verify=verify,
-            forget=forget,
-            workers=workers,
-            approximate_from=approximate_from,
-            progress=progress,
-        )
-    emit_report(report, report.lines(), as_json=json)
-    check_report(report, opened.place)
+    with _unless_empty(opened):
+        with IndexProgress() as progress:
+            report = opened.add(
+                *sources,
+                model=model,
+                metric=metric,
+                encoders=encoder,
+                precision=precision,
+                engine=engine,
+                address=address,
+                captions=captions,
+                sentences=sentences,
+                follow_links=follow_links,
+                verify=verify,
+                forget=forget,
+                workers=workers,
+                approximate_from=approximate_from,
+                ocr=ocr,
+                progress=progress,
+            )
+        emit_report(report, report.lines(), as_json=json)
+        check_report(report, opened.place)
     opened.remember()
     if report.missing:
         _ask_to_forget(report.missing, opened, told=not json)
+
+
+@contextmanager
+def _unless_empty(library: "Library") -> Iterator[None]:
+    """Remove the folder of a library that a command made and failed to put a picture into."""
+    folder = Path(library.place)
+    was_there = "://" in library.place or folder.exists()
+    try:
+        yield
+    except BaseException:
+        with suppress(LimnerError):
+            if not was_there and not len(library):
+                rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _ask_to_forget(missing: "tuple[MissingFolder, ...]", library: "Library", *, told: bool) -> None:
@@ -154,7 +177,7 @@ def check_report(report: "IndexReport", library: str) -> None:
         DataError: the library holds no picture.
     """
     if report.interrupted:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(RESUME)
     if not report.pictures and not report.deleted:
         reasons = ", see the reasons above" if report.skipped else ""
         raise DataError(

@@ -134,8 +134,8 @@ def run(words: list[str], *, debug: bool = False) -> int:
             sys.stdout.flush()
     except CycloptsError as error:
         return _refuse(2, " ".join(str(error).split()))
-    except KeyboardInterrupt:
-        return _refuse(130, "interrupted")
+    except KeyboardInterrupt as error:
+        return _refuse(130, str(error) or "interrupted")
     except (LimnerError, ModuleNotFoundError, OSError) as error:
         if debug:
             raise

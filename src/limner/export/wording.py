@@ -139,8 +139,8 @@ def known_credit(picture: Picture) -> str:
 def alt_text(step: BoardStep, story: Story, picture: Picture | None = None) -> str:
     """Words for a reader who cannot see a picture of a step; never empty.
 
-    Those of the text itself come first, then the picture's description, then its labels; else it
-    says that there is no description.
+    Those of the text itself come first, then the picture's description; for a picture without words of its
+    own, the first words of its step.
 
     Args:
         step: a step with a chosen picture.
@@ -154,7 +154,20 @@ def alt_text(step: BoardStep, story: Story, picture: Picture | None = None) -> s
         for reference in story.steps[step.position].pictures:
             if reference.alt.strip():
                 return _one_line(reference.alt)
-    return picture_alt(shown, f"Picture for step {step.position + 1}")
+    return _one_line(shown.alt) or first_words(story.steps[step.position].text)
+
+
+MOST_LETTERS = 120
+"""Of a step's first words."""
+
+
+def first_words(text: str) -> str:
+    """The beginning of a text on one line, cut between two words where it is long."""
+    line = _one_line(text)
+    if len(line) <= MOST_LETTERS:
+        return line
+    cut = line[: MOST_LETTERS + 1]
+    return (cut.rpartition(" ")[0] or cut[:-1]) + " …"
 
 
 def picture_alt(picture: Picture, role: str) -> str:

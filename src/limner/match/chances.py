@@ -20,6 +20,13 @@ WORDS = ("captions", "multilingual")
 """Channels that compare a step with a picture's words; the first that a picture has counts."""
 PIXELS = ("model", "clip", "base", "labels")
 """Channels that compare a step with pixels, the most telling first; likewise."""
+OCR = "ocr"
+"""The channel that compares a step with the words that a picture shows."""
+OCR_FROM, OCR_WEIGHT = 0.35, 32.0
+"""Cosine from which such words speak for a picture, and by how much.
+
+They never speak against one: most of what is written in pictures tells little of what they show.
+"""
 Features = dict[str, Float64Array]
 ROUNDS = 2
 """How often the steps hear what the others are expected to show."""
@@ -48,6 +55,10 @@ def evidence(pool: Pool, calibration: Calibration) -> Float64Array:
     """
     words, pixels = first_of(pool, WORDS), first_of(pool, PIXELS)
     total = calibration.evidence.of(evidence_features(words, pixels))
+    if OCR in pool.channels:
+        written = pool.channels[OCR]
+        near = np.maximum(written.cosine - OCR_FROM, 0.0)
+        total = total + OCR_WEIGHT * np.where(written.present, near, 0.0)
     return np.where(words.present | pixels.present, total, -np.inf)
 
 

@@ -49,7 +49,7 @@ AUTO = "auto"
 DEFAULT = SHIPPED[0]
 DEFAULT_BACKBONE = "resnet50"
 # Channels, each a space of a library, the most telling first. Captions and class names are both sentences.
-CHANNELS = ("captions", "multilingual", "clip", "base", "labels")
+CHANNELS = ("captions", "multilingual", "ocr", "clip", "base", "labels")
 # Spaces that can compare two pictures, the most telling first. What pictures are said to show tells
 # more about their story than how they look, where most of them have words.
 PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
@@ -287,7 +287,7 @@ def encoders_for(
             all would be made anew.
         LimnerError: as `picture_encoders` and `limner.encoders.trained.trained_runs`.
     """
-    from limner.store.write import CAPTION_SPACES
+    from limner.store.write import CAPTION_SPACES, WORDED_SPACES
 
     made, english = spaces_of(place), sentence_encoder(SENTENCES)
     captions, multilingual = CAPTION_SPACES
@@ -297,7 +297,7 @@ def encoders_for(
         raise CheckpointError(
             f"{home_of(place)}: its captions were encoded by another version; add folders with 'limner index'"
         )
-    kept = {space: one for space, one in kept.items() if space not in CAPTION_SPACES}
+    kept = {space: one for space, one in kept.items() if space not in WORDED_SPACES}
     if kept:
         from limner.encoders.trained import DOCUMENT, MODEL, trained_runs
 

@@ -4,7 +4,7 @@ It reads what was computed. It changes no choice.
 """
 
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, groupby
@@ -85,18 +85,28 @@ EQUAL, MUCH = 0.2, 3.0
 CREDIBLE = 0.05
 """Probability from which a class label is quoted as a match."""
 
-WORDED = {"captions", "multilingual", "labels"}
+OCR = "ocr"
+WORDED = {"captions", "multilingual", "labels", OCR}
 """Channels that compare a step with words; of others, no word is the reason."""
 
 PLAIN = {
     "captions": "its caption means nearly the same",
     "multilingual": "its caption means nearly the same",
+    OCR: "what is written in it means nearly the same",
     "model": "the trained model finds that it fits",
     "relation": "it has the relation asked for",
 }
 """What it means that a picture stands out in a channel; in every other, what the picture shows fits."""
 
 SURE = {"fits": "it probably fits", "maybe": "it may fit", "weak": "it probably does not fit"}
+
+
+Written = Callable[[Sequence[str]], Mapping[str, str]]
+
+
+def no_words(ids: Sequence[str]) -> Mapping[str, str]:
+    """Of pictures in which nobody looked for words."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -121,6 +131,7 @@ class Considered:
         held: steps that stay as they are and were not chosen for this time.
         allow_repeats: whether runners-up may be used elsewhere.
         runners_up: how many to name.
+        written: ids → what is written in those of these pictures that show words.
     """
 
     texts: Sequence[str]
@@ -140,6 +151,7 @@ class Considered:
     held: frozenset[int]
     allow_repeats: bool
     runners_up: int
+    written: Written
 
     @cached_property
     def _groups(self) -> list[int]:
@@ -180,16 +192,18 @@ def explain(board: Considered, pictures: Callable[[Sequence[str]], list[Picture]
     ids = [[board.ids[board.pool.items[s, column]] for column in own] for s, own in enumerate(columns)]
     wanted = list(dict.fromkeys(chain.from_iterable(ids)))
     records = dict(zip(wanted, pictures(wanted), strict=True))
+    shown = board.written(wanted) if OCR in board.pool.channels else {}
     return tuple(
-        _step(board, s, own, [_candidate(board, s, column, records) for column in own])
+        _step(board, s, own, [_candidate(board, s, column, records, shown) for column in own], shown)
         for s, own in enumerate(columns)
     )
 
 
-def _step(board: Considered, s: int, columns: list[int], found: list[Candidate]) -> BoardStep:
+def _step(
+    board: Considered, s: int, columns: list[int], found: list[Candidate], shown: Mapping[str, str]
+) -> BoardStep:
     """A step from its candidates: the chosen one, unless it is blank, and the runners-up."""
-    shown = board.columns[s] != BLANK
-    chosen, others = (found[0], found[1:]) if shown else (None, found)
+    chosen, others = (found[0], found[1:]) if board.columns[s] != BLANK else (None, found)
     gap = None if chosen is None or not others else chosen.strength - others[0].strength
     fixed = s in board.pinned or s in board.given
     probability = None
@@ -207,7 +221,7 @@ def _step(board: Considered, s: int, columns: list[int], found: list[Candidate])
     elif s in board.given:
         origin, reason = "given", "The text itself shows this picture here."
     else:
-        reason = _why(board, s, columns[0], chosen, gap)
+        reason = _why(board, s, columns[0], chosen, gap, shown)
     return BoardStep(
         position=s,
         chosen=chosen,
@@ -220,7 +234,9 @@ def _step(board: Considered, s: int, columns: list[int], found: list[Candidate])
     )
 
 
-def _candidate(board: Considered, s: int, column: int, records: dict[str, Picture]) -> Candidate:
+def _candidate(
+    board: Considered, s: int, column: int, records: Mapping[str, Picture], shown: Mapping[str, str]
+) -> Candidate:
     picture = records[board.ids[int(board.pool.items[s, column])]]
     channels = {
         name: round(float(one.z[s, column]), 4)
@@ -234,7 +250,7 @@ def _candidate(board: Considered, s: int, column: int, records: dict[str, Pictur
         channels=channels,
         agreement=float(board.agreement[s, column]),
         probability=None if board.chance is None else float(board.chance[s, column]),
-        matched=matched(board.texts[s], chain(*_words_of(picture, channels))),
+        matched=matched(board.texts[s], chain(*_words_of(picture, channels), [shown.get(picture.id, "")])),
     )
 
 
@@ -246,13 +262,23 @@ def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], lis
     return [caption.text for caption in picture.captions], labels
 
 
-def _why(board: Considered, s: int, column: int, chosen: Candidate, gap: float | None) -> str:
+def _why(  # noqa: PLR0917
+    board: Considered,
+    s: int,
+    column: int,
+    chosen: Candidate,
+    gap: float | None,
+    shown: Mapping[str, str],
+) -> str:
     """A sentence such as: Caption word “kite” matches; it goes with the pictures of the other steps."""
     found = _words_of(chosen.picture, chosen.channels)
     in_captions, in_labels = (matched(board.texts[s], words) for words in found)
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
     if in_labels:
         parts.append(f"label {_quoted(in_labels)}")
+    if in_writing := matched(board.texts[s], [shown.get(chosen.picture.id, "")]):
+        listed = ", ".join(f"“{word}”" for word in in_writing[:5])
+        parts.append(f"the picture says {listed}")
     if not parts:
         strongest = max(chosen.channels, key=chosen.channels.__getitem__, default=None)
         if strongest is None:

@@ -29,7 +29,7 @@ from limner.match.candidates import (
 )
 from limner.match.cast import Cast, cast_of
 from limner.match.chances import agreement, chances, doubt, evidence, log_sum_exp
-from limner.match.explain import Considered, explain
+from limner.match.explain import Considered, Written, explain, no_words
 from limner.records import WEAK, Board, Picture, Record, Show, Story, limner_version
 from limner.store.catalogue import BoolArray
 from limner.store.channels import COSINE, Channel
@@ -118,6 +118,7 @@ def choose_pictures(
     readings: tuple[Cast, Readings] | None = None,
     calibrated: bool = True,
     library: str = "",
+    written: Written = no_words,
 ) -> Board:
     """Choose a picture for every step of a story and say why.
 
@@ -139,6 +140,7 @@ def choose_pictures(
             one of signs alone, such as emoji, in any case.
         calibrated: whether chances hold for the channels; where not, none is stated and no step left blank.
         library: name to note on the board.
+        written: ids → what is written in those of these pictures that show words.
     Raises:
         DataError: a pin or ban the gallery does not hold, or a picture both fixed and banned.
         LimnerError: as `Index.search`.
@@ -217,6 +219,7 @@ def choose_pictures(
         held=frozenset(staying),
         allow_repeats=options.allow_repeats,
         runners_up=options.runners_up,
+        written=written,
     )
     return Board(
         story=story,

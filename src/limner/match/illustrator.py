@@ -25,7 +25,7 @@ from limner.match.calibration import load
 from limner.match.candidates import Asked, Float64Array, IntArray, Pool, Readings, pool_of
 from limner.match.chances import PIXELS, WORDS, agreement, chances, evidence, first_of
 from limner.match.equipment import PAIR_SPACES, channels_of, eyes_of, vectors_of_file
-from limner.match.explain import matched
+from limner.match.explain import OCR, matched
 from limner.match.languages import (
     language_of_query,
     languages_of_story,
@@ -323,6 +323,7 @@ class Illustrator:
                 readings=readings,
                 calibrated=self.calibrated,
                 library=self.name,
+                written=self.library.words_shown,
             )
             found = list(board.steps)
             for step in unread(codes, channels):
@@ -438,6 +439,7 @@ class Illustrator:
         best = [column for column in order if np.isfinite(odds[0, column])]
         kept = best if min_probability is None else [one for one in best if chance[one] >= min_probability]
         ids = [index.gallery.ids[pool.rows[pool.items[0, column]]] for column in kept]
+        shown = self.library.words_shown(ids) if OCR in pool.channels else {}
         found = [
             Candidate(
                 picture=picture,
@@ -448,7 +450,7 @@ class Illustrator:
                     if one.present[0, column]
                 },
                 probability=float(chance[column]) if self.calibrated else None,
-                matched=matched(text, [one.text for one in picture.captions]),
+                matched=matched(text, [*(one.text for one in picture.captions), shown.get(picture.id, "")]),
             )
             for column, picture in zip(kept, self.catalogue.pictures(ids), strict=True)
         ]

@@ -256,16 +256,19 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
 
 
 def _values(element: Element) -> list[str]:
-    """Texts of a property: its own, its list's, or of a list of languages the default one alone."""
+    """Texts of a property: its own, its list's; of a list of languages the default one, or, where that is
+    not there or empty, all of them.
+    """
     items = element.findall(
         f"*/{_RDF}li"
     )  # of its own list: those below others would be read again and again
     if not items:
         return [element.text] if element.text and element.text.strip() else []
-    default = [item for item in items if item.get(_LANG) == "x-default"]
+    told = [item for item in items if item.text and item.text.strip()]
+    default = [item for item in told if item.get(_LANG, "").lower() == "x-default"]
     if default and all(item.get(_LANG) for item in items):
-        items = default
-    return [item.text for item in items if item.text and item.text.strip()]
+        told = default
+    return [item.text for item in told if item.text]
 
 
 def _branches(keywords: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from PIL.Image import Image, Resampling
 from limner.errors import DataError
 from limner.files import display
 from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
+from limner.pictures.formats import MAX_DECODED_PIXELS, PictureError
 from limner.pictures.stored import is_there
 from limner.records import WHOLE, Area, Picture
 
@@ -25,6 +25,10 @@ MAX_SIDE_PX = 3000
 
 MAX_WHOLE_PX = 16_383
 """Longest side of a copy that is not: what WebP can hold."""
+
+RESTORE = "restore the file, or run 'limner index' and illustrate again"
+WITHOUT_ORIGINALS = "export without --originals, which decodes large JPEGs smaller, or scale the file down"
+"""What to do where a picture cannot be copied."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,9 @@ def shrink(
     wide, tall = picture.width_px * part.width, picture.height_px * part.height
     due = fitted(math.ceil(wide), math.ceil(tall), area_px)
     due = max(1, round(due[0] / part.width)), max(1, round(due[1] / part.height))
-    copy, content = _scaled(path, where, area_px, (kind, quality), due, part=part)
+    too_large = area_px is None and picture.width_px * picture.height_px > MAX_DECODED_PIXELS
+    hint = WITHOUT_ORIGINALS if too_large else RESTORE
+    copy, content = _scaled(path, where, area_px, (kind, quality), due, part=part, hint=hint)
     return copy if content == picture.id else replace(copy, warnings=(changed(path, where),))
 
 
@@ -129,18 +135,20 @@ def _scaled(
     due: tuple[int, int] | None,
     *,
     part: Area = WHOLE,
+    hint: str = RESTORE,
 ) -> tuple[Copy, str]:
-    """The copy of a file, decoded for a size where one is due, and the SHA-256 of the file."""
+    """The copy of a file, decoded for a size where one is due, and the SHA-256 of the file.
+
+    Raises:
+        DataError: it cannot be read; `hint` says what to do.
+    """
     try:
         file = read_file(os.fsencode(path))
         # Twice this is decoded at least: half as much again as is needed, for a clean resize.
         side = None if due is None else max(1, math.ceil(0.75 * min(due)))
         decoded = decode(file.data, side_px=side, suffix=path.suffix.lower())
     except PictureError as error:
-        raise DataError(
-            f"export: {where}: {display(os.fsencode(path))}: {error};"
-            " restore the file, or run 'limner index' and illustrate again"
-        ) from error
+        raise DataError(f"export: {where}: {display(os.fsencode(path))}: {error}; {hint}") from error
     kind, quality = form
     image = _cropped(decoded.rgb, part)
     size = fitted(image.width, image.height, area_px)

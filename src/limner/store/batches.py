@@ -23,6 +23,7 @@ from limner.arrays import ImageEncoder, expect, unit_rows
 from limner.files import display
 from limner.pictures.find import FoundFile
 from limner.pictures.metadata import CAPTION_SOURCES
+from limner.pictures.ocr import OcrEngine
 from limner.progress import Progress
 from limner.records import Problem
 from limner.store import write
@@ -50,6 +51,7 @@ class Encoded:
         stamps: key → stamp, of the files that were compared and hold what they held.
         pixels: content hash → what it shows.
         labels: content hash → classes, of pictures that were classified.
+        words: content hash → what the picture shows in writing, of pictures that were read.
         vectors: space → rows of its table.
         warnings: usable pictures with damaged metadata.
         count: what became of files that were to be compared, as in `IndexReport`.
@@ -59,6 +61,7 @@ class Encoded:
     stamps: dict[str, str] = field(default_factory=dict)
     pixels: dict[str, Pixels] = field(default_factory=dict)
     labels: dict[str, write.Labels] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
     vectors: dict[str, pa.Table] = field(default_factory=dict)
     warnings: list[Problem] = field(default_factory=list)
     count: Counter[str] = field(default_factory=Counter)
@@ -67,20 +70,39 @@ class Encoded:
 class Claims:
     """Which pictures lack which vectors, and which of these somebody makes already."""
 
-    def __init__(self, encoders: Sequence[ImageEncoder], held: Mapping[str, Container[str]]) -> None:
+    def __init__(
+        self,
+        encoders: Sequence[ImageEncoder],
+        held: Mapping[str, Container[str]],
+        read: Container[str] | None = None,
+    ) -> None:
         """Start with nothing claimed.
 
         Args:
             encoders: of pictures.
             held: space → the pictures that have their vector in it.
+            read: pictures in which words were looked for; None where they are not.
         """
-        self._encoders, self._held = encoders, held
+        self._encoders, self._held, self._read = encoders, held, read
         self._claimed: set[str] = set()
+        self._reading: set[str] = set()
         self._claiming = threading.Lock()
 
     def missing(self, sha256: str) -> list[ImageEncoder]:
         """Encoders of which a picture lacks a vector."""
         return [one for one in self._encoders if any(sha256 not in self._held[space] for space in one.spaces)]
+
+    def unread(self, sha256: str) -> bool:
+        """Whether words are to be looked for in a picture."""
+        return self._read is not None and sha256 not in self._read
+
+    def claim_words(self, sha256: str) -> bool:
+        """As `unread`, once for each content; called by several threads."""
+        with self._claiming:
+            if not self.unread(sha256) or sha256 in self._reading:
+                return False
+            self._reading.add(sha256)
+        return True
 
     def claim(self, sha256: str) -> list[ImageEncoder]:
         """As `missing`, but nothing for further files of one content; called by several threads."""
@@ -154,7 +176,7 @@ def encode(chunk: Sequence[ReadFile], encoders: Sequence[ImageEncoder], *, capti
         if vectors.labels:
             made.labels.update(zip(ids, vectors.labels, strict=True))
     for one in chunk:
-        if one.found.expected:
+        if one.found.expected and (one.same or one.pixels is not None):
             held = one.sha256 == one.found.expected
             made.count["unchanged" if held else "changed"] += 1
             made.count["rehashed"] += held
@@ -164,6 +186,8 @@ def encode(chunk: Sequence[ReadFile], encoders: Sequence[ImageEncoder], *, capti
         made.rows.append(_row(one, captions=captions))
         if one.pixels is not None:
             made.pixels[one.sha256] = one.pixels
+            if one.pixels.words is not None:
+                made.words[one.sha256] = one.pixels.words
             if one.words.warnings:
                 reason = "; ".join(one.words.warnings)
                 made.warnings.append(Problem(path=display(one.found.path), reason=reason))
@@ -194,6 +218,8 @@ class Batches:
         captions: whether captions are kept, part of what decides whether a file is up to date.
         held: space → sorted ids of the pictures that had a vector in it at the start.
         claims: who makes which vectors.
+        ocr: reads the words that pictures show; None leaves them unread.
+        read: sorted ids of the pictures that it had read at the start.
         encoded: image encoder → pictures it encoded.
         pictures_read: files that turned out to be pictures.
         warnings: pictures with damaged metadata.
@@ -201,7 +227,13 @@ class Batches:
     """
 
     def __init__(
-        self, library: PictureStore, encoders: Sequence[ImageEncoder], progress: Progress, *, captions: bool
+        self,
+        library: PictureStore,
+        encoders: Sequence[ImageEncoder],
+        progress: Progress,
+        *,
+        captions: bool,
+        ocr: OcrEngine | None = None,
     ) -> None:
         """Start with nothing pending.
 
@@ -210,7 +242,10 @@ class Batches:
             encoders: as the attribute.
             progress: told of every file.
             captions: as the attribute.
+            ocr: as the attribute.
         """
+        self.ocr = ocr
+        self.read = write.read_by(library.store, "" if ocr is None else ocr.fingerprint)
         self.library, self.encoders, self.progress, self.captions = library, encoders, progress, captions
         self.encoded = {encoder.name: 0 for encoder in encoders}
         self.pictures_read, self.commits = 0, 0
@@ -218,7 +253,7 @@ class Batches:
         spaces = [space for encoder in encoders for space in encoder.spaces]
         self.held = {space: sorted_ids(library.store, vectors_name(space)) for space in spaces}
         self._vectors = {space: DigestSet(ids) for space, ids in self.held.items()}
-        self.claims = Claims(encoders, self._vectors)
+        self.claims = Claims(encoders, self._vectors, None if ocr is None else DigestSet(self.read))
         self._taken: list[Encoded] = []
         self._skipped: dict[str, write.FileRow] = {}
         self._stamps: dict[str, str] = {}
@@ -256,6 +291,7 @@ class Batches:
                 for space, table in one.vectors.items()
             },
             labels={sha256: found for sha256, found in one.labels.items() if lacking.get(sha256)},
+            words={sha256: found for sha256, found in one.words.items() if self.claims.claim_words(sha256)},
         )
 
     def take(self, one: Encoded) -> None:
@@ -307,6 +343,9 @@ class Batches:
             space: pa.concat_tables(one.vectors[space] for one in taken if space in one.vectors)
             for space in sorted(spaces)
         }
+        words = {sha256: found for one in taken for sha256, found in one.words.items()}
+        if words and self.ocr is not None:  # before the files, the mark that all is done
+            write.write_words_shown(store, words, self.ocr.fingerprint)
         write.write_batch(
             store,
             rows,
@@ -315,6 +354,7 @@ class Batches:
             vectors,
             encoded=self._vectors,
         )
+
         for space, table in vectors.items():
             self._vectors[space].update(table.column("id").to_pylist())
         if self.commits % COMPACT_COMMITS == 0:
@@ -335,7 +375,10 @@ def local_engine(workers: int) -> Engine:
     def engine(
         todo: Iterable[FoundFile], batches: Batches, stopped: Callable[[], bool]
     ) -> Generator[Encoded, None, None]:
-        reader = Reader(batches.encoders, batches.claims.claim, batches.captions)
+        claims = batches.claims
+        reader = Reader(
+            batches.encoders, claims.claim, batches.captions, batches.ocr, unread=claims.claim_words
+        )
         return read_and_encode(todo, reader, workers=workers, stopped=stopped)
 
     return engine

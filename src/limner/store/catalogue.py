@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from limner.checksums import checksum
 from limner.errors import DataError
+from limner.files import composed_text
 from limner.records import Picture, Record
 from limner.store.cache import Cache
 from limner.store.store import PICTURES, PICTURES_SCHEMA, PRESENT, Store, TableState
@@ -36,7 +37,7 @@ Groups = NDArray[np.uint64]
 """Near-duplicate groups: the first 64 bits of the id that names each."""
 ID_BYTES = 32
 _CHUNK = 65_536
-_FORMAT = 3
+_FORMAT = 4
 _IDS = b"ids"
 _TEXTS = pa.large_list(pa.struct([("text", pa.large_string()), ("source", pa.large_string())]))
 _CLASSES = pa.large_list(pa.struct([("name", pa.large_string()), ("probability", pa.float64())]))
@@ -163,7 +164,7 @@ class Catalogue:
     """The present pictures of a library, as they were when it was read: one Arrow table.
 
     Rows are in order of ids. Columns are those of `pictures`, with ids and groups as bytes; `by_path`, the
-    rows in order of first paths; and `said`, file names and captions in lower case.
+    rows in order of first paths; and `said`, file names and captions, composed and in lower case.
 
     Attributes:
         ids: of the pictures, ascending.
@@ -250,7 +251,7 @@ class Catalogue:
         Raises:
             DataError: the picture of `only.occasion` is not there.
         """
-        words, only = " ".join(words.split()).lower(), only or Only()
+        words, only = composed_text(" ".join(words.split())).lower(), only or Only()
         found = self._order
         if words or only != Only():
             found = found[self._fits(words, only, used)[found]]
@@ -436,7 +437,7 @@ def _said(table: pa.RecordBatch) -> pa.Array:
     said = pc.binary_join_element_wise(*joined, line)
     # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
     few = (said.slice(start, _CHUNK).to_pylist() for start in range(0, len(said), _CHUNK))
-    lower = [pa.array([one.lower() for one in some], pa.large_string()) for some in few]
+    lower = [pa.array([composed_text(one).lower() for one in some], pa.large_string()) for some in few]
     return pa.concat_arrays([pa.array([], pa.large_string()), *lower])
 
 
@@ -447,7 +448,8 @@ def _fitting(table: pa.RecordBatch, words: str, only: Only) -> BoolArray:
         fits &= _flags(pc.match_substring(table["said"], words))
     if only.folder:
         paths, inside = table["paths"], np.zeros(len(table), dtype=bool)
-        held = _flags(pc.starts_with(paths.values, only.folder.rstrip(os.sep) + os.sep))
+        named = composed_text(only.folder.rstrip(os.sep) + os.sep)
+        held = _flags(pc.starts_with(pc.utf8_normalize(paths.values, "NFC"), named))
         inside[pc.list_parent_indices(paths).to_numpy()[held]] = True
         fits &= inside
     if only.dated is not None:

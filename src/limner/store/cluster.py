@@ -23,6 +23,7 @@ import numpy as np
 from limner.arrays import ImageEncoder
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError, installed
 from limner.pictures.formats import pillow_warnings
+from limner.pictures.ocr import rapid_ocr
 from limner.store import batches as batching
 from limner.store.known import DIGEST, DigestSet
 from limner.store.reader import Reader
@@ -80,6 +81,8 @@ class ClusterEngine:
                 "due": [(one.name, one.fingerprint) for one in batches.encoders],
                 "held": {space: ray.put(ids) for space, ids in batches.held.items()},
                 "captions": batches.captions,
+                "ocr": "" if batches.ocr is None else batches.ocr.fingerprint,
+                "read": ray.put(batches.read),
             }
             pool = _pool(ray.cluster_resources(), self.workers or here)
             run = _run_there if (self.address or "").startswith("ray://") else _run
@@ -187,15 +190,25 @@ def _plain(error: BaseException) -> LimnerError:
 class _Worker:
     """What one process of the pool does: the local engine, over the files that it is given."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917
         self,
         encoders: Callable[[], Sequence[ImageEncoder]],
         due: list[tuple[str, str]],
         held: Mapping[str, Any],
         captions: bool,
+        ocr: str,
+        read: Any,  # noqa: ANN401
         threads: int,
     ) -> None:
         import ray
+
+        self._ocr = rapid_ocr() if ocr else None
+        if self._ocr is not None and self._ocr.fingerprint != ocr:
+            raise CheckpointError(
+                "index: a worker reads the words in pictures in another version; install the same rapidocr on"
+                " all machines of the cluster, or leave them unread by --no-ocr"
+            )
+        self._read = DigestSet(ray.get(read).astype(DIGEST, copy=False))
 
         self._encoders, self._captions = encoders(), captions
         self._held = {
@@ -214,8 +227,11 @@ class _Worker:
         made = np.empty(len(batch["files"]), dtype=object)
         for number, files in enumerate(batch["files"]):
             # Claimed anew each time: what is lost on its way is made again.
-            claims = batching.Claims(self._encoders, self._held)
-            reader = Reader(self._encoders, claims.claim, self._captions)
+            read = None if self._ocr is None else self._read
+            claims = batching.Claims(self._encoders, self._held, read)
+            reader = Reader(
+                self._encoders, claims.claim, self._captions, self._ocr, unread=claims.claim_words
+            )
             with pillow_warnings():
                 made[number] = list(batching.read_and_encode(files, reader, workers=self._threads))
         return {"encoded": made}

@@ -24,18 +24,29 @@ from limner.files import display
 from limner.language import language_name
 from limner.pictures import find, videos
 from limner.pictures.formats import PictureError, pillow_warnings, reader_version
+from limner.pictures.ocr import OcrEngine
 from limner.pictures.stored import address
-from limner.progress import RESUME, Progress
+from limner.progress import Progress
 from limner.records import Problem
 from limner.store import batches as batching
 from limner.store import write
 from limner.store.home import home_of
-from limner.store.known import IndexReport, KnownFile, KnownFiles, MissingFolder, MovedFolder, forgetting
+from limner.store.known import (
+    TREATED,
+    IndexReport,
+    KnownFile,
+    KnownFiles,
+    MissingFolder,
+    MovedFolder,
+    forgetting,
+)
 from limner.store.library import PictureStore
 from limner.store.shared import agree
 from limner.store.store import (
     FILES,
     FORMAT,
+    OCR,
+    OCR_SCHEMA,
     SCHEMAS,
     SpaceInfo,
     chunks,
@@ -68,6 +79,7 @@ def index(
     workers: int | None = None,
     approximate_from: int | None = None,
     engine: batching.Engine | None = None,
+    ocr: OcrEngine | None = None,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> IndexReport:
@@ -96,6 +108,8 @@ def index(
         approximate_from: pictures from which a search does not compare all of them, kept in the library;
             None for what it has.
         engine: what reads and encodes; None for this process.
+        ocr: reads the words that pictures show, for the space "ocr", of which `text_encoder` makes the
+            vectors; None leaves it alone.
         progress: told how far it is.
         stop: asked between files; once it says True, what was read is written and the run ends, as after
             Ctrl-C.
@@ -139,6 +153,8 @@ def index(
             forget=forget,
             progress=progress or Progress(),
             stopped=lambda: interrupted() or stop(),
+            ocr=None if text_encoder is None else ocr,
+            reads_ocr=text_encoder,
         )
         run.agree()
         with closing(run.batches):
@@ -237,8 +253,11 @@ class _Run:
     Attributes:
         roots, away: sources that exist, and those that do not.
         sentences: space of captions → their encoder, and the languages of those that it is given.
+        ocr, reads_ocr: read the words that pictures show, and encode them.
         missing: source → its pictures that are not there and stay in the library all the same.
         moved: folder before and now → files.
+        reading: key of each file that is being read → why; it counts once it was read.
+        listed: rows of known files that are gone although a table lists them.
     """
 
     library: PictureStore
@@ -252,12 +271,16 @@ class _Run:
     forget: bool
     progress: Progress
     stopped: Callable[[], bool]
+    ocr: OcrEngine | None = None
+    reads_ocr: TextEncoder | None = None
     missing: dict[bytes, MissingFolder] = field(default_factory=dict)
     moved: Counter[tuple[str, str]] = field(default_factory=Counter)
     count: Counter[str] = field(default_factory=Counter)
     unlisted: list[bytes] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     videos: set[str] = field(default_factory=set)
+    reading: dict[str, str] = field(default_factory=dict)
+    listed: list[write.FileRow] = field(default_factory=list)
     counted: int = 0
     started: float = field(default_factory=time.monotonic)
 
@@ -271,6 +294,8 @@ class _Run:
             *((space, dim, one) for one in self.encoders for space, dim in one.spaces.items()),
             *((space, one.dim, one) for space, (one, _) in self.sentences.items()),
         ]
+        if self.ocr is not None and self.reads_ocr is not None:
+            makers.append((OCR, self.reads_ocr.dim, self.reads_ocr))
         wanted: dict[str, SpaceInfo] = {}
         for space, dim, one in makers:
             if space in wanted:
@@ -296,16 +321,27 @@ class _Run:
         self.library.save(
             spaces={**spaces, **wanted}, sources=tuple(dict.fromkeys((*settings.sources, *named)))
         )
-        self.batches = batching.Batches(self.library, self.encoders, self.progress, captions=self.captions)
+        if self.ocr is not None:
+            store.ensure(OCR, OCR_SCHEMA)
+        self.batches = batching.Batches(
+            self.library, self.encoders, self.progress, captions=self.captions, ocr=self.ocr
+        )
 
     def read_all(self, engine: batching.Engine) -> None:
         """Walk, read, encode and write everything that is new or changed."""
-        self.known = KnownFiles(self.library.store, self.batches.held.values())
+        held = [*self.batches.held.values(), *([] if self.ocr is None else [self.batches.read])]
+        self.known = KnownFiles(self.library.store, held)
         self.progress.stage("pictures", None)
         threading.Thread(target=self._count, daemon=True).start()
         with closing(engine(self._todo(), self.batches, self.stopped)) as results:
             for result in results:
                 self.count.update(result.count)
+                for row in result.rows:
+                    reason = self.reading.pop(row["key"], "")
+                    if row["status"] != "ok":
+                        self.count["unusable"] += 1
+                    elif reason:  # else counted by its content
+                        self.count[reason] += 1
                 self.known.arrive(row for row in result.rows if row["status"] == "ok")
                 self.batches.take(result)
                 if self.batches.due():
@@ -330,23 +366,28 @@ class _Run:
             for entry, before in zip(some, known, strict=True):
                 if self.stopped():
                     return
-                self.count["found"] += 1
                 if isinstance(entry, find.UnusableFile):
+                    self.count["unusable"] += 1
                     if entry.folder:
                         self.unlisted.append(entry.path)
-                    self.batches.skip(
-                        write.file_row(entry.path, entry.source, status="skipped", reason=entry.reason)
-                    )
+                    row = write.file_row(entry.path, entry.source, status="skipped", reason=entry.reason)
                     left += 1
+                    if before is not None and before.status == "ok" and _is_gone(entry.path):
+                        # A table still lists it. First it is seen whether it has moved or is deleted.
+                        self.known.take_back(row["key"])
+                        self.listed.append(row)
+                    else:
+                        self.batches.skip(row)
                     continue
                 reason = self._reason(entry, before)
                 if reason == "uncertain" and before is not None:
                     yield replace(entry, expected=before.sha256)  # counted once its content is known
                     continue
-                self.count[reason] += 1
-                if reason not in ("unchanged", "refused"):
+                if reason not in ("unchanged", "unusable"):
+                    self.reading[write.file_key(entry.path)] = reason
                     yield entry
                     continue
+                self.count[reason] += 1
                 left += 1
                 if before is not None and not before.stamp:
                     self.batches.stamp(entry.path, entry.stamp)
@@ -389,7 +430,7 @@ class _Run:
             self.batches.skip(row(status="skipped", mtime_ns=mtime_ns, reason=str(error)))
             frames, refused = (), True
         if refused:
-            self.count["found"] += 1
+            self.count["unusable"] += 1
             self.progress.advance(1)
         elif frames:
             self.count["videos"] += 1
@@ -400,18 +441,19 @@ class _Run:
         return frames
 
     def _reason(self, entry: find.FoundFile, known: KnownFile | None) -> str:
-        """Why a file must be read, or that it is "unchanged", or still "refused"; "uncertain" where only its
+        """Why a file must be read, or that it is "unchanged", or still "unusable"; "uncertain" where only its
         content tells.
         """
         if known is None or known.status == "deleted":
             return "new"
         if known.status == "skipped":
-            return "refused" if _same(entry, known) and not self.retry else "changed"
+            return "unusable" if _same(entry, known) and not self.retry else "changed"
         if _resized(entry, known) or known.words_key != batching.words_key(
             entry.words_key, captions=self.captions
         ):
             return "changed"
-        if not known.complete and self.batches.claims.missing(known.sha256):
+        claims = self.batches.claims
+        if not known.complete and (claims.missing(known.sha256) or claims.unread(known.sha256)):
             return "completed"
         return "unchanged" if _same(entry, known) and not self.verify else "uncertain"
 
@@ -421,17 +463,20 @@ class _Run:
         if not self.stopped():
             self._mark_moved()
             self._mark_deleted()
+            for row in self.listed:
+                if self._root_of(row) not in self.missing:
+                    self.batches.skip(row)
+            self.batches.commit()
+            self.batches.settle()
         mend(library.store)
-        encoded = self._captions() if self.sentences and not self.stopped() else 0
+        encoded = self._captions() if (self.sentences or self.ocr) and not self.stopped() else 0
         if library.store.shared and not self.stopped():
             agree(library.store)
         # Where several write at once nobody knows whether all that was written since is grouped.
         if (library.store.shared or not library.settings.grouped) and not self.stopped():
             write.link_near(library)
             library.save(grouped=True)
-        if self.stopped():
-            self.progress.note(RESUME)
-        else:
+        if not self.stopped():
             if batches.commits or encoded:
                 for table in library.store.compact():
                     self.progress.note(f"{table}: other processes are writing to it; the next run joins it")
@@ -441,11 +486,11 @@ class _Run:
         groups, grouped = write.group_counts(library.store)
         summary = library.summary()
         unread = self._unread() if write.MULTILINGUAL in self.sentences and not self.stopped() else []
-        pixel_spaces = [space for space in summary.spaces if space not in write.CAPTION_SPACES]
+        pixel_spaces = [space for space in summary.spaces if space not in write.WORDED_SPACES]
         incomplete = write.lacking(library.store, pixel_spaces)
         skipped = library.skipped()
         seconds = max(time.monotonic() - self.started, 1e-9)
-        del self.count["refused"]  # they are among those skipped
+        self.count["found"] = sum(self.count[kind] for kind in TREATED)
         return IndexReport(
             **self.count,
             moved_folders=tuple(
@@ -500,6 +545,10 @@ class _Run:
                     self.library, space, encoder, reads=reads, progress=self.progress, stopped=self.stopped
                 )
                 done = max(done, some)
+        if self.ocr is not None and self.reads_ocr is not None and not self.stopped():
+            write.encode_words_shown(
+                self.library, self.reads_ocr, progress=self.progress, stopped=self.stopped
+            )
         return done
 
     def _unread(self) -> list[Problem]:
@@ -513,6 +562,7 @@ class _Run:
         for some in chunks(self.known.elsewhere(met=self.unfinished), batching.COMMIT_FILES):
             held = self.library.store.lookup(FILES, "sha256", some)
             gone: list[write.FileRow] = []
+            by_path = {one["path_bytes"]: one for one in held}
             for row, video in self._with_videos(one for one in held if self.known.unmet_key(one["key"])):
                 if not (self._root_of(video or row) or _is_gone((video or row)["path_bytes"])):
                     continue
@@ -525,12 +575,18 @@ class _Run:
                 ]
                 if not now or not (self.unfinished or self.known.arrivals[row["sha256"]]):
                     continue
-                if self.known.arrivals[row["sha256"]]:
-                    self.known.arrivals[row["sha256"]] -= 1
-                    self.count["new"] -= 1
+                arrived = self.known.arrivals[row["sha256"]] > 0
+                self.known.arrivals[row["sha256"]] -= arrived
+                # Else a run that did not come to its end has read it at its new place.
+                counted_as = "new" if arrived else "unchanged"
+                self.count[counted_as] -= 1
                 self.count["moved"] += 1
                 self.moved[_folders(row["path_bytes"], now)] += 1
                 gone.append(row)
+                for path in now if self.captions else ():
+                    if (named := _with_words(by_path[path], row)) is not None:
+                        by_path[path] = named
+                        self.batches.skip(named)
                 if video is not None and self.known.unmet_key(video["key"]):
                     gone.append(video)
             for row in gone:
@@ -633,6 +689,23 @@ class _Run:
             place = source if find.is_video(source) else path  # a frame's is in the library
             gone -= {one for one in gone if os.fsencode(one) == source or _is_below(place, os.fsencode(one))}
         self.library.save(sources=tuple(one for one in sources if one not in gone))
+
+
+_OUTSIDE = frozenset(("metadata", "sidecar"))
+"""Sources of words that lie beside a picture and may be left behind where it moves."""
+
+
+def _with_words(now: write.FileRow, before: write.FileRow) -> write.FileRow | None:
+    """A moved file with the words that a table or a sidecar gave it where it was; None where nothing is lost.
+
+    What lies beside its new place counts alone.
+    """
+    left = [one for one in before["captions"] or () if one["source"] in _OUTSIDE]
+    own = now["captions"] or []
+    if not left or any(one["source"] in _OUTSIDE for one in own):
+        return None
+    stated = {name: now[name] or before[name] for name in ("credit", "license", "taken")}
+    return {**now, **stated, "captions": [*left, *own]}
 
 
 def _folders(before: bytes, now: Sequence[bytes]) -> tuple[str, str]:

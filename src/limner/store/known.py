@@ -156,6 +156,10 @@ class KnownFiles:
         there = iter(zip(self._rows[rows].tolist(), self._complete[rows].tolist(), strict=True))
         return [self._file(*next(there)) if one else None for one in known]
 
+    def take_back(self, key: str) -> None:
+        """Note that a known file was not met."""
+        self._met[place(self._keys, key)] = False
+
     @staticmethod
     def _file(row: tuple[Any, ...], complete: bool) -> KnownFile:
         _, size, mtime_ns, *texts = row
@@ -241,11 +245,17 @@ class MissingFolder(Record):
         )
 
 
+TREATED = ("new", "changed", "unchanged", "completed", "moved", "unusable")
+"""What a file of a run may be; each is one of them."""
+
+
 class IndexReport(Record):
     """What one run of indexing did.
 
     Attributes:
-        found: files with a picture's suffix, links and unreadable ones included; of a video its frames.
+        found: files with a picture's suffix, links and unreadable ones included; of a video its frames. The
+            sum of those that are new, changed, unchanged, completed, moved and unusable; after Ctrl-C only
+            those that were looked at.
         videos: those of which frames are in the library.
         other_files: files that are neither pictures nor videos by suffix.
         new: read for the first time, or back after having been deleted.
@@ -256,10 +266,11 @@ class IndexReport(Record):
         completed: unchanged files read for a vector that was missing.
         moved: known by their content; where they were before they are no more.
         moved_folders: from where to where, the most files first.
+        unusable: of those found, not usable, whether found now or by an earlier run.
         deleted: marked as gone.
         missing: folders of which so much is gone that a drive may be away; nothing of it was marked.
         tables: what was read from tables that lie in the folders, a line each.
-        skipped: not usable, whether found now or by an earlier run.
+        skipped: not usable, in the whole library.
         warnings: usable pictures with damaged metadata, met in this run.
         exact_duplicates: present files beyond the first of each picture, in the whole library.
         near_groups: near-duplicate groups of two or more pictures, in the whole library.
@@ -288,6 +299,7 @@ class IndexReport(Record):
     completed: int = 0
     moved: int = 0
     moved_folders: tuple[MovedFolder, ...] = ()
+    unusable: int = 0
     deleted: int = 0
     missing: tuple[MissingFolder, ...] = ()
     tables: tuple[str, ...] = ()
@@ -314,11 +326,12 @@ class IndexReport(Record):
         Args:
             listed: skipped files and warnings named, at most.
         """
-        moved = f", {self.moved:,} moved" if self.moved else ""
+        rare = (("completed", self.completed), ("moved", self.moved))
+        others = "".join(f", {count:,} {what}" for what, count in rare if count)
         lines = [
             f"pictures in the library: {self.pictures:,}",
             f"files: {self.found:,} ({self.new:,} new, {self.changed:,} changed,"
-            f" {self.unchanged:,} unchanged{moved}, {len(self.skipped):,} skipped), {self.deleted:,} deleted",
+            f" {self.unchanged:,} unchanged{others}, {self.unusable:,} skipped), {self.deleted:,} deleted",
             f"{counted(self.exact_duplicates, 'exact duplicate')}; {counted(self.near_pictures, 'picture')}"
             f" in {counted(self.near_groups, 'near-duplicate group')}",
             f"{counted(self.other_files, 'other file')};"
@@ -332,7 +345,8 @@ class IndexReport(Record):
         if len(self.moved_folders) > listed:
             lines.append(f"moved: and between {counted(len(self.moved_folders) - listed, 'more folder')}")
         if self.completed:
-            lines.append(f"read again for vectors that were missing: {counted(self.completed, 'file')}")
+            files = counted(self.completed, "file")
+            lines.append(f"completed: {files} read again for vectors or words that were missing")
         if self.rehashed:
             lines.append(f"content compared of {counted(self.rehashed, 'file')}: the same as before")
         if self.videos:

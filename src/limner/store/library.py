@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 
 from limner.errors import DataError, LimnerWarning, unknown
-from limner.files import display
+from limner.files import composed, composed_text, display
 from limner.records import Picture, Problem, Record
 from limner.store.cache import Cache
 from limner.store.catalogue import Catalogue, picture_of
@@ -25,6 +25,7 @@ from limner.store.home import home_of
 from limner.store.store import (
     CAPTIONED,
     FILES,
+    OCR,
     PICTURES,
     PRESENT,
     SCHEMAS,
@@ -231,14 +232,18 @@ class PictureStore:
         Raises:
             DataError: none or several fit; the message names the nearest.
         """
-        raw = os.fsencode(name)
+        raw = composed(os.fsencode(name))
         text = display(raw)
-        exact = {display(os.fsencode(os.path.abspath(os.fspath(name))))}  # noqa: PTH100
-        exact |= {display(os.path.join(os.fsencode(source), raw)) for source in self.settings.sources}  # noqa: PTH118
+        exact = {display(composed(os.fsencode(os.path.abspath(os.fspath(name)))))}  # noqa: PTH100
+        exact |= {
+            display(composed(os.path.join(os.fsencode(source), raw)))  # noqa: PTH118
+            for source in self.settings.sources
+        }
         ending = os.sep + text
         hits: dict[str, set[str]] = {"exact": set(), "ending": set(), "id": set()}
         names: list[str] = []
-        for path, sha in self.store.rows(FILES, ["path", "sha256"], "status = 'ok'"):
+        for stored, sha in self.store.rows(FILES, ["path", "sha256"], "status = 'ok'"):
+            path = composed_text(stored)
             if path in exact:
                 hits["exact"].add(sha)
             if path.endswith(ending):
@@ -257,6 +262,11 @@ class PictureStore:
         near = get_close_matches(text.rpartition(os.sep)[2], names, n=3)
         hint = f"; near: {', '.join(near)}" if near else ""
         raise DataError(f"{self.place}: no picture {text!r}{hint}; give a path, file name or id")
+
+    def words_shown(self, ids: Iterable[str]) -> dict[str, str]:
+        """What is written in some pictures, by id; those in which no words were found are left out."""
+        found = self.store.lookup(OCR, "id", ids, ["id", "text"]) if self.store.has(OCR) else []
+        return {row["id"]: " ".join(row["text"].split()) for row in found if row["text"]}
 
     def skipped(self) -> list[Problem]:
         """Files that could not be used, by path."""

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from limner.arrays import ByteArray, ImageEncoder
 from limner.pictures.decode import decode, read_file
 from limner.pictures.find import FoundFile
-from limner.pictures.formats import PictureError, noted
+from limner.pictures.formats import Decoded, PictureError, noted
 from limner.pictures.hashes import phash
 from limner.pictures.metadata import Words, embedded, merge, read_sidecars, words_of_name
+from limner.pictures.ocr import READ_PX, OcrEngine
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -31,6 +32,7 @@ class Pixels:
     Attributes:
         width_px, height_px, format, phash: as in `data.records.Picture`.
         prepared: encoder name → (H, W, 3) bytes, for the encoders that need this picture.
+        words: that were read in it, a line each; None where nobody looked.
     """
 
     width_px: int
@@ -38,6 +40,7 @@ class Pixels:
     format: str
     phash: str
     prepared: dict[str, ByteArray]
+    words: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,11 +77,15 @@ class Reader:
         encoders: those that may need pixels.
         needs: SHA-256 → the encoders whose vectors that picture lacks; asked once per file read.
         captions: whether captions are kept.
+        ocr: reads the words that pictures show; None leaves them unread.
+        unread: SHA-256 → whether `ocr` is to read that picture; asked once per file read.
     """
 
     encoders: Sequence[ImageEncoder]
     needs: Callable[[str], Sequence[ImageEncoder]]
     captions: bool = True
+    ocr: OcrEngine | None = None
+    unread: Callable[[str], bool] = lambda sha256: True
 
     def __call__(self, found: FoundFile) -> ReadFile:
         """Read one file; a file that is not usable comes back with the reason."""
@@ -95,14 +102,33 @@ class Reader:
             suffix = os.path.splitext(found.path)[1].lower().decode("ascii", "replace")  # noqa: PTH122
             decoded = decode(file.data, side_px, suffix)
             prepared = {one.name: _prepare(one, decoded.rgb) for one in self.needs(sha256)}
+            shown = self._words_shown(decoded, file.data, suffix) if self.unread(sha256) else None
         except PictureError as error:
             return ReadFile(found, size, mtime_ns, sha256, None, Words(), str(error), error.lasting, stamp)
         pixels = Pixels(
-            decoded.width_px, decoded.height_px, decoded.format, f"{phash(decoded.rgb):016x}", prepared
+            decoded.width_px,
+            decoded.height_px,
+            decoded.format,
+            f"{phash(decoded.rgb):016x}",
+            prepared,
+            shown,
         )
         inside = embedded(decoded.loaded)
         words = self._words(found, replace(inside, warnings=(*inside.warnings, *noted())))
         return ReadFile(found, size, mtime_ns, sha256, pixels, words, stamp=stamp)
+
+    def _words_shown(self, decoded: Decoded, data: bytes, suffix: str) -> str | None:
+        """What a picture shows in writing; it is decoded anew where the copy at hand is too small."""
+        if self.ocr is None:
+            return None
+        if not self.ocr.sees_words(decoded.rgb):
+            return ""
+        longest = max(decoded.width_px, decoded.height_px)
+        if max(decoded.rgb.size) >= min(longest, READ_PX):
+            return self.ocr.read(decoded.rgb)
+        # half of that, since a decoder keeps twice what is asked for
+        side_px = READ_PX * min(decoded.width_px, decoded.height_px) // longest // 2
+        return self.ocr.read(decode(data, max(side_px, 1), suffix).rgb)
 
     def _words(self, found: FoundFile, inside: Words) -> Words:
         """Words of all origins, the user's own first."""

@@ -136,6 +136,7 @@ def read_settings(folder: Path) -> Settings:
 FILES, PICTURES = "files", "pictures"
 WORDS, STATISTICS = "words", "statistics"
 DESCRIPTIONS = "descriptions"
+OCR = "ocr"
 SCAN_ROWS = 8192
 _INDEX_FROM_ROWS = 20_000
 _FRAGMENT_ROWS = 131_072  # a piece of so many rows is not written again
@@ -198,6 +199,9 @@ DESCRIPTIONS_SCHEMA = pa.schema(
 )
 """Columns of `descriptions`: what a model says that a picture shows, beside what its files say."""
 
+OCR_SCHEMA = pa.schema([("id", pa.string()), ("engine", pa.string()), ("text", pa.string())])
+"""Columns of `ocr`: the words that a picture shows, a line each, and the fingerprint of what read them."""
+
 STATISTICS_SCHEMA = pa.schema([("id", pa.string()), ("data", pa.large_binary())])
 """Columns of `statistics`: vector space, and what of all its vectors a search needs."""
 
@@ -206,6 +210,7 @@ LATER_SCHEMAS = {
     WORDS: WORDS_SCHEMA,
     DESCRIPTIONS: DESCRIPTIONS_SCHEMA,
     STATISTICS: STATISTICS_SCHEMA,
+    OCR: OCR_SCHEMA,
 }
 """Tables that are made with their first row; libraries of older versions gain them then."""
 PRESENT = "array_length(paths) > 0"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows, usable_rows
 from limner.errors import DataError, NumericsError
@@ -29,6 +30,8 @@ from limner.store.store import (
     DESCRIPTIONS,
     FILES,
     FILES_SCHEMA,
+    OCR,
+    OCR_SCHEMA,
     PICTURES,
     PICTURES_SCHEMA,
     PRESENT,
@@ -256,9 +259,24 @@ def model_captions(row: Mapping[str, Any]) -> list[dict[str, str]]:
     return [{"text": text, "source": MODEL} for text in texts if text]
 
 
+def read_by(store: Store, engine: str) -> NDArray[np.bytes_]:
+    """Sorted ids of the pictures in which an engine, by its fingerprint, has looked for words."""
+    if not engine:
+        return np.zeros(0, DIGEST)
+    return sorted_ids(store, OCR, f"engine = '{engine}'")
+
+
+def write_words_shown(store: Store, words: Mapping[str, str], engine: str) -> None:
+    """Keep what pictures show in writing: content hash → lines, "" where there is none."""
+    rows = [{"id": sha256, "engine": engine, "text": text} for sha256, text in words.items()]
+    store.upsert(OCR, pa.Table.from_pylist(rows, schema=OCR_SCHEMA))
+
+
 CAPTIONS, MULTILINGUAL = "captions", "multilingual"
 CAPTION_SPACES = (CAPTIONS, MULTILINGUAL)
 """Spaces of what captions say: English ones, and all that the multilingual encoder reads."""
+WORDED_SPACES = (*CAPTION_SPACES, OCR)
+"""Spaces of texts, which not every picture has."""
 _SHARES_FROM = 1000  # captions; more would not change the shares by a hundredth
 _TEXTS_AT_ONCE = 512
 _GROUP_ROWS = 8192
@@ -315,20 +333,70 @@ def encode_captions(
         progress: told of every picture encoded.
         stopped: asked between batches; True ends early.
     """
-    store, table, shares = library.store, vectors_name(space), library.settings.languages
+    shares = library.settings.languages
+
+    captioned = (
+        (picture, [caption["text"] for caption in captions])
+        for picture, captions in library.store.rows(PICTURES, ["id", "captions"], CAPTIONED)
+    )
+
+    def readable(texts: list[str]) -> list[str]:
+        return readable_captions(texts, reads, shares)
+
+    return _encode_texts(library, space, encoder, captioned, readable, progress=progress, stopped=stopped)
+
+
+def encode_words_shown(
+    library: PictureStore,
+    encoder: TextEncoder,
+    *,
+    progress: Progress,
+    stopped: Callable[[], bool],
+) -> int:
+    """As `encode_captions`, for the words that pictures show."""
+    present = sorted_ids(library.store, PICTURES, PRESENT)
+    shown = (
+        (picture, [" ".join(text.split())])
+        for picture, text in library.store.rows(OCR, ["id", "text"], "text != ''")
+        if place(present, picture) >= 0
+    )
+    return _encode_texts(library, OCR, encoder, shown, list, progress=progress, stopped=stopped)
+
+
+def _encode_texts(
+    library: PictureStore,
+    space: str,
+    encoder: TextEncoder,
+    pictures: Iterable[tuple[str, list[str]]],
+    readable: Callable[[list[str]], list[str]],
+    *,
+    progress: Progress,
+    stopped: Callable[[], bool],
+) -> int:
+    """Bring the vectors of one space up to date; of how many pictures they were made.
+
+    Args:
+        library: its table of the space exists.
+        space: its name.
+        encoder: of the texts.
+        pictures: id, and all texts of the picture.
+        readable: of these the ones that the encoder reads.
+        progress: as of `encode_captions`.
+        stopped: likewise.
+    """
+    store, table = library.store, vectors_name(space)
     known = sorted_rows(store, table, [("id", DIGEST), ("input_hash", "S32")])
     ids, left = known["id"].copy(), np.ones(len(known), dtype=bool)
 
     def stale() -> Iterator[tuple[str, str, list[str]]]:
-        for picture, captions in store.rows(PICTURES, ["id", "captions"], CAPTIONED):
-            texts = [caption["text"] for caption in captions]
+        for picture, texts in pictures:
             key, row = captions_hash(encoder.fingerprint, texts), place(ids, picture)
             same = row >= 0 and known["input_hash"][row] == key.encode()
-            readable = [] if same else readable_captions(texts, reads, shares)
-            if row >= 0 and (same or readable):
+            read = [] if same else readable(texts)
+            if row >= 0 and (same or read):
                 left[row] = False
-            if readable:
-                yield picture, key, readable
+            if read:
+                yield picture, key, read
 
     waiting, done = stale(), 0
     while some := list(islice(waiting, _TEXTS_AT_ONCE)):

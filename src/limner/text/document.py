@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from limner.errors import DataError
+from limner.files import as_on_disk
 from limner.records import Between, Part, PictureRef, Step
 
 Direction = Literal["ltr", "rtl"]
@@ -176,8 +177,8 @@ def _file_of(target: str, base: Path) -> str | None:
         else:
             names = [target, unquote(target), unquote(target.partition("#")[0].partition("?")[0])]
         for name in names:
-            if name and (base / name).is_file():
-                return str((base / name).resolve())
+            if name and (file := as_on_disk(base / name)).is_file():
+                return str(file.resolve())
     except (OSError, ValueError):  # a name no file can have: it names no file
         return None
     return None

@@ -126,7 +126,7 @@ export class Board extends EventTarget {
     item.dataset.state = state;
     const held = { locked: "locked" }[state] ?? { given: "from the text" }[choice.origin];
     const empty = state === "blank" ? "Left blank" : "No picture fits";
-    const seen = choice.chosen ? shownAt(choice).map((picture) => told(choice, picture)).join("; ") : empty;
+    const seen = choice.chosen ? shownAt(choice).map((picture) => told(choice, picture, words)).join("; ") : empty;
     const gone = this.store.project.missing.includes(position);
     item.toggleAttribute("data-missing", gone);
     const doubt = choice.chosen ? fit(choice.probability) : null;

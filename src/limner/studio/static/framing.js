@@ -2,7 +2,7 @@
 
 import { openDialog } from "./dialogs.js";
 import { button, h, put } from "./dom.js";
-import { described, height, name, thumbnail, width } from "./pictures.js";
+import { described, height, name, thumbnail, width, words } from "./pictures.js";
 
 const WHOLE = { x: 0, y: 0, width: 1, height: 1 };
 const SMALLEST = 0.02;
@@ -48,8 +48,21 @@ export function views(choice, side, ratio, props = {}) {
 /** The pictures of a step, in order. */
 export const shownAt = (choice) => (choice.chosen ? [choice.chosen.picture, ...(choice.more ?? [])] : []);
 
-/** What the author says of a picture at a step, else what is known of it. */
-export const told = (choice, picture) => choice.framing?.[picture.id]?.alt || described(picture);
+const MOST_LETTERS = 120;
+
+/** Whether a picture has words of its own. */
+const worded = (picture) => words(picture).length > 0;
+
+/** The first words of a step, as exports have them for a picture without words of its own. */
+function opening(text) {
+  const line = text.text.trim().replace(/\s+/g, " ");
+  if (line.length <= MOST_LETTERS) return line;
+  const cut = line.slice(0, MOST_LETTERS + 1);
+  return `${cut.slice(0, cut.lastIndexOf(" ") > 0 ? cut.lastIndexOf(" ") : MOST_LETTERS)} …`;
+}
+
+/** What the author says of a picture at a step, else its own words, else those of the step, marked as such. */
+export const told = (choice, picture, text) => choice.framing?.[picture.id]?.alt || (worded(picture) ? described(picture) : `${opening(text)} (from the step’s words)`);
 
 /** Open the dialog of one picture of a step. */
 export function openFraming(store, step, picture) {
@@ -72,7 +85,7 @@ export function openFraming(store, step, picture) {
   );
   const caption = h("input", { type: "text", id: "framing-caption", maxlength: 2000, dir: "auto" });
   caption.value = framing.caption ?? "";
-  const alt = h("textarea", { id: "framing-alt", rows: 2, maxlength: 2000, dir: "auto", placeholder: described(picture) });
+  const alt = h("textarea", { id: "framing-alt", rows: 2, maxlength: 2000, dir: "auto", placeholder: worded(picture) ? described(picture) : opening(store.step(step).text) });
   alt.value = framing.alt ?? "";
 
   function draw(but = null) {
@@ -142,7 +155,7 @@ export function openFraming(store, step, picture) {
         h("fieldset", { class: "part" }, h("legend", { class: "quiet small" }, "Part that is shown"), ["x", "y", "width", "height"].map((key) => fields[key].row), button("Whole picture", { on: { click: whole } })),
         h("fieldset", { class: "part" }, h("legend", { class: "quiet small" }, "Point that stays in sight"), ["fx", "fy"].map((key) => fields[key].row), button("Middle", { on: { click: middle } })),
         h("div", { class: "field" }, h("label", { for: "framing-caption" }, "Caption below it"), caption),
-        h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it; limner's own unless you write one"), alt),
+        h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it; limner's own unless you write one"), alt, !worded(picture) && h("p", { class: "quiet small" }, "From the step’s words: the picture has none of its own.")),
         h("p", { class: "quiet small" }, "Your file stays as it is: only copies are cropped. ", h("bdi", {}, name(picture))),
         h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Keep")),
       );
@@ -170,7 +183,7 @@ export class Showing {
   }
 
   show(step) {
-    const { choice } = this.store.step(step);
+    const { choice, text } = this.store.step(step);
     const pictures = shownAt(choice);
     this.element.hidden = pictures.length < 2;
     const focused = this.list.contains(document.activeElement);
@@ -189,7 +202,7 @@ export class Showing {
         return h(
           "li",
           {},
-          h("button", { type: "button", class: "frame-it", "aria-label": `Crop, caption and alternative text of ${which}: ${told(choice, picture)}`, title: "Crop, caption, alternative text (F)", on: { click: () => openFraming(this.store, step, picture) } }, view(picture, framing, 128, { ratio: 4 / 3 }), h("span", { class: "sign", "aria-hidden": "true" }, framing ? "✓" : "…")),
+          h("button", { type: "button", class: "frame-it", "aria-label": `Crop, caption and alternative text of ${which}: ${told(choice, picture, text)}`, title: "Crop, caption, alternative text (F)", on: { click: () => openFraming(this.store, step, picture) } }, view(picture, framing, 128, { ratio: 4 / 3 }), h("span", { class: "sign", "aria-hidden": "true" }, framing ? "✓" : "…")),
           pictures.length > 1 && h("span", { class: "tools-of" }, at > 0 && tool("Show earlier", "before", () => order(at, at - 1)), at < pictures.length - 1 && tool("Show later", "after", () => order(at, at + 1)), tool("Take away", "close", () => this.store.edit({ kind: "remove-picture", step, picture: picture.id }))),
           framing?.caption && h("p", { class: "small clipped", dir: "auto" }, framing.caption),
         );
