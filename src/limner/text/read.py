@@ -124,7 +124,7 @@ REASONS = 50
 # Control and format characters and white space: a text of these alone shows nothing.
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _SUFFIXES_OF: dict[Format, tuple[str, ...]] = {
-    "markdown": (".md", ".markdown", ".mdown", ".mkd"),
+    "markdown": (".md", ".markdown", ".mdown", ".mkd", ".mdx"),
     "html": (".html", ".htm", ".xhtml"),
     "plain": (".txt", ".text", ""),
     "json": (".json",),
@@ -290,6 +290,8 @@ def _read(
     if len(data) > MAX_BYTES:
         raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected a text; split it")
     text, note = decode_text(data, where, html=kind == "html")
+    if kind == "markdown" and data.startswith(codecs.BOM_UTF8):
+        text = f"\ufeff{text}"
     reading = _parse(text, kind, by, name=name, where=where, base=base, elsewhere=elsewhere)
     return replace(reading, notes=(note, *reading.notes) if note else reading.notes, file=where)
 
@@ -329,14 +331,14 @@ def _parse(
     base: Path | None,
     elsewhere: Elsewhere = nowhere,
 ) -> Reading:
-    text = text.removeprefix("\ufeff")
+    source, text = text, text.removeprefix("\ufeff")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in set(text)):
         raise DataError(
             f"{where}: holds zero bytes or broken Unicode (lone surrogates); expected text; mend it"
         )
     if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
         raise DataError(f"{where}: is empty; expected a text with words in it")
-    document, stated = _document(text, kind, where, base)
+    document, stated = _document(source if kind == "markdown" else text, kind, where, base)
     check_count(max(len(document.blocks), len(document.steps)), where)
     if document.blocks:
         _take_title(document)
@@ -361,6 +363,7 @@ def _parse(
             "between": between,
             "by": used,
             "direction": direction,
+            "markdown": document.markdown,
         }
     )
     story = checked(story, base, elsewhere)

@@ -19,7 +19,8 @@ AnyPart = TypeVar("AnyPart", bound=Part)
 _KNOWN = frozenset(
     {*CREDITS, "id", "story_id", "by", "direction", "split", "source", "steps", "pages", "between"}
 )
-_STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts"})
+# The lines of a source are those of a text that is not here.
+_STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts", "lines"})
 
 
 def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[str, str]]:
