@@ -10,12 +10,13 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
 from limner.counts import counted
 from limner.errors import DataError
-from limner.export.leaf import Leaf, ShownPicture, fit, fit_own, language_of, leaves, pieces_of
+from limner.export.leaf import Leaf, ShownPicture, fit, fit_own, language_of, leaves, parts_of, pieces_of
 from limner.export.markup import runs_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, is_picture, put
@@ -31,11 +32,15 @@ from limner.files import sha256_of, storing, write_text
 from limner.language import ENGLISH
 from limner.pictures.decode import read_file
 from limner.pictures.thumbnails import Copy, changed, locate
-from limner.records import Board, BoardStep, Part, Passage, Picture, PictureRef, Story
+from limner.records import Board, BoardStep, Part, Passage, Picture, PictureRef, Step, Story
 from limner.templates import carried, forbidden
 from limner.text.document import resolve_picture
-from limner.text.insertion import FOLDER, NAME, with_inserted
+from limner.text.front_matter import without_front
+from limner.text.insertion import FOLDER, NAME, Layout, layout_of, with_inserted
+from limner.text.markdown import read_markdown
 from limner.text.named_files import is_web
+from limner.text.read import take_title
+from limner.text.revise import Revision
 
 SHOWN_MM = (200.0, 150.0)
 """As large as a page on a screen shows a picture."""
@@ -107,7 +112,30 @@ def _illustrated(board: Board, copies: dict[str, Path]) -> str:
     for leaf in leaves(board):
         lines = leaf.text.lines or (end, end)
         found += [(lines, "\n".join(_picture(shown, copies))) for shown in _added(leaf)]
-    return with_inserted(story.markdown, found, story.id)
+    return with_inserted(_titled(story), found, story.id)
+
+
+_TITLE = re.compile(r"(\s*\"?title\"?\s*[:=]\s*)(.*?)(,?\s*)", re.DOTALL)
+
+
+def _titled(story: Story) -> str:
+    """The author's source, under the title that its story has by now."""
+    title = read_markdown(story.markdown, story.id, None)
+    take_title(title)
+    if not title.title or title.title == story.title:
+        return story.markdown
+    layout = layout_of(story.markdown, story.id)
+    lines = layout.lines
+    for place in range(without_front(story.markdown, story.id)[1].lines):
+        if found := _TITLE.fullmatch(lines[place]):
+            lines[place] = f"{found[1]}{json.dumps(story.title, ensure_ascii=False)}{found[3]}"
+    heading = next(
+        (one for one in layout.last.values() if one.type == "heading_open" and one.tag == "h1"), None
+    )
+    if heading is not None and heading.map:
+        place = heading.map[0]
+        lines[place] = lines[place].replace(title.title, inline(story.title), 1)
+    return "".join(lines)
 
 
 def _not_said(board: Board, out: Path) -> Iterator[str]:
@@ -224,6 +252,76 @@ def words_of(story: Story) -> str:
     for piece in pieces_of(board, plan):
         front += _step(piece, plan, {}) if isinstance(piece, Leaf) else _parts(piece, {})
     return "\n".join(front)
+
+
+def revised_source(revision: Revision) -> str | None:
+    """The author's Markdown in which the steps that were changed stand anew, each in its own lines.
+
+    Args:
+        revision: of a story.
+    Returns:
+        It; None where the story did not come as Markdown, or its lines cannot take the change.
+    """
+    story = revision.before
+    layout = layout_of(story.markdown, story.id)
+    lines = list(layout.lines)
+    spans = [(one.lines[0], layout.trimmed(*one.lines)) for one in story.steps if one.lines]
+    apart = all(before[1] <= after[0] for before, after in pairwise(spans))
+    if not story.markdown or len(spans) != len(story.steps) or not apart:
+        return None
+    if not lines[-1].endswith(("\r", "\n")):
+        lines[-1] += layout.newline
+    gone: set[int] = set()
+    added: dict[int, list[str]] = {}
+    end, beside = spans[0][0], 0
+    for one in revision.steps:
+        sources = sorted(one.sources)
+        if any(revision.before.steps[source].title != one.step.title for source in sources):
+            return None
+        start, stop = (spans[sources[0]][0], spans[sources[-1]][1]) if sources else (end, end)
+        moved = start < end
+        if sources and not one.changed and not moved:
+            end, beside = stop, sources[-1]
+            continue
+        if any(
+            lines[place].strip() for a, b in pairwise(sources) for place in range(spans[a][1], spans[b][0])
+        ):
+            return None
+        beside = sources[0] if sources else beside
+        words = lines[start:stop] if not one.changed else _anew(one.step, story, layout, spans[beside])
+        gone.update(range(start, stop))
+        if moved or not sources:
+            is_item = bool(one.step.parts) and one.step.parts[0].number is not None
+            space = [] if is_item else [layout.newline]
+            first = end == spans[0][0] and not added
+            words = [*words, *space] if first else [*space, *words]
+        else:
+            end = stop
+        added.setdefault(end if moved or not sources else start, []).extend(words)
+    kept = {source for one in revision.steps for source in one.sources}
+    for place, (start, stop) in enumerate(spans):
+        if place not in kept:
+            gone.update(range(start, stop + (not "".join(lines[stop : stop + 1]).strip())))
+    return "".join(
+        line
+        for place in range(len(lines) + 1)
+        for line in (*added.get(place, ()), *(lines[place : place + 1] if place not in gone else ()))
+    )
+
+
+def _anew(step: Step, story: Story, layout: Layout, span: tuple[int, int]) -> list[str]:
+    """The lines of a step with other words, in the list or quotation of some lines of the source."""
+    shown = Part(pictures=step.pictures)
+    parts, number = parts_of(step.text, step.parts)
+    written = "\n".join(_parts([*parts, *([shown] if step.pictures else [])], {})).strip("\n").split("\n")
+    prefix = layout.prefix(*span)
+    lead = layout.lines[span[0]].expandtabs(4)[: len(prefix)]
+    if number is not None:
+        lead = re.sub(r"\d+(?=[.)])", str(number), lead)
+    return [
+        f"{(lead if place == 0 else prefix)}{line}".rstrip() + layout.newline
+        for place, line in enumerate(written)
+    ]
 
 
 def _ending(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:

@@ -40,6 +40,7 @@ _PICTURE_NAME = re.compile(r"\.(?:avif|bmp|gif|heic|jpe?g|png|svg|tiff?|webp)\Z"
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _CALLOUT = re.compile(r"\[!([\w -]+)\][+-]?[ \t]*")
 _TASK = re.compile(r"\[([ xX])\](?=\s)")
+_ANCHOR = re.compile(r"(?<=\S)[ \t]++\{[#.:][^{}]*+\}\Z")
 _MODULE = re.compile(
     r"import\s+(?:[\"']|[^\n]{1,500}?\sfrom\s+[\"'])|import\s+\{"
     r"|export\s+(?:default|const|let|var|function|async|class)\s|export\s+[{*]"
@@ -150,6 +151,9 @@ def _dialects(state: StateCore) -> None:
     for token in tokens:
         if token.map is not None and token.nesting >= 0:
             token.attrSet(LINES, f"{token.map[0]}-{token.map[1]}")
+    for heading, inline in pairwise(tokens):
+        if heading.type == "heading_open":
+            inline.content = _ANCHOR.sub("", inline.content)
     for first, inline in zip(tokens, tokens[2:], strict=False):
         if inline.type != "inline":
             continue

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from markdown_it.token import Token
 
 from limner.text.dialects import parsed, parser
+from limner.text.document import LINES
 from limner.text.front_matter import without_front
 
 FOLDER = "_pictures"
@@ -23,6 +24,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _BLANK = re.compile(r"[ \t>]*[\r\n]*")
 _PICTURE = re.compile(rf"[ \t>]*!\[(?:[^\[\]\\]|\\.)*+\]\([^\s()]*{FOLDER}/{NAME.pattern}\)\s*")
 _CAPTION = re.compile(r"[ \t>]*\*[^\s*](?:.*\S)?\*\s*")
+_NUMBERS = re.compile(rf' {LINES}="[^"]*"')
 _ITEM = re.compile(r" *(?:[-+*]|\d{1,9}[.)])( *)(.*)")
 
 
@@ -43,7 +45,7 @@ class _Container:
 
 
 @dataclass
-class _Plan:
+class Layout:
     """Where a source can take a paragraph.
 
     Attributes:
@@ -55,6 +57,12 @@ class _Plan:
     lines: list[str]
     containers: list[_Container] = field(default_factory=list)
     last: dict[int, Token] = field(default_factory=dict)
+
+    @property
+    def newline(self) -> str:
+        """How its lines end."""
+        ends = (line[len(line.rstrip("\r\n")) :] for line in self.lines)
+        return next(filter(None, ends), "\n")
 
     def trimmed(self, start: int, end: int) -> int:
         """The line after the last of some lines that is not empty."""
@@ -123,13 +131,13 @@ def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str
         pictures: lines of a step, see `limner.records.Step`, with the paragraph that goes after it.
         where: name of the text, for messages.
     Returns:
-        It; without what was put in it is the source again, letter by letter.
+        It. With what was put in taken out, it takes the same pictures in the same way.
     Raises:
         DataError: as `without_inserted`.
     """
-    plan = _plan(source, where)
+    plan = layout_of(source, where)
     lines = plan.lines
-    newline = next((line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\r", "\n"))), "\n")
+    newline = plan.newline
     added: dict[int, list[str]] = {}
     for (start, stop), paragraph in pictures:
         end = plan.trimmed(start, stop)
@@ -145,6 +153,8 @@ def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str
             placed = [*words, blank] if first else [blank, *words]
         else:
             placed = [blank, *words] if is_words or not goes_on else [*words, blank]
+            if block is not None and block.type == "table_open" and goes_on:
+                placed = [blank, *words, blank] if end not in added else [*words, blank]
         added.setdefault(end, []).extend(placed)
     if (last := added.get(len(lines))) and not lines[-1].endswith(("\r", "\n")):
         lines[-1] += newline
@@ -155,10 +165,18 @@ def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str
     return "".join(made)
 
 
-def _plan(source: str, where: str) -> _Plan:
+def layout_of(source: str, where: str) -> Layout:
+    """Where a source can take a paragraph.
+
+    Args:
+        source: Markdown, with any line ends.
+        where: its name, for messages.
+    Raises:
+        DataError: as `without_inserted`.
+    """
     body, _ = without_front(source, where)
     tokens, _, _ = parsed(body, where)
-    made = _Plan(_LINE.findall(source))
+    made = Layout(_LINE.findall(source))
     bare = [line.expandtabs(4) for line in body.split("\n")]
     around: list[_Container] = []
     for token in tokens:
@@ -214,4 +232,5 @@ def _is_open(block: Token, last: str) -> bool:
 def _goes_on(following: Sequence[str]) -> bool:
     """Whether a paragraph that ends right before a line goes on in it."""
     line = "".join(following).strip(" \t>\r\n")
-    return bool(line) and parser().render(f"x\n{line}") != parser().render(f"x\n\n{line}")
+    joined, apart = (_NUMBERS.sub("", parser().render(f"x{gap}{line}")) for gap in ("\n", "\n\n"))
+    return bool(line) and joined != apart

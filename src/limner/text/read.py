@@ -341,7 +341,7 @@ def _parse(
     document, stated = _document(source if kind == "markdown" else text, kind, where, base)
     check_count(max(len(document.blocks), len(document.steps)), where)
     if document.blocks:
-        _take_title(document)
+        take_title(document)
     own = stated.get("by", "step")
     if document.steps and by in {None, "step", own}:
         steps, used, dropped, between = list(document.steps), own, [], document.between
@@ -378,7 +378,7 @@ def _document(text: str, kind: Format, where: str, base: Path | None) -> tuple[D
     return (read_markdown if kind == "markdown" else read_html)(text, where, base), {}
 
 
-def _take_title(document: Document) -> None:
+def take_title(document: Document) -> None:
     """The first level-1 heading is the title; where a title is stated elsewhere, only if it says the same."""
     for place, block in enumerate(document.blocks):
         if block.kind == "heading" and block.level == 1:

@@ -17,9 +17,21 @@ from limner.text.document import CREDITS, Direction, Document, LeftOut, check_co
 
 AnyPart = TypeVar("AnyPart", bound=Part)
 _KNOWN = frozenset(
-    {*CREDITS, "id", "story_id", "by", "direction", "split", "source", "steps", "pages", "between"}
+    {
+        *CREDITS,
+        "id",
+        "story_id",
+        "by",
+        "direction",
+        "split",
+        "source",
+        "steps",
+        "pages",
+        "between",
+        "markdown",
+    }
 )
-# The lines of a source are those of a text that is not here.
+# Words are those of the steps: a source, and where they stand in it, may be of another text by now.
 _STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts", "lines"})
 
 
