@@ -122,7 +122,7 @@ def _titled(story: Story) -> str:
     """The author's source, under the title that its story has by now."""
     title = read_markdown(story.markdown, story.id, None)
     take_title(title)
-    if not title.title or title.title == story.title:
+    if not (title.title and story.title.strip()) or title.title == story.title:
         return story.markdown
     layout = layout_of(story.markdown, story.id)
     lines = layout.lines
@@ -146,7 +146,7 @@ def _not_said(board: Board, out: Path) -> Iterator[str]:
         lost += sum(not _leads_to(one, out) for one in own)
         if own and leaf.pictures and leaf.step.origin != "given":
             yield f"{leaf.where} shows the text's own picture {own[0].target} beside the one that was chosen"
-        if own and leaf.step.origin == "given" and leaf.pictures[0].picture.id in leaf.step.framing:
+        elif own and leaf.picture is not None and leaf.picture.id in leaf.step.framing:
             yield f"{leaf.where} shows the text's own picture as the text has it, without frame and new words"
     lost += sum(not _leads_to(one, out) for part in board.story.between for one in part.pictures if one.path)
     if lost:
