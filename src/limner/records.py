@@ -122,12 +122,15 @@ class Step(Record):
         title: the heading above it, if any.
         pictures: pictures the text itself shows here, in order.
         parts: the same words with their markup; empty where they are one plain paragraph.
+        lines: of a text that came as Markdown, the first line that it is written in, from 0, and the one
+            after its last.
     """
 
     text: str = Field(min_length=1)
     title: str = ""
     pictures: tuple[PictureRef, ...] = ()
     parts: tuple[Part, ...] = ()
+    lines: tuple[int, int] | None = None
 
 
 class Story(Record):
@@ -143,6 +146,8 @@ class Story(Record):
         direction: writing direction of most of its letters.
         split: train, val or test, where a data set states it.
         author, illustrator, license, source: credits, as stated.
+        markdown: what it was read from, letter by letter, where that is Markdown; pictures that an earlier
+            export put in are taken out.
     """
 
     id: str
@@ -157,6 +162,7 @@ class Story(Record):
     illustrator: str = ""
     license: str = ""
     source: str = ""
+    markdown: str = ""
 
 
 class Caption(Record):

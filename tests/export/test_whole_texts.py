@@ -276,7 +276,7 @@ def test_a_step_of_an_article_starts_on_the_page_of_its_picture(pictures, tmp_pa
 def test_language_and_direction_are_stated(pictures, tmp_path: Path, suffix: str) -> None:
     path = export(board_of(HEBREW, pictures), tmp_path / f"out{suffix}").path
     if suffix == ".md":
-        assert path.read_text().startswith("---\nlanguage: he\ndir: rtl\n")
+        assert path.read_text().startswith("---\nlang: he\n---\n")  # as its author says it
     elif suffix == ".pdf":
         assert PdfReader(path).trailer["/Root"]["/Lang"] == "he"
     elif suffix == ".html":

@@ -1,20 +1,22 @@
 """The storyboard as Markdown beside a folder of its pictures.
 
-For editors who go on writing: plain CommonMark with tables, and relative links. Texts are escaped so that
-nothing in them turns into markup but what the author marked; pictures are scaled copies, or the files
-byte for byte.
+For editors who go on writing. A text that came as Markdown is the author's own source with pictures put in;
+any other is written as plain CommonMark with tables, escaped so that nothing in it turns into markup but what
+the author marked. Pictures are scaled copies, or the files byte for byte.
 """
 
 import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote
 
+from limner.counts import counted
 from limner.errors import DataError
-from limner.export.leaf import Leaf, ShownPicture, fit, fit_own, language_of, leaves, pieces_of
+from limner.export.leaf import Leaf, ShownPicture, fit, fit_own, language_of, leaves, parts_of, pieces_of
 from limner.export.markup import runs_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, is_picture, put
@@ -30,13 +32,18 @@ from limner.files import sha256_of, storing, write_text
 from limner.language import ENGLISH
 from limner.pictures.decode import read_file
 from limner.pictures.thumbnails import Copy, changed, locate
-from limner.records import Board, BoardStep, Part, Passage, PictureRef, Story
+from limner.records import Board, BoardStep, Part, Passage, Picture, PictureRef, Step, Story
 from limner.templates import carried, forbidden
+from limner.text.document import resolve_picture
+from limner.text.front_matter import without_front
+from limner.text.insertion import FOLDER, NAME, Layout, layout_of, with_inserted
+from limner.text.markdown import read_markdown
+from limner.text.named_files import is_web
+from limner.text.read import take_title
+from limner.text.revise import Revision
 
 SHOWN_MM = (200.0, 150.0)
 """As large as a page on a screen shows a picture."""
-
-FOLDER = "_pictures"
 
 
 def write(board: Board, out: Path, plan: Plan) -> Exported:
@@ -44,18 +51,19 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
 
     Args:
         board: the storyboard.
-        out: the .md file; checked by the caller.
+        out: the .md file; checked by the caller. Where it is there, pictures that only it showed are removed.
         plan: what it shows; with originals, the files are copied as they are.
 
     Raises:
         DataError: a picture is not there, or a name in the folder is taken by another file.
     """
     folder = out.with_name(out.stem + FOLDER)
-    warnings = list(forbidden(board.story))
+    is_source = bool(board.story.markdown) and plan.include == "everything" and not plan.with_reasons
+    warnings = list(_not_said(board, out) if is_source else forbidden(board.story))
     # All is looked up before anything is written: picture → first step that shows it, and what is copied.
     sources: dict[str, tuple[str, Path, Copy | None]] = {}
     for leaf in leaves(board):
-        for shown in leaf.pictures:
+        for shown in _added(leaf) if is_source else leaf.pictures:
             if shown.name not in sources:
                 file = locate(shown.picture, leaf.where)
                 as_it_is = plan.originals and shown.crop is None
@@ -63,7 +71,11 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
                 warnings += () if copy is None else copy.warnings
                 sources[shown.name] = f"{leaf.position:02d}", file, copy
     for own in [one for part in board.story.between for one in part.pictures if one.path]:
-        if plan.include == "everything" and (copy := fit_own(own, plan, SHOWN_MM, warnings)):
+        if (
+            plan.include == "everything"
+            and not is_source
+            and (copy := fit_own(own, plan, SHOWN_MM, warnings))
+        ):
             whole_file = None if plan.originals else copy
             sources.setdefault(f"own {own.target}", ("text", Path(own.path or ""), whole_file))
     if sources:
@@ -79,11 +91,102 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         if copy is None and content != identity and not identity.startswith("own "):
             warnings.append(changed(file, f"step {int(prefix)}"))
     pictures = tuple(dict.fromkeys(copies.values()))
-    left = len(set(folder.iterdir()) - set(pictures)) if folder.is_dir() else 0
-    if left:
-        warnings.append(f"{folder.name} holds {left} other file{'s' if left > 1 else ''}, left as found")
-    write_text(out, "\n".join(_lines(board, plan, copies)))
+    replaced = out.exists()
+    text = _illustrated(board, copies) if is_source else "\n".join(_lines(board, plan, copies))
+    write_text(out, text)
+    if folder.is_dir():
+        warnings += _cleared(folder, pictures, board, remove=replaced)
     return Exported(out, pictures, tuple(warnings))
+
+
+def _added(leaf: Leaf) -> tuple[ShownPicture, ...]:
+    """The pictures of a step that its text does not show itself."""
+    return leaf.pictures[leaf.step.origin == "given" and bool(leaf.text.pictures) :]
+
+
+def _illustrated(board: Board, copies: dict[str, Path]) -> str:
+    """The author's source with the pictures of the steps after them."""
+    story = board.story
+    end = story.markdown.count("\n") + 1
+    found = []
+    for leaf in leaves(board):
+        lines = leaf.text.lines or (end, end)
+        found += [(lines, "\n".join(_picture(shown, copies))) for shown in _added(leaf)]
+    return with_inserted(_titled(story), found, story.id)
+
+
+_TITLE = re.compile(r"(\s*\"?title\"?\s*[:=]\s*)(.*?)(,?\s*)", re.DOTALL)
+
+
+def _titled(story: Story) -> str:
+    """The author's source, under the title that its story has by now."""
+    title = read_markdown(story.markdown, story.id, None)
+    take_title(title)
+    if not (title.title and story.title.strip()) or title.title == story.title:
+        return story.markdown
+    layout = layout_of(story.markdown, story.id)
+    lines = layout.lines
+    for place in range(without_front(story.markdown, story.id)[1].lines):
+        if found := _TITLE.fullmatch(lines[place]):
+            lines[place] = f"{found[1]}{json.dumps(story.title, ensure_ascii=False)}{found[3]}"
+    heading = next(
+        (one for one in layout.last.values() if one.type == "heading_open" and one.tag == "h1"), None
+    )
+    if heading is not None and heading.map:
+        place = heading.map[0]
+        lines[place] = lines[place].replace(title.title, inline(story.title), 1)
+    return "".join(lines)
+
+
+def _not_said(board: Board, out: Path) -> Iterator[str]:
+    """What a reader of the author's own source, with pictures put in, should know."""
+    lost = 0
+    for leaf in leaves(board):
+        own = [one for one in leaf.text.pictures if not one.problem and not is_web(one.target)]
+        lost += sum(not _leads_to(one, out) for one in own)
+        if own and leaf.pictures and leaf.step.origin != "given":
+            yield f"{leaf.where} shows the text's own picture {own[0].target} beside the one that was chosen"
+        elif own and leaf.picture is not None and leaf.picture.id in leaf.step.framing:
+            yield f"{leaf.where} shows the text's own picture as the text has it, without frame and new words"
+    lost += sum(not _leads_to(one, out) for part in board.story.between for one in part.pictures if one.path)
+    if lost:
+        yield (
+            f"{counted(lost, 'picture')} of the text not found from here, by the names that the text has for"
+            " them; put this file beside the text, or copy them"
+        )
+
+
+def _leads_to(picture: PictureRef, out: Path) -> bool:
+    """Whether a picture of the text is found from the export by the same name."""
+    return resolve_picture(picture.target, out.parent).path is not None
+
+
+def _cleared(folder: Path, used: Sequence[Path], board: Board, *, remove: bool) -> Iterator[str]:
+    """What is in the folder of the pictures beside them; what an earlier export put there can be removed."""
+    others = sorted(set(folder.iterdir()) - set(used))
+    earlier = [file for file in others if _is_earlier(file) and is_picture(file, board) is None]
+    names = ", ".join(file.name for file in earlier[:5]) + ("…" if len(earlier) > 5 else "")
+    if earlier and remove:
+        for file in earlier:
+            file.unlink()
+        yield f"removed from {folder.name}: {counted(len(earlier), 'picture')} of an earlier export ({names})"
+    elif earlier:
+        yield (
+            f"{folder.name} holds {counted(len(earlier), 'picture')} of an earlier export that nothing shows"
+            f" ({names}); --overwrite removes them"
+        )
+    if left := len(others) - len(earlier):
+        yield f"{folder.name} holds {left} other file{'s' if left > 1 else ''}, left as found"
+
+
+def _is_earlier(file: Path) -> bool:
+    """Whether an export wrote a file: its name holds the beginning of its SHA-256."""
+    return (
+        NAME.fullmatch(file.name) is not None
+        and file.is_file()
+        and not file.is_symlink()
+        and sha256_of(file)[:8] == file.stem.rpartition("-")[2]
+    )
 
 
 # What means something only at the start of a line: headings, quotes, lists, rules.
@@ -151,6 +254,76 @@ def words_of(story: Story) -> str:
     return "\n".join(front)
 
 
+def revised_source(revision: Revision) -> str | None:
+    """The author's Markdown in which the steps that were changed stand anew, each in its own lines.
+
+    Args:
+        revision: of a story.
+    Returns:
+        It; None where the story did not come as Markdown, or its lines cannot take the change.
+    """
+    story = revision.before
+    layout = layout_of(story.markdown, story.id)
+    lines = list(layout.lines)
+    spans = [(one.lines[0], layout.trimmed(*one.lines)) for one in story.steps if one.lines]
+    apart = all(before[1] <= after[0] for before, after in pairwise(spans))
+    if not story.markdown or len(spans) != len(story.steps) or not apart:
+        return None
+    if not lines[-1].endswith(("\r", "\n")):
+        lines[-1] += layout.newline
+    gone: set[int] = set()
+    added: dict[int, list[str]] = {}
+    end, beside = spans[0][0], 0
+    for one in revision.steps:
+        sources = sorted(one.sources)
+        if any(revision.before.steps[source].title != one.step.title for source in sources):
+            return None
+        start, stop = (spans[sources[0]][0], spans[sources[-1]][1]) if sources else (end, end)
+        moved = start < end
+        if sources and not one.changed and not moved:
+            end, beside = stop, sources[-1]
+            continue
+        if any(
+            lines[place].strip() for a, b in pairwise(sources) for place in range(spans[a][1], spans[b][0])
+        ):
+            return None
+        beside = sources[0] if sources else beside
+        words = lines[start:stop] if not one.changed else _anew(one.step, story, layout, spans[beside])
+        gone.update(range(start, stop))
+        if moved or not sources:
+            is_item = bool(one.step.parts) and one.step.parts[0].number is not None
+            space = [] if is_item else [layout.newline]
+            first = end == spans[0][0] and not added
+            words = [*words, *space] if first else [*space, *words]
+        else:
+            end = stop
+        added.setdefault(end if moved or not sources else start, []).extend(words)
+    kept = {source for one in revision.steps for source in one.sources}
+    for place, (start, stop) in enumerate(spans):
+        if place not in kept:
+            gone.update(range(start, stop + (not "".join(lines[stop : stop + 1]).strip())))
+    return "".join(
+        line
+        for place in range(len(lines) + 1)
+        for line in (*added.get(place, ()), *(lines[place : place + 1] if place not in gone else ()))
+    )
+
+
+def _anew(step: Step, story: Story, layout: Layout, span: tuple[int, int]) -> list[str]:
+    """The lines of a step with other words, in the list or quotation of some lines of the source."""
+    shown = Part(pictures=step.pictures)
+    parts, number = parts_of(step.text, step.parts)
+    written = "\n".join(_parts([*parts, *([shown] if step.pictures else [])], {})).strip("\n").split("\n")
+    prefix = layout.prefix(*span)
+    lead = layout.lines[span[0]].expandtabs(4)[: len(prefix)]
+    if number is not None:
+        lead = re.sub(r"\d+(?=[.)])", str(number), lead)
+    return [
+        f"{(lead if place == 0 else prefix)}{line}".rstrip() + layout.newline
+        for place, line in enumerate(written)
+    ]
+
+
 def _ending(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
     """Who wrote the text; where reasons are wanted, credits and how the storyboard was made."""
     stated = colophon(board.story)
@@ -175,7 +348,8 @@ def _step(leaf: Leaf, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
     title = inline(leaf.title)
     if title or plan.with_reasons:
         yield f"{'#' * leaf.level} {' · '.join(filter(None, (number, title)))}\n"
-    pictures = [line for shown in leaf.pictures for line in _picture(shown, plan, copies)]
+    fallback = credit_line if plan.with_reasons else None
+    pictures = ["\n".join(_picture(shown, copies, fallback)) + "\n" for shown in leaf.pictures]
     if plan.with_reasons and not pictures:
         pictures = [f"*No picture here. {inline(leaf.step.reason)}".rstrip() + "*\n"]
     body = list(_parts(leaf.parts, {}))
@@ -190,13 +364,14 @@ def _step(leaf: Leaf, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
         yield "\n".join(f"> - {inline(line)}" for line in leaf.why.lines()) + "\n"
 
 
-def _picture(shown: ShownPicture, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
-    """A picture of a step with its caption."""
+def _picture(
+    shown: ShownPicture, copies: dict[str, Path], credit: Callable[[Picture], str] | None = None
+) -> Iterator[str]:
+    """The lines of a picture of a step: it, and its caption, or else its credit."""
     copy = copies[shown.name]
-    yield f"![{inline(shown.alt)}]({quote(f'{copy.parent.name}/{copy.name}')})\n"
-    caption = shown.caption or (credit_line(shown.picture) if plan.with_reasons else "")
-    if caption:
-        yield f"*{inline(caption)}*\n"
+    yield f"![{inline(shown.alt)}]({quote(f'{copy.parent.name}/{copy.name}')})"
+    if caption := shown.caption or (credit(shown.picture) if credit else ""):
+        yield f"*{inline(caption)}*"
 
 
 def _parts(parts: Sequence[Part], copies: dict[str, Path]) -> Iterator[str]:

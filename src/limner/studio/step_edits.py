@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from limner.counts import counted
 from limner.errors import DataError
-from limner.export.markdown import words_of
+from limner.export.markdown import revised_source, words_of
 from limner.progress import Progress
 from limner.records import (
     MOST_PICTURES,
@@ -157,25 +157,34 @@ def revised(story: Story, edit: WordEdit) -> Revision:
 
 
 def written(
-    story: Story, by: Segmentation | None, progress: Progress | None = None
-) -> tuple[str, Segmentation | None]:
-    """A story as Markdown, and how to cut it so that its steps are found again, if one of the ways does.
+    revision: Revision, by: Segmentation | None, progress: Progress | None = None
+) -> tuple[Story, str, Segmentation | None]:
+    """A revised story as Markdown, and how to cut it so that its steps are found again, if one way does.
+
+    Where it came as Markdown, the author's own lines stay if they can.
 
     Args:
-        story: it.
+        revision: of the story.
         by: how its text was cut.
         progress: as of `limner.text.worker.ReaderProcesses.read`.
+    Returns:
+        The story as it is now, with the text as its source if its steps are found again; the text; and how.
     """
-    text = words_of(story)
+    story = revision.story
     due = [(step.title, step.text) for step in story.steps]
-    for way in dict.fromkeys((by, None, "paragraph", "heading")):
-        try:
-            found = READER.read(text, format="markdown", by=way, progress=progress).story.steps
-        except DataError:
-            continue
-        if [(step.title, step.text) for step in found] == due:
-            return text, way
-    return text, by
+    text = words_of(story)
+    for source in filter(None, (revised_source(revision), text)):
+        for way in dict.fromkeys((by, None, "paragraph", "heading")):
+            try:
+                found = READER.read(source, format="markdown", by=way, progress=progress).story
+            except DataError:
+                continue
+            if [(step.title, step.text) for step in found.steps] == due:
+                placed = zip(story.steps, found.steps, strict=True)
+                steps = tuple(one.model_copy(update={"lines": other.lines}) for one, other in placed)
+                sourced = {"steps": steps, "markdown": found.markdown}
+                return story.model_copy(update=sourced), source, way
+    return story.model_copy(update={"markdown": ""}), text, by
 
 
 def _order(edit: PictureEdit, board: Board) -> tuple[str, ...]:

@@ -325,10 +325,10 @@ class Workshop:
                 fresh = _around(library, story, state, _staying(board, sources), progress=progress)
             case Reword() | Split() | Join() | Insert() | Move():
                 revision = revised(story, edit)
-                story = edits.checked_length(revision.story)
+                edits.checked_length(revision.story)
                 sources = {new: one.sources for new, one in enumerate(revision.steps)}
                 state = edits.followed(state, {old: new for new, olds in sources.items() for old in olds})
-                text, by = written(story, state.by, progress)
+                story, text, by = written(revision, state.by, progress)
                 state = _of_text(state, text, state.notes).model_copy(update={"format": "markdown", "by": by})
                 told = {new for new, one in enumerate(revision.steps) if one.changed}
                 same = {new: olds for new, olds in sources.items() if new not in told}

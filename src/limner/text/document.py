@@ -20,6 +20,8 @@ from limner.records import Between, Part, PictureRef, Step
 
 Direction = Literal["ltr", "rtl"]
 MAX_BLOCKS = 60_000
+ASIDE, LINES = "data-limner-aside", "data-limner-lines"
+"""Attributes of HTML that Markdown became: what stands beside the text, and where it was written."""
 CREDITS = ("title", "language", "author", "illustrator", "license")
 """What a text may state of itself, as `Document` and `limner.records.Story` call it."""
 
@@ -55,7 +57,8 @@ class Block:
         list_id: for an item: equal inside one list, different between lists.
         card: kind and number of the card that it stands in, see `limner.text.html_cards`; (0, 0): in none.
         caption: its words are the caption of a picture.
-        note: it is a footnote or an endnote.
+        aside: what its words are, such as a footnote, where they are no step of their own; else "".
+        lines: the first line of the source that it is written in, from 0, and the one after its last.
         parts: its words with their markup; see `with_parts`.
         places: numbers of the blocks of the document that it is made of, from 0.
     """
@@ -69,7 +72,8 @@ class Block:
     list_id: int = 0
     card: tuple[int, int] = (0, 0)
     caption: bool = False
-    note: bool = False
+    aside: str = ""
+    lines: tuple[int, int] | None = None
     parts: tuple[Part, ...] = ()
     places: tuple[int, ...] = ()
 
@@ -117,6 +121,7 @@ class Document:
         between: what it declares around them.
         title, language, author, illustrator, license: as stated, or "".
         direction: as stated, or None.
+        markdown: the source, where it is Markdown.
         left_out: what was dropped while reading.
         notes: choices made while reading, one sentence each.
     """
@@ -130,6 +135,7 @@ class Document:
     author: str = ""
     illustrator: str = ""
     license: str = ""
+    markdown: str = ""
     left_out: list[LeftOut] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 

@@ -104,7 +104,7 @@ def read_docx(data: bytes, where: str) -> tuple[Document, Path]:
 
 
 def _as_notes(blocks: list[Block]) -> list[Block]:
-    return [replace(block, note=True) for block in blocks]
+    return [replace(block, aside="footnote") for block in blocks]
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from limner.records import Mark, Part, Passage, PictureRef
-from limner.text.document import Block, LeftOut, pictures_of, resolve_picture
+from limner.text.document import ASIDE, LINES, Block, LeftOut, pictures_of, resolve_picture
 from limner.text.html_cards import PICTURES, cards_of, letters
 from limner.text.plain import read_plain
 
@@ -124,6 +124,8 @@ class _Walk:
     words: list[str] = field(default_factory=list)
     tags: list[tuple[MarkKind, str] | None] = field(default_factory=list)
     quoted: bool = False
+    aside: str = ""
+    lines: tuple[int, int] | None = None
     pictures: list[PictureRef] = field(default_factory=list)
     pending: set[str] = field(default_factory=set)
 
@@ -136,7 +138,7 @@ class _Walk:
             for one in parted:
                 kind, group = one.card
                 card = self.card if any(self.card) or not kind else (kind, first + group)
-                self.blocks.append(replace(one, card=card))
+                self.blocks.append(replace(one, card=card, aside=self.aside, lines=self.lines))
             self.shown()
         else:
             found = _passage(words, tags)
@@ -151,7 +153,8 @@ class _Walk:
         """Add a block with the pictures met since the last one."""
         if block.text or self.pictures:
             caption = self.caption and bool(block.text)
-            self.blocks.append(replace(block, pictures=tuple(self.pictures), card=self.card, caption=caption))
+            shown = replace(block, pictures=tuple(self.pictures), card=self.card, caption=caption)
+            self.blocks.append(replace(shown, aside=self.aside, lines=self.lines))
         self.shown()
 
     def shown(self, *pictures: PictureRef) -> None:
@@ -160,6 +163,9 @@ class _Walk:
 
     def element(self, node: Element) -> None:
         tag = node.tag if isinstance(node.tag, str) else ""
+        if tag == "meta" and (lines := _lines(node)):  # stands before HTML inside Markdown
+            begun = self.lines if self.pictures or any(map(str.strip, self.words)) else None
+            self.lines = (begun or lines)[0], lines[1]
         if not tag or tag in _SILENT:
             return
         if tag in _UNREADABLE or _hidden(node):
@@ -172,12 +178,13 @@ class _Walk:
             self.words.append(_LINE)
         elif (caption := _is_caption(node, tag)) or tag in _BLOCK_LEVEL:
             self.flush()
-            outer = self.card, self.caption, self.quoted
+            outer = self.card, self.caption, self.quoted, self.aside, self.lines
             self.card, self.caption = self.cards.get(node, self.card), self.caption or caption
             self.quoted = self.quoted or tag == "blockquote"
+            self.aside, self.lines = node.get(ASIDE) or self.aside, _lines(node) or self.lines
             self.block(node, tag)
             self.flush()
-            self.card, self.caption, self.quoted = outer
+            self.card, self.caption, self.quoted, self.aside, self.lines = outer
         elif kind := _MARKS.get(tag):
             self.words.append(_TAG)
             self.tags.append((kind, (node.get("href") or "").strip()))
@@ -208,7 +215,7 @@ class _Walk:
         elif tag == "table" and not _is_layout(node) and self.cards.keys().isdisjoint(node.iterdescendants()):
             self.table(node)
         elif tag == "hr":
-            self.blocks.append(Block("break"))
+            self.blocks.append(Block("break", lines=self.lines))
         else:
             self.content(node)
 
@@ -244,6 +251,8 @@ class _Walk:
         for child in node:
             if child.tag == "li":
                 number = _integer(child.get("value"), number)
+                around = self.aside, self.lines
+                self.aside, self.lines = child.get(ASIDE) or self.aside, _lines(child) or self.lines
                 inner = _Walk(self.base, self.left_out, self.cards, self.lists, quoted=self.quoted)
                 inner.content(child)
                 inner.flush()
@@ -254,6 +263,7 @@ class _Walk:
                 parts = _item_parts(inner.blocks, number if ordered else None)
                 self.close(Block("item", text, ordered=ordered, number=number, list_id=own, parts=parts))
                 self.card = outer
+                self.aside, self.lines = around
                 number += 1
             else:  # a list or words straight inside a list: not valid, common
                 self.element(child)
@@ -394,6 +404,13 @@ def _largest(srcset: str) -> str:
         if address and not address.startswith("data:"):
             sized.append((float(match[0]) if match and match[0].count(".") <= 1 else 0.0, address))
     return max(sized, key=itemgetter(0), default=(0.0, ""))[1].strip()
+
+
+def _lines(node: Element) -> tuple[int, int] | None:
+    """Where Markdown says that an element was written."""
+    stated = node.get(LINES) or (node[0].get(LINES) if node.tag == "pre" and len(node) else None)
+    found = re.fullmatch(r"([0-9]{1,7})-([0-9]{1,7})", stated or "")
+    return None if found is None else (int(found[1]), int(found[2]))
 
 
 def _integer(value: str | None, default: int) -> int:

@@ -41,7 +41,7 @@ def checked(story: Story, base: Path | None, elsewhere: Elsewhere) -> Story:
         if path is None and home is None:
             return picture.model_copy(update={"problem": ""})
         if path is None or not path.is_file():
-            problem = WEB if _is_web(picture.target) else MISSING
+            problem = WEB if is_web(picture.target) else MISSING
         elif (shown := path if home and path.is_relative_to(home) else elsewhere(path)) is not None:
             return picture.model_copy(update={"path": str(shown), "problem": ""})
         else:
@@ -64,7 +64,8 @@ def _with(part: Part, pictures: tuple[PictureRef, ...]) -> Part:
     return part.model_copy(update={"pictures": pictures}) if pictures else part
 
 
-def _is_web(target: str) -> bool:
+def is_web(target: str) -> bool:
+    """Whether the address of a picture is one of the web."""
     try:
         parts = urlsplit(target)
     except ValueError:  # no address at all

@@ -114,7 +114,7 @@ REASONS = 50
 # Control and format characters and white space: a text of these alone shows nothing.
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _SUFFIXES_OF: dict[Format, tuple[str, ...]] = {
-    "markdown": (".md", ".markdown", ".mdown", ".mkd"),
+    "markdown": (".md", ".markdown", ".mdown", ".mkd", ".mdx"),
     "html": (".html", ".htm", ".xhtml"),
     "plain": (".txt", ".text", ""),
     "json": (".json",),
@@ -311,6 +311,8 @@ def _read(
             notes.append(f"its suffix, {suffix!r}, is of no known format: read as plain text (--text-format)")
         text, note = decode_text(data, where, html=kind == "html")
         notes += [note] if note else []
+        if kind == "markdown" and data.startswith(codecs.BOM_UTF8):
+            text = f"\ufeff{text}"
         reading = _parse(text, kind, by, name=name, where=where, base=base, elsewhere=elsewhere)
     return replace(reading, notes=(*notes, *reading.notes), file=where)
 
@@ -369,14 +371,14 @@ def _parse(
     base: Path | None,
     elsewhere: Elsewhere = nowhere,
 ) -> Reading:
-    text = text.removeprefix("\ufeff")
+    source, text = text, text.removeprefix("\ufeff")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in set(text)):
         raise DataError(
             f"{where}: holds zero bytes or broken Unicode (lone surrogates); expected text; mend it"
         )
     if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
         raise DataError(f"{where}: is empty; expected a text with words in it")
-    document, stated = _document(text, kind, where, base)
+    document, stated = _document(source if kind == "markdown" else text, kind, where, base)
     return _cut(document, stated, by, name=name, where=where, base=base, elsewhere=elsewhere)
 
 
@@ -393,7 +395,7 @@ def _cut(
     """A document as a story: its title taken, cut into steps, its pictures checked."""
     check_count(max(len(document.blocks), len(document.steps)), where)
     if document.blocks:
-        _take_title(document)
+        take_title(document)
     own = stated.get("by", "step")
     if document.steps and by in {None, "step", own}:
         steps, used, dropped, between = list(document.steps), own, [], document.between
@@ -415,6 +417,7 @@ def _cut(
             "between": between,
             "by": used,
             "direction": direction,
+            "markdown": document.markdown,
         }
     )
     story = checked(story, base, elsewhere)
@@ -429,7 +432,7 @@ def _document(text: str, kind: Format, where: str, base: Path | None) -> tuple[D
     return (read_markdown if kind == "markdown" else read_html)(text, where, base), {}
 
 
-def _take_title(document: Document) -> None:
+def take_title(document: Document) -> None:
     """The first level-1 heading is the title; where a title is stated elsewhere, only if it says the same."""
     for place, block in enumerate(document.blocks):
         if block.kind == "heading" and block.level == 1:

@@ -262,7 +262,8 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         )
     blocks = _with_captions(document.blocks or _blocks_of_steps(document.steps))
     blocks = [replace(with_parts(block), places=(place,)) for place, block in enumerate(blocks)]
-    every, blocks = blocks, [block for block in blocks if not (block.caption or block.note)]
+    blocks = _with_asides(blocks)
+    every, blocks = blocks, [block for block in blocks if not block.caption and block.aside != "footnote"]
     if by == "step":
         declared = [StepDraft(step, ()) for step in document.steps]
         result = Cut(drafts=declared) if declared else _by_step(replace(document, blocks=blocks))
@@ -273,7 +274,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     if not result.drafts:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
     result.left_out += [LeftOut("caption of a picture", block.text) for block in every if block.caption]
-    result.left_out += [LeftOut("footnote", block.text) for block in every if block.note]
+    result.left_out += [LeftOut("footnote", block.text) for block in every if block.aside == "footnote"]
     result.left_out = [one for one in result.left_out if one.text or one.pictures]
     # Pictures that belong to no words, such as a banner above the first paragraph.
     known = {picture.target for step in result.steps for picture in step.pictures}
@@ -284,6 +285,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         if picture.target not in known
     ]
     result.left_out = [replace(one, kept=bool(document.blocks)) for one in result.left_out]
+    result.drafts = _with_lines(every, result.drafts)
     result.between = _between(every, result) if document.blocks else _around_all(document, len(result.drafts))
     return result
 
@@ -304,11 +306,43 @@ def _with_captions(blocks: Sequence[Block]) -> list[Block]:
             result.append(replace(block, caption=False, pictures=_described(block.pictures, said)))
             continue
         if block.pictures:
-            result.append(Block("paragraph", pictures=block.pictures, places=block.places))
+            result.append(Block("paragraph", pictures=block.pictures, lines=block.lines))
         if result and result[-1].pictures:
             result[-1] = replace(result[-1], pictures=_described(result[-1].pictures, block.text))
         result.append(replace(block, pictures=()))
     return result
+
+
+def _with_asides(blocks: Sequence[Block]) -> list[Block]:
+    """Blocks of which some stand beside the text; the only words of a text stand nowhere else."""
+    if letters(block for block in blocks if not (block.aside or block.caption or block.kind == "heading")):
+        return list(blocks)
+    return [replace(block, aside="") for block in blocks]
+
+
+def _beside(blocks: Sequence[Block]) -> bool:
+    """Whether all words of some blocks stand beside the text."""
+    return all(block.aside for block in blocks if block.text) and any(block.aside for block in blocks)
+
+
+def _with_lines(blocks: Sequence[Block], drafts: Sequence[StepDraft]) -> list[StepDraft]:
+    """Steps with the lines of the source that they are made of; of a heading alone, those of the heading."""
+    made: list[StepDraft] = []
+    after = 0
+    for draft in drafts:
+        places = (
+            draft.places
+            or tuple(
+                place
+                for place in range(after, len(blocks))
+                if blocks[place].kind == "heading" and blocks[place].text == draft.step.text
+            )[:1]
+        )
+        lines = [found for place in places if (found := blocks[place].lines)]
+        after = max((after, *(place + 1 for place in places)))
+        span = (min(start for start, _ in lines), max(end for _, end in lines)) if lines else None
+        made.append(replace(draft, step=draft.step.model_copy(update={"lines": span})))
+    return made
 
 
 def _shown_above(blocks: Sequence[Block]) -> bool:
@@ -428,6 +462,8 @@ def _lists(sections: list[Section]) -> Cut:
                     made.drafts += whole_step([replace(item, kind="paragraph")], section.title)
             elif recipe:
                 made.left_out.append(omitted(_around(made), blocks))
+            elif _beside(blocks):
+                made.left_out.append(omitted(blocks[0].aside, blocks))
             else:
                 made.drafts += whole_step(blocks, section.title)
     return made
@@ -460,10 +496,13 @@ def _by_unit(sections: list[Section], by: Segmentation, where: str = "text") -> 
         blocks = without_breaks(section)
         if not blocks and following.level > section.level:  # it names a group, not a step
             made.left_out.append(LeftOut("heading without text", section.title))
+        elif _beside(blocks) and not (by == "heading" and section.level):
+            made.left_out.append(omitted(blocks[0].aside, with_heading(section)))
         elif by == "heading":
             made.drafts += whole_step(blocks, section.title)
         else:
-            units = _units(blocks)
+            made.left_out += [omitted(block.aside, [block]) for block in blocks if block.aside]
+            units = _units([block for block in blocks if not block.aside])
             if by == "sentence":
                 units = [piece for unit in units for piece in _sentences(unit)]
                 check_count(len(made.drafts) + len(units), where)

@@ -18,9 +18,22 @@ from limner.text.document import CREDITS, Direction, Document, LeftOut, check_co
 
 AnyPart = TypeVar("AnyPart", bound=Part)
 _KNOWN = frozenset(
-    {*CREDITS, "id", "story_id", "by", "direction", "split", "source", "steps", "pages", "between"}
+    {
+        *CREDITS,
+        "id",
+        "story_id",
+        "by",
+        "direction",
+        "split",
+        "source",
+        "steps",
+        "pages",
+        "between",
+        "markdown",
+    }
 )
-_STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts"})
+# Words are those of the steps: a source, and where they stand in it, may be of another text by now.
+_STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts", "lines"})
 
 
 def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[str, str]]:

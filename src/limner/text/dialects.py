@@ -1,0 +1,244 @@
+"""The Markdown that people write: CommonMark with tables, and what GitHub, Obsidian, MDX and others add.
+
+Each addition is a rule of markdown-it's own kinds. Whatever is read carries the lines of its source, as an
+attribute that `limner.text.html_blocks` looks for.
+"""
+
+import re
+from collections.abc import Sequence
+from html import escape
+from itertools import chain, pairwise
+
+from markdown_it import MarkdownIt
+from markdown_it.common.utils import normalizeReference
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from mdit_py_plugins.footnote import footnote_plugin
+
+from limner.errors import DataError
+from limner.text.document import ASIDE, LINES
+from limner.text.html_tree import MAX_ELEMENTS
+
+# Deeper than anyone writes, shallower than the HTML parser's bound; beyond it markdown-it would skip text.
+MAX_NESTING = 60
+# Each may begin or end an emphasis, or begin a link whose end is looked for.
+_MOST = {"signs of emphasis": ("*_~", 100_000), "opening brackets": ("[", 20_000)}
+_PARAGRAPHS = 5
+"""How many paragraphs may have the most of each."""
+_MAX_LINES, _MAX_REPEATED = 80_000, 2_000_000
+# What stands before the words of a line, and the marks of lists in it.
+_BEFORE = re.compile(r"^[ \t>*+\-.)\d]++", re.MULTILINE)
+_ITEM = re.compile(r"(?:[-+*]|\d[.)])(?=[ \t])")
+CODE = "code"
+"""Key of the environment of a parse: what was left out as code of a page."""
+
+_WIKI = re.compile(r"(!?)\[\[([^\[\]|\n]++)(?:\|([^\[\]\n]*+))?\]\](?![(\[])")
+_PICTURE_NAME = re.compile(r"\.(?:avif|bmp|gif|heic|jpe?g|png|svg|tiff?|webp)\Z", re.IGNORECASE)
+_SIZE = re.compile(r"\d+(?:x\d+)?\Z")
+_CALLOUT = re.compile(r"\[!([\w -]+)\][+-]?[ \t]*")
+_TASK = re.compile(r"\[([ xX])\](?=\s)")
+_ANCHOR = re.compile(r"(?<=\S)[ \t]++\{[#.:][^{}]*+\}\Z")
+_MODULE = re.compile(
+    r"import\s+(?:[\"']|[^\n]{1,500}?\sfrom\s+[\"'])|import\s+\{"
+    r"|export\s+(?:default|const|let|var|function|async|class)\s|export\s+[{*]"
+)
+_EXPRESSION = re.compile(r"\{(?:\{.*\}|%.*%|/\*.*\*/|[#:.][^}]*|[\w.]+)\}\Z", re.DOTALL)
+_COMPONENT = re.compile(
+    r"<(/?)([A-Z]\w*[a-z]\w*(?:\.\w+)*+)"
+    r"((?:[^<>{}\"'\w.](?:[^<>{}\"']|\"[^\"]*+\"|'[^']*+'|\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})*+)?)>"
+)
+
+
+def parsed(body: str, where: str) -> tuple[list[Token], str, list[str]]:
+    """A Markdown text without front matter as tokens, as HTML, and what was left out as code of a page.
+
+    Args:
+        body: the text; with line feeds.
+        where: its name, for messages.
+    Raises:
+        DataError: lists or quotes nested too deeply; more lines, items, signs of emphasis or brackets than
+            anybody writes.
+    """
+    _check(body, where)
+    made, env = parser(), dict[str, object]()
+    tokens = made.parse(body, env)
+    if any(token.level >= MAX_NESTING - 2 for token in tokens):
+        raise DataError(
+            f"{where}: Markdown nested deeper than {MAX_NESTING // 2} lists or quotes; expected a readable "
+            "text; flatten it"
+        )
+    # a link that is defined once and used often is written as often
+    inner = chain.from_iterable(token.children or () for token in tokens)
+    stated = sum(len(str(value)) for token in inner for value in token.attrs.values())
+    if stated > len(body) + _MAX_REPEATED:
+        raise DataError(
+            f"{where}: repeats the addresses of its links over and over, {_MAX_REPEATED:,} letters of them;"
+            " expected a readable text; read it as plain text"
+        )
+    code = env.get(CODE)
+    return tokens, made.renderer.render(tokens, made.options, env), code if isinstance(code, list) else []
+
+
+def _check(body: str, where: str) -> None:
+    """Refuse what would keep the parser busy."""
+    if body.count("\n") - body.count("\n\n") > _MAX_LINES:
+        raise DataError(
+            f"{where}: holds more than {_MAX_LINES:,} lines of Markdown; expected a readable text; split it"
+        )
+    paragraphs = re.split(r"\n[ \t]*+\n", body)
+    for name, (signs, most) in _MOST.items():
+        counts = [sum(map(part.count, signs)) for part in paragraphs]
+        if max(counts) > most or sum(counts) > most * _PARAGRAPHS:
+            raise DataError(
+                f"{where}: holds more than {most:,} {name} in one paragraph, or {most * _PARAGRAPHS:,} in"
+                " all; expected a readable text; read it as plain text"
+            )
+    if sum(len(_ITEM.findall(line[0])) for line in _BEFORE.finditer(body)) > MAX_ELEMENTS:
+        raise DataError(
+            f"{where}: holds more than {MAX_ELEMENTS:,} items of lists; expected a readable text; split it"
+        )
+
+
+def parser() -> MarkdownIt:
+    """A parser whose tokens render as HTML for `limner.text.html_blocks`.
+
+    An element with the attribute `ASIDE` stands beside the text, and its value says as what. `LINES` names
+    the first line of the source that an element or the HTML after it comes from, from 0, and the one after
+    its last.
+    """
+    made = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
+    # Nothing is followed, and a picture's address must stay exactly as written.
+    made.validateLink = lambda url: True  # type: ignore[method-assign]
+    made.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    made.use(footnote_plugin, inline=False, move_to_end=False)
+    made.inline.ruler.before("link", "wiki", _wiki)
+    made.core.ruler.after("block", "dialects", _dialects)
+    made.core.ruler.push("components", _components)
+    made.add_render_rule("footnote_ref", _footnote_mark)
+    made.add_render_rule("footnote_reference_open", _footnote_open)
+    made.add_render_rule("footnote_reference_close", lambda *_: "</aside>\n")
+    made.add_render_rule("html_block", _html)
+    return made
+
+
+def _wiki(state: StateInline, silent: bool) -> bool:
+    """``[[page]]`` and ``[[page|words]]`` are links, ``![[a.jpg]]`` is a picture, ``![[note]]`` a link."""
+    found = _WIKI.match(state.src, state.pos)
+    if found is None or normalizeReference(found[2]) in state.env.get("references", {}):
+        return False
+    if not silent:
+        target, words = found[2].strip(), (found[3] or "").strip()
+        if found[1] and _PICTURE_NAME.search(target):
+            alt = "" if _SIZE.match(words) else words
+            image = state.push("image", "img", 0)
+            image.attrs = {"src": target, "alt": ""}
+            image.content = alt
+            image.children = [Token("text", "", 0, content=alt)]
+        else:
+            state.push("link_open", "a", 1).attrs = {"href": target}
+            state.push("text", "", 0).content = words or target
+            state.push("link_close", "a", -1)
+    state.pos = found.end()
+    return True
+
+
+def _dialects(state: StateCore) -> None:
+    """Mark callouts, tasks and footnotes, and take code of the page out, before words are parsed."""
+    tokens = state.tokens
+    for token in tokens:
+        if token.map is not None and token.nesting >= 0:
+            token.attrSet(LINES, f"{token.map[0]}-{token.map[1]}")
+    for heading, inline in pairwise(tokens):
+        if heading.type == "heading_open":
+            inline.content = _ANCHOR.sub("", inline.content)
+    for first, inline in zip(tokens, tokens[2:], strict=False):
+        if inline.type != "inline":
+            continue
+        if first.type == "blockquote_open" and (found := _CALLOUT.match(inline.content)):
+            first.attrSet(ASIDE, "callout")
+            inline.content = f"**{found[1].capitalize()}:** {inline.content[found.end() :]}"
+        elif first.type == "list_item_open" and (found := _TASK.match(inline.content)):
+            first.attrSet(ASIDE, "task list")
+            inline.content = ("☐" if found[1] == " " else "☑") + inline.content[found.end() :]
+        elif first.type == "footnote_reference_open":
+            label = re.sub(r"([^\w\s])", r"\\\1", first.meta["label"])
+            inline.content = f"\\[{label}\\] {inline.content}"
+    state.tokens = _without_code(state)
+
+
+def _without_code(state: StateCore) -> list[Token]:
+    """All tokens but those of modules, expressions and components that stand alone."""
+    kept: list[Token] = []
+    lines = state.src.split("\n")
+    end, dropped = 0, False
+    for token, after in pairwise([*state.tokens, Token("", "", 0)]):
+        if token.level == 0 and token.nesting >= 0:
+            if token.type == "paragraph_open" and token.map is not None and token.map[0] >= end:
+                end = max(end, _code_end(lines, token.map, after))
+                if token.map[0] < end:
+                    state.env.setdefault(CODE, []).append("\n".join(lines[token.map[0] : end]))
+            dropped = token.map is not None and token.map[0] < end
+        if not dropped:
+            kept.append(token)
+    return kept
+
+
+def _code_end(lines: Sequence[str], place: Sequence[int], inline: Token) -> int:
+    """The line after a paragraph, and what belongs to it, that is code of the page; 0 where it is none."""
+    words = inline.content.strip()
+    if _MODULE.match(words):
+        return _module_end(lines, *place)
+    bare = _COMPONENT.sub("", words).strip() if words.startswith("<") else words
+    if not bare or _EXPRESSION.match(words):
+        return place[1]
+    if bare != words:
+        inline.content = bare
+    return 0
+
+
+def _module_end(lines: Sequence[str], start: int, end: int) -> int:
+    """The line after a piece of code: that of its paragraph, or where its brackets are closed."""
+    depth = 0
+    for place in range(start, len(lines)):
+        depth += sum(map(lines[place].count, "{[(")) - sum(map(lines[place].count, "}])"))
+        if place + 1 >= end and depth <= 0:
+            return place + 1
+    return end
+
+
+def _components(state: StateCore) -> None:
+    """HTML has no components: what is in them stays, and one that shows a picture is a picture."""
+    for token in state.tokens:
+        if token.type == "html_block":
+            token.content = _COMPONENT.sub(lambda found: _plain(found, "<br>"), token.content)
+        for inner in token.children or ():
+            if inner.type == "html_inline":
+                inner.content = _COMPONENT.sub(lambda found: _plain(found, ""), inner.content)
+
+
+def _plain(found: re.Match[str], instead: str) -> str:
+    closing, name, attributes = found.groups()
+    is_picture = name.casefold() in ("img", "image") and not closing and "{" not in attributes
+    return f"<img{attributes}>" if is_picture else instead
+
+
+def _footnote_mark(
+    _renderer: RendererHTML, tokens: Sequence[Token], idx: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    return f"<sup>[{escape(tokens[idx].meta['label'])}]</sup>"
+
+
+def _footnote_open(
+    _renderer: RendererHTML, _tokens: Sequence[Token], _idx: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    return f'<aside {ASIDE}="footnote">'
+
+
+def _html(
+    _renderer: RendererHTML, tokens: Sequence[Token], idx: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    token = tokens[idx]
+    return f'<meta {LINES}="{token.attrGet(LINES)}">{token.content}'
