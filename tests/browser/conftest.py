@@ -65,11 +65,18 @@ QUERIES: dict[str, str] = {}
 """Address of a studio → the query of the address that it printed: its token."""
 
 
+HELD = Path(__file__).parents[1] / "support" / "held_studio.py"
+
+
 @contextmanager
-def serving(library: Path, projects: Path, *options: str) -> Iterator[str]:
-    """Run ``limner studio`` and give its address without the last slash and the token."""
+def serving(library: Path, projects: Path, *options: str, held: bool = False) -> Iterator[str]:
+    """Run ``limner studio`` and give its address without the last slash and the token.
+
+    ``held`` lets no text be read to its end, however fast the machine is.
+    """
     log = projects.with_name(f"{projects.name}.log")
-    command = [sys.executable, "-m", "limner", "studio", "--library", library, "--projects", projects]
+    program = [HELD] if held else ["-m", "limner"]
+    command = [sys.executable, *program, "studio", "--library", library, "--projects", projects]
     with log.open("w") as told:
         process = subprocess.Popen(
             [*command, "--no-browser", "--port", "0", *options], stdout=told, stderr=told

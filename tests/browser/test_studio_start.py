@@ -9,12 +9,6 @@ expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = pytest.mark.slow
 
-LONG = "\n\n".join(
-    " ".join(f"On day {number} at {hour} the fox walked over the hill with a kite." for hour in range(40))
-    for number in range(120)
-)
-
-
 @pytest.fixture
 def start(serve_studio, library, tmp_path, visit):
     """The start page of a studio of the test's own, and a way to put projects into it."""
@@ -47,20 +41,22 @@ def test_all_that_a_text_needs_is_on_the_first_screen(visit, width, height):
     assert field["y"] + field["height"] == pytest.approx(paper["y"] + paper["height"], abs=3)
 
 
-def test_a_long_text_shows_how_far_it_is_and_can_be_cancelled(start):
-    page = start()
-    page.fill("#text", LONG)
-    page.click("#go")
-    page.locator("#working progress[max]").wait_for()
-    page.locator("#working", has_text=re.compile("Reading the text: .* left")).wait_for()
-    expect(page.locator("#go")).to_be_disabled()
-    page.reload()  # the work goes on, and the page finds it again
-    page.locator("#working progress[max]").wait_for()
-    page.get_by_role("button", name="Cancel").click()
-    page.locator("#said", has_text="Cancelled").wait_for(state="attached")
-    page.locator("#working:empty").wait_for(state="attached")
-    page.reload()
-    page.locator("#projects", has_text="Nothing yet").wait_for()
+def test_a_long_text_shows_how_far_it_is_and_can_be_cancelled(serve_studio, library, tmp_path, visit):
+    with serve_studio(library, tmp_path / "projects", held=True) as at:
+        page = visit("/", at=at)
+        page.fill("#text", "The fox walked over the hill.\n\nUp went the kite.")
+        page.click("#go")
+        page.locator("#working progress[max]").wait_for()
+        page.locator("#working", has_text=re.compile("Reading the text: .* left")).wait_for()
+        expect(page.locator("#go")).to_be_disabled()
+        page.reload()  # the work goes on, and the page finds it again
+        page.locator("#working progress[max]").wait_for()
+        page.get_by_role("button", name="Cancel").click()
+        page.locator("#said", has_text="Cancelled").wait_for(state="attached")
+        page.locator("#working:empty").wait_for(state="attached")
+        page.reload()
+        page.locator("#projects", has_text="Nothing yet").wait_for()
+        visit.close()
 
 
 def test_a_text_that_cannot_be_illustrated_says_why(start):
