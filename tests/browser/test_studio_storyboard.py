@@ -80,7 +80,7 @@ def test_from_a_pasted_text_to_an_export_and_back(visit, story: str, tmp_path: P
     first = shown(page)[0]
 
     page.locator(".plate").nth(3).click()
-    act(page, page.get_by_role("button", name="Leave blank").click)
+    act(page, page.get_by_role("button", name="No picture").click)
     assert shown(page)[3] is None
     assert states(page)[3] == "blank"
 
@@ -220,9 +220,9 @@ def test_choosing_again_is_seen_first_and_taken_in_part(storyboard) -> None:
         assert before[step] in changes.nth(number).locator("img").first.get_attribute("src")
         changes.nth(number).get_by_text("No picture").wait_for()
     dialog.get_by_label("All of them").uncheck()
-    expect(dialog.get_by_role("button", name="Take 0 changes")).to_be_disabled()
+    expect(dialog.get_by_role("button", name="Apply 0 changes")).to_be_disabled()
     changes.nth(1).get_by_role("checkbox").check()
-    act(page, dialog.get_by_role("button", name="Take 1 change").click)
+    act(page, dialog.get_by_role("button", name="Apply 1 change").click)
     assert shown(page) == [None if step == steps[1] else one for step, one in enumerate(before)]
     assert states(page) == ["free"] * 5
     act(page, lambda: page.keyboard.press("Control+z"))
@@ -247,11 +247,11 @@ def test_a_picture_that_would_stand_at_two_steps_is_said_and_both_can_be_taken(s
     assert rows.nth(0).inner_text().count("Step 2 shows this picture too.") == 1
     assert rows.nth(1).inner_text().count("Step 1 would show the picture that stands here.") == 1
     assert [rows.nth(n).get_attribute("data-twice") is not None for n in range(3)] == [True, True, False]
-    rows.nth(0).get_by_role("button", name="Take both").click()
+    rows.nth(0).get_by_role("button", name="Apply both").click()
     expect(dialog.locator("[data-twice]")).to_have_count(0)
     expect(dialog).not_to_contain_text("two steps")
     with page.expect_request("**/edits") as request:
-        dialog.get_by_role("button", name="Take 3 changes").click()
+        dialog.get_by_role("button", name="Apply 3 changes").click()
     assert request.value.post_data_json["edit"] == {"kind": "again", "steps": [0, 1, 2]}
 
 
@@ -277,7 +277,7 @@ def test_lock_all_others_with_one_key(storyboard) -> None:
     assert shown(page) == before
     act(page, page.locator(".toast").get_by_role("button", name="Undo").click)
     assert states(page) == ["free"] * 5
-    act(page, page.get_by_role("button", name="Lock all others").click)
+    act(page, page.get_by_role("button", name="Lock the rest").click)
     assert states(page).count("free") == 1
 
 
@@ -381,14 +381,14 @@ def test_search_more_like_this_and_never(storyboard) -> None:
     page.locator("#offers-state", has_text="alike").wait_for()
     assert found[1] not in offered(page)
     page.get_by_role("button", name="Back to what was considered").click()
-    page.locator("#offers-state", has_text="Best first").wait_for()
+    page.locator("#offers-state", has_text="Best matches first").wait_for()
 
     banned = shown(page)[0]
     page.locator(f"#offers li[data-picture='{banned}']").hover()
     act(
         page,
         page.locator(f"#offers li[data-picture='{banned}']")
-        .get_by_role("button", name=re.compile("^Never use"))
+        .get_by_role("button", name=re.compile("^Don’t use"))
         .click,
     )
     assert banned not in shown(page)
