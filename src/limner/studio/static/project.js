@@ -104,7 +104,8 @@ store.addEventListener("saving", ({ detail: error }) => {
     place.title = `${error.title}. ${error.message}`;
     const [way, go] = error.status === 401 ? ["Sign in", () => openSignIn(() => store.retry())] : error.status === 409 ? ["Review", openConflict] : ["Try again", () => store.retry()];
     const act = (label, click) => h("button", { type: "button", class: "link", on: { click } }, label);
-    place.append(" ", act(way, go), error.status === 409 ? "" : " ", error.status === 409 ? "" : act("Discard", openDiscard));
+    place.append(" ", act(way, go));
+    if (error.status !== 409) place.append(" ", act("Discard", openDiscard));
     if (error.status === 409) announce("Not saved: this was changed in another window too.");
   } else place.removeAttribute("title");
   $("board").classList.toggle("working", store.saving === "saving");
