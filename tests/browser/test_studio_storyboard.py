@@ -472,7 +472,7 @@ def test_the_number_that_the_settings_state_is_the_one_applied(storyboard) -> No
     expect(dialog).to_contain_text("a threshold of its own, 60 %")
     dialog.get_by_label("Always show something").check()
     page.get_by_role("button", name="See what would change").click()
-    act(page, page.get_by_role("button", name=re.compile("^(Take|Use these settings)")).click)
+    act(page, page.get_by_role("button", name=re.compile("^(Apply|Use these settings)")).click)
     project = project_of(page)
     assert (project["options"]["show"], project["options"]["min_probability"]) == ("always", None)
     assert project["board"]["threshold"] == 0
@@ -492,7 +492,7 @@ def test_settings_text_and_title(storyboard, story: str) -> None:
     page.check("input[value=cautious]")
     page.get_by_role("button", name="See what would change").click()
     act(
-        page, page.get_by_role("button", name=re.compile("^(Take|Use the settings|Use these settings)")).click
+        page, page.get_by_role("button", name=re.compile("^(Apply|Use the settings|Use these settings)")).click
     )
     page.click("#retext")
     page.fill("#new-text", "A bear sails a boat.\n\n" + story)
