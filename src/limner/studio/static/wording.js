@@ -36,7 +36,6 @@ export class Wording extends EventTarget {
     this.tools = h("div", { class: "rewording" }, this.start, this.menu);
     this.element = h("div", { class: "wording" });
     this.rest = h("div", { class: "unfinished" });
-    this.place = h("div", {}, this.rest, this.element);
   }
 
   get editing() {
