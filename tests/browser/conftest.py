@@ -75,12 +75,11 @@ def serving(library: Path, projects: Path, *options: str, held: bool = False) ->
     ``held`` lets no text be read to its end, however fast the machine is.
     """
     log = projects.with_name(f"{projects.name}.log")
+    port = () if "--port" in options else ("--port", "0")
     program = [HELD] if held else ["-m", "limner"]
     command = [sys.executable, *program, "studio", "--library", library, "--projects", projects]
     with log.open("w") as told:
-        process = subprocess.Popen(
-            [*command, "--no-browser", "--port", "0", *options], stdout=told, stderr=told
-        )
+        process = subprocess.Popen([*command, "--no-browser", *port, *options], stdout=told, stderr=told)
     try:
         while not (found := re.search(r"(http://[\d.]+:\d+)/\?(token=\S+)\n", log.read_text())):
             if process.poll() is not None:

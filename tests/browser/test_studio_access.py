@@ -181,7 +181,7 @@ def test_states_of_the_storyboard(storyboard, visit, looked, *, width: int, sche
     page.keyboard.press("Escape")
     page.click("#tab-offers")
     with page.expect_response("**/edits"):
-        page.get_by_role("button", name="Never use").nth(3).dispatch_event("click")
+        page.get_by_role("button", name="Don’t use").nth(3).dispatch_event("click")
     page.locator(".toast", has_text="will not use").wait_for()
     page.keyboard.press("Escape")
     page.click("#settings")
@@ -264,7 +264,7 @@ def test_states_of_the_library(visit, looked, tmp_path, *, width: int, scheme: s
     looked(page, "pictures brought before")
     (tmp_path / "notes.txt").write_text("no picture")
     page.locator("dialog input[type=file]").first.set_input_files(tmp_path / "notes.txt")
-    page.locator(".bringing", has_text="1 other file passed by").wait_for()
+    page.locator(".bringing", has_text="1 file skipped").wait_for()
     looked(page, "what was brought")
     page.get_by_role("button", name="Dismiss").click()
     (tmp_path / "inner").mkdir()

@@ -62,7 +62,7 @@ def test_compare_up_to_three_and_take_one(storyboard) -> None:
     expect(slot(page, 2)).to_have_attribute("data-picture", offers[6])
     taken = slots(page)[2]
     with page.expect_request("**/edits") as request:
-        dialog.get_by_role("button", name="Take this").last.click()
+        dialog.get_by_role("button", name="Use this picture").last.click()
     assert request.value.post_data_json["edit"]["offer"] == {"step": 1, "revision": 1}
     page.wait_for_selector(".step[data-step='1'][data-state=locked]")
     assert shown(page) == [before[0], taken, *before[2:]]
@@ -133,7 +133,7 @@ def test_a_blank_does_not_fill_a_phone_and_says_so_in_its_name(storyboard) -> No
     blank = page.locator(".plate:has(.void)")
     assert blank.bounding_box()["height"] <= 120
     assert page.locator(".plate").first.bounding_box()["height"] > 160
-    expect(blank).to_have_attribute("aria-label", "Step 2: Left blank")
+    expect(blank).to_have_attribute("aria-label", "Step 2: No picture")
 
 
 def test_a_step_without_a_picture_is_named_as_it_is_shown(storyboard) -> None:

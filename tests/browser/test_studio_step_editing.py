@@ -92,7 +92,7 @@ def test_the_menu_does_the_same_by_pointer(storyboard) -> None:
     expect(menu.get_by_role("button", name="Remove this step")).to_be_disabled()
     menu.get_by_role("button", name="Add a step before").click()
     page.fill("#step-text", "At first.")
-    act(page, page.get_by_role("button", name="Keep").click)
+    act(page, page.get_by_role("button", name="Save").click)
     assert texts(page) == ["At first.", "Three boats."]
 
 
@@ -127,7 +127,7 @@ def test_a_step_shows_several_pictures_and_each_is_cropped_and_described(storybo
     page.fill("#framing-caption", "On the hill <b>")
     page.fill("#framing-alt", "A fox with a kite")
     assert settled(page, "framing") == []
-    act(page, page.get_by_role("button", name="Keep").click)
+    act(page, page.get_by_role("button", name="Apply").click)
     step = project_of(page)["board"]["steps"][1]
     framing = step["framing"][step["chosen"]["picture"]["id"]]
     due = {"x": 0.2, "y": 0.25, "width": 0.5, "height": 0.5}
@@ -170,8 +170,8 @@ def test_crop_and_focal_point_are_set_by_keyboard_alone(storyboard) -> None:
     assert json.dumps(framing["caption"]) == "null"
     page.keyboard.press("f")
     page.get_by_role("button", name="Whole picture").click()
-    page.get_by_role("button", name="Middle").click()
-    act(page, page.get_by_role("button", name="Keep").click)
+    page.get_by_role("button", name="Center").click()
+    act(page, page.get_by_role("button", name="Apply").click)
     assert project_of(page)["board"]["steps"][0]["framing"] == {}
 
 
@@ -201,7 +201,7 @@ def test_every_state_is_for_everybody(storyboard, *, width: int, scheme: str) ->
     page.locator(".menu summary").click()
     assert settled(page, f"menu-{scheme}") == []
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Edit the words").click()
+    page.get_by_role("button", name="Edit the text of this step").click()
     assert settled(page, f"editing-{scheme}") == []
     page.keyboard.press("Escape")
     page.locator(".frame-it").nth(1).click()

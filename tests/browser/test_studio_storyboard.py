@@ -80,7 +80,7 @@ def test_from_a_pasted_text_to_an_export_and_back(visit, story: str, tmp_path: P
     first = shown(page)[0]
 
     page.locator(".plate").nth(3).click()
-    act(page, page.get_by_role("button", name="Leave blank").click)
+    act(page, page.get_by_role("button", name="No picture").click)
     assert shown(page)[3] is None
     assert states(page)[3] == "blank"
 
@@ -176,20 +176,22 @@ def test_offers_belong_to_their_step(storyboard) -> None:
     assert shown(page) == [before[0], second, *before[2:]]
     assert edits[0]["edit"]["offer"] == {"step": 1, "revision": 1}
 
-    # The same step after a change: what is there is of the revision before, until the new ones come.
+    # The same step after a change: what is seen of the revision before is taken, but not as its offer.
     page.route("**/candidates*", hold)
     page.keyboard.press("l")
     page.wait_for_selector(".step[data-step='1'][data-state=free]")
-    page.wait_for_selector("#saving[data-state=saved]")
+    third = offered(page)[2]
     page.keyboard.press("3")
-    page.locator("#offers .offer").nth(2).click()
-    page.wait_for_timeout(300)
-    assert len(edits) == 2
+    page.wait_for_selector(".step[data-step='1'][data-state=locked]")
+    assert shown(page)[1] == third
+    assert "offer" not in edits[2]["edit"]
     arrived(page, held).continue_()
     page.unroute("**/candidates*")
     saved(page)
-    act(page, lambda: page.keyboard.press("3"))
-    assert edits[2]["edit"]["offer"] == {"step": 1, "revision": 3}
+    fourth = offered(page)[3]
+    act(page, lambda: page.keyboard.press("4"))
+    assert shown(page)[1] == fourth
+    assert edits[3]["edit"]["offer"] == {"step": 1, "revision": 4}
 
 
 def test_choosing_again_is_seen_first_and_taken_in_part(storyboard) -> None:
@@ -220,9 +222,9 @@ def test_choosing_again_is_seen_first_and_taken_in_part(storyboard) -> None:
         assert before[step] in changes.nth(number).locator("img").first.get_attribute("src")
         changes.nth(number).get_by_text("No picture").wait_for()
     dialog.get_by_label("All of them").uncheck()
-    expect(dialog.get_by_role("button", name="Take 0 changes")).to_be_disabled()
+    expect(dialog.get_by_role("button", name="Apply 0 changes")).to_be_disabled()
     changes.nth(1).get_by_role("checkbox").check()
-    act(page, dialog.get_by_role("button", name="Take 1 change").click)
+    act(page, dialog.get_by_role("button", name="Apply 1 change").click)
     assert shown(page) == [None if step == steps[1] else one for step, one in enumerate(before)]
     assert states(page) == ["free"] * 5
     act(page, lambda: page.keyboard.press("Control+z"))
@@ -247,11 +249,11 @@ def test_a_picture_that_would_stand_at_two_steps_is_said_and_both_can_be_taken(s
     assert rows.nth(0).inner_text().count("Step 2 shows this picture too.") == 1
     assert rows.nth(1).inner_text().count("Step 1 would show the picture that stands here.") == 1
     assert [rows.nth(n).get_attribute("data-twice") is not None for n in range(3)] == [True, True, False]
-    rows.nth(0).get_by_role("button", name="Take both").click()
+    rows.nth(0).get_by_role("button", name="Apply both").click()
     expect(dialog.locator("[data-twice]")).to_have_count(0)
     expect(dialog).not_to_contain_text("two steps")
     with page.expect_request("**/edits") as request:
-        dialog.get_by_role("button", name="Take 3 changes").click()
+        dialog.get_by_role("button", name="Apply 3 changes").click()
     assert request.value.post_data_json["edit"] == {"kind": "again", "steps": [0, 1, 2]}
 
 
@@ -277,7 +279,7 @@ def test_lock_all_others_with_one_key(storyboard) -> None:
     assert shown(page) == before
     act(page, page.locator(".toast").get_by_role("button", name="Undo").click)
     assert states(page) == ["free"] * 5
-    act(page, page.get_by_role("button", name="Lock all others").click)
+    act(page, page.get_by_role("button", name="Lock the rest").click)
     assert states(page).count("free") == 1
 
 
@@ -381,14 +383,14 @@ def test_search_more_like_this_and_never(storyboard) -> None:
     page.locator("#offers-state", has_text="alike").wait_for()
     assert found[1] not in offered(page)
     page.get_by_role("button", name="Back to what was considered").click()
-    page.locator("#offers-state", has_text="Best first").wait_for()
+    page.locator("#offers-state", has_text="Best matches first").wait_for()
 
     banned = shown(page)[0]
     page.locator(f"#offers li[data-picture='{banned}']").hover()
     act(
         page,
         page.locator(f"#offers li[data-picture='{banned}']")
-        .get_by_role("button", name=re.compile("^Never use"))
+        .get_by_role("button", name=re.compile("^Don’t use"))
         .click,
     )
     assert banned not in shown(page)
@@ -470,7 +472,7 @@ def test_the_number_that_the_settings_state_is_the_one_applied(storyboard) -> No
     expect(dialog).to_contain_text("a threshold of its own, 60 %")
     dialog.get_by_label("Always show something").check()
     page.get_by_role("button", name="See what would change").click()
-    act(page, page.get_by_role("button", name=re.compile("^(Take|Use these settings)")).click)
+    act(page, page.get_by_role("button", name=re.compile("^(Apply|Use these settings)")).click)
     project = project_of(page)
     assert (project["options"]["show"], project["options"]["min_probability"]) == ("always", None)
     assert project["board"]["threshold"] == 0
@@ -490,7 +492,7 @@ def test_settings_text_and_title(storyboard, story: str) -> None:
     page.check("input[value=cautious]")
     page.get_by_role("button", name="See what would change").click()
     act(
-        page, page.get_by_role("button", name=re.compile("^(Take|Use the settings|Use these settings)")).click
+        page, page.get_by_role("button", name=re.compile("^(Apply|Use the settings|Use these settings)")).click
     )
     page.click("#retext")
     page.fill("#new-text", "A bear sails a boat.\n\n" + story)
@@ -523,12 +525,14 @@ def test_a_change_in_another_window_is_not_overwritten(storyboard, visit) -> Non
     other.goto(page.url)
     other.wait_for_selector(".step .plate img")
     saved(other)
-    act(other, lambda: other.locator(".step").nth(1).locator(".lock").click())
-    act(page, lambda: page.locator(".step").nth(0).locator(".lock").click())
-    page.wait_for_selector(".toast")
-    expect(page.locator(".toast")).to_contain_text("another window")
-    page.wait_for_selector(".step[data-step='1'][data-state=locked]")
-    assert states(page)[0] == "free"
+    for step in (0, 1):
+        act(other, lambda: other.locator(".step").nth(1).locator(".lock").click())
+        with page.expect_response("**/edits"):
+            page.locator(".step").nth(step).locator(".lock").click()
+    page.get_by_role("button", name="Review").click()
+    page.get_by_role("dialog").get_by_role("button", name="Discard mine").click()
+    saved(page)
+    assert states(page)[:2] == ["locked", "free"]
     visit.wrong[:] = [line for line in visit.wrong if "409" not in line]
 
 

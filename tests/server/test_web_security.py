@@ -177,11 +177,20 @@ def test_the_token_goes_from_the_address_into_a_cookie_that_scripts_cannot_read(
     refused(asking.post("/", headers={"origin": "http://evil.example"}), 403, "origin")
 
 
-def test_a_cookie_counts_for_one_run_of_the_server():
+def test_a_page_that_is_open_signs_in_by_a_header():
+    asking = client(token=TOKEN)
+    refused(asking.post("/sign-in", headers={"authorization": "Bearer wrong"}), 401, "token")
+    assert asking.post("/sign-in", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 204
+    assert asking.get("/").status_code == 200
+
+
+def test_a_cookie_counts_as_long_as_its_token():
     asking = client(token=TOKEN)
     kept = asking.get(f"/?token={TOKEN}").cookies["c-8420"]
-    assert asking.get("/").status_code == 200
-    refused(client(token=TOKEN).get("/", headers={"cookie": f"c-8420={kept}"}), 401, "token")
+    cookie = {"cookie": f"c-8420={kept}"}
+    assert client(token=TOKEN).get("/", headers=cookie).status_code == 200  # as after a restart
+    refused(client(token=f"{TOKEN}-other").get("/", headers=cookie), 401, "token")
+    refused(client(token=TOKEN, cookie="c-8421").get("/", headers={"cookie": f"c-8421={kept}"}), 401, "token")
     refused(client(token=TOKEN).get("/", headers={"authorization": f"Bearer {kept}"}), 401, "token")
 
 

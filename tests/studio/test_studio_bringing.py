@@ -104,6 +104,20 @@ def test_pictures_are_brought_found_and_taken_back(client, studio, tmp_path):
     assert client.get("/api/library").json()["pictures"] == before["pictures"] + 1
 
 
+def test_a_batch_goes_on_after_a_restart_unless_it_was_taken_back(client, studio, tmp_path):
+    batch = begun(client)
+    bring(client, batch, "kite.png", photograph(1))
+    again = Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "thumbnails")
+    with TestClient(create_app(again)) as restarted:
+        assert bring(restarted, batch, "kite.png", photograph(1))["state"] == "known"  # its answer was lost
+        assert bring(restarted, batch, "kite.png", photograph(2))["name"] == "kite (2).png"
+        (told,) = restarted.get("/api/library/batches").json()
+        assert (told["batch"], told["files"]) == (batch, 2)
+        ended(restarted, again, restarted.post(f"/api/library/batches/{batch}/finish"))
+        ended(restarted, again, restarted.delete(f"/api/library/batches/{batch}"))
+        assert "taken back" in bring(restarted, batch, "third.png", photograph(3), status=404)["detail"]
+
+
 def test_indexing_later_does_not_lose_them(tmp_path):
     pictures = tmp_path / "album"
     pictures.mkdir()

@@ -185,9 +185,9 @@ def test_undo_and_redo_bring_back_the_very_same(guarded, project, edit):
     assert branched["revision"] == 4 + 3 + 3 + 1 + 1
 
 
-def test_a_stale_revision_changes_nothing(guarded, project, edit):
+def test_a_stale_revision_changes_nothing_where_the_same_step_has_changed(guarded, project, edit):
     changed = edit(project, kind="blank", step=0)
-    refused = edit(project, 409, kind="blank", step=1)
+    refused = edit(project, 409, kind="lock", step=0)
     assert refused["type"] == "urn:limner:stale-revision"
     for act in ("undo", "redo"):
         answer = guarded.post(f"/api/projects/{project['id']}/{act}", json={"revision": 1})
@@ -195,7 +195,48 @@ def test_a_stale_revision_changes_nothing(guarded, project, edit):
     assert guarded.get(f"/api/projects/{project['id']}").json() == changed
 
 
-def test_of_many_at_once_exactly_one_wins(guarded, project):
+CHANGES = {
+    "other": ({"kind": "blank", "step": 0}, {"kind": "lock", "step": 2}, 2),
+    "title": ({"kind": "retitle", "title": "New"}, {"kind": "swap", "a": 0, "b": 2}, 2),
+    "removed": ({"kind": "remove", "step": 0}, {"kind": "lock", "step": 2}, 1),
+    "moved": ({"kind": "move", "step": 0, "to": 3}, {"kind": "lock", "step": 2}, 1),
+    "reworded": ({"kind": "reword", "step": 0, "text": "New."}, {"kind": "blank", "step": 1}, 1),
+    "insert": ({"kind": "remove", "step": 0}, {"kind": "insert-after", "step": 3, "text": "End."}, None),
+    "gone": ({"kind": "remove", "step": 2}, {"kind": "lock", "step": 2}, "late"),
+    "parted": ({"kind": "insert-after", "step": 1, "text": "New."}, {"kind": "merge", "step": 1}, "late"),
+    "all": ({"kind": "blank", "step": 0}, {"kind": "lock-others", "step": 2}, "late"),
+    "titles": ({"kind": "retitle", "title": "New"}, {"kind": "retitle", "title": "Other"}, "late"),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "at"), CHANGES.values(), ids=CHANGES)
+def test_a_change_of_an_earlier_revision_is_made_where_its_steps_are_as_they_were(
+    project, edit, first, second, at
+):
+    edit(project, **first)
+    if at == "late":
+        edit(project, 409, **second)
+        return
+    after = edit(project, **second)
+    assert after["revision"] == 3
+    if at is None:
+        assert after["board"]["story"]["steps"][-1]["text"] == "End."
+    else:
+        assert after["steps"][at]["state"] == ("blank" if second["kind"] == "blank" else "locked")
+
+
+def test_a_change_that_is_sent_twice_is_made_once(guarded, project):
+    url = f"/api/projects/{project['id']}"
+    body = {"revision": 1, "key": "a", "edit": {"kind": "remove", "step": 0}}
+    first, again = (guarded.post(f"{url}/edits", json=body).json() for _ in range(2))
+    assert first == again
+    assert len(again["board"]["steps"]) == len(project["board"]["steps"]) - 1
+    undone, twice = (guarded.post(f"{url}/undo", json={"revision": 2, "key": "b"}).json() for _ in range(2))
+    assert undone == twice
+    assert twice["revision"] == 3
+
+
+def test_of_many_at_once_one_wins_for_each_step(guarded, project):
     def change(step):
         body = {"revision": 1, "edit": {"kind": "blank", "step": step}}
         answers.append(guarded.post(f"/api/projects/{project['id']}/edits", json=body).status_code)
@@ -206,8 +247,8 @@ def test_of_many_at_once_exactly_one_wins(guarded, project):
         one.start()
     for one in threads:
         one.join()
-    assert sorted(answers) == [200] + [409] * 7
-    assert guarded.get(f"/api/projects/{project['id']}").json()["revision"] == 2
+    assert sorted(answers) == [200] * 4 + [409] * 4
+    assert guarded.get(f"/api/projects/{project['id']}").json()["revision"] == 5
 
 
 @pytest.mark.parametrize(

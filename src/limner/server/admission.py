@@ -5,6 +5,8 @@ Every user of a machine reaches its loopback ports, so a server that acts for on
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import secrets
 import tempfile
 from collections.abc import Iterator
@@ -21,9 +23,11 @@ from limner.server.problems import PAGE_POLICY, ProblemDetails, answer, page, ti
 
 SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 SHORTEST = 16
+SIGN_IN = "/sign-in"
+"""Where a page that is open already sends a new token, as a header: in an address it would be remembered."""
 _BODY = """<p>The address with the token stands in the terminal in which the server was started, as</p>
 <pre>http://{host}/?token=…</pre>
-<p>Open that address, whole. This browser then knows the token until it is closed or the server ends.</p>
+<p>Open that address, whole. This browser then knows the token until it is closed or the token is another.</p>
 <p>Programs send the token as <code>Authorization: Bearer …</code></p>"""
 # A browser brings no strict cookie where a page elsewhere or a file led here, also after a redirect. It does
 # where this page itself leads on.
@@ -60,8 +64,9 @@ def token_of(given: str | None, *, wanted: bool, alone: bool) -> str | None:
 class Admission:
     """Lets those in who know the token.
 
-    A browser keeps a secret of this run of the server in place of the token: a cookie goes to every port of
-    a host, and the user may have chosen the token for longer.
+    A browser keeps a key that is derived from the token, slowly so that a token of few letters cannot be
+    guessed from it: a cookie goes to every port of a host. A token that was chosen outlives the server, and
+    so does its cookie.
     """
 
     def __init__(self, token: str, cookie: str) -> None:
@@ -72,7 +77,9 @@ class Admission:
             cookie: name of the cookie by which a browser is known again.
         """
         self._token, self._cookie = token, cookie
-        self._kept = secrets.token_urlsafe(32)
+        salt = f"limner cookie {cookie}".encode()
+        key = hashlib.scrypt(token.encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)
+        self._kept = base64.urlsafe_b64encode(key).decode().rstrip("=")
 
     def admit(self, request: Request) -> Response | None:
         """None to pass on; a redirect to the address without the token; or a refusal."""
@@ -84,13 +91,17 @@ class Admission:
             # One slash: an address that begins with two would lead to another server.
             path = "/" + request.scope["path"].lstrip("/")
             response = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
-            if right:
-                response.set_cookie(self._cookie, self._kept, httponly=True, samesite="strict", path="/")
-            return response
+            return self._known_again(response) if right else response
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-        if known or (scheme.lower() == "bearer" and _same(bearer.strip(), self._token)):
-            return None
-        return _refusal(request)
+        named = scheme.lower() == "bearer" and _same(bearer.strip(), self._token)
+        if named and request.scope["path"] == SIGN_IN:
+            return self._known_again(Response(status_code=204))
+        return None if known or named else _refusal(request)
+
+    def _known_again(self, response: Response) -> Response:
+        """The response, by which a browser comes to be known."""
+        response.set_cookie(self._cookie, self._kept, httponly=True, samesite="strict", path="/")
+        return response
 
 
 def _refusal(request: Request) -> Response:

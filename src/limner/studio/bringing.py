@@ -73,9 +73,7 @@ class UnknownBatchError(DataError):
     """
 
     def __init__(self, batch: str) -> None:
-        super().__init__(
-            f"no batch {batch[:40]!r} of pictures; it was taken back, or the studio was started anew"
-        )
+        super().__init__(f"no batch {batch[:40]!r} of pictures; it was taken back, or never held any")
 
 
 @dataclass
@@ -116,12 +114,10 @@ class Arrivals:
             data: of the file.
             known: ids of the pictures of the library.
         Raises:
-            UnknownBatchError: no such batch.
+            UnknownBatchError: it was taken back, or is none.
             DataError: it is no picture, or too much.
         """
-        if batch not in self._open:
-            raise UnknownBatchError(batch)
-        held, parts = self._open[batch], safe_parts(name)
+        held, parts = self._held(batch), safe_parts(name)
         if len(data) > FILE_BYTES:
             raise DataError(f"{parts[-1]}: {len(data):,} bytes; at most {FILE_BYTES:,} can be brought here")
         suffix = Path(parts[-1]).suffix.lower()
@@ -187,6 +183,21 @@ class Arrivals:
         shutil.move(place, self.trash / f"{batch}-{secrets.token_hex(2)}")
         self._open.pop(batch, None)
         sync_folder(self.folder)
+
+    def _held(self, batch: str) -> _Open:
+        """A batch that can be added to; one that was begun before the studio was started again goes on.
+
+        Raises:
+            UnknownBatchError: it was taken back, holds no picture yet, or is none.
+        """
+        with self._lock:
+            if batch not in self._open:
+                files = [one for one in self.place(batch).rglob("*") if one.is_file()]
+                kept = [one for one in files if not one.name.endswith(DRAFT_SUFFIX)]
+                digests = {hashlib.sha256(one.read_bytes()).hexdigest() for one in kept}
+                size = sum(one.stat().st_size for one in kept)
+                self._open[batch] = _Open(digests=digests, files=len(kept), size=size)
+            return self._open[batch]
 
     def _check_room(self, held: _Open, size: int) -> None:
         if held.files >= BATCH_FILES or held.size + size > BATCH_BYTES:

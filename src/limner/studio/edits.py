@@ -407,6 +407,56 @@ def carried(state: State, moved: Mapping[int, int], reading: Reading) -> State:
     return followed(state, moved).model_copy(update={"notes": tuple(notes)})
 
 
+def rebased(edit: Edit, before: State, board: Board, now: State, fresh: Board) -> Edit | None:
+    """An edit that was meant for an earlier state, for the current one.
+
+    Args:
+        edit: it.
+        before: the state that it was meant for.
+        board: its storyboard.
+        now: the current one.
+        fresh: its storyboard.
+    Returns:
+        the edit, of the same steps where they are now; None where something that it concerns has changed.
+    """
+    places = moved(board.story, fresh.story)
+    same = {old for old, new in places.items() if _is_at(before, board, old) == _is_at(now, fresh, new)}
+    match edit:
+        case Retitle():
+            return edit if before.title == now.title else None
+        case Ban():
+            return edit
+        case Swap(a=a, b=b):
+            update, free = {"a": places.get(a), "b": places.get(b)}, {a, b} <= same
+        case Fix(kind="lock-others") | Again() | SetOptions() | Retext():
+            every = len(same) == len(board.steps) == len(fresh.steps)
+            update, free = {}, every and _reading(before) == _reading(now)
+        case Move(step=step, to=to):
+            update, free = {"step": places.get(step), "to": places.get(to)}, {step, to} <= places.keys()
+        case Insert(step=step):
+            update, free = {"step": places.get(step)}, step in places
+        case Join(kind="merge", step=step):
+            update = {"step": places.get(step)}
+            free = {step, step + 1} <= same and places[step + 1] == places[step] + 1
+        case _:
+            update, free = {"step": places.get(edit.step)}, edit.step in same
+    if isinstance(edit, Choose):
+        update |= {"offer": None}
+    return edit.model_copy(update=update) if free else None
+
+
+def _is_at(state: State, board: Board, step: int) -> tuple[object, ...]:
+    """What is fixed and shown at a step."""
+    shown = board.steps[step]
+    fixed = (step in state.pins, state.pins.get(step), state.relations.get(step), state.given.get(step))
+    return (*fixed, tuple(picture.id for picture in shown.pictures), shown.framing)
+
+
+def _reading(state: State) -> tuple[object, ...]:
+    """How a text is read and illustrated."""
+    return state.format, state.by, state.options, state.bans
+
+
 def check_step(step: int, board: Board) -> None:
     """Refuse a step that the storyboard does not have."""
     if not 0 <= step < len(board.steps):

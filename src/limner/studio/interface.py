@@ -36,7 +36,7 @@ EXAMPLES: dict[str, Json] = {
     "SearchRequest": {"text": "a fox with a kite", "limit": 12},
     "IllustrateRequest": _TEXT,
     "ProjectRequest": {**_TEXT, "title": "A windy day"},
-    "RevisionRequest": {"revision": 3},
+    "ChangeRequest": {"revision": 3},
     "EditRequest": {"revision": 3, "edit": {"kind": "choose", "step": 0, "picture": PICTURE}},
 }
 REFUSALS = {
@@ -121,7 +121,7 @@ def _completed(document: Json, token: bool) -> Json:
         due = {"default"} | ({"401"} if token else set())
         due |= {"404"} if "{" in path else set()
         due |= {"422"} if taken or "requestBody" in operation else set()
-        due |= {"409"} if _body(operation) in ("EditRequest", "RevisionRequest", "Described") else set()
+        due |= {"409"} if _body(operation) in ("EditRequest", "ChangeRequest", "Described") else set()
         due |= {"403"} if operation["operationId"] in LOCAL else set()
         for status in sorted(due):
             schema = {"$ref": "#/components/schemas/ProblemDetails"}

@@ -69,11 +69,21 @@ class Choice(Record):
 
 
 class Entry(Record):
-    """One line of the record of all that was done, undone and redone."""
+    """One line of the record of all that was done, undone and redone.
+
+    Attributes:
+        revision: that it made.
+        time: when, UTC.
+        act: kind of the edit, or create, undo, redo.
+        key: by which a client names it, so that what is sent again is done once; "" for none.
+        state: revision of the state that was current after it; 0 in records of earlier versions.
+    """
 
     revision: int
     time: datetime
     act: str
+    key: str = ""
+    state: int = 0
 
 
 class ProjectFile(Record):
@@ -109,11 +119,24 @@ class ProjectFile(Record):
         """When it was changed last."""
         return self.log[-1].time if self.log else self.created
 
-    def after(self, act: str, time: datetime, **changes: object) -> ProjectFile:
+    def after(self, act: str, time: datetime, key: str = "", **changes: object) -> ProjectFile:
         """The next revision, with an act in its record and other fields changed."""
         number = self.revision + 1
-        log = (*self.log, Entry(revision=number, time=time, act=act))
-        return self.model_copy(update={"revision": number, "log": log, **changes})
+        fresh = self.model_copy(update={"revision": number, **changes})
+        entry = Entry(revision=number, time=time, act=act, key=key, state=fresh.state.revision)
+        return fresh.model_copy(update={"log": (*self.log, entry)})
+
+    def done(self, key: str) -> bool:
+        """Whether an act that a client names by a key was done."""
+        return bool(key) and any(entry.key == key for entry in self.log)
+
+    def at(self, revision: int) -> ProjectFile | None:
+        """The project with the state of an earlier revision as the current one; None where it is gone."""
+        named = {entry.revision: entry.state for entry in self.log}.get(revision, 0) or revision
+        for place, state in enumerate(self.states):
+            if state.revision == named:
+                return self.model_copy(update={"cursor": place})
+        return None
 
 
 class Trashed(Record):

@@ -402,11 +402,12 @@ def project_router(studio: Studio) -> APIRouter:
     ) -> Project | Response:
         """Change a project: the steps that the change concerns, and no other.
 
+        A change meant for an earlier revision is made where nothing that it concerns has changed since.
         With `Prefer: respond-async, wait=1` a change that takes longer than a second goes on as a job.
         """
 
         def work(progress: Progress) -> Project:
-            return workshop.edit(project, request.revision, request.edit, progress=progress)
+            return workshop.edit(project, request.revision, request.edit, key=request.key, progress=progress)
 
         return _done(studio.jobs, prefer, "", work, lambda _: project, visit=visit, queued=False)
 
@@ -425,14 +426,14 @@ def project_router(studio: Studio) -> APIRouter:
         return _done(studio.jobs, prefer, "", work, lambda _: project, visit=visit, queued=False)
 
     @routes.post("/projects/{project}/undo")
-    def undo(project: str, request: schemas.RevisionRequest) -> Project:
+    def undo(project: str, request: schemas.ChangeRequest) -> Project:
         """Take the last change back."""
-        return workshop.undo(project, request.revision)
+        return workshop.undo(project, request.revision, request.key)
 
     @routes.post("/projects/{project}/redo")
-    def redo(project: str, request: schemas.RevisionRequest) -> Project:
+    def redo(project: str, request: schemas.ChangeRequest) -> Project:
         """Do again what was taken back last."""
-        return workshop.redo(project, request.revision)
+        return workshop.redo(project, request.revision, request.key)
 
     @routes.get("/projects/{project}/steps/{step}/candidates")
     def candidates(

@@ -336,8 +336,19 @@ class RevisionRequest(Record):
     revision: int = Field(ge=1)
 
 
-class EditRequest(RevisionRequest):
-    """A change of a project."""
+class ChangeRequest(RevisionRequest):
+    """A change of a project; undo and redo are no more than that.
+
+    Attributes:
+        key: any name that is used once. A change whose key is known is not made again: the project is
+            answered as it is, so that a change can be sent again where no answer came.
+    """
+
+    key: str = Field(default="", max_length=64)
+
+
+class EditRequest(ChangeRequest):
+    """An edit of a project."""
 
     edit: Edit
 

@@ -159,24 +159,37 @@ class Workshop:
                 found.append(broken(project, str(error)))
         return sorted(found, key=lambda one: one.updated_at, reverse=True)
 
-    def edit(self, project: str, revision: int, edit: Edit, *, progress: Progress | None = None) -> Project:
+    def edit(
+        self,
+        project: str,
+        revision: int,
+        edit: Edit,
+        *,
+        key: str = "",
+        progress: Progress | None = None,
+    ) -> Project:
         """Change a project: the steps that the change concerns are chosen for, all others stay as they are.
 
         Args:
             project: its id.
-            revision: the one that the change is meant for.
+            revision: the one that the change is meant for; it may be an earlier one.
             edit: the change.
+            key: as of `limner.studio.schemas.ChangeRequest`.
             progress: as of `create`; an error that it raises leaves the project as it was.
         Raises:
-            StaleError: the project has changed meanwhile, or since the picture was offered.
+            StaleError: what the change concerns has changed meanwhile, or since the picture was offered.
             DataError: a step or picture that is not there.
             LimnerError: as `limner.match.illustrator.Illustrator.board`.
         """
         if isinstance(edit, Choose) and edit.offer is not None and edit.offer.revision != revision:
             raise StaleError(edit.offer.revision, revision)
         with self.projects.editing(project):
-            found = self._current(project, revision)
+            found = self.projects.read(project)
             text, board = self.projects.text(found), self.projects.board(found)
+            if found.done(key):
+                return self._shown(found, text, board)
+            if found.revision != revision:
+                edit = self._rebased(found, revision, edit, board)
             state, text, fresh = self._done(found, edit, text, board, progress=progress)
             kept = edit.model_copy(update={"text": ""}) if isinstance(edit, Retext) else edit
             if progress is not None:
@@ -190,7 +203,7 @@ class Workshop:
                 choices = (*choices, *([choice] if choice.shown != choice.chosen else []))
             # What was undone before this change can no longer be redone.
             states = (*found.states[: found.cursor + 1], state)[-UNDO_STEPS:]
-            saved = found.after(edit.kind, now, states=states, cursor=len(states) - 1, choices=choices)
+            saved = found.after(edit.kind, now, key, states=states, cursor=len(states) - 1, choices=choices)
             self.projects.save(saved, text=text, board=fresh)
         return self._shown(saved, text, fresh)
 
@@ -227,18 +240,22 @@ class Workshop:
         ]
         return Preview(revision=found.revision, steps=tuple(steps))
 
-    def undo(self, project: str, revision: int) -> Project:
+    def undo(self, project: str, revision: int, key: str = "") -> Project:
         """Take the last change back.
 
+        Args:
+            project: its id.
+            revision: the one to go back from.
+            key: as of `edit`.
         Raises:
             StaleError: the project has changed meanwhile.
             ConfigError: there is nothing to take back.
         """
-        return self._step(project, revision, -1)
+        return self._step(project, revision, -1, key)
 
-    def redo(self, project: str, revision: int) -> Project:
-        """Do again what was taken back last; errors as `undo`."""
-        return self._step(project, revision, 1)
+    def redo(self, project: str, revision: int, key: str = "") -> Project:
+        """Do again what was taken back last; arguments and errors as `undo`."""
+        return self._step(project, revision, 1, key)
 
     def strip(self, project: str, step: int, limit: int, relation: str | None = None) -> Strip:
         """Candidates for one step, all others staying as they are.
@@ -276,9 +293,11 @@ class Workshop:
         asked = self.engine.illustrator()
         return shown(found, text, board, advice(board, asked.catalogue, asked.library.settings.spaces))
 
-    def _step(self, project: str, revision: int, by: int) -> Project:
+    def _step(self, project: str, revision: int, by: int, key: str) -> Project:
         act = "undo" if by < 0 else "redo"
         with self.projects.editing(project):
+            if self.projects.read(project).done(key):
+                return self.get(project)
             found = self._current(project, revision)
             cursor = found.cursor + by
             if not 0 <= cursor < len(found.states):
@@ -289,7 +308,7 @@ class Workshop:
                 one.model_copy(update={"withdrawn": by < 0}) if one.revision == turned else one
                 for one in found.choices
             )
-            saved = found.after(act, datetime.now(UTC), cursor=cursor, choices=choices)
+            saved = found.after(act, datetime.now(UTC), key, cursor=cursor, choices=choices)
             text, board = self.projects.text(saved), self.projects.board(saved)
             self.projects.save(saved)
         return self._shown(saved, text, board)
@@ -299,6 +318,19 @@ class Workshop:
         if found.revision != revision:
             raise StaleError(revision, found.revision)
         return found
+
+    def _rebased(self, found: ProjectFile, revision: int, edit: Edit, board: Board) -> Edit:
+        """An edit that was meant for an earlier revision.
+
+        Raises:
+            StaleError: what it concerns has changed since, or that revision is gone.
+        """
+        seen = found.at(revision) if revision < found.revision else None
+        if seen is not None:
+            fresh = edits.rebased(edit, seen.state, self.projects.board(seen), found.state, board)
+            if fresh is not None:
+                return fresh
+        raise StaleError(revision, found.revision)
 
     def _done(
         self,

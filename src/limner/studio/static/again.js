@@ -16,25 +16,23 @@ const own = ({ chosen }) => (chosen ? chosen.picture.group || chosen.picture.id 
 export async function openAgain(store, options) {
   if (document.querySelector("dialog[open]")) return;
   const place = h("div", { class: "again" }, h("p", { class: "quiet", role: "status" }, "Choosing …"));
-  const box = openDialog(options ? "What these settings would change" : "Choose the others again", () => [place], { kind: "wide" });
+  const box = openDialog(options ? "What these settings would change" : "Refresh unlocked pictures", () => [place], { kind: "wide" });
+  await store.settled();
   const { revision } = store.project;
+  const edit = (steps) => store.edit(options ? { kind: "options", options, steps } : { kind: "again", steps }, { revision });
   try {
     const { steps } = await api.preview(store.id, revision, options);
-    put(place, steps.length ? form(store, steps, options, () => box.close()) : nothing(store, options, () => box.close()));
+    put(place, steps.length ? form(store, steps, options, edit, () => box.close()) : nothing(options, edit, () => box.close()));
     place.querySelector(".main")?.focus();
   } catch (error) {
     put(place, problem(error));
   }
 }
 
-function edit(store, options, steps) {
-  return store.edit(options ? { kind: "options", options, steps } : { kind: "again", steps });
-}
-
-function nothing(store, options, close) {
+function nothing(options, edit, close) {
   const use = () => {
     close();
-    edit(store, options, []);
+    edit([]);
   };
   return [
     h("p", {}, options ? "No picture would change." : "No picture would change: the others already go with what is locked."),
@@ -42,7 +40,7 @@ function nothing(store, options, close) {
   ];
 }
 
-function form(store, steps, options, close) {
+function form(store, steps, options, edit, close) {
   const all = h("input", { type: "checkbox", checked: true });
   const go = h("button", { type: "submit", class: "button main" });
   const rows = new Map(steps.map((change) => [change.position, { change, box: h("input", { type: "checkbox", checked: true }), note: h("div", { class: "twice" }) }]));
@@ -58,7 +56,7 @@ function form(store, steps, options, close) {
     const accepted = taken();
     all.checked = accepted.length === rows.size;
     all.indeterminate = accepted.length > 0 && !all.checked;
-    put(go, options && !accepted.length ? "Use the settings only" : `Take ${count(accepted.length, "change")}`);
+    put(go, options && !accepted.length ? "Use the settings only" : `Apply ${count(accepted.length, "change")}`);
     go.disabled = !options && !accepted.length;
     const shows = store.board.steps.map(own);
     for (const position of accepted) shows[position] = own(rows.get(position).change.after);
@@ -91,7 +89,7 @@ function form(store, steps, options, close) {
     event.preventDefault();
     const accepted = taken();
     close();
-    edit(store, options, accepted);
+    edit(accepted);
   });
   update();
   return made;
@@ -104,7 +102,7 @@ function twice(position, other, rows, tick) {
   const open = rows.has(parting) && !rows.get(parting).box.checked;
   return [
     h("p", {}, taken ? `Step ${other + 1} shows this picture too.` : `Step ${other + 1} would show the picture that stands here.`),
-    open && button("Take both", { title: `Take the changes of steps ${Math.min(position, other) + 1} and ${Math.max(position, other) + 1}`, on: { click: () => tick(parting) } }),
+    open && button("Apply both", { title: `Take the changes of steps ${Math.min(position, other) + 1} and ${Math.max(position, other) + 1}`, on: { click: () => tick(parting) } }),
   ];
 }
 
@@ -115,7 +113,7 @@ function row(store, change, box, note) {
     "li",
     {},
     h("label", { class: "choice" }, box, h("span", {}, h("span", { class: "number" }, h("span", { class: "unseen" }, "Step "), change.position + 1), " ", words)),
-    h("div", { class: "pair" }, side("Now", change.before), h("span", { class: "arrow", "aria-hidden": "true" }), side("Then", change.after)),
+    h("div", { class: "pair" }, side("Now", change.before), h("span", { class: "arrow", "aria-hidden": "true" }), side("After", change.after)),
     note,
   );
 }

@@ -50,7 +50,9 @@ async function long(path, body, fetched) {
   const { attend } = await import("./jobs.js");
   const state = await attend(answer.job);
   if (state.state === "done") return fetched();
-  throw state.state === "cancelled" ? new Problem(400, "Cancelled", "nothing was changed.") : new Problem(422, "That was not done", state.message);
+  if (state.state === "cancelled") throw new Problem(400, "Cancelled", "nothing was changed.");
+  // What a restart has ended is asked for again; what failed may be.
+  throw state.state === "lost" ? new Problem(0, "The studio was started again", state.message) : new Problem(500, "That was not done", state.message);
 }
 
 const query = (values) => {
@@ -86,13 +88,13 @@ export const api = {
   remove: (id) => call("DELETE", at("projects", id)),
   trash: () => call("GET", at("trash")),
   restore: (item) => call("POST", at("trash", item, "restore"), {}),
-  edit: (id, revision, edit) => long(at("projects", id, "edits"), { revision, edit }, () => api.project(id)),
+  edit: (id, revision, edit, key = "") => long(at("projects", id, "edits"), { revision, edit, key }, () => api.project(id)),
   preview: (id, revision, options) => {
     const asked = options ? { revision, options } : { revision };
     return long(at("projects", id, "preview"), asked, () => call("POST", at("projects", id, "preview"), asked));
   },
-  undo: (id, revision) => call("POST", at("projects", id, "undo"), { revision }),
-  redo: (id, revision) => call("POST", at("projects", id, "redo"), { revision }),
+  undo: (id, revision, key) => call("POST", at("projects", id, "undo"), { revision, key }),
+  redo: (id, revision, key) => call("POST", at("projects", id, "redo"), { revision, key }),
   candidates: (id, step, values, signal) => call("GET", at("projects", id, "steps", step, "candidates") + query(values), undefined, signal),
 };
 

@@ -84,6 +84,11 @@ export class Board extends EventTarget {
     }
   }
 
+  /** Show which steps have changes that are not saved yet. */
+  waiting() {
+    for (const [position, card] of this.cards.entries()) card.item.toggleAttribute("data-waiting", this.store.changing(position).length > 0);
+  }
+
   /** Step numbers one row above or below, by where the cards are. */
   vertical(direction) {
     const here = this.cards[this.selected].item.getBoundingClientRect();
@@ -101,11 +106,13 @@ export class Board extends EventTarget {
 
   #card(position) {
     const plate = h("button", { type: "button", class: "plate", draggable: "true", data: { step: position } });
+    const another = button("Try another", { look: "again", bare: true, kind: "plain another", title: "Try another (T)" });
+    another.tabIndex = -1;
     const lock = button("Lock", { look: "unlock", bare: true, kind: "plain lock" });
     lock.tabIndex = -1;
     const text = h("div", { class: "words" });
     const fitting = h("span", { class: "fitting", "aria-hidden": "true" });
-    const item = h("li", { class: "step", data: { step: position } }, h("div", { class: "frame" }, plate, fitting, lock), text);
+    const item = h("li", { class: "step", data: { step: position } }, h("div", { class: "frame" }, plate, fitting, another, lock), text);
     plate.addEventListener("click", () => {
       this.select(position);
       this.dispatchEvent(new CustomEvent("open", { detail: position }));
@@ -116,16 +123,17 @@ export class Board extends EventTarget {
     text.addEventListener("click", () => {
       if (!String(getSelection())) this.select(position);
     });
+    another.addEventListener("click", () => this.dispatchEvent(new CustomEvent("another", { detail: { step: position, control: another } })));
     lock.addEventListener("click", () => this.dispatchEvent(new CustomEvent("lock", { detail: position })));
-    return { item, plate, fitting, lock, text };
+    return { item, plate, fitting, another, lock, text };
   }
 
   #update(position, story, redraw) {
-    const { item, plate, fitting, lock, text } = this.cards[position];
+    const { item, plate, fitting, another, lock, text } = this.cards[position];
     const { text: words, choice, state } = this.store.step(position);
     item.dataset.state = state;
     const held = { locked: "locked" }[state] ?? { given: "from the text" }[choice.origin];
-    const empty = state === "blank" ? "Left blank" : "No picture fits";
+    const empty = state === "blank" ? "No picture" : "No picture fits";
     const seen = choice.chosen ? shownAt(choice).map((picture) => told(choice, picture, words)).join("; ") : empty;
     const gone = this.store.project.missing.includes(position);
     item.toggleAttribute("data-missing", gone);
@@ -139,6 +147,7 @@ export class Board extends EventTarget {
       put(plate, choice.chosen ? views(choice, 480, this.shape, { loading: position < 9 ? "eager" : "lazy" }) : h("span", { class: "void" }));
     }
     if (!choice.chosen) put(plate.firstChild, h("span", {}, empty));
+    put(another, icon("again"), h("span", { class: "unseen" }, `Try another picture at step ${position + 1}`));
     lock.hidden = !choice.chosen && state !== "blank";
     const fixed = state !== "free";
     put(lock, icon(fixed ? "lock" : "unlock"), h("span", { class: "unseen" }, `${fixed ? "Unlock" : "Lock"} step ${position + 1}`));

@@ -3,11 +3,17 @@
 import { api } from "./api.js";
 import { openDialog } from "./dialogs.js";
 import { announce, button, count, h, problem, put, when } from "./dom.js";
+import { draft, keepDraft } from "./drafts.js";
 import { watchFolder } from "./folders.js";
+import { openSignIn } from "./signin.js";
 
 const PICTURE = /\.(jpe?g|jpe|jfif|mpo|a?png|webp|gif|tiff?|avifs?|bmp|dib|jp2|j2k|jpx|jpf|p[bgnp]m|ico|qoi|psd|pcx|hei[cf]|hif|dng|cr[23]|nef|arw|orf|rw2|raf|pef|srw)$/i;
 const LARGEST = 128 * 2 ** 20;
 const AT_ONCE = 2;
+const RETRY_MS = 3000;
+/** Draft of an upload that was cut off. */
+const CUT = "upload";
+const LISTED = 200;
 
 export class Bringing extends EventTarget {
   /** @param {() => boolean} allowed whether pictures may be brought now */
@@ -64,79 +70,159 @@ export class Bringing extends EventTarget {
    * Copy files into the library and read them.
    * @param {Array<[string, File]>} named path and file
    */
-  async bring(named) {
+  bring(named) {
     if (this.busy) return announce("Pictures are being added already.");
-    const fit = named.filter(([path, file]) => (file.type.startsWith("image/") || PICTURE.test(path)) && !/(^|[\\/])\./.test(path));
-    const refused = [];
-    const others = named.length - fit.length;
+    const waiting = named.filter(([path, file]) => (file.type.startsWith("image/") || PICTURE.test(path)) && !/(^|[\\/])\./.test(path));
+    const before = draft(CUT);
+    keepDraft(CUT, null);
+    return this.#carry({ waiting, all: waiting.length, batch: before?.batch ?? "", kept: 0, known: 0, refused: [], flying: new Set(), others: named.length - waiting.length });
+  }
+
+  /** What was cut off when a page was left: said, and finished once the files are chosen again. */
+  resume() {
+    const left = draft(CUT);
+    if (!left || this.busy) return;
+    const end = (run) => () => {
+      keepDraft(CUT, null);
+      this.place.hidden = true;
+      run?.();
+    };
+    this.#end(
+      h("p", {}, `Adding pictures was cut off: ${count(left.missing.length, "picture")} of ${left.all.toLocaleString("en")} missing.`),
+      listed(left.missing.map((path) => [path, ""]), "missing"),
+      h("div", { class: "actions" }, button("Discard", { kind: "plain", on: { click: end() } }), left.kept > 0 && button(`Read the ${count(left.kept, "picture")} that came`, { on: { click: end(() => this.#carry({ ...left, waiting: [], known: 0, refused: [], flying: new Set(), others: 0 })) } }), button("Choose them again", { kind: "main", on: { click: () => this.open() } })),
+    );
+  }
+
+  async #carry(upload) {
     this.busy = true;
+    const leave = () => this.#remember(upload);
+    addEventListener("pagehide", leave);
     try {
-      const { kept, known, batch, stopped } = await this.#copy(fit, refused);
-      if (kept) await this.#read(batch);
-      this.#told({ kept, known, batch, stopped, refused, others });
+      const cut = await this.#copy(upload);
+      if (cut) this.#cutOff(upload, cut);
+      else {
+        if (upload.kept) await this.#read(upload.batch);
+        this.#told(upload);
+      }
     } catch (error) {
       this.#end(problem(error));
     }
+    removeEventListener("pagehide", leave);
     this.busy = false;
     this.dispatchEvent(new Event("done"));
   }
 
-  async #copy(fit, refused) {
-    const meter = h("progress", { max: fit.length || 1, value: 0, "aria-label": "Pictures copied" });
+  #remember({ waiting, flying, all, batch, kept }) {
+    const missing = [...flying, ...waiting.map(([path]) => path)];
+    keepDraft(CUT, missing.length ? { missing, all, batch, kept } : null);
+  }
+
+  /** Copy what waits; resolves with what cut it off, if anything did. */
+  async #copy(upload) {
+    const { waiting, all, refused } = upload;
+    const meter = h("progress", { max: all || 1, value: all - waiting.length, "aria-label": "Pictures copied" });
     const told = h("p", { class: "quiet small numbers" });
-    let stopped = false;
-    const stop = button("Stop", { on: { click: () => { stopped = stop.disabled = true; } } });
+    const stop = button("Stop", { on: { click: () => { upload.stopped = stop.disabled = true; } } });
     this.place.hidden = false;
     put(this.place, h("div", { class: "job" }, h("div", { class: "row" }, h("p", {}, "Adding pictures"), stop), meter, told));
-    const batch = fit.length ? (await api.beginBatch()).batch : "";
-    let [kept, known, done] = [0, 0, 0];
-    const waiting = [...fit];
+    let cut = null;
+    let renewing = null;
     const carry = async () => {
-      while (waiting.length && !stopped) {
+      while (waiting.length && !upload.stopped && !cut) {
         const [path, file] = waiting.shift();
         if (file.size > LARGEST) refused.push([path, `larger than ${LARGEST / 2 ** 20} MB`]);
         else {
+          const { batch } = upload;
+          upload.flying.add(path);
           try {
-            if ((await api.bring(batch, path, file)).state === "kept") kept++;
-            else known++;
+            if ((await api.bring(batch, path, file)).state === "kept") upload.kept++;
+            else upload.known++;
           } catch (error) {
-            if (error.status === 0 || error.status === 403) throw error;
+            if (error.status === 403) throw error;
+            if (error.status === 404 && (batch !== upload.batch || !renewing)) {
+              // A batch of which nothing was kept before a restart.
+              waiting.unshift([path, file]);
+              renewing ??= api.beginBatch().then((begun) => (upload.batch = begun.batch));
+              await renewing.catch((other) => (cut = other));
+              continue;
+            }
+            if (error.status === 0 || error.status === 401 || error.status >= 500) {
+              waiting.unshift([path, file]);
+              cut = error;
+              return;
+            }
             refused.push([path, error.message || error.title]);
+          } finally {
+            upload.flying.delete(path);
           }
         }
-        done++;
-        meter.value = done;
-        put(told, `Copied ${done.toLocaleString("en")} of ${fit.length.toLocaleString("en")}`);
+        meter.value = all - waiting.length;
+        put(told, `Copied ${(all - waiting.length).toLocaleString("en")} of ${all.toLocaleString("en")}`);
       }
     };
+    try {
+      if (waiting.length && !upload.batch) upload.batch = (await api.beginBatch()).batch;
+    } catch (error) {
+      if (error.status !== 0 && error.status !== 401) throw error;
+      return error;
+    }
     await Promise.all(Array.from({ length: AT_ONCE }, carry));
-    return { kept, known, batch, stopped };
+    return cut;
+  }
+
+  /** Say what is missing; go on by itself where there was no answer, else when the user says so. */
+  #cutOff(upload, error) {
+    this.#remember(upload);
+    let timer = 0;
+    const end = (run) => () => {
+      clearTimeout(timer);
+      keepDraft(CUT, null);
+      run();
+    };
+    const go = end(() => this.#carry(upload));
+    const finish = end(() => this.#carry({ ...upload, waiting: [], stopped: true }));
+    if (error.status === 0) timer = setTimeout(go, RETRY_MS);
+    const missing = count(upload.waiting.length, "picture");
+    announce(`Adding pictures was cut off. ${missing} missing.`);
+    this.place.hidden = false;
+    put(
+      this.place,
+      h(
+        "div",
+        { class: "job" },
+        problem(error),
+        h("p", {}, `${missing} of ${upload.all.toLocaleString("en")} missing.`),
+        listed(upload.waiting.map(([path]) => [path, ""]), "missing"),
+        h("div", { class: "actions" }, button(upload.kept ? `Read the ${count(upload.kept, "picture")} that came` : "Discard", { on: { click: finish } }), error.status === 401 ? button("Sign in", { kind: "main", on: { click: () => openSignIn(go) } }) : button("Go on", { kind: "main", on: { click: go } })),
+      ),
+    );
   }
 
   async #read(batch) {
     const { job } = await api.finishBatch(batch);
-    const state = await this.#watch(job, "the pictures");
+    const state = await this.#watch(job, "the pictures", () => api.finishBatch(batch));
     if (state.state === "failed") throw { title: "The pictures were copied, but not read", message: state.message };
   }
 
-  #watch(job, words) {
+  #watch(job, words, again) {
     const place = h("div", {});
     this.place.hidden = false;
     put(this.place, place);
-    return watchFolder(place, job, words);
+    return watchFolder(place, job, words, again);
   }
 
   #told({ kept, known, batch, stopped, refused, others }) {
     const words = [
       kept ? `${count(kept, "picture")} added` : "No picture was added",
       known && `${count(known, "picture")} there already`,
-      others && `${count(others, "other file")} passed by`,
+      others > 0 && `${count(others, "file")} skipped (not a picture)`,
       stopped && "stopped before the end",
     ].filter(Boolean);
     announce(`${words.join(", ")}.`);
     this.#end(
       h("div", { class: "row" }, h("p", {}, words.join(" · ")), kept > 0 && button("Undo", { on: { click: () => this.takeBack(batch) } })),
-      refused.length > 0 && h("details", {}, h("summary", { class: "small" }, `${count(refused.length, "file")} not added`), h("ul", { class: "notes" }, refused.slice(0, 200).map(([path, why]) => h("li", {}, h("bdi", {}, path), `: ${why}`)))),
+      refused.length > 0 && listed(refused, "not added"),
     );
   }
 
@@ -163,6 +249,12 @@ export class Bringing extends EventTarget {
     this.busy = false;
     this.dispatchEvent(new Event("done"));
   }
+}
+
+/** Names of files, with what is to be said of each. */
+function listed(files, words) {
+  const more = files.length > LISTED && h("li", {}, `and ${(files.length - LISTED).toLocaleString("en")} more`);
+  return h("details", {}, h("summary", { class: "small" }, `${count(files.length, "file")} ${words}`), h("ul", { class: "notes" }, files.slice(0, LISTED).map(([path, why]) => h("li", {}, h("bdi", {}, path), why && `: ${why}`)), more));
 }
 
 /** Path and file of everything that was dropped, folders with all that is in them. */

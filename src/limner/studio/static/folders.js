@@ -11,14 +11,20 @@ const STAGES = { pictures: "Pictures", captions: "Captions", "near-duplicates": 
  * @param {HTMLElement} place
  * @param {string} job
  * @param {string} [path] folder, for words; a job found running names its own
+ * @param {() => Promise<{job: string}>} [again] begins it anew, where a restart has ended it
  * @returns {Promise<object>} the last state
  */
-export async function watchFolder(place, job, path) {
+export async function watchFolder(place, job, path, again) {
   const title = path ? ["Reading ", h("bdi", {}, path)] : "Reading a folder";
   const { element, show } = meter(job, title, { label: "Pictures read", stop: "Stop", words });
   place.hidden = false;
   put(place, element);
-  const state = await follow(job, show);
+  let subject;
+  const state = await follow(job, (now) => {
+    subject = now.subject ?? subject;
+    show(now);
+  });
+  if (state.state === "lost") return interrupted(put(element), place, path, again ?? (subject && (() => api.addFolder(subject))));
   finished(put(element), place, state, path ?? state.subject);
   return state;
 }
@@ -26,6 +32,27 @@ export async function watchFolder(place, job, path) {
 function words(state) {
   if (!state.total) return "Looking for pictures …";
   return `${STAGES[state.stage] ?? state.stage}: ${state.done.toLocaleString("en")} of ${state.total.toLocaleString("en")}`;
+}
+
+/** What a restart has ended: said, and begun anew where that is wished. */
+function interrupted(element, place, path, again) {
+  const words = `The studio was started again while it read ${path ?? "a folder"}. What was read so far is kept.`;
+  announce(words);
+  return new Promise((resolve) => {
+    const end = async () => {
+      try {
+        resolve(await watchFolder(place, (await again()).job, path, again));
+      } catch (error) {
+        put(place, problem(error));
+        resolve({ state: "failed", message: error.message });
+      }
+    };
+    const dismiss = () => {
+      place.hidden = true;
+      resolve({ state: "cancelled" });
+    };
+    put(element, h("div", { class: "row" }, h("p", {}, words), again && button("Start again", { on: { click: end } }), button("Dismiss", { kind: "plain", on: { click: dismiss } })));
+  });
 }
 
 /** Read the folder again and take what is missing for deleted. */

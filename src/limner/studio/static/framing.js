@@ -151,13 +151,13 @@ export function openFraming(store, step, picture) {
         "form",
         { class: "framing" },
         stage,
-        h("fieldset", { class: "dragging-sets" }, h("legend", { class: "quiet small" }, "Dragging on the picture sets"), h("label", { class: "choice" }, mode[0], "the part that is shown"), h("label", { class: "choice" }, mode[1], "the point that stays in sight")),
-        h("fieldset", { class: "part" }, h("legend", { class: "quiet small" }, "Part that is shown"), ["x", "y", "width", "height"].map((key) => fields[key].row), button("Whole picture", { on: { click: whole } })),
-        h("fieldset", { class: "part" }, h("legend", { class: "quiet small" }, "Point that stays in sight"), ["fx", "fy"].map((key) => fields[key].row), button("Middle", { on: { click: middle } })),
+        h("fieldset", { class: "dragging-sets" }, h("legend", { class: "quiet small" }, "Dragging on the picture sets"), h("label", { class: "choice" }, mode[0], "the crop area"), h("label", { class: "choice" }, mode[1], "the focal point")),
+        h("fieldset", { class: "part" }, h("legend", { class: "quiet small" }, "Crop area"), ["x", "y", "width", "height"].map((key) => fields[key].row), button("Whole picture", { on: { click: whole } })),
+        h("fieldset", { class: "part" }, h("legend", { class: "quiet small" }, "Focal point"), ["fx", "fy"].map((key) => fields[key].row), button("Center", { on: { click: middle } })),
         h("div", { class: "field" }, h("label", { for: "framing-caption" }, "Caption below it"), caption),
         h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it; limner's own unless you write one"), alt, !worded(picture) && h("p", { class: "quiet small" }, "From the step’s words: the picture has none of its own.")),
         h("p", { class: "quiet small" }, "Your file stays as it is: only copies are cropped. ", h("bdi", {}, name(picture))),
-        h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Keep")),
+        h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Apply")),
       );
       form.addEventListener("submit", (event) => {
         event.preventDefault();

@@ -3,7 +3,8 @@
 import { api, links } from "./api.js";
 import { button, count, h, put } from "./dom.js";
 
-const OVER = new Set(["done", "cancelled", "failed"]);
+/** "lost" is a job that a restart of the studio has ended. */
+const OVER = new Set(["done", "cancelled", "failed", "lost"]);
 
 /**
  * Call `show` with every state of a job, until it is over.
@@ -33,8 +34,8 @@ async function poll(job, take) {
     try {
       if (take(await api.job(job))) return;
     } catch (error) {
-      if (error.status === 404) {
-        take({ state: "failed", message: "the studio was started anew meanwhile." });
+      if (error.status === 404 || error.status === 401) {
+        take({ state: "lost", message: "the studio was started again while this was under way." });
         return;
       }
       // The server may be back for the next question.

@@ -102,6 +102,7 @@ filters.addEventListener("change", async () => {
   if ($("grid").getBoundingClientRect().top < 0) $("grid").scrollIntoView({ block: "start", behavior: "instant" });
 });
 bringing.addEventListener("done", again);
+bringing.resume();
 wall.addEventListener("open", ({ detail }) => open(detail));
 wall.addEventListener("trouble", ({ detail }) => put($("trouble"), problem(detail)));
 wall.addEventListener("counted", ({ detail }) => {

@@ -96,9 +96,9 @@ export class Offers extends EventTarget {
     return of && of.step === this.step && of.revision === store.project.revision && !store.pending ? of : null;
   }
 
-  /** Take the n-th picture offered, from 0. */
+  /** Take the n-th picture offered, from 0, also while a change is on its way. */
   take(number) {
-    if (!this.offer) announce("The pictures of this step are still being looked for.");
+    if (!this.found.length) announce("The pictures of this step are still being looked for.");
     else if (this.found[number]) this.dispatchEvent(new CustomEvent("choose", { detail: this.found[number].picture.id }));
   }
 
@@ -130,6 +130,7 @@ export class Offers extends EventTarget {
         this.of = null;
         put(this.list, h("li", { class: "whole" }, problem(error)));
         put(this.state);
+        if (error.status === 422) this.store.refresh().catch(() => {}); // The step may be gone by now.
       }
     } finally {
       if (this.asking === asking) {
@@ -146,8 +147,8 @@ export class Offers extends EventTarget {
     put(this.list, this.found.map((candidate, rank) => this.#offer(candidate, rank, shown)));
     if (focused) (this.list.querySelector(`[data-picture="${CSS.escape(focused)}"] .offer`) ?? this.list.querySelector(".offer"))?.focus();
     const number = this.found.length;
-    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : this.day ? "Taken on the same day, in the order of time" : "Best first; a click takes one.";
-    put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "There is no other picture.");
+    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : this.day ? "Taken on the same day, in the order of time" : "Best matches first. Click to use.";
+    put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "No other matches.");
     this.more.hidden = number < this.limit || this.limit >= MOST;
   }
 
@@ -162,22 +163,22 @@ export class Offers extends EventTarget {
       { type: "button", class: "offer", draggable: "true", tabindex: rank === 0 ? 0 : -1, "aria-label": `${described(picture)}${place}`, "aria-current": here ? "true" : undefined, "aria-keyshortcuts": digit },
       thumbnail(picture, 128, { alt: "" }),
       digit && h("span", { class: "digit", "aria-hidden": "true" }, digit),
-      at !== undefined && h("span", { class: here ? "here" : "there", "aria-hidden": "true" }, here ? "here" : at + 1),
+      at !== undefined && h("span", { class: here ? "here" : "there", "aria-hidden": "true" }, here ? "In use" : at + 1),
     );
     take.addEventListener("click", () => this.take(rank));
-    take.addEventListener("dragstart", (event) => (this.offer ? this.carrying.start(event, { kind: "picture", id: picture.id }, take.querySelector("img")) : event.preventDefault()));
+    take.addEventListener("dragstart", (event) => this.carrying.start(event, { kind: "picture", id: picture.id }, take.querySelector("img")));
     const item = h(
       "li",
       { data: { picture: picture.id } },
       take,
-      button(`Show ${name(picture)} too`, { look: "plus", bare: true, kind: "tiny too", title: "Show this picture too (P)", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("add", { detail: picture.id })) } }),
+      button(`Add ${name(picture)} to this step`, { look: "plus", bare: true, kind: "tiny too", title: "Add to this step (P)", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("add", { detail: picture.id })) } }),
       h(
         "span",
         { class: "extras" },
         button(`Enlarge and compare ${name(picture)}`, { look: "enlarge", bare: true, kind: "tiny enlarge", title: "Enlarge and compare (C)", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("compare", { detail: picture })) } }),
         button(`More like ${name(picture)}`, { look: "alike", bare: true, kind: "tiny", title: "More like this (M)", tabindex: -1, on: { click: () => this.ask({ like: picture }) } }),
         picture.taken && button(`More from the day of ${name(picture)}`, { look: "day", bare: true, kind: "tiny", title: "More from that day", tabindex: -1, on: { click: () => this.ask({ day: picture }) } }),
-        button(`Never use ${name(picture)} in this project`, { look: "never", bare: true, kind: "tiny", title: "Never use this picture here", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("ban", { detail: picture })) } }),
+        button(`Don’t use ${name(picture)} in this project`, { look: "never", bare: true, kind: "tiny", title: "Don’t use in this project", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("ban", { detail: picture })) } }),
       ),
     );
     const tell = () => put(this.telling, h("bdi", {}, words(picture)[0] ?? name(picture)), h("span", { class: "quiet" }, `${name(picture)} · ${credit(picture)}`));

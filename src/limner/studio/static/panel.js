@@ -44,11 +44,11 @@ export class Panel extends EventTarget {
     this.closer = button("Close the panel", { look: "down", bare: true, kind: "plain closer", on: { click: () => this.close() } });
     this.text = h("div", { class: "telling-text", tabindex: "0", role: "group", "aria-label": "Text of the step" });
     this.lock = button("Lock", { look: "lock", on: { click: say("lock") } });
-    this.blank = button("Leave blank", { look: "blank", on: { click: say("blank") } });
-    this.others = button("Lock all others", { look: "lock", title: "Lock all other steps (Shift+L)", on: { click: say("lock-others") } });
+    this.blank = button("No picture", { look: "blank", on: { click: say("blank") } });
+    this.others = button("Lock the rest", { look: "lock", title: "Lock all other steps (Shift+L)", on: { click: say("lock-others") } });
     this.alike = button("More like this", { look: "alike", on: { click: () => this.likeThis() } });
     this.compare = button("Compare", { look: "enlarge", title: "Enlarge and compare (C)", on: { click: () => this.dispatchEvent(new CustomEvent("compare")) } });
-    this.frame = button("Crop and words", { look: "frame", title: "Crop, caption, alternative text (F)", on: { click: say("frame") } });
+    this.frame = button("Crop & caption", { look: "frame", title: "Crop, caption, alternative text (F)", on: { click: say("frame") } });
     this.relation = h("select", { id: "relation" });
     this.relation.addEventListener("change", () => this.dispatchEvent(new CustomEvent("relation", { detail: this.relation.value || null })));
     this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Relation of picture and text to ask for"), this.relation);
@@ -69,6 +69,7 @@ export class Panel extends EventTarget {
       this.place,
       h("header", {}, this.title, this.wording.tools, h("div", { class: "steering" }, this.before, this.after, this.closer)),
       this.text,
+      this.wording.rest,
       this.wording.element,
       this.showing.element,
       h("div", { class: "doing" }, this.lock, this.blank, this.compare, this.alike, this.frame, this.others),

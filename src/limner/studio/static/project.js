@@ -4,8 +4,10 @@ import { openAgain } from "./again.js";
 import { Board } from "./board.js";
 import { Bringing } from "./bringing.js";
 import { Carrying } from "./carrying.js";
+import { api } from "./api.js";
 import { openCompare } from "./compare.js";
-import { $, announce, count, h, problem, put, toast } from "./dom.js";
+import { openDialog } from "./dialogs.js";
+import { $, announce, button, count, h, problem, put, toast } from "./dom.js";
 import { openExport } from "./exporting.js";
 import { openFraming } from "./framing.js";
 import { openHelp, singleKeys, typing } from "./help.js";
@@ -13,7 +15,8 @@ import { Panel } from "./panel.js";
 import { described } from "./pictures.js";
 import { fit } from "./reasons.js";
 import { openSettings, openText } from "./settings.js";
-import { Store } from "./store.js";
+import { openSignIn } from "./signin.js";
+import { Store, undoable } from "./store.js";
 
 const store = new Store(decodeURIComponent(location.pathname.split("/").filter(Boolean).pop()));
 const carrying = new Carrying($("steps"));
@@ -22,8 +25,9 @@ const panel = new Panel($("panel"), store, carrying, board);
 const bringing = new Bringing(() => store.library?.writable === true);
 
 function choose(step, picture) {
-  const offer = step === panel.step ? panel.offers.offer : null;
-  return store.edit(offer ? { kind: "choose", step, picture, seen: panel.offers.seen, offer } : { kind: "choose", step, picture });
+  const { offer, seen } = panel.offers;
+  const offered = step === panel.step && seen.includes(picture);
+  return store.edit({ kind: "choose", step, picture, ...(offered ? { seen } : {}), ...(offered && offer ? { offer } : {}) });
 }
 
 const compare = (picture) => openCompare({ store, board, panel, choose }, picture);
@@ -40,17 +44,17 @@ function frame(step) {
 }
 
 async function toggleLock(step) {
-  const { state, choice } = store.step(step);
-  if (state === "free" && !choice.chosen) return;
+  const state = store.stateAfter(step);
+  if (state === "free" && !store.step(step).choice.chosen) return;
   await store.edit({ kind: state === "free" ? "lock" : "unlock", step });
 }
 
 async function lockOthers(step) {
-  if (await store.edit({ kind: "lock-others", step })) toast("All other steps are locked.", { action: "Undo", run: () => store.undo() });
+  if (await store.edit({ kind: "lock-others", step })) undoable(store, "All other steps are locked.");
 }
 
 async function toggleBlank(step) {
-  await store.edit({ kind: store.step(step).state === "blank" ? "unlock" : "blank", step });
+  await store.edit({ kind: store.stateAfter(step) === "blank" ? "unlock" : "blank", step });
 }
 
 function told(before, changed) {
@@ -86,26 +90,113 @@ store.addEventListener("change", ({ detail: before }) => {
   $("board").removeAttribute("aria-busy");
   summary();
   panel.show(board.selected);
+  unfinished();
   told(before, changed);
 });
 
 store.addEventListener("saving", ({ detail: error }) => {
-  const words = { loading: "", saving: "Saving …", saved: "Saved", unsaved: "Not saved" }[store.saving];
+  const many = store.waiting.length > 1 ? ` ${store.waiting.length} changes` : "";
+  const words = { loading: "", saving: `Saving${many} …`, saved: "Saved", unsaved: "Not saved" }[store.saving];
   const place = $("saving");
   place.dataset.state = store.saving;
   put(place, words);
   if (store.saving === "unsaved") {
-    place.append(" ", h("button", { type: "button", class: "link", title: `${error.title}. ${error.message}`, on: { click: () => store.retry() } }, "Try again"));
-  }
+    place.title = `${error.title}. ${error.message}`;
+    const [way, go] = error.status === 401 ? ["Sign in", () => openSignIn(() => store.retry())] : error.status === 409 ? ["Review", openConflict] : ["Try again", () => store.retry()];
+    const act = (label, click) => h("button", { type: "button", class: "link", on: { click } }, label);
+    place.append(" ", act(way, go));
+    if (error.status !== 409) place.append(" ", act("Discard", openDiscard));
+    if (error.status === 409) announce("Not saved: this was changed in another window too.");
+  } else place.removeAttribute("title");
   $("board").classList.toggle("working", store.saving === "saving");
+  // Until steps have their new places, a click on one could mean another.
+  $("steps").inert = $("panel").inert = store.renumbering;
+  board.waiting();
+  if (store.saving === "saved" && board.cards.length) {
+    panel.wording.show(board.selected);
+    unfinished();
+  }
 });
 
+/** What a change that is not saved does, in words; those that were typed are shown whole. */
+function inWords({ act, edit }) {
+  if (act !== "edit") return act === "undo" ? "Undo" : "Redo";
+  const names = { reword: "new text", "insert-before": "a step before it", "insert-after": "a step after it", choose: "another picture", blank: "no picture", "add-picture": "one more picture", retitle: "Title", retext: "The whole text", again: "Pictures of unlocked steps", options: "Picture settings", swap: "Pictures exchanged" };
+  const what = names[edit.kind] ?? edit.kind.replaceAll("-", " ");
+  return [edit.step === undefined ? what : `Step ${edit.step + 1}: ${what}`, edit.text !== undefined && h("p", { class: "clipped", dir: "auto" }, edit.text), edit.title && h("p", { dir: "auto" }, edit.title)];
+}
+
+const unsaved = () => h("ul", { class: "notes" }, store.waiting.map((one) => h("li", {}, inWords(one))));
+
+function openDiscard() {
+  if (document.querySelector("dialog[open]")) return;
+  openDialog("Discard what is not saved?", (close) => {
+    const discard = () => {
+      close();
+      store.discard();
+    };
+    return [unsaved(), h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), button("Discard", { kind: "main", on: { click: discard } }))];
+  });
+}
+
+/** Another window changed the same: the user says which counts. */
+function openConflict() {
+  if (document.querySelector("dialog[open]")) return;
+  openDialog("Changed in another window too", (close) => {
+    const end = (run) => () => {
+      close();
+      run();
+    };
+    return [
+      h("p", {}, "The board shows the other window’s change. Not saved yet are yours:"),
+      unsaved(),
+      h("div", { class: "actions" }, button("Discard mine", { on: { click: end(() => store.discard()) } }), button("Apply mine", { kind: "main", on: { click: end(() => store.insist()) } })),
+    ];
+  });
+}
+
+/** Steps with words that were typed and not saved, each with a way to them. */
+function unfinished() {
+  const open = panel.wording.unfinished();
+  put($("drafts"), open.length > 0 && ["Text not saved: ", open.map(({ step, how }, at) => [at > 0 && ", ", h("button", { type: "button", class: "link", on: { click: () => { board.select(step); panel.wording.open(how); } } }, how === "reword" ? `step ${step + 1}` : `a new step ${how === "insert-before" ? "before" : "after"} step ${step + 1}`)])]);
+}
+
+/** Show the next best picture at a step; one that was shown before comes again when all others were. */
+const tried = new Map();
+async function another(step, control) {
+  control?.setAttribute("aria-busy", "true");
+  try {
+    const { chosen } = store.step(step).choice;
+    const seen = tried.get(step)?.words === store.step(step).text.text ? tried.get(step).seen : new Set();
+    if (chosen) seen.add(chosen.picture.id);
+    for (const { edit } of store.changing(step)) if (edit.picture) seen.add(edit.picture);
+    const { items, revision } = await api.candidates(store.id, step, { limit: 40, relation: store.step(step).relation });
+    const shown = store.shown();
+    const next = items.find(({ picture }) => !seen.has(picture.id) && !shown.has(picture.id));
+    if (!next) {
+      tried.delete(step);
+      return toast(`No other matches for step ${step + 1}. The next one begins again with the best.`);
+    }
+    seen.add(next.picture.id);
+    tried.set(step, { words: store.step(step).text.text, seen });
+    await store.edit({ kind: "choose", step, picture: next.picture.id, seen: items.map(({ picture }) => picture.id), ...(revision === store.project.revision && !store.pending ? { offer: { step, revision } } : {}) });
+  } catch (error) {
+    toast(`${error.title}. ${error.message}`);
+  } finally {
+    control?.removeAttribute("aria-busy");
+  }
+}
+
 store.addEventListener("refused", ({ detail }) => {
-  const words = detail.status === 409 ? "This project was changed in another window. Here is what it is now; your last change was not made." : `${detail.title}${detail.message ? `: ${detail.message}` : ""}`;
+  const words = detail.status === 409 ? "This project was changed in another window. Here is what it is now; nothing was undone." : `${detail.title}${detail.message ? `: ${detail.message}` : ""}`;
   toast(words);
   announce(words);
 });
 
+board.addEventListener("another", ({ detail: { step, control } }) => {
+  board.select(step);
+  another(step, control);
+});
 board.addEventListener("select", ({ detail }) => panel.show(detail));
 board.addEventListener("open", ({ detail }) => {
   panel.open();
@@ -129,7 +220,7 @@ panel.addEventListener("relation", ({ detail }) => store.edit({ kind: "relation"
 panel.offers.addEventListener("choose", ({ detail }) => choose(panel.step, detail));
 panel.offers.addEventListener("add", ({ detail }) => add(panel.step, detail));
 panel.offers.addEventListener("ban", async ({ detail }) => {
-  if (await store.edit({ kind: "ban", picture: detail.id })) toast("This project will not use that picture.", { action: "Undo", run: () => store.undo() });
+  if (await store.edit({ kind: "ban", picture: detail.id })) undoable(store, "This project will not use that picture.");
 });
 carrying.addEventListener("deliver", async ({ detail: { thing, step } }) => {
   const done = thing.kind === "step" ? store.edit({ kind: "swap", a: thing.step, b: step }) : choose(step, thing.id);
@@ -137,6 +228,7 @@ carrying.addEventListener("deliver", async ({ detail: { thing, step } }) => {
   await done;
 });
 
+bringing.resume();
 bringing.addEventListener("done", () => store.project && panel.offers.load());
 for (const radio of document.querySelectorAll("#views input")) {
   radio.checked = radio.value === board.view;
@@ -178,6 +270,7 @@ const SINGLE = {
     panel.open();
     panel.turn(panel.page === "reasons" ? "offers" : "reasons");
   },
+  t: () => another(board.selected),
   x: () => pickUpOrPut(),
   e: () => panel.wording.open(),
   n: () => panel.wording.open("insert-after"),
@@ -208,7 +301,7 @@ function arrows(event) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!store.project || document.querySelector("dialog[open]")) return;
+  if (!store.project || document.querySelector("dialog[open]") || store.renumbering) return;
   if (event.ctrlKey || event.metaKey) {
     const act = event.altKey ? null : chord(event);
     if (act) {
@@ -257,8 +350,13 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-window.addEventListener("beforeunload", (event) => store.pending && event.preventDefault());
-document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && store.refresh().catch(() => {}));
+window.addEventListener("beforeunload", (event) => store.saving === "unsaved" && event.preventDefault());
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState !== "visible") return;
+  if (store.saving === "unsaved") store.retry(); // Another tab may have signed in.
+  store.refresh().catch(() => {});
+});
+panel.wording.addEventListener("drafted", unfinished);
 
 store.load().catch((error) => {
   put($("board"), h("div", { class: "lost" }, h("h1", {}, "This project cannot be shown"), problem(error), h("p", {}, h("a", { href: "/" }, "To the start page"))));

@@ -2,7 +2,8 @@
 
 import { openAgain } from "./again.js";
 import { openDialog } from "./dialogs.js";
-import { button, h } from "./dom.js";
+import { button, h, put } from "./dom.js";
+import { draft, keepDraft } from "./drafts.js";
 import { thumbnail } from "./pictures.js";
 import { percent } from "./reasons.js";
 
@@ -68,21 +69,32 @@ function banned(store) {
 export function openText(store) {
   if (document.querySelector("dialog[open]")) return;
   const text = h("textarea", { rows: 16, id: "new-text", dir: "auto", class: "writing" });
-  text.value = store.project.text;
+  const name = `${store.id}.text`;
+  const typed = draft(name)?.text;
+  text.value = typed ?? store.project.text;
+  const changed = () => text.value !== store.project.text;
   openDialog(
     "Edit the text",
     (close) => {
+      const discard = button("Cancel", { on: { click: () => { keepDraft(name, null); close(); } } });
+      const say = () => put(discard, changed() ? "Discard" : "Cancel");
+      text.addEventListener("input", () => {
+        keepDraft(name, changed() ? { text: text.value } : null);
+        say();
+      });
+      say();
       const form = h(
         "form",
         {},
+        typed !== undefined && h("p", { class: "warning", role: "status" }, "This is what you typed before and did not save."),
         h("div", { class: "field" }, h("label", { for: "new-text" }, "Steps whose words stay keep their pictures; limner chooses for the new ones. A single step is quicker changed in its panel."), text),
-        h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Illustrate again")),
+        h("div", { class: "actions" }, discard, h("button", { type: "submit", class: "button main" }, "Illustrate again")),
       );
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         if (!text.value.trim()) return text.focus();
         close();
-        if (text.value !== store.project.text) store.edit({ kind: "retext", text: text.value });
+        if (changed()) store.edit({ kind: "retext", text: text.value }, { draft: name });
       });
       return [form];
     },

@@ -1,14 +1,50 @@
 // The start page: take in a text and make a project of it.
 
 import { api, links } from "./api.js";
-import { $, announce, count, h, problem, put } from "./dom.js";
+import { $, announce, button, count, h, problem, put } from "./dom.js";
+import { draft, keepDraft } from "./drafts.js";
 import { openHelp } from "./help.js";
 import { follow, meter, reading } from "./jobs.js";
 import { listProjects } from "./recent.js";
+import { openSignIn } from "./signin.js";
 import { guessFormat, readText } from "./texts.js";
 
 const fields = { title: $("title"), text: $("text"), by: $("by"), format: $("format"), file: $("file") };
+const KEPT = ["title", "text", "by", "format"];
+const DRAFT = "start";
 let formatIsChosen = false;
+
+/** Keep what is on the page until its storyboard is there; with the job that makes it. */
+function remember(job = null) {
+  const values = Object.fromEntries(KEPT.map((name) => [name, fields[name].value]));
+  keepDraft(DRAFT, values.text.trim() || values.title.trim() ? { ...values, formatIsChosen, job } : null);
+}
+
+function restore() {
+  const known = draft(DRAFT);
+  if (!known) return;
+  for (const name of KEPT) fields[name].value = known[name];
+  formatIsChosen = known.formatIsChosen;
+}
+
+/** The text is in a project: the page is empty again, unless something else was typed meanwhile. */
+function finished(job) {
+  if (draft(DRAFT)?.job !== job) return;
+  keepDraft(DRAFT, null);
+  for (const name of ["title", "text"]) fields[name].value = "";
+}
+
+function trouble(error) {
+  const way = { 401: ["Sign in", () => openSignIn(() => put($("trouble")))], lost: ["Start again", () => illustrate()] }[error.status];
+  put($("trouble"), problem(error), way && button(way[0], { on: { click: way[1] } }));
+}
+
+/** A restart has ended a job; one that was begun here can be begun again. */
+function lost(job) {
+  const own = draft(DRAFT)?.job === job;
+  if (own) remember();
+  trouble({ status: own ? "lost" : "", title: "The studio was started again while it illustrated a text", message: own ? "nothing of that was kept; the text is still here." : "nothing of that was kept." });
+}
 
 async function illustrate(event) {
   event?.preventDefault();
@@ -29,9 +65,10 @@ async function illustrate(event) {
       format: fields.format.value,
       by: fields.by.value || undefined,
     });
+    remember(job);
     await watch(job, fields.title.value.trim(), (project) => location.assign(links.project(project)));
   } catch (error) {
-    put($("trouble"), problem(error));
+    trouble(error);
   }
   go.disabled = false;
   go.textContent = "Illustrate";
@@ -45,7 +82,10 @@ async function watch(job, title, done) {
   element.scrollIntoView({ block: "nearest" });
   const state = await follow(job, show);
   put($("working"));
-  if (state.state === "done") done(state.project);
+  if (state.state === "done") {
+    finished(job);
+    done(state.project);
+  } else if (state.state === "lost") lost(job);
   else if (state.state === "cancelled") announce("Cancelled. Nothing was kept.");
   else put($("trouble"), problem({ title: "The text was not illustrated", message: state.message }));
 }
@@ -54,7 +94,12 @@ async function watch(job, title, done) {
 async function found() {
   try {
     const [job] = (await api.jobs()).filter((one) => one.kind === "project");
-    if (job) await watch(job.job, job.subject, listProjects);
+    if (job) return await watch(job.job, job.subject, listProjects);
+    const { job: own } = draft(DRAFT) ?? {};
+    if (!own) return;
+    const { state } = await api.job(own).catch((error) => ({ state: error.status === 404 ? "lost" : "" }));
+    if (state === "done") finished(own);
+    if (state === "lost") lost(own);
   } catch {
     // Whatever is wrong will be said of the projects.
   }
@@ -68,6 +113,7 @@ async function take(file) {
     fields.format.value = read.format;
     formatIsChosen = true;
     put($("trouble"), read.note && h("p", { class: "notes" }, read.note));
+    remember();
     announce(`Opened ${file.name}`);
     $("go").focus();
   } catch (error) {
@@ -104,7 +150,9 @@ async function describeShelf() {
   }
 }
 
+restore();
 $("new").addEventListener("submit", illustrate);
+for (const kind of ["input", "change"]) $("new").addEventListener(kind, () => remember());
 fields.file.addEventListener("change", () => take(fields.file.files[0]));
 fields.format.addEventListener("change", () => (formatIsChosen = true));
 fields.text.addEventListener("input", () => {

@@ -1,14 +1,28 @@
 // The project as the server has it, and the edits on their way there. Nothing counts as saved before the server says so.
 
 import { api } from "./api.js";
+import { toast } from "./dom.js";
+import { draft, keepDraft } from "./drafts.js";
 
 const RETRY_MS = 3000;
+/** Answers that say that a change cannot be made at all; whatever else comes, it waits and can be sent again. */
+const IMPOSSIBLE = new Set([400, 413, 422]);
+/** Changes after which steps have other places: until they are made, no step can be named. */
+const RENUMBERING = new Set(["retext", "split", "merge", "remove", "insert-before", "insert-after", "move"]);
+const AFTERWARDS = { lock: "locked", choose: "locked", swap: "locked", blank: "blank", unlock: "free" };
 
 /**
+ * A change that is not saved yet.
+ * @typedef {{act: "edit"|"undo"|"redo", key: string, revision: number, edit?: object, draft?: string}} Waiting
+ *   `revision` is the one that the user saw, `key` lets the server make it once however often it is sent, `draft`
+ *   names what is dropped once it is saved.
  * @typedef {"loading"|"saved"|"saving"|"unsaved"} Saving
  */
 export class Store extends EventTarget {
+  /** @type {Array<Waiting>} */
   #queue = [];
+  #known = new Set();
+  #resolvers = new Map();
   #working = false;
   #timer = 0;
 
@@ -19,6 +33,8 @@ export class Store extends EventTarget {
     this.library = null;
     /** @type {Saving} */
     this.saving = "loading";
+    /** Why the first change was not saved. */
+    this.problem = null;
   }
 
   get board() {
@@ -41,39 +57,64 @@ export class Store extends EventTarget {
     return new Map(this.board.steps.flatMap(at));
   }
 
-  async load() {
-    [this.project, this.library] = await Promise.all([api.project(this.id), api.library()]);
-    this.#say("saved");
-    this.#changed(null);
-  }
-
-  /** Fetch the project again where another window changed it. */
-  async refresh() {
-    if (this.#queue.length || this.#working || !this.project) return;
-    const fresh = await api.project(this.id);
-    if (fresh.revision !== this.project.revision) {
-      const before = this.project;
-      this.project = fresh;
-      this.#changed(before);
-    }
-  }
-
-  /** Queue one edit; resolves with true once the server has kept it. */
-  edit(edit) {
-    return this.#push((revision) => api.edit(this.id, revision, edit));
-  }
-
-  undo() {
-    return this.project.can_undo || this.#queue.length ? this.#push((revision) => api.undo(this.id, revision)) : Promise.resolve(false);
-  }
-
-  redo() {
-    return this.project.can_redo ? this.#push((revision) => api.redo(this.id, revision)) : Promise.resolve(false);
+  /** Changes that are not saved yet, the oldest first. */
+  get waiting() {
+    return this.#queue;
   }
 
   /** Whether something has not reached the server yet. */
   get pending() {
     return this.#queue.length > 0;
+  }
+
+  /** Whether steps are about to have other places. */
+  get renumbering() {
+    return this.#queue.some(({ edit }) => RENUMBERING.has(edit?.kind));
+  }
+
+  /** The changes of a step that are not saved yet. */
+  changing(position) {
+    return this.#queue.filter(({ edit }) => edit && [edit.step, edit.a, edit.b].includes(position));
+  }
+
+  /** The state of a step once all that waits is saved. */
+  stateAfter(position) {
+    const last = this.changing(position).map(({ edit }) => AFTERWARDS[edit.kind]).filter(Boolean).pop();
+    return last ?? this.step(position).state;
+  }
+
+  async load() {
+    [this.project, this.library] = await Promise.all([api.project(this.id), api.library()]);
+    this.#queue = draft(this.#place) ?? [];
+    for (const { key } of this.#queue) this.#known.add(key);
+    if (!this.pending) this.#say("saved");
+    this.#changed(null);
+    this.#work();
+  }
+
+  /** Fetch the project again where another window changed it. */
+  async refresh() {
+    if (this.pending || this.#working || !this.project) return;
+    await this.#fetch();
+  }
+
+  /**
+   * Queue one edit; resolves with true once the server has kept it.
+   * @param {object} edit
+   * @param {{draft?: string, revision?: number}} [options] a draft to drop then; the revision that the user saw,
+   *   unless it is the current one
+   */
+  edit(edit, { draft: name, revision } = {}) {
+    return this.#push({ act: "edit", edit, draft: name, revision });
+  }
+
+  /** Take the last change back; with a revision, that which made it, or nothing. */
+  undo(revision) {
+    return this.project.can_undo || this.pending ? this.#push({ act: "undo", revision }) : Promise.resolve(false);
+  }
+
+  redo() {
+    return this.project.can_redo ? this.#push({ act: "redo" }) : Promise.resolve(false);
   }
 
   /** Try what failed again, now. */
@@ -82,61 +123,128 @@ export class Store extends EventTarget {
     this.#work();
   }
 
-  #push(send) {
+  /** Make the changes on the project as it is now, whatever was changed elsewhere. */
+  insist() {
+    for (const one of this.#queue) {
+      one.revision = this.project.revision;
+      delete one.edit?.offer;
+    }
+    this.retry();
+  }
+
+  /** Wait until nothing is on its way. */
+  async settled() {
+    while (this.saving === "saving") await new Promise((resolve) => this.addEventListener("saving", resolve, { once: true }));
+  }
+
+  /** Give up what is not saved. */
+  discard() {
+    if (this.#working) return;
+    clearTimeout(this.#timer);
+    for (const { key } of this.#queue.splice(0)) this.#resolve(key, false);
+    this.#keep();
+    this.#say("saved");
+  }
+
+  get #place() {
+    return `${this.id}.waiting`;
+  }
+
+  /** Keep what waits in the browser, beside what another window of this project keeps. */
+  #keep() {
+    const others = (draft(this.#place) ?? []).filter(({ key }) => !this.#known.has(key));
+    const all = [...others, ...this.#queue];
+    keepDraft(this.#place, all.length ? all : null);
+  }
+
+  #push(waiting) {
     return new Promise((resolve) => {
-      this.#queue.push({ send, resolve });
+      const key = Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+      this.#known.add(key);
+      this.#resolvers.set(key, resolve);
+      this.#queue.push({ ...waiting, key, revision: waiting.revision ?? this.project.revision });
+      this.#keep();
+      if (this.saving !== "saved") this.#say(this.saving, this.problem);
       this.#work();
     });
   }
 
+  #resolve(key, kept) {
+    this.#resolvers.get(key)?.(kept);
+    this.#resolvers.delete(key);
+  }
+
+  #send({ act, revision, edit, key }) {
+    return act === "edit" ? api.edit(this.id, revision, edit, key) : api[act](this.id, revision, key);
+  }
+
   async #work() {
     if (this.#working) return;
+    // What somebody has to decide about stays until it is decided.
+    if (this.saving === "unsaved" && this.problem?.status === 409 && this.#queue[0]?.revision !== this.project.revision) return;
     this.#working = true;
     clearTimeout(this.#timer);
     while (this.#queue.length) {
       this.#say("saving");
-      const { send, resolve } = this.#queue[0];
+      const first = this.#queue[0];
       try {
         const before = this.project;
-        this.project = await send(before.revision);
+        this.project = await this.#send(first);
         this.#queue.shift();
+        // What was done meanwhile was done on what this change has made, if nothing else has come between.
+        if (this.project.revision === first.revision + 1) for (const one of this.#queue) if (one.revision === first.revision) one.revision++;
+        this.#keep();
+        if (first.draft) keepDraft(first.draft, null);
         this.#changed(before);
-        resolve(true);
+        this.#resolve(first.key, true);
       } catch (problem) {
-        if (problem.status === 0) {
-          this.#say("unsaved", problem);
-          this.#timer = setTimeout(() => this.#work(), RETRY_MS);
+        if (problem.status === 409) await this.#fetch().catch(() => {});
+        const undoing = first.act !== "edit" && problem.status === 409;
+        if (!IMPOSSIBLE.has(problem.status) && !undoing) {
           this.#working = false;
+          this.#say("unsaved", problem);
+          if (problem.status === 0) this.#timer = setTimeout(() => this.#work(), RETRY_MS);
           return;
         }
         this.#queue.shift();
-        await this.#refused(problem);
-        resolve(false);
+        this.#keep();
+        this.dispatchEvent(new CustomEvent("refused", { detail: problem }));
+        this.#resolve(first.key, false);
       }
     }
     this.#working = false;
     this.#say("saved");
   }
 
-  async #refused(problem) {
-    if (problem.status === 409) {
-      const before = this.project;
-      try {
-        this.project = await api.project(this.id);
-        this.#changed(before);
-      } catch {
-        // The next edit will say that the server does not answer.
-      }
-    }
-    this.dispatchEvent(new CustomEvent("refused", { detail: problem }));
+  async #fetch() {
+    const fresh = await api.project(this.id);
+    if (fresh.revision === this.project.revision) return;
+    const before = this.project;
+    this.project = fresh;
+    this.#changed(before);
   }
 
   #say(saving, problem = null) {
     this.saving = saving;
+    this.problem = problem;
     this.dispatchEvent(new CustomEvent("saving", { detail: problem }));
   }
 
   #changed(before) {
     this.dispatchEvent(new CustomEvent("change", { detail: before }));
   }
+}
+
+/** Say what the last change was, with a way to take it back as long as nothing has followed it. */
+export function undoable(store, words) {
+  const { revision } = store.project;
+  if (store.pending) return toast(words);
+  const note = toast(words, { action: "Undo", run: () => store.undo(revision) });
+  const followed = () => {
+    if (store.project.revision === revision && !store.pending) return;
+    note.querySelector("button")?.remove();
+    for (const kind of ["change", "saving"]) store.removeEventListener(kind, followed);
+  };
+  for (const kind of ["change", "saving"]) store.addEventListener(kind, followed);
+  return note;
 }

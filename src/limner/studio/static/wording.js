@@ -1,8 +1,11 @@
 // The words of the step one is at, changed in place, and the steps themselves: split, merged, added, moved, removed.
 
-import { announce, button, h, icon, put, toast } from "./dom.js";
+import { announce, button, h, icon, put } from "./dom.js";
+import { drafts, keepDraft } from "./drafts.js";
+import { undoable } from "./store.js";
 
 const points = (text) => [...text].length;
+const same = (one, other) => one.text === other.text && (one.title ?? "") === (other.title ?? "");
 
 export class Wording extends EventTarget {
   /**
@@ -29,9 +32,10 @@ export class Wording extends EventTarget {
       this.menu.querySelector("summary").focus();
     });
     document.addEventListener("pointerdown", (event) => this.menu.contains(event.target) || (this.menu.open = false));
-    this.start = button("Edit the words", { look: "name", bare: true, kind: "plain", title: "Edit the words (E)", on: { click: () => this.open() } });
+    this.start = button("Edit the text of this step", { look: "name", bare: true, kind: "plain", title: "Edit the text of this step (E)", on: { click: () => this.open() } });
     this.tools = h("div", { class: "rewording" }, this.start, this.menu);
     this.element = h("div", { class: "wording" });
+    this.rest = h("div", { class: "unfinished" });
   }
 
   get editing() {
@@ -40,13 +44,52 @@ export class Wording extends EventTarget {
 
   /** Turn to a step; words that are being written for another are kept first. */
   show(step) {
-    if (step !== this.step && this.editing) this.keep();
+    if (step !== this.step && this.editing) this.field.value.trim() ? this.keep() : this.leave();
     this.step = step;
     const last = this.store.board.steps.length - 1;
     this.acts.merge.disabled = step === last;
     this.acts.up.disabled = step === 0;
     this.acts.down.disabled = step === last;
     this.acts.remove.disabled = last === 0;
+    const left = this.editing ? [] : this.unfinished().filter((one) => one.step === step);
+    put(
+      this.rest,
+      left.map(({ name, how, words }) =>
+        h("div", { class: "row" }, h("p", { class: "small clipped", dir: "auto" }, `Not saved: ${words.text || words.title}`), button("Go on", { on: { click: () => this.open(how) } }), button("Discard", { kind: "plain", on: { click: () => this.#drop(name) } })),
+      ),
+    );
+  }
+
+  /** Words that were typed and not saved, each at the step that it was typed for, or stands where that was. */
+  unfinished() {
+    const sending = new Set(this.store.waiting.map((one) => one.draft));
+    const steps = this.store.board.story.steps;
+    return drafts(`${this.store.id}.step.`).filter(([name]) => !sending.has(name)).map(([name, { how, step, was, words }]) => {
+      const places = steps.flatMap((one, at) => (same(one, was) ? [at] : []));
+      const nearest = places.sort((one, other) => Math.abs(one - step) - Math.abs(other - step))[0];
+      return { name, how, words, step: nearest ?? Math.min(step, steps.length - 1) };
+    }).sort((one, other) => one.step - other.step);
+  }
+
+  #drop(name) {
+    keepDraft(name, null);
+    this.#drafted();
+    this.start.focus();
+  }
+
+  #drafted() {
+    this.show(this.step);
+    this.dispatchEvent(new Event("drafted"));
+  }
+
+  /** Keep in the browser what is in the field, as long as it says something else than the step. */
+  #draft() {
+    const { text } = this.store.step(this.step);
+    const words = { text: this.field.value, title: this.heading.value };
+    const idle = this.how === "reword" ? same(words, text) : !words.text.trim() && !words.title.trim();
+    keepDraft(this.draft, idle ? null : { how: this.how, step: this.step, was: { text: text.text, title: text.title }, words });
+    put(this.cancel, idle ? "Cancel" : "Discard");
+    this.cancel.title = idle ? "Leave the text as it is" : "Discard what you typed; Esc keeps it for later";
   }
 
   /** Open the field; `how` adds a step and names where. */
@@ -56,24 +99,28 @@ export class Wording extends EventTarget {
     const { text } = this.store.step(this.step);
     const { direction, language } = this.store.board.story;
     this.how = how;
+    const known = this.unfinished().find((one) => one.step === this.step && one.how === how);
+    this.draft = known?.name ?? `${this.store.id}.step.${how}.${Date.now().toString(36)}`;
     this.heading = h("input", { type: "text", id: "step-title", maxlength: 500, dir: "auto" });
-    this.heading.value = adds ? "" : (text.title ?? "");
+    this.heading.value = known?.words.title ?? (adds ? "" : (text.title ?? ""));
     this.field = h("textarea", { id: "step-text", rows: 6, dir: direction, lang: language || undefined, class: "writing", maxlength: 100000 });
-    this.field.value = adds ? "" : text.text;
+    this.field.value = known?.words.text ?? (adds ? "" : text.text);
+    this.cancel = button("Cancel", { on: { click: () => this.leave({ discard: true }) } });
     const where = { "insert-before": `New step before step ${this.step + 1}`, "insert-after": `New step after step ${this.step + 1}` }[how];
     this.form = h(
       "form",
       { class: "editing" },
       h("div", { class: "field" }, h("label", { for: "step-title" }, "Heading"), this.heading),
-      h("div", { class: "field" }, h("label", { for: "step-text" }, where ?? "Words of the step"), this.field),
+      h("div", { class: "field" }, h("label", { for: "step-text" }, where ?? "Step text"), this.field),
       h(
         "div",
         { class: "actions" },
         !adds && button("Split at the cursor", { title: "Split at the cursor (Ctrl+Shift+Enter)", on: { click: () => this.split() } }),
-        button("Leave", { title: "Leave the words as they were (Esc)", on: { click: () => this.leave() } }),
-        h("button", { type: "submit", class: "button main", title: "Keep (Ctrl+Enter)" }, "Keep"),
+        this.cancel,
+        h("button", { type: "submit", class: "button main", title: "Save (Ctrl+Enter)" }, "Save"),
       ),
     );
+    this.form.addEventListener("input", () => this.#draft());
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.keep();
@@ -87,17 +134,21 @@ export class Wording extends EventTarget {
     });
     this.tools.hidden = true;
     put(this.element, this.form);
+    put(this.rest);
+    if (known) this.#draft();
     this.dispatchEvent(new Event("opened"));
     this.field.focus();
     if (!adds) this.field.setSelectionRange(this.field.value.length, this.field.value.length);
   }
 
-  /** Close the field; the words stay as they were. */
-  leave() {
+  /** Close the field; the words of the step stay as they were, and what was typed is kept unless discarded. */
+  leave({ discard = false } = {}) {
+    if (discard) keepDraft(this.draft, null);
     this.form = null;
     this.tools.hidden = false;
     put(this.element);
     this.dispatchEvent(new Event("closed"));
+    this.#drafted();
     this.start.focus();
   }
 
@@ -113,13 +164,14 @@ export class Wording extends EventTarget {
     const { how, step } = this;
     const adds = how !== "reword";
     if (!this.field.value.trim()) {
-      if (adds) return this.leave();
+      if (adds) return this.leave({ discard: true });
       announce("A step needs words. To take it out, remove the step.");
       return this.field.focus();
     }
     const written = adds ? { text: this.field.value.trim(), title: this.heading.value.trim() || null } : this.#written();
-    this.leave();
-    if (!written || !(await this.store.edit({ kind: how, step, ...written }))) return;
+    const saving = written ? this.store.edit({ kind: how, step, ...written }, { draft: this.draft }) : null;
+    this.leave({ discard: !written });
+    if (!(await saving)) return;
     if (adds) this.#at(how === "insert-after" ? step + 1 : step);
   }
 
@@ -132,8 +184,9 @@ export class Wording extends EventTarget {
       return this.field.focus();
     }
     const written = this.#written();
-    this.leave();
-    if (written && !(await this.store.edit({ kind: "reword", step, ...written }))) return;
+    const saving = written ? this.store.edit({ kind: "reword", step, ...written }, { draft: this.draft }) : null;
+    this.leave({ discard: !written });
+    if (saving && !(await saving)) return;
     if (await this.store.edit({ kind: "split", step, at: points(before) })) this.#said(`Step ${step + 1} is two steps now.`, step);
   }
 
@@ -157,7 +210,7 @@ export class Wording extends EventTarget {
 
   #said(words, step) {
     this.#at(step);
-    toast(words, { action: "Undo", run: () => this.store.undo() });
+    undoable(this.store, words);
   }
 
   #at(step) {

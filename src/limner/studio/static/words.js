@@ -36,7 +36,7 @@ export function pictureWords(picture, { writable, written }) {
     known = await send();
     show(known);
     place.querySelector("button")?.focus();
-    announce("Kept.");
+    announce("Saved.");
     written(await api.picture(picture.id));
   };
 
@@ -63,7 +63,7 @@ export function pictureWords(picture, { writable, written }) {
       h("div", { class: "field" }, h("label", { for: "own-captions" }, "What it shows; a line for each description, the best first"), captions),
       h("div", { class: "field" }, h("label", { for: "own-keywords" }, "Keywords, with commas between them"), keywords),
       trouble,
-      h("div", { class: "actions" }, button("Cancel", { on: { click: () => { show(known); place.querySelector("button").focus(); } } }), h("button", { type: "submit", class: "button main" }, "Keep")),
+      h("div", { class: "actions" }, button("Cancel", { on: { click: () => { show(known); place.querySelector("button").focus(); } } }), h("button", { type: "submit", class: "button main" }, "Save")),
       known.edited && button(known.described ? "Discard your words" : "Use what the file says", { kind: "plain", on: { click: act(() => api.forgetWords(picture.id)) } }),
     );
     form.addEventListener("submit", act(() => api.writeWords(picture.id, body())));

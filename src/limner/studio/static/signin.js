@@ -1,0 +1,43 @@
+// The way back in where the studio was started again with another token; the page, and what it holds, stays.
+
+import { openDialog } from "./dialogs.js";
+import { button, h, problem, put } from "./dom.js";
+
+/**
+ * Ask for the printed address.
+ * @param {() => void} done called once the studio lets this browser in
+ */
+export function openSignIn(done) {
+  if (document.querySelector("dialog[open]")) return;
+  const field = h("input", { type: "password", id: "sign-in", autocomplete: "off", required: true });
+  const trouble = h("div", {});
+  openDialog("Sign in again", (close) => {
+    const form = h(
+      "form",
+      {},
+      h("p", {}, "The studio was started again with another token. Nothing on this page is lost."),
+      h("div", { class: "field" }, h("label", { for: "sign-in" }, "Address that the studio printed in its terminal, or its token"), field),
+      trouble,
+      h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Sign in")),
+    );
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      if (!(await accepted(field.value.trim()))) return put(trouble, problem({ title: "That is not the token", message: "copy the whole address that the studio printed last." }));
+      close();
+      done();
+    });
+    return [form];
+  });
+  field.focus();
+}
+
+/** Whether the studio takes a token; it then sets the cookie by which it knows this browser. */
+async function accepted(words) {
+  const given = words.match(/[?&]token=([^&#]+)/)?.[1];
+  const token = given ? decodeURIComponent(given) : words;
+  try {
+    return (await fetch("/sign-in", { method: "POST", headers: { Authorization: `Bearer ${token}` } })).ok;
+  } catch {
+    return false; // Not even a header can hold it.
+  }
+}
