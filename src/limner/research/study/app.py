@@ -24,14 +24,13 @@ from limner.counts import counted
 from limner.errors import ConfigError, LimnerError
 from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.copies import MEDIA_TYPES, unlike
-from limner.research.study.newcomers import NEW_RATERS, Newcomers
+from limner.research.study.newcomers import NEW_RATERS, Newcomers, crowd_of
 from limner.research.study.pages import Pages, RaterWording, of_another_page, read_answers
 from limner.research.study.raters import Panelist, TakenError, new_secret, public_id
 from limner.research.study.records import PICTURES, Answer, Notice, read_study
 from limner.research.study.recruitment import PARAMETERS, PanelError, Recruitment
 from limner.research.study.votes import HOLD_S, Turn, VoteBase
 from limner.server import problems
-from limner.server.limits import Limits
 from limner.server.problems import ProblemError
 from limner.server.security import is_loopback
 from limner.server.serving import bind, serve
@@ -354,6 +353,7 @@ def serve_study(
     host: str,
     port: int | None,
     names: Sequence[str],
+    proxies: Sequence[str] = (),
     limit: int | None,
     hold_s: float,
     notice: Notice | None,
@@ -370,6 +370,7 @@ def serve_study(
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
         names: under which raters reach the server, beside its address.
+        proxies: as of `serve`.
         limit: pages one rater is asked at most; None for all.
         hold_s: seconds a page is kept for a rater who does not answer.
         notice: contact, purpose and retention, of a study that was registered without.
@@ -407,11 +408,11 @@ def serve_study(
             )
         wording = RaterWording.of(files.study, notice, recruitment.panel_words)
         rights = {name: entry.right for name, entry in files.key.items.items() if entry.right is not None}
-        newcomers = Newcomers(new_raters)
+        newcomers = Newcomers(new_raters, crowd=crowd_of(files.study.raters_per_item))
         desk = Desk(
             base, plan, wording, folder / PICTURES, bound.token or "", hold_s, recruitment, rights, newcomers
         )
         # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
         # its token itself, and only until a rater has begun.
         guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)
-        serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()), limits=Limits())
+        serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()), proxies=proxies)

@@ -13,8 +13,16 @@ from limner.counts import counted
 from limner.records import Record
 from limner.research.evaluation.uncertainty import Interval
 from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, Table, reference, render
-from limner.research.study.analysis import NO_MAJORITY, NOTHING, StratumPreference, StudyReport, View
-from limner.research.study.newcomers import CROWD
+from limner.research.study.analysis import (
+    LETTERS_A_SECOND,
+    NO_MAJORITY,
+    NOTHING,
+    PICTURE_S,
+    StratumPreference,
+    StudyReport,
+    View,
+)
+from limner.research.study.newcomers import crowd_of
 from limner.research.study.records import Study, StudyFiles, redrawn
 from limner.research.study.statistics import EFFECTS, MeanTest
 
@@ -337,11 +345,20 @@ def standing_lines(report: StudyReport) -> list[str]:
             f"FLAG: {counted(odd.untimed, 'vote')} of {counted(len(odd.untimed_by), 'rater')} took 0 seconds:"
             " a program sent them, or a clock was set back; they count"
         )
+    if odd.hurried:
+        found.append(
+            f"FLAG: {counted(odd.hurried, 'vote')} of {counted(len(odd.hurried_by), 'rater')} came faster than"
+            f" their pages can be read (median {odd.hurried_s:.1f} s; nobody reads {LETTERS_A_SECOND} letters a"
+            f" second and looks at each picture for less than {PICTURE_S} s); they count"
+        )
     if odd.crowded:
+        judged = report.due // report.raters_per_item
         found.append(
             f"FLAG: {counted(len(odd.crowded), 'rater')} with {counted(odd.crowd_votes, 'vote')} began one"
-            f" after another from one network address ({counted(odd.crowds, 'crowd')} of {CROWD} or more): a"
-            " class does so, and one person who takes part again and again; they count"
+            f" after another from one network address ({counted(odd.crowds, 'crowd')} of"
+            f" {crowd_of(report.raters_per_item)} or more) and cast most of the votes on"
+            f" {odd.crowd_items:,} of {counted(judged, 'item')}: a class does so, and one person who takes part"
+            " again and again; they count"
         )
     return found
 
