@@ -110,7 +110,7 @@ def test_an_upload_may_take_long_while_enough_of_it_comes(least):
         for _ in range(30):
             time.sleep(0.08)
             with suppress(ConnectionError):
-                one.sendall(b"ten bytes." )
+                one.sendall(b"ten bytes.")
         if least == 10:
             assert taken(one, 20).startswith(b"HTTP/1.1 200")
         else:

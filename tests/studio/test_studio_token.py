@@ -93,7 +93,10 @@ def test_the_token_is_printed_once_and_never_again(drawn_library, tmp_path):
 @pytest.mark.slow
 def test_a_stranger_with_many_sockets_neither_silences_it_nor_fills_its_log(drawn_library, tmp_path):
     files = "ulimit -n 256"  # as on a Mac, where a program may have 256 files and sockets open
-    with running(drawn_library, tmp_path, "--port", "0", first=files) as (_, address, log), ExitStack() as ours:
+    with (
+        running(drawn_library, tmp_path, "--port", "0", first=files) as (_, address, log),
+        ExitStack() as ours,
+    ):
         host, port = address.removeprefix("http://").partition("/")[0].split(":")
         for sent in (b"", b"GET / HTTP/1.1\r\nX-Never: ", b"no request at all\r\n\r\n"):
             for _ in range(300):

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import stat
 from collections import Counter
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from PIL import Image, ImageCms
 from study_visitors import begin, fields, rate, served
 
+from limner.cli.main import run
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.records import Board, BoardStep, Candidate, Picture, PictureRef, Step, Story
 from limner.research.study.boards import boards_material
@@ -41,6 +44,25 @@ def original(study, name, folder):
     found = min(folder.glob("p*.png"), key=unlike)
     assert unlike(found) < 6, "noise that is compressed"
     return found.name
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights of files are those of POSIX")
+def test_its_owner_alone_reads_a_study_and_its_votes_whatever_the_umask(pictures, tmp_path):
+    before = os.umask(0)
+    try:
+        study = tmp_path / "new" / "study"
+        material = items_material("pairwise", pair_lines(pictures, count=4, same=1), NAMES)
+        create_study(study, material, settings())
+        with served(study) as (client, _, _):
+            assert rate(begin(client()))
+            place = {one.name: stat.S_IMODE(one.stat().st_mode) for one in (study, *study.rglob("*"))}
+        assert run(["study", "export", str(study), "--to", str(tmp_path / "votes.jsonl")]) == 0
+    finally:
+        os.umask(before)
+    assert {"key.json", "votes.sqlite", "votes.sqlite-wal", "votes.sqlite-shm"} <= place.keys()
+    assert {name for name, rights in place.items() if rights == 0o700} == {"study", "pictures"}
+    assert set(place.values()) == {0o700, 0o600}
+    assert stat.S_IMODE((tmp_path / "votes.jsonl").stat().st_mode) == 0o600
 
 
 def settings(protocol="pairwise", **values):

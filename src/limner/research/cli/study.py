@@ -154,7 +154,9 @@ def serve(
         try:
             ip_network(one)
         except ValueError:
-            raise ConfigError(f"--proxy {one!r}: expected an address such as 127.0.0.1 or 10.0.0.0/8") from None
+            raise ConfigError(
+                f"--proxy {one!r}: expected an address such as 127.0.0.1 or 10.0.0.0/8"
+            ) from None
     from limner.research.study.app import serve_study
     from limner.research.study.recruitment import Recruitment
 
@@ -410,7 +412,7 @@ def export(
 
         check_votes(cast, files.items, files.study.protocol)
         text = tidy_csv(files, cast, _panelists(folder, votes), worker_ids=worker_ids)
-    deliver(text.rstrip("\n"), to, counted(len(cast), "vote"))
+    deliver(text.rstrip("\n"), to, counted(len(cast), "vote"), private=True)
 
 
 @study.command

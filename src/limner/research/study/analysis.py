@@ -149,7 +149,8 @@ def least_seconds(items: Iterable[Item]) -> float:
         items: on the page. Of a story only the text to judge counts: the rest need not be read again.
     """
     return sum(
-        len(item.text) / LETTERS_A_SECOND + PICTURE_S * sum(one.picture is not None for one in item.candidates)
+        len(item.text) / LETTERS_A_SECOND
+        + PICTURE_S * sum(one.picture is not None for one in item.candidates)
         for item in items
     )
 

@@ -11,13 +11,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from limner.checksums import checksum
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
-from limner.files import storage_error
+from limner.files import PRIVATE_FILE, storage_error
 
 try:
     import sqlalchemy as sql
@@ -283,6 +283,9 @@ def _engine(url: sql.URL, *, reading_only: bool) -> sql.Engine:
         if reading_only:
             place = Path(url.database or "").absolute().as_uri()
             url = url.set(database=place, query={"mode": "ro", "uri": "true"})
+        elif not Path(url.database or "").exists():
+            with suppress(OSError):  # SQLite says what is wrong; it gives its other files the rights of this
+                Path(url.database or "").touch(mode=PRIVATE_FILE)
         engine = sql.create_engine(url, connect_args={"timeout": BUSY_S, "check_same_thread": False}, **pool)
         sql.event.listen(engine, "connect", _prepare_reading if reading_only else _prepare)
         sql.event.listen(engine, "begin", _begin)

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from limner.counts import counted
 from limner.errors import ConfigError, DataError
-from limner.files import make_folder, sync_folder, sync_tree
+from limner.files import make_folder, make_private, sync_folder, sync_tree
 from limner.records import Record, limner_version
 from limner.research.study.analysis import LEAST_VOTES
 from limner.research.study.copies import Copies
@@ -210,6 +210,7 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
         (part / PICTURES).mkdir(parents=True)
         waiting.mkdir()
         study = _write(part, Copies(waiting), material, population, settings)
+        make_private(part)
         sync_tree(part, set())
         if to.exists():
             to.rmdir()

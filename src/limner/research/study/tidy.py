@@ -26,6 +26,7 @@ COLUMNS = (
 )
 PANEL_COLUMNS = ("panel", "batch", "session")
 JOINED = " + "
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def tidy_csv(
@@ -57,8 +58,13 @@ def tidy_csv(
         if who is not None:
             row["worker"] = who.worker if worker_ids else who.hashed
             row |= who.model_dump(include=set(PANEL_COLUMNS)) if worker_ids else {}
-        table.writerow(row)
+        table.writerow({name: _plain(value) for name, value in row.items()})
     return out.getvalue()
+
+
+def _plain(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula, whatever a text or a panel is called."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def _row(files: StudyFiles, vote: Vote, item: Item) -> dict[str, object]:
