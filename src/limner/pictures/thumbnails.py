@@ -159,7 +159,10 @@ def scaled(
     Args:
         path: of the file.
         sha256: of its content when the text that shows it was read.
-        where, area_px, kind, quality: as of `shrink`.
+        where: what shows it, for messages.
+        area_px: as of `shrink`.
+        kind: likewise.
+        quality: likewise.
     Raises:
         DataError: the file is not there, is another by now, or is no picture that can be read.
     """

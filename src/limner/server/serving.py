@@ -193,7 +193,7 @@ def serve(
 def _mapped(network: str) -> Iterator[str]:
     """A network of IPv4 as it is written in IPv6."""
     found = ipaddress.ip_network(network)
-    if found.version == 4:  # noqa: PLR2004  (the number in its name)
+    if found.version == 4:
         yield f"::ffff:{found.network_address}/{96 + found.prefixlen}"
 
 

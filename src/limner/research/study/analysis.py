@@ -138,8 +138,8 @@ LETTERS_A_SECOND = 50
 """Ten words of English: more than twice as fast as people read silently (238 words a minute on average;
 Brysbaert 2019, Journal of Memory and Language 109)."""
 PICTURE_S = 0.25
-"""As long as one look at a picture lasts (a fixation; Rayner 2009, Quarterly Journal of Experimental Psychology
-62)."""
+"""As long as one look at a picture lasts (a fixation; Rayner 2009, Quarterly Journal of Experimental
+Psychology 62)."""
 
 
 def least_seconds(items: Iterable[Item]) -> float:
@@ -448,6 +448,8 @@ def analyse(
 
 def _view(name: str, files: StudyFiles, votes: Sequence[Vote], resamples: int) -> View:
     counted = tally(files, votes)
+    if not counted.answers:  # pairs of one picture that nobody was asked about are no result by themselves
+        counted = counted.model_copy(update={"decided": ()})
     found = []
     for stratum in files.study.sample.strata:
         decided = [one for one in counted.decided if one.stratum == stratum]

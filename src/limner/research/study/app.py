@@ -41,8 +41,11 @@ BODY_BYTES = 256 * 1024
 KEPT = "private, max-age=31536000, immutable"
 NOTES = {
     "gone": "Somebody else has answered that page meanwhile. Here is the next one.",
+    "stands": "You had answered that page before: your first answer is kept. Here is the next one.",
     "other": "That answer was given on another page and was not kept. Please answer this page.",
 }
+BEGUN = "begun"
+"""In the address right after a rater was given the cookie, which is there by then unless the browser kept none."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{24}")
 Form = dict[str, list[str]]
 
@@ -120,7 +123,7 @@ class Desk:
 
     def enter(self, request: Request, secret: str) -> Response:
         """Go on as the rater with this secret."""
-        response = RedirectResponse("/rate", 303)
+        response = RedirectResponse(f"/rate?note={BEGUN}", 303)
         secure = request.url.scheme == "https"
         # Lax: a link in a message must lead back to the rater's own pages.
         response.set_cookie(
@@ -250,6 +253,12 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
     @app.get("/rate")
     def rate(request: Request, note: str = "") -> Response:
         rater = desk.rater(request)
+        if rater is None and note == BEGUN:
+            raise ProblemError(
+                400,
+                "this browser keeps no cookie for this study, by which it would know you from page to page;"
+                " allow cookies for this address, or take another browser, and begin again",
+            )
         if rater is None:
             return RedirectResponse("/", 303)
         if desk.screened(rater):
@@ -271,8 +280,11 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
             if turn.unit != unit:  # answered already, in another window perhaps
                 return RedirectResponse("/rate", 303)
             return _page(shown(request, turn, rater, form=form), 422)
-        gone = desk.votes.vote(rater, unit, found) == "gone"
-        return RedirectResponse("/rate?note=gone" if gone else "/rate", 303)
+        outcome = desk.votes.vote(rater, unit, found)
+        if outcome == "stands":  # the same answer once more is a double click
+            before = desk.votes.answers(rater, [item for item, _, _ in found])
+            outcome = "stored" if before == {item: said for item, said, _ in found} else outcome
+        return RedirectResponse("/rate" if outcome == "stored" else f"/rate?note={outcome}", 303)
 
     @app.get("/pictures/{name}")
     def picture(request: Request, name: str) -> Response:

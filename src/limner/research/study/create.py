@@ -227,6 +227,12 @@ def _write(
         for stratum, drawn in population.strata.items()
         for name in drawn.drawn
     ]
+    compared = ("A", "B") if settings.protocol == "pairwise" else ("B", "C")
+    if all(words[compared[0]] == words[compared[1]] for page in proposed for _, _, words in page):
+        raise DataError(
+            "study: the two systems show the same picture, or none, everywhere, so there is nothing to ask;"
+            " compare other systems, settings or texts"
+        )
     names = copies.write(folder / PICTURES)
     pages = [
         [

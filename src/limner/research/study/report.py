@@ -14,6 +14,7 @@ from limner.records import Record
 from limner.research.evaluation.uncertainty import Interval
 from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, Table, reference, render
 from limner.research.study.analysis import (
+    ALL,
     LETTERS_A_SECOND,
     NO_MAJORITY,
     NOTHING,
@@ -65,8 +66,13 @@ def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
     theirs: Mapping[str, Mapping[str, float]] = entry["rows"] if published else {}
     tested = [one.tested for one in view.strata]
     once = {name for name in tested if tested.count(name) == 1}
-    ours = {_row_name(one, theirs, alone=one.tested in once): one for one in view.strata}
-    rows = []
+    several = len(view.strata) > 1
+    ours = {_row_name(one, theirs, alone=one.tested in once, several=several): one for one in view.strata}
+    rows, columns = [], list(PAIR_COLUMNS.values() if published else PAIR_COLUMNS)
+    if not published:
+        for letter, outcome in (("A", "better"), ("B", "worse")):
+            if len(names := report.systems.get(letter, ())) == 1:
+                columns[list(PAIR_COLUMNS).index(outcome)] = f"{names[0]} better"
     for name in [*theirs, *(name for name in ours if name not in theirs)]:
         one, cells = ours.get(name), []
         for outcome in PAIR_COLUMNS:
@@ -101,19 +107,21 @@ def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
         name="cmcm-6",
         title=_title(entry["title"] if published else "Preferences", report, view),
         corner="system",
-        blocks=_blocks({"share of items": tuple(PAIR_COLUMNS.values() if published else PAIR_COLUMNS)}),
+        blocks=_blocks({"share of items": columns}),
         rows=tuple(rows),
         notes=(*notes, *_counted(report, view)),
     )
 
 
-def _row_name(one: StratumPreference, published: Mapping[str, Any], *, alone: bool) -> str:
+def _row_name(one: StratumPreference, published: Mapping[str, Any], *, alone: bool, several: bool) -> str:
     """The paper's row of a relation, or of a system with one stratum; else a row of its own."""
     if f"CMCM_{one.stratum}" in published:
         return f"CMCM_{one.stratum}"
     if alone and one.tested in published:
         return one.tested
-    return one.stratum if one.stratum == "all" or not one.tested else f"{one.tested}, {one.stratum}"
+    if not one.tested or (one.stratum == ALL and several):
+        return one.stratum
+    return one.tested if one.stratum == ALL else f"{one.tested}, {one.stratum}"
 
 
 def _patterns(report: StudyReport, view: View, *, published: bool) -> Table:
@@ -347,9 +355,10 @@ def standing_lines(report: StudyReport) -> list[str]:
         )
     if odd.hurried:
         found.append(
-            f"FLAG: {counted(odd.hurried, 'vote')} of {counted(len(odd.hurried_by), 'rater')} came faster than"
-            f" their pages can be read (median {odd.hurried_s:.1f} s; nobody reads {LETTERS_A_SECOND} letters a"
-            f" second and looks at each picture for less than {PICTURE_S} s); they count"
+            f"FLAG: {counted(odd.hurried, 'vote')} of {counted(len(odd.hurried_by), 'rater')} came faster"
+            f" than their pages can be read (median {odd.hurried_s:.1f} s; nobody reads"
+            f" {LETTERS_A_SECOND} letters a second and looks at each picture for less than {PICTURE_S} s);"
+            " they count"
         )
     if odd.crowded:
         judged = report.due // report.raters_per_item
@@ -357,8 +366,8 @@ def standing_lines(report: StudyReport) -> list[str]:
             f"FLAG: {counted(len(odd.crowded), 'rater')} with {counted(odd.crowd_votes, 'vote')} began one"
             f" after another from one network address ({counted(odd.crowds, 'crowd')} of"
             f" {crowd_of(report.raters_per_item)} or more) and cast most of the votes on"
-            f" {odd.crowd_items:,} of {counted(judged, 'item')}: a class does so, and one person who takes part"
-            " again and again; they count"
+            f" {odd.crowd_items:,} of {counted(judged, 'item')}: a class does so, and one person who takes"
+            " part again and again; they count"
         )
     return found
 

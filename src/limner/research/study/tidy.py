@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping
 
 from limner.research.study.assignment import units
@@ -64,7 +65,10 @@ def tidy_csv(
 
 def _plain(value: object) -> object:
     """A cell that no spreadsheet takes for a formula, whatever a text or a panel is called."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+    if not isinstance(value, str):
+        return value
+    text = "\n".join(re.split("\r\n?", value))  # without its line feed, one is not quoted and ends the row
+    return f"'{text}" if value.startswith(_FORMULA) else text
 
 
 def _row(files: StudyFiles, vote: Vote, item: Item) -> dict[str, object]:
