@@ -43,7 +43,7 @@ WAVE_FILES = 131_072
 """Files of one execution of Ray Data; while it runs, those of the next are listed."""
 _STORE_BYTES = 512 * 2**20
 FOLDER, OWNER = "limner-ray-", "limner.pid"
-"""Beginning of the name of the folder of a cluster of this machine, and the file in it that names its process."""
+"""Beginning of the name of the folder of a cluster of this machine; the file in it names its process."""
 _LISTED = 4 * batching.COMMIT_FILES
 _TRIES = 3
 _READING = 4

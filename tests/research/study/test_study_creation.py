@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 import stat
 from collections import Counter
 
@@ -88,6 +89,20 @@ def written(folder, rows):
     file = folder / f"items-{hashlib.sha256(repr(rows).encode()).hexdigest()[:8]}.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return file
+
+
+@pytest.mark.parametrize("protocol", ["pairwise", "tick-all"])
+def test_systems_that_agree_everywhere_are_refused_with_what_to_do(pictures, tmp_path, protocol):
+    names = {"tested": "p1.png", "control": "p1.png"}
+    rows = [{"id": "t0", "text": "words", **names}]
+    if protocol == "tick-all":
+        rows = [{**rows[0], "truth": "p2.png", "sequence": "s"}]
+    material = items_material(protocol, written(tmp_path, rows), NAMES if protocol == "pairwise" else TRIPLE)
+    for name in ("p1.png", "p2.png"):
+        shutil.copy(pictures / name, tmp_path / name)
+    with pytest.raises(DataError, match="nothing to ask; compare other systems"):
+        create_study(tmp_path / "new", material, settings(protocol))
+    assert not (tmp_path / "new").exists()
 
 
 def tick_lines(folder, stories=6, steps=4):

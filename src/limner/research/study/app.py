@@ -45,7 +45,7 @@ NOTES = {
     "other": "That answer was given on another page and was not kept. Please answer this page.",
 }
 BEGUN = "begun"
-"""In the address right after a rater was given the cookie, which is there by then unless the browser kept none."""
+"""In the address right after a rater was given the cookie, which is there unless the browser keeps none."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{24}")
 Form = dict[str, list[str]]
 

@@ -5,7 +5,7 @@ import { Board } from "./board.js";
 import { Bringing } from "./bringing.js";
 import { Carrying } from "./carrying.js";
 import { openCompare } from "./compare.js";
-import { $, announce, count, h, problem, put, toast } from "./dom.js";
+import { $, announce, count, gliding, h, problem, put, toast } from "./dom.js";
 import { openExport } from "./exporting.js";
 import { openFraming } from "./framing.js";
 import { openHelp, singleKeys, typing } from "./help.js";
@@ -110,7 +110,7 @@ board.addEventListener("select", ({ detail }) => panel.show(detail));
 board.addEventListener("open", ({ detail }) => {
   panel.open();
   // Where the panel is a sheet over the board, the picture it is about stays in sight above it.
-  if (matchMedia("(max-width: 61.99rem)").matches) board.cards[detail].item.scrollIntoView({ block: "start", behavior: "smooth" });
+  if (matchMedia("(max-width: 61.99rem)").matches) board.cards[detail].item.scrollIntoView({ block: "start", behavior: gliding() });
 });
 board.addEventListener("lock", ({ detail }) => {
   board.select(detail);
