@@ -33,13 +33,13 @@ def test_a_worker_comes_once_and_back_by_the_same_address(tmp_path, pairwise_stu
         assert rate(first)
         here = fields(first.get("/rate").text)["unit"]
         elsewhere = client()
-        assert elsewhere.get("/", params=address()).headers["location"] == "/rate"
+        assert elsewhere.get("/", params=address()).headers["location"] == "/rate?note=begun"
         assert fields(elsewhere.get("/rate").text)["unit"] == here
         again = come(client(), **address(session="s2"))
         assert again.status_code == 409
         assert "already" in again.text
         # another worker in the same browser is another rater
-        assert come(first, **address("w2", "s9")).headers["location"] == "/rate"
+        assert come(first, **address("w2", "s9")).headers["location"] == "/rate?note=begun"
         assert rate(first)
         assert len({vote.rater for vote in desk.votes.votes()}) == 2
         workers = {one.worker: one for one in desk.votes.panelists().values()}

@@ -261,6 +261,8 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
             )
         if rater is None:
             return RedirectResponse("/", 303)
+        if note == BEGUN:
+            return RedirectResponse("/rate", 303)
         if desk.screened(rater):
             return _page(pages.render("screened.html", rater=rater, ending=desk.recruitment.screened))
         turn = desk.votes.turn(rater, desk.plan, hold_s=desk.hold_s)
