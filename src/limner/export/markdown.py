@@ -69,8 +69,8 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
                     copy = fit(shown, leaf.where, plan, SHOWN_MM)
                     sources[shown.name] = _Source(prefix, file, sha256, copy)
     for own in [one for part in board.story.between for one in part.pictures if one.path]:
-        if plan.include == "everything" and (copy := fit_own(own, plan, SHOWN_MM, warnings)):
-            whole_file = None if plan.originals else copy
+        if plan.include == "everything" and (scaled := fit_own(own, plan, SHOWN_MM, warnings)):
+            whole_file = None if plan.originals else scaled
             source = _Source("text", Path(own.path or ""), own.sha256 or "", whole_file)
             sources.setdefault(f"own {own.target}", source)
     if sources:
