@@ -36,6 +36,11 @@ def test_overrides_leave_the_given_values_alone():
         ({}, ["name.lr=1", "name=2"], ["name"]),
         ({"name": "a"}, ["name.lr=1"], ["is a value, not a table"]),
         ({"a": 1, "b": 2}, [], ["and 1 more"]),
+        ({}, ["train.epochs=" + "9" * 5000], ["999", "expected a smaller number"]),
+        ({}, ["train.epochs=1" + "0" * 30], ["train.epochs", "2^63"]),
+        ({}, ["train.lr=1e999"], ["train.lr", "2^63"]),
+        ({"train": {"lr": [float("nan")]}}, [], ["train.lr", "2^63"]),
+        ({"train": {"epochs": 16**5000}}, [], ["train.epochs", "2^63"]),
     ],
 )
 def test_a_wrong_setting_is_one_clear_line(values, overrides, parts):
@@ -56,6 +61,9 @@ def test_load_names_the_file_and_the_line(tmp_path):
         load(Run, path)
     path.write_bytes(b"name = '\xff'")
     with pytest.raises(ConfigError, match="not valid TOML"):
+        load(Run, path)
+    path.write_text(f"[train]\nepochs = {'9' * 5000}\n")
+    with pytest.raises(ConfigError, match=r"run\.toml: not valid TOML .*5000 digits"):
         load(Run, path)
     path.write_text("[train]\nlr = 0.5\n")
     assert load(Run, path).train.lr == 0.5

@@ -22,6 +22,8 @@ class Config(BaseModel):
 
 
 C = TypeVar("C", bound=BaseModel)
+MOST = 2**63
+"""What no setting reaches, and what machines count up to."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -34,8 +36,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not valid TOML ({error}); mend that line") from error
+    except ValueError as error:  # also of a number of more digits than Python reads
+        reason = str(error).partition(";")[0]
+        raise ConfigError(f"{path}: not valid TOML ({reason}); mend that line") from error
     except RecursionError:
         raise ConfigError(
             f"{path}: values nested too deeply; expected tables of settings; flatten it"
@@ -63,6 +66,10 @@ def build(
     given = dict(values)
     for override in overrides:
         _assign(given, override)
+    for key, value in flat(given).items():
+        numbers = value if isinstance(value, list) else [value]
+        if any(isinstance(one, int | float) and not abs(one) < MOST for one in numbers):
+            raise ConfigError(f"{where}: setting {key!r}: expected a number between -2^63 and 2^63")
     try:
         return model.model_validate(given, context=context)
     except ValidationError as error:
@@ -106,6 +113,10 @@ def _value(text: str) -> Any:  # noqa: ANN401  (any TOML value)
         return tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
         return text
+    except ValueError as error:
+        raise ConfigError(
+            f"{text[:40]}…: {str(error).partition(';')[0]}; expected a smaller number"
+        ) from None
     except RecursionError:
         raise ConfigError(f"{text[:40]!r}: nested too deeply; expected one value") from None
 

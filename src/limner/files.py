@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound="BaseModel")
 DRAFT_SUFFIX = ".limner-part"
 """Ends the name of a file that is being written; what a kill leaves behind may be removed."""
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+"""Rights of what its owner alone may read, such as the votes of a study, whatever the umask."""
 _LONGEST_KEY = 40
 _CHUNK_BYTES = 1 << 20
 _FREE = "free some space and do it again"
@@ -107,7 +109,9 @@ def reserve(file: BinaryIO, size: int) -> None:
 
 
 @contextmanager
-def replacing(target: Path, *, sync: bool = True, wanted: int | None = None) -> Iterator[Path]:
+def replacing(
+    target: Path, *, sync: bool = True, wanted: int | None = None, private: bool = False
+) -> Iterator[Path]:
     """A temporary file beside `target` that takes its place when the block ends well.
 
     When the block raises, the temporary file is removed and the target is untouched.
@@ -117,6 +121,7 @@ def replacing(target: Path, *, sync: bool = True, wanted: int | None = None) -> 
         sync: whether content and name are on the disk when the block ends; False for what is cheap to make
             again and checked when read.
         wanted: bytes that will be written, where that is known.
+        private: whether nobody but its owner may read it; else the user's umask decides.
     Yields:
         an empty file in the same folder, to be written.
     Raises:
@@ -127,7 +132,7 @@ def replacing(target: Path, *, sync: bool = True, wanted: int | None = None) -> 
     draft = target.with_name(f".{secrets.token_hex(8)}{DRAFT_SUFFIX}")
     try:
         # not by tempfile: the user's umask decides who may read the file
-        draft.open("xb").close()
+        draft.touch(mode=PRIVATE_FILE if private else 0o666, exist_ok=False)
         yield draft
         if sync:
             with draft.open("rb+") as written:
@@ -147,15 +152,15 @@ def replacing(target: Path, *, sync: bool = True, wanted: int | None = None) -> 
         sync_folder(target.parent)
 
 
-def write_bytes(target: Path, data: bytes) -> None:
+def write_bytes(target: Path, data: bytes, *, private: bool = False) -> None:
     """Write a file whole or not at all; it is on the disk when this returns. See `replacing`."""
-    with replacing(target, wanted=len(data)) as draft:
+    with replacing(target, wanted=len(data), private=private) as draft:
         draft.write_bytes(data)
 
 
-def write_text(target: Path, text: str) -> None:
+def write_text(target: Path, text: str, *, private: bool = False) -> None:
     """Write UTF-8 text with its line ends as they are; see `write_bytes`."""
-    write_bytes(target, text.encode("utf-8"))
+    write_bytes(target, text.encode("utf-8"), private=private)
 
 
 def write_lines(target: Path, lines: Iterable[str]) -> None:
@@ -206,12 +211,27 @@ def data_folder() -> Path:
     return user_data_path("limner", appauthor=False)
 
 
-def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, where they are absent; their names are on the disk then."""
+def make_folder(folder: Path, *, private: bool = False) -> None:
+    """Make a folder and those above it, where they are absent; their names are on the disk then.
+
+    Args:
+        folder: to make.
+        private: whether nobody but their owner may open those that are made; else the user's umask decides.
+    """
     missing = [one for one in (folder, *folder.parents) if not one.is_dir()]
-    folder.mkdir(parents=True, exist_ok=True)
     for one in reversed(missing):
+        one.mkdir(mode=PRIVATE_FOLDER if private else 0o777, exist_ok=True)
         sync_folder(one.parent)
+
+
+def make_private(place: Path) -> None:
+    """Let nobody but its owner read a file, or a folder with all that is in it.
+
+    Raises:
+        OSError: it belongs to somebody else.
+    """
+    for one in (place, *place.rglob("*")):
+        one.chmod(PRIVATE_FOLDER if one.is_dir() else PRIVATE_FILE)
 
 
 def sync_tree(folder: Path, done: set[tuple[int, int, int]], last: str = "") -> None:

@@ -492,7 +492,8 @@ def test_settings_text_and_title(storyboard, story: str) -> None:
     page.check("input[value=cautious]")
     page.get_by_role("button", name="See what would change").click()
     act(
-        page, page.get_by_role("button", name=re.compile("^(Apply|Use the settings|Use these settings)")).click
+        page,
+        page.get_by_role("button", name=re.compile("^(Apply|Use the settings|Use these settings)")).click,
     )
     page.click("#retext")
     page.fill("#new-text", "A bear sails a boat.\n\n" + story)

@@ -1,5 +1,6 @@
 """Dispatch by suffix, and what no export may do to files that are there."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -8,7 +9,8 @@ from PIL import Image
 
 from limner.errors import ConfigError, DataError, MissingError
 from limner.export import SUFFIXES, Plan, check, export
-from limner.records import Board
+from limner.records import Between, Board, PictureRef
+from limner.text.named_files import checked, nowhere
 
 BINARY = {
     ".pdf": b"%PDF",
@@ -63,14 +65,45 @@ def test_an_unreadable_picture_is_named(make_board, pictures, tmp_path: Path, su
         export(make_board(swap=bad), tmp_path / f"out{suffix}")
 
 
+@pytest.mark.parametrize("originals", [False, True], ids=["copies", "originals"])
 @pytest.mark.parametrize("suffix", [".html", ".pdf", ".pptx", ".docx", ".epub", ".md"])
-def test_a_changed_picture_is_reported(make_board, pictures, tmp_path: Path, suffix: str) -> None:
-    Image.new("RGB", (30, 20)).save(tmp_path / "new.png")
-    other = pictures["turned"].model_copy(update={"paths": (str(tmp_path / "new.png"),)})
-    done = export(make_board(swap=other), tmp_path / f"out{suffix}")
-    assert len(done.warnings) == 1
-    assert "step 1" in done.warnings[0]
-    assert "changed" in done.warnings[0]
+def test_nothing_of_a_file_that_is_not_the_picture_indexed_is_exported(
+    make_board, pictures, tmp_path: Path, suffix: str, originals: bool
+) -> None:
+    Image.new("RGB", (30, 20)).save(tmp_path / "secret.png")
+    other = pictures["turned"].model_copy(update={"paths": (str(tmp_path / "secret.png"),)})
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(DataError, match=r"step 1.*secret\.png has changed"):
+        export(make_board(swap=other), tmp_path / f"out{suffix}", plan=Plan(originals=originals))
+    assert sorted(tmp_path.iterdir()) == before
+    paths = (str(tmp_path / "secret.png"), *pictures["turned"].paths)
+    sound = pictures["turned"].model_copy(update={"paths": paths})
+    export(make_board(swap=sound), tmp_path / f"out{suffix}", plan=Plan(originals=originals))
+
+
+def test_what_is_no_picture_is_not_exported_whatever_its_record_says(make_board, pictures, tmp_path: Path):
+    secret = tmp_path / "secret.png"
+    secret.write_text("a key")
+    named = {"paths": (str(secret),), "id": hashlib.sha256(b"a key").hexdigest()}
+    board = make_board(swap=pictures["turned"].model_copy(update=named))
+    with pytest.raises(DataError, match=r"secret\.png"):
+        export(board, tmp_path / "out.md", plan=Plan(originals=True))
+    assert not (tmp_path / "out_pictures").exists()
+
+
+@pytest.mark.parametrize("suffix", [".html", ".pdf", ".pptx", ".docx", ".epub", ".md"])
+def test_a_picture_between_the_steps_is_the_one_that_was_there_when_the_text_was_read(
+    board: Board, tmp_path: Path, suffix: str
+) -> None:
+    Image.new("RGB", (30, 20)).save(tmp_path / "own.png")
+    named = PictureRef(target="own.png", path=str(tmp_path / "own.png"))
+    for number, due in enumerate((0, 1)):
+        between = (Between(kind="paragraph", before=0, pictures=(named,)),)
+        story = board.story.model_copy(update={"between": between})
+        if not due:  # as read, and not as a storyboard from elsewhere says
+            story = checked(story, tmp_path, nowhere)
+        done = export(board.model_copy(update={"story": story}), tmp_path / f"out{number}{suffix}")
+        assert len([line for line in done.warnings if "own.png of the text is left out" in line]) == due
 
 
 def test_existing_file_needs_leave(board: Board, tmp_path: Path) -> None:

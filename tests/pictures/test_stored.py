@@ -110,9 +110,10 @@ def test_each_picture_is_opened_again_by_its_address(photos, tmp_path):
     picture = library.picture(found)
     assert picture.path == f"{photos}/a.png"
     assert read_file(os.fsencode(locate(picture, "step 1"))).sha256 == found
-    assert not shrink(picture, "step 1", area_px=100).warnings
+    assert shrink(picture, "step 1", area_px=100).data
     put(photos, "a.png", encoded(7))
-    assert "has changed since it was indexed" in shrink(picture, "step 1", area_px=100).warnings[0]
+    with pytest.raises(ValueError, match="has changed since it was indexed"):
+        shrink(picture, "step 1", area_px=100)
     drop(photos, "a.png")
     with pytest.raises(ValueError, match="is not there"):
         locate(picture, "step 1")

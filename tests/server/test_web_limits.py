@@ -1,15 +1,16 @@
 """Connections that keep a server waiting are closed, and nobody's many keep others out: real sockets."""
 
 import asyncio
+import logging
 import socket
 import threading
 import time
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import pytest
 import uvicorn
 
-from limner.server.limits import LimitedConfig, Limits
+from limner.server.limits import LimitedConfig, Limits, Seldom
 from limner.server.serving import bind
 
 LARGE = 64 * 2**20
@@ -100,6 +101,38 @@ def test_a_request_that_comes_byte_by_byte_is_given_up():
         with pytest.raises(OSError, match=r"reset|pipe|abort"):
             dribble(one, endless)
         assert time.monotonic() - begun >= 0.4
+
+
+@pytest.mark.parametrize("least", [10, 1000], ids=["fast enough", "too slow"])
+def test_an_upload_may_take_long_while_enough_of_it_comes(least):
+    with running(Limits(request_s=1.0, body_bytes=least)) as (_, port), closing(opened(port)) as one:
+        one.sendall(b"POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n")
+        for _ in range(30):
+            time.sleep(0.08)
+            with suppress(ConnectionError):
+                one.sendall(b"ten bytes.")
+        if least == 10:
+            assert taken(one, 20).startswith(b"HTTP/1.1 200")
+        else:
+            assert ended(one)
+
+
+def test_what_anybody_can_make_it_say_is_said_once_a_minute():
+    now, said = [0.0], []
+    log = logging.Logger("of this test")
+    log.addFilter(Seldom(clock=lambda: now[0]))
+    log.addHandler(handler := logging.Handler())
+    handler.emit = lambda record: said.append(record.getMessage())
+    for _ in range(1000):
+        log.warning("Invalid HTTP request received.")
+    log.warning("Another %s.", "thing")
+    now[0] = 61
+    log.warning("Invalid HTTP request received.")
+    assert said == [
+        "Invalid HTTP request received.",
+        "Another thing.",
+        "Invalid HTTP request received. (999 more since it was said last)",
+    ]
 
 
 def test_who_waits_for_the_server_is_not_cut_off():

@@ -20,6 +20,8 @@ from pyarrow.fs import copy_files
 import limner
 from limner.errors import ConfigError, LimnerError
 from limner.locations import file_system, location
+from limner.store import cluster as cluster_module
+from limner.store.cluster import FOLDER, OWNER
 from limner.store.home import SETTINGS
 from limner.store.ingest import index
 from limner.store.library import PictureStore
@@ -147,6 +149,37 @@ def test_after_kill_9_the_same_command_does_the_rest(
     found = content(PictureStore.open(library))
     found.pop(SETTINGS, None)  # in a folder they are in a file
     assert found == local[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["TERM", "HUP"])
+def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, pictures, tmp_path):
+    command = [*JOBS, "fill", str(pictures), str(tmp_path / "lib"), "", "slow", "0.4"]
+
+    def own():
+        """Folders of clusters that name the process."""
+        places = Path("/tmp").glob(f"{FOLDER}*/{OWNER}")  # noqa: S108
+        return [one for one in places if one.exists() and one.read_text() == str(process.pid)]
+
+    with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not own():
+            time.sleep(0.05)
+        assert process.poll() is None
+        process.send_signal(number)
+        process.wait(120)
+    assert not own()
+
+
+def test_what_a_killed_process_left_is_cleared_away_by_the_next(tmp_path):
+    gone, here = tmp_path / f"{FOLDER}gone", tmp_path / f"{FOLDER}here"
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    for folder, owner in ((gone, process.pid), (here, os.getpid())):
+        folder.mkdir()
+        (folder / OWNER).write_text(str(owner))
+    cluster_module._clear_away(tmp_path)
+    assert not gone.exists()
+    assert here.exists()
 
 
 @pytest.mark.soak

@@ -1,5 +1,6 @@
 """Every exporter over HTTP: a whole file with alt text, credits and the pictures chosen."""
 
+import hashlib
 import io
 import json
 import re
@@ -11,7 +12,8 @@ from PIL import Image
 from pptx import Presentation
 from pypdf import PdfReader
 
-from limner.records import Board
+from limner.export import Plan
+from limner.records import Between, Board, PictureRef
 from limner.studio.pictures import exported, file_stem
 
 
@@ -180,3 +182,27 @@ def test_an_export_carries_no_camera_data(guarded, project):
         for name in media:
             with Image.open(io.BytesIO(archive.read(name))) as image:
                 assert not image.getexif()
+
+
+@pytest.mark.parametrize("kind", ["html", "pdf", "docx", "epub", "pptx", "md"])
+def test_a_project_from_elsewhere_copies_no_file_of_this_machine(project, tmp_path, kind):
+    secret, text = tmp_path / "secret.png", tmp_path / "secret.txt"
+    Image.new("RGB", (30, 20)).save(secret)
+    text.write_text("a key")
+    board = Board.model_validate(project["board"])
+    first, second, *rest = board.steps
+
+    def forged(step, **changes):
+        chosen = step.chosen.model_copy(update={"picture": step.picture.model_copy(update=changes)})
+        return step.model_copy(update={"chosen": chosen})
+
+    known = hashlib.sha256(text.read_bytes()).hexdigest()
+    steps = (forged(first, paths=(str(secret),)), forged(second, paths=(str(text),), id=known), *rest)
+    own = PictureRef(target="x.png", path=str(secret))
+    story = board.story.model_copy(update={"between": (Between(before=0, pictures=(own,)),)})
+    board = board.model_copy(update={"steps": steps, "story": story})
+    made = exported(board, "A day", kind, Plan(originals=True))
+    assert len([line for line in made.warnings if "its picture is left out" in line]) == 2
+    assert any("x.png of the text is left out" in line for line in made.warnings)
+    assert secret.read_bytes() not in made.data
+    assert b"a key" not in made.data

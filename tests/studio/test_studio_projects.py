@@ -1,8 +1,10 @@
 """Projects over HTTP: made, changed, undone, redone, removed, and what is refused."""
 
 import json
+import os
 import random
 import shutil
+import stat
 import threading
 
 import pytest
@@ -41,6 +43,23 @@ def test_a_text_becomes_a_project(guarded, project, text):
     assert listed["id"] == project["id"]
     assert listed["steps"] == 4
     assert set(listed["cover"]) == {one for one in shown(project) if one}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights of files are those of POSIX")
+def test_its_owner_alone_reads_a_project_whatever_the_umask(guarded, text, edit, tmp_path):
+    before = os.umask(0)
+    try:
+        project = guarded.post("/api/projects", json={"text": text, "format": "markdown"}).json()
+        edit(project, kind="lock", step=0)
+        gone = guarded.post("/api/projects", json={"text": text, "format": "markdown"}).json()
+        assert guarded.delete(f"/api/projects/{gone['id']}").status_code == 204
+    finally:
+        os.umask(before)
+    folder = tmp_path / "projects"
+    found = [one for one in (folder, *folder.rglob("*")) if one.name != "lock"]  # which holds nothing
+    assert len(found) > 10
+    rights = {(one.is_dir(), stat.S_IMODE(one.stat().st_mode)) for one in found}
+    assert rights == {(True, 0o700), (False, 0o600)}
 
 
 def test_the_board_is_that_of_illustrate(guarded, project, text):

@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.cookiejar import CookieJar
 from urllib.error import HTTPError
 from urllib.request import HTTPCookieProcessor, Request, build_opener
@@ -36,10 +36,14 @@ def test_without_the_token_no_address_answers(studio, drawn):
 
 
 @contextmanager
-def running(library, folder, *options):
-    """``limner studio`` in a process of its own: the process, and a file of all that it prints."""
+def running(library, folder, *options, first=":"):
+    """``limner studio`` in a process of its own: the process, and a file of all that it prints.
+
+    `first` is a command of the shell in that process.
+    """
     log = folder / "told"
-    command = [sys.executable, "-m", "limner", "studio", "--library", str(library), "--no-browser"]
+    command = ["sh", "-c", f'{first} && exec "$0" "$@"', sys.executable, "-m", "limner", "studio"]
+    command += ["--library", str(library), "--no-browser"]
     with log.open("w") as told:
         process = subprocess.Popen(
             [*command, "--projects", str(folder / "projects"), *options],
@@ -84,3 +88,21 @@ def test_the_token_is_printed_once_and_never_again(drawn_library, tmp_path):
         assert process.wait(60) == 0
         assert process.stdout.read() == ""
         assert TOKEN not in log.read_text()
+
+
+@pytest.mark.slow
+def test_a_stranger_with_many_sockets_neither_silences_it_nor_fills_its_log(drawn_library, tmp_path):
+    files = "ulimit -n 256"  # as on a Mac, where a program may have 256 files and sockets open
+    with (
+        running(drawn_library, tmp_path, "--port", "0", first=files) as (_, address, log),
+        ExitStack() as ours,
+    ):
+        host, port = address.removeprefix("http://").partition("/")[0].split(":")
+        for sent in (b"", b"GET / HTTP/1.1\r\nX-Never: ", b"no request at all\r\n\r\n"):
+            for _ in range(300):
+                one = ours.enter_context(socket.create_connection((host, int(port)), timeout=20))
+                with suppress(ConnectionError):
+                    one.sendall(sent)
+        with build_opener(HTTPCookieProcessor(CookieJar())).open(address, timeout=20) as page:
+            assert page.status == 200
+        assert len(log.read_text()) < 2000

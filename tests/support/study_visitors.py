@@ -117,7 +117,7 @@ def form_of(page: str, *values) -> dict:
 def begin(client, token=""):
     page = client.get("/", params={"token": token} if token else {})
     answer = client.post("/begin", data={**fields(page.text), "consent": "yes"})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/rate")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/rate?note=begun")
     return client
 
 

@@ -93,12 +93,19 @@ def emit_report(value: object, lines: Iterable[str], *, as_json: bool) -> None:
         emit("\n".join(lines))
 
 
-def deliver(text: str, to: Path | None, what: str) -> None:
-    """A text on stdout, or into a file with a line that says what is in it."""
+def deliver(text: str, to: Path | None, what: str, *, private: bool = False) -> None:
+    """A text on stdout, or into a file with a line that says what is in it.
+
+    Args:
+        text: to write.
+        to: file, or None.
+        what: is in it.
+        private: as of `limner.files.replacing`.
+    """
     if to is None:
         emit(text)
     else:
-        write_text(to, f"{text}\n" if text else "")
+        write_text(to, f"{text}\n" if text else "", private=private)
         say(f"{to}: {what}")
 
 

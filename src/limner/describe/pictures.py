@@ -212,8 +212,6 @@ def described(picture: Picture, chat: Chat) -> ModelWords:
     small, large = sorted((picture.width_px, picture.height_px))
     area_px = max(1, round(SIDE_PX * SIDE_PX * small / large))
     copy = shrink(picture, f"picture {picture.id[:12]}", area_px=area_px, kind="JPEG", quality=QUALITY)
-    if copy.warnings:
-        raise DataError("its file has changed since it was indexed; run 'limner index'")
     sentence, keywords = chat.ask(PROMPT, read_description, copy.uri)
     return ModelWords(model=chat.model, sentence=sentence, keywords=keywords)
 

@@ -254,7 +254,6 @@ class _Document:
         for shown in leaf.pictures:
             tall = height_mm / len(leaf.pictures)
             copy = fit(shown, leaf.where, self.plan, (width_mm, tall))
-            self.warnings += copy.warnings
             self.image(copy, shown.alt, width_mm, tall)
             if shown.caption:
                 caption = self.paragraph(Passage(text=carried(shown.caption)), "Caption")

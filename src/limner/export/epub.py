@@ -161,7 +161,6 @@ class _Book:
         """The pictures of a step, each with its caption."""
         for shown in leaf.pictures:
             copy = fit(shown, leaf.where, self.plan, SHOWN_MM)
-            self.warnings += copy.warnings
             caption = (
                 Markup("<figcaption>{}</figcaption>").format(carried(shown.caption)) if shown.caption else ""
             )

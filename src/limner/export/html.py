@@ -200,7 +200,6 @@ def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Ite
         leaf, step = piece, piece.step
         words_count = len(leaf.text.text.split())
         plates = [_plate(shown, leaf.where, area) for shown in leaf.pictures]
-        warnings += (warning for plate in plates for warning in plate.copy.warnings)
         heading, body = escape(leaf.title), html_of(leaf.parts, least=3)
         looked = False
         if plan.with_reasons:

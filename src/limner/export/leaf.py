@@ -238,7 +238,9 @@ def fit_own(
     try:
         if own.path is None:
             raise DataError(f"it {own.problem or 'is not on this machine'}")
-        return scaled(Path(own.path), "the text", area_px=plan.area_px(*box_mm), kind=kind, quality=86)
+        return scaled(
+            Path(own.path), own.sha256, "the text", area_px=plan.area_px(*box_mm), kind=kind, quality=86
+        )
     except DataError as error:
         warnings.append(f"the picture {own.target} of the text is left out: {error}")
         return None

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from limner.counts import counted
@@ -30,8 +31,9 @@ from limner.export.wording import (
 )
 from limner.files import sha256_of, storing, write_text
 from limner.language import ENGLISH
-from limner.pictures.decode import read_file
-from limner.pictures.thumbnails import Copy, changed, locate
+from limner.pictures.decode import decode, read_file
+from limner.pictures.formats import PictureError
+from limner.pictures.thumbnails import Copy, indexed, locate
 from limner.records import Board, BoardStep, Part, Passage, Picture, PictureRef, Step, Story
 from limner.templates import carried, forbidden
 from limner.text.document import resolve_picture
@@ -61,23 +63,28 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
     is_source = bool(board.story.markdown) and plan.include == "everything" and not plan.with_reasons
     warnings = list(_not_said(board, out) if is_source else forbidden(board.story))
     # All is looked up before anything is written: picture → first step that shows it, and what is copied.
-    sources: dict[str, tuple[str, Path, Copy | None]] = {}
+    sources: dict[str, _Source] = {}
     for leaf in leaves(board):
         for shown in _added(leaf) if is_source else leaf.pictures:
             if shown.name not in sources:
-                file = locate(shown.picture, leaf.where)
-                as_it_is = plan.originals and shown.crop is None
-                copy = None if as_it_is else fit(shown, leaf.where, plan, SHOWN_MM)
-                warnings += () if copy is None else copy.warnings
-                sources[shown.name] = f"{leaf.position:02d}", file, copy
+                prefix, sha256 = f"{leaf.position:02d}", shown.picture.id
+                if plan.originals and shown.crop is None:
+                    file, read = indexed(shown.picture, leaf.where)
+                    _check_picture(file, read.data, leaf.where)
+                    sources[shown.name] = _Source(prefix, file, sha256)
+                else:
+                    file = locate(shown.picture, leaf.where)
+                    copy = fit(shown, leaf.where, plan, SHOWN_MM)
+                    sources[shown.name] = _Source(prefix, file, sha256, copy)
     for own in [one for part in board.story.between for one in part.pictures if one.path]:
         if (
             plan.include == "everything"
             and not is_source
-            and (copy := fit_own(own, plan, SHOWN_MM, warnings))
+            and (scaled := fit_own(own, plan, SHOWN_MM, warnings))
         ):
-            whole_file = None if plan.originals else copy
-            sources.setdefault(f"own {own.target}", ("text", Path(own.path or ""), whole_file))
+            whole_file = None if plan.originals else scaled
+            source = _Source("text", Path(own.path or ""), own.sha256 or "", whole_file)
+            sources.setdefault(f"own {own.target}", source)
     if sources:
         if folder.exists() and not folder.is_dir():
             raise DataError(
@@ -85,11 +92,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
             )
         with storing(folder):
             folder.mkdir(exist_ok=True)
-    copies: dict[str, Path] = {}
-    for identity, (prefix, file, copy) in sources.items():
-        copies[identity], content = _place(file, copy, folder, prefix, board)
-        if copy is None and content != identity and not identity.startswith("own "):
-            warnings.append(changed(file, f"step {int(prefix)}"))
+    copies = {identity: _place(source, folder, board) for identity, source in sources.items()}
     pictures = tuple(dict.fromkeys(copies.values()))
     replaced = out.exists()
     text = _illustrated(board, copies) if is_source else "\n".join(_lines(board, plan, copies))
@@ -202,24 +205,51 @@ def _escaped(text: str) -> str:
     return re.sub(r"[\\`*_\[\]<|~$]|&(?=#?\w+;)", r"\\\g<0>", " ".join(text.split(" ")))
 
 
-def _place(source: Path, copy: Copy | None, folder: Path, prefix: str, board: Board) -> tuple[Path, str]:
-    """Write a scaled copy, or copy a file as it is; returns where, and the SHA-256 of what is there.
+class _Source(NamedTuple):
+    """What is copied.
+
+    Attributes:
+        prefix: of the copy's name.
+        file: of the picture.
+        sha256: of its content.
+        copy: a scaled one; None copies the file as it is.
+    """
+
+    prefix: str
+    file: Path
+    sha256: str
+    copy: Copy | None = None
+
+
+def _check_picture(file: Path, data: bytes, where: str) -> None:
+    """Refuse a file that is no picture, whatever a library says of it."""
+    try:
+        decode(data, side_px=1, suffix=file.suffix.lower())
+    except PictureError as error:
+        raise DataError(f"export: {where}: {file}: {error}; leave it out, or run 'limner index'") from error
+
+
+def _place(source: _Source, folder: Path, board: Board) -> Path:
+    """Write a scaled copy, or copy a file as it is; returns where.
 
     The hash is in the name, so that a copy made before is recognised and nothing else is replaced.
     """
-    data = read_file(os.fsencode(source)).data if copy is None else copy.data
+    file, copy = source.file, source.copy
+    data = read_file(os.fsencode(file)).data if copy is None else copy.data
     content = hashlib.sha256(data).hexdigest()
-    stem = re.sub(r"[^A-Za-z0-9]+", "-", source.stem).strip("-")[:48] or "picture"
-    suffix = source.suffix.lower() if re.fullmatch(r"\.[A-Za-z0-9]{1,8}", source.suffix) else ""
-    target = folder / f"{prefix}-{stem}-{content[:8]}{suffix if copy is None else '.jpg'}"
+    if copy is None and content != source.sha256:
+        raise DataError(f"export: {file} has changed while it was exported; do it again")
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", file.stem).strip("-")[:48] or "picture"
+    suffix = file.suffix.lower() if re.fullmatch(r"\.[A-Za-z0-9]{1,8}", file.suffix) else ""
+    target = folder / f"{source.prefix}-{stem}-{content[:8]}{suffix if copy is None else '.jpg'}"
     if target.exists():
         if target.is_file() and sha256_of(target) == content:
-            return target, content
+            return target
         raise DataError(f"export: {target} exists with another content; move it away or name another output")
     if is_picture(target, board) is not None:
         raise DataError(f"export: {target} is a picture of the collection; name another output")
     put(target, data)
-    return target, content
+    return target
 
 
 def _lines(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:

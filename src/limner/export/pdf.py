@@ -135,7 +135,6 @@ class _Book:
         for shown in piece.pictures:
             share = 1 if self.layout in ("recipe", "article") else count
             copy = fit(shown, piece.where, self.plan, (wide, high / share))
-            self.warnings += copy.warnings
             pictures.append(self.picture(copy, shown.alt, shown.caption))
         reasons: tuple[str, ...] = ()
         if self.plan.with_reasons:

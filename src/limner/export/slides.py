@@ -198,7 +198,6 @@ class _Show:
             across = 2 if len(copies) > 2 else 1
             wide, tall = box[2] / across, box[3] / math.ceil(len(copies) / across)
             for n, (copy, shown) in enumerate(zip(copies, leaf.pictures, strict=True)):
-                self.warnings += copy.warnings
                 row, column = divmod(n, across)
                 place = (box[0] + column * wide, box[1] + row * tall, wide - 0.1 * (across > 1))
                 _picture(slide, copy, shown.alt, (*place, tall - 0.1 * (row > 0)))

@@ -8,14 +8,15 @@ import io
 import math
 import os
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from PIL.Image import Image, Resampling
 
 from limner.errors import DataError
 from limner.files import display
-from limner.pictures.decode import decode, read_file
+from limner.pictures.decode import FileBytes, decode, read_file
 from limner.pictures.formats import MAX_DECODED_PIXELS, PictureError
 from limner.pictures.stored import is_there
 from limner.records import WHOLE, Area, Picture
@@ -39,14 +40,12 @@ class Copy:
         data: the encoded file.
         media_type: such as image/webp.
         width_px, height_px: upright size of the copy.
-        warnings: that the original is no longer the file that was indexed, or nothing.
     """
 
     data: bytes
     media_type: str
     width_px: int
     height_px: int
-    warnings: tuple[str, ...] = ()
 
     @property
     def uri(self) -> str:
@@ -58,20 +57,63 @@ def locate(picture: Picture, where: str) -> Path:
     """The first of a picture's files that is there.
 
     Args:
-        picture: its `paths` are display text, in which bytes that are no UTF-8 are written as
-            backslash escapes; both readings are tried.
+        picture: of a library.
         where: the step, for the message.
     Raises:
         DataError: none of the files is there.
     """
+    return next(_located(picture, where))
+
+
+def indexed(picture: Picture, where: str) -> tuple[Path, FileBytes]:
+    """The first of a picture's files that holds what was indexed, and its bytes.
+
+    A library, a project or a storyboard that comes from elsewhere may name any file of this machine: nothing
+    is taken from one that does not hold the very content of the picture.
+
+    Args:
+        picture: of a library.
+        where: the step, for messages.
+    Raises:
+        DataError: no file is there, can be read, and holds it.
+    """
+    refused: DataError | None = None
+    for path in _located(picture, where):
+        try:
+            file = read_file(os.fsencode(path))
+        except PictureError as error:
+            refused = refused or _unreadable(path, where, error)
+            continue
+        if file.sha256 == picture.id:
+            return path, file
+        refused = refused or DataError(
+            f"export: {where}: {display(os.fsencode(path))} has changed since it was indexed; run 'limner"
+            " index' and illustrate again"
+        )
+    raise refused or AssertionError("a file is there, or it was said that none is")
+
+
+def _located(picture: Picture, where: str) -> Iterator[Path]:
+    """All of a picture's files that are there, one at least.
+
+    Its `paths` are display text, in which bytes that are no UTF-8 are written as backslash escapes; both
+    readings are tried.
+    """
+    found = False
     for path in picture.paths:
-        for name in (path, _unescaped(path)):
+        for name in dict.fromkeys((path, _unescaped(path))):
             if is_there(name):
-                return Path(name)
-    raise DataError(
-        f"export: {where}: the picture {picture.path} is not there (moved, or its drive missing?);"
-        " put it back, or run 'limner index' and illustrate again"
-    )
+                found = True
+                yield Path(name)
+    if not found:
+        raise DataError(
+            f"export: {where}: the picture {picture.path} is not there (moved, or its drive missing?);"
+            " put it back, or run 'limner index' and illustrate again"
+        )
+
+
+def _unreadable(path: Path, where: str, error: PictureError, hint: str = RESTORE) -> DataError:
+    return DataError(f"export: {where}: {display(os.fsencode(path))}: {error}; {hint}")
 
 
 def _unescaped(path: str) -> str:
@@ -79,11 +121,6 @@ def _unescaped(path: str) -> str:
     return re.sub(
         r"\\(?:x|udc|uDC)([89a-fA-F][0-9a-fA-F])", lambda found: chr(0xDC00 + int(found[1], 16)), path
     )
-
-
-def changed(path: Path, where: str) -> str:
-    """The warning for a file whose bytes are not those that were indexed."""
-    return f"{where}: {display(os.fsencode(path))} has changed since it was indexed"
 
 
 def shrink(
@@ -105,30 +142,45 @@ def shrink(
         quality: encoder's quality, 1 to 100.
         crop: the part of it that is copied; None for all of it.
     Raises:
-        DataError: the file is not there or is no picture that can be read.
+        DataError: no file is there that holds the picture that was indexed, or it cannot be read.
     """
-    path = locate(picture, where)
+    path, file = indexed(picture, where)
     part = crop or WHOLE
     wide, tall = picture.width_px * part.width, picture.height_px * part.height
     due = fitted(math.ceil(wide), math.ceil(tall), area_px)
     due = max(1, round(due[0] / part.width)), max(1, round(due[1] / part.height))
     too_large = area_px is None and picture.width_px * picture.height_px > MAX_DECODED_PIXELS
     hint = WITHOUT_ORIGINALS if too_large else RESTORE
-    copy, content = _scaled(path, where, area_px, (kind, quality), due, part=part, hint=hint)
-    return copy if content == picture.id else replace(copy, warnings=(changed(path, where),))
+    return _scaled(path, file, where, area_px, (kind, quality), due, part=part, hint=hint)
 
 
-def scaled(path: Path, where: str, *, area_px: int | None, kind: str = "WEBP", quality: int = 82) -> Copy:
+def scaled(
+    path: Path, sha256: str | None, where: str, *, area_px: int | None, kind: str = "WEBP", quality: int = 82
+) -> Copy:
     """As `shrink`, of a file that is of no library.
 
+    Args:
+        path: of the file.
+        sha256: of its content when the text that shows it was read.
+        where: what shows it, for messages.
+        area_px: as of `shrink`.
+        kind: likewise.
+        quality: likewise.
     Raises:
-        DataError: the file is not there or is no picture that can be read.
+        DataError: the file is not there, is another by now, or is no picture that can be read.
     """
-    return _scaled(path, where, area_px, (kind, quality), None)[0]
+    try:
+        file = read_file(os.fsencode(path))
+    except PictureError as error:
+        raise _unreadable(path, where, error) from error
+    if file.sha256 != sha256:
+        raise DataError("it is not known to be what the text showed; illustrate the text again")
+    return _scaled(path, file, where, area_px, (kind, quality), None)
 
 
-def _scaled(
+def _scaled(  # noqa: PLR0917
     path: Path,
+    file: FileBytes,
     where: str,
     area_px: int | None,
     form: tuple[str, int],
@@ -136,19 +188,18 @@ def _scaled(
     *,
     part: Area = WHOLE,
     hint: str = RESTORE,
-) -> tuple[Copy, str]:
-    """The copy of a file, decoded for a size where one is due, and the SHA-256 of the file.
+) -> Copy:
+    """The copy of a file, decoded for a size where one is due.
 
     Raises:
         DataError: it cannot be read; `hint` says what to do.
     """
     try:
-        file = read_file(os.fsencode(path))
         # Twice this is decoded at least: half as much again as is needed, for a clean resize.
         side = None if due is None else max(1, math.ceil(0.75 * min(due)))
         decoded = decode(file.data, side_px=side, suffix=path.suffix.lower())
     except PictureError as error:
-        raise DataError(f"export: {where}: {display(os.fsencode(path))}: {error}; {hint}") from error
+        raise _unreadable(path, where, error, hint) from error
     kind, quality = form
     image = _cropped(decoded.rgb, part)
     size = fitted(image.width, image.height, area_px)
@@ -161,7 +212,7 @@ def _scaled(
         image.save(out, kind, quality=quality, method=4)
     else:
         image.save(out, kind, quality=quality, optimize=True)
-    return Copy(out.getvalue(), f"image/{kind.lower()}", *size), file.sha256
+    return Copy(out.getvalue(), f"image/{kind.lower()}", *size)
 
 
 def fitted(width: int, height: int, area_px: int | None) -> tuple[int, int]:

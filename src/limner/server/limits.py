@@ -7,7 +7,10 @@ for ever for a request that has begun, or for an answer to be taken. That is bou
 from __future__ import annotations
 
 import asyncio
+import logging
+import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,12 +35,15 @@ class Limits:
     """What connections may cost.
 
     Attributes:
-        request_s: seconds from the first chance to send a request until all of it is there.
+        request_s: seconds from the first chance to send a request until all of it is there, and again for
+            each `body_bytes` of its body that come within them.
+        body_bytes: that an upload over a slow connection brings in these seconds at least.
         take_s: seconds in which a client must take something of an answer.
         connections: open at once; half as many as the system lets the program have files, if that is less.
     """
 
     request_s: float = 20.0
+    body_bytes: int = 512 * 2**10
     take_s: float = 30.0
     connections: int = CONNECTIONS
 
@@ -69,6 +75,8 @@ class LimitedConnection(H11Protocol):
     config: LimitedConfig
     _deadline: asyncio.TimerHandle | None = None
     _taking: asyncio.TimerHandle | None = None
+    _come = 0
+    """Bytes that have come since it began to wait."""
     since = 0.0
     """When it began to keep the server waiting."""
 
@@ -81,6 +89,7 @@ class LimitedConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Stop the clock once a request is complete."""
+        self._come += len(data)
         super().data_received(data)
         self._watch()
 
@@ -131,11 +140,14 @@ class LimitedConnection(H11Protocol):
             self._deadline = None
 
     def _wait(self) -> None:
-        self.since = self.loop.time()
+        self.since, self._come = self.loop.time(), 0
         self._deadline = self.loop.call_later(self.config.limits.request_s, self._late)
 
     def _late(self) -> None:
         """No request came; where the last answer is still on its way, it has its own limit."""
+        if self.conn.their_state is h11.SEND_BODY and self._come >= self.config.limits.body_bytes:
+            self._wait()
+            return
         left = self.transport.get_write_buffer_size()
         if not left:
             self.transport.abort()
@@ -168,3 +180,30 @@ class LimitedConnection(H11Protocol):
         if longest is not self:
             longest.transport.abort()
             self.connections.discard(longest)
+
+
+class Seldom(logging.Filter):
+    """Keeps what anybody can make a server say from filling a log: the same words once a minute, counted."""
+
+    every_s = 60.0
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Have heard nothing yet."""
+        super().__init__()
+        self._clock = clock
+        self._said: dict[str, tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a record is said; one that is says how many were not."""
+        words, now = str(record.msg)[:200], self._clock()
+        last, left_out = self._said.get(words, (-self.every_s, 0))
+        if now - last < self.every_s:
+            self._said[words] = last, left_out + 1
+            return False
+        if len(self._said) >= CONNECTIONS:
+            self._said.clear()
+        self._said[words] = now, 0
+        if left_out:
+            record.msg = f"{record.getMessage()} ({left_out:,} more since it was said last)"
+            record.args = ()
+        return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import secrets
 import signal
@@ -23,7 +24,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from limner.errors import ConfigError
-from limner.server.limits import QUEUE, LimitedConfig, Limits
+from limner.server.limits import QUEUE, LimitedConfig, Limits, Seldom
 from limner.server.security import Guard, Guarded, hosts_of, is_loopback
 
 ANY = ("0.0.0.0", "::", "")  # noqa: S104  (compared with, not bound to)
@@ -131,7 +132,7 @@ def serve(
     *,
     browse: str | None = None,
     ready: Callable[[], None] | None = None,
-    limits: Limits | None = None,
+    proxies: Sequence[str] = (),
 ) -> None:
     """Serve until Ctrl-C or a signal to end, then return.
 
@@ -141,11 +142,14 @@ def serve(
         guard: the rules around it.
         browse: address to open in the user's browser once the server answers; None opens none.
         ready: called once the server answers; where it cannot say so, as on a full disk, nothing is served.
-        limits: on connections, of a server that is open to many; those of uvicorn alone unless given.
+        proxies: addresses of those before it, which alone say from where a request comes (X-Forwarded-For).
     Raises:
         OSError: as `ready`.
     """
     settings: dict[str, Any] = {
+        "proxy_headers": bool(proxies),
+        # A socket for both kinds of addresses gives those of IPv4 in the form of IPv6.
+        "forwarded_allow_ips": [form for one in proxies for form in (one, *_mapped(one))],
         "log_level": "warning",
         "access_log": False,
         "server_header": False,
@@ -154,17 +158,18 @@ def serve(
         "timeout_graceful_shutdown": GRACE_S,
     }
     guarded = Guarded(app, guard)
-    config = LimitedConfig(guarded, limits, **settings) if limits else uvicorn.Config(guarded, **settings)
     logging.getLogger("uvicorn.error").addFilter(_is_no_end)
-    server = uvicorn.Server(config)
+    seldom = Seldom()
+    for name in ("uvicorn.error", "asyncio"):
+        logging.getLogger(name).addFilter(seldom)
+    server = uvicorn.Server(LimitedConfig(guarded, Limits(), **settings))
     unsaid: list[OSError] = []
 
     def announce() -> None:
         while not server.started and not server.should_exit:
             time.sleep(0.02)
         if server.started:
-            if limits is not None:
-                bound.listener.listen(QUEUE)
+            bound.listener.listen(QUEUE)
             try:
                 if ready is not None:
                     ready()
@@ -183,6 +188,13 @@ def serve(
         server.run(sockets=[bound.listener])
     if unsaid:
         raise unsaid[0]
+
+
+def _mapped(network: str) -> Iterator[str]:
+    """A network of IPv4 as it is written in IPv6."""
+    found = ipaddress.ip_network(network)
+    if found.version == 4:
+        yield f"::ffff:{found.network_address}/{96 + found.prefixlen}"
 
 
 def _is_no_end(record: logging.LogRecord) -> bool:

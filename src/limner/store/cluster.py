@@ -10,12 +10,16 @@ import logging
 import os
 import secrets
 import shutil
+import signal
+import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +43,8 @@ SCALE = "'limner[scale]'"
 WAVE_FILES = 131_072
 """Files of one execution of Ray Data; while it runs, those of the next are listed."""
 _STORE_BYTES = 512 * 2**20
+FOLDER, OWNER = "limner-ray-", "limner.pid"
+"""Beginning of the name of the folder of a cluster of this machine; the file in it names its process."""
 _LISTED = 4 * batching.COMMIT_FILES
 _TRIES = 3
 _READING = 4
@@ -75,7 +81,8 @@ class ClusterEngine:
         if not wave:  # nothing is new: no cluster is asked for
             return
         here = None if self.address is not None else cores()
-        with _connected(self.address, self.workers or cores()) as ray:
+        ends = _ended_in_order() if self.address is None else nullcontext()
+        with ends, _connected(self.address, self.workers or cores()) as ray:
             arguments = {
                 "encoders": self.encoders,
                 "due": [(one.name, one.fingerprint) for one in batches.encoders],
@@ -251,6 +258,34 @@ def _quiet() -> None:
 
 
 @contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let the signals that end a process pass through the blocks that clear away, as Ctrl-C does."""
+    ending = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None))]
+    before = {number: signal.getsignal(number) for number in ending}
+    if threading.current_thread() is not threading.main_thread():
+        before = {}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # as below nohup
+                signal.signal(number, lambda found, _: sys.exit(128 + found))
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _clear_away(folder: Path) -> None:
+    """Remove what clusters of this machine left behind whose processes were killed."""
+    for left in folder.glob(f"{FOLDER}*"):
+        with suppress(OSError, ValueError):
+            owner = int((left / OWNER).read_text(encoding="ascii"))
+            try:
+                os.kill(owner, 0)
+            except ProcessLookupError:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+@contextmanager
 def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
     """Ray, connected to a cluster, or to one that is begun here and ended with the block.
 
@@ -277,7 +312,9 @@ def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
         if address is None:
             # Sockets lie in this folder, and the system bounds the length of their names.
             short = "/tmp" if os.name == "posix" else None  # noqa: S108
-            folder = tempfile.mkdtemp(prefix="limner-ray-", dir=short)
+            _clear_away(Path(short or tempfile.gettempdir()))
+            folder = tempfile.mkdtemp(prefix=FOLDER, dir=short)
+            Path(folder, OWNER).write_text(str(os.getpid()), encoding="ascii")
             # Twice the workers: while they hold a core each, Ray Data waits without end for one more where
             # all are taken. The cores are a count, not a limit; the workers alone compute.
             with warnings.catch_warnings():

@@ -27,9 +27,8 @@ from limner.checksums import seal_bytes, unseal_bytes
 from limner.errors import DataError, LimnerWarning
 from limner.export import Plan, export
 from limner.files import write_bytes
-from limner.pictures.decode import read_file
-from limner.pictures.formats import PictureError
-from limner.pictures.thumbnails import MAX_SIDE_PX, locate, shrink
+from limner.pictures.formats import RAW_SUFFIXES, PictureError, identify
+from limner.pictures.thumbnails import MAX_SIDE_PX, indexed, locate, shrink
 from limner.records import Board, Candidate, Picture
 from limner.store.library import PictureStore
 
@@ -71,16 +70,12 @@ def original(picture: Picture) -> Download:
     where = f"picture {picture.id[:12]}"
     if picture.format not in SHOWN:
         copy = shrink(picture, where, area_px=MAX_SIDE_PX**2, quality=90)
-        if copy.warnings:
-            raise _changed(picture)
         return Download(copy.data, copy.media_type, f"{picture.id[:12]}.webp")
-    path = locate(picture, where)
+    path, file = indexed(picture, where)
     try:
-        file = read_file(os.fsencode(path))
+        identify(file.data, path.suffix.lower())
     except PictureError as error:
         raise DataError(f"{where}: {error}") from error
-    if file.sha256 != picture.id:
-        raise _changed(picture)
     suffix = Path(picture.path).suffix.lower()
     name = f"{picture.id[:12]}{suffix if suffix.isascii() else ''}"
     Image.init()
@@ -96,20 +91,37 @@ def is_there(picture: Picture) -> bool:
     return False
 
 
+def holds(picture: Picture) -> bool:
+    """Whether a file of a picture is where it was indexed, and holds it."""
+    with suppress(DataError, PictureError):
+        path, file = indexed(picture, "picture")
+        suffix = path.suffix.lower()
+        return suffix.encode("utf-8", "replace") in RAW_SUFFIXES or bool(identify(file.data, suffix))
+    return False
+
+
 def without_missing(board: Board) -> tuple[Board, tuple[str, ...]]:
-    """A storyboard without pictures whose files are gone, so that it can be exported, and a line for each."""
+    """A storyboard that can be exported, and a line for each picture that is left out.
+
+    Those are left out whose files are gone, or hold something else by now: a project may come from elsewhere,
+    and name any file of this machine.
+    """
     steps, lines = [], []
     for number, step in enumerate(board.steps, 1):
-        others = tuple(one for one in step.runners_up if is_there(one.picture))
+        others = tuple(one for one in step.runners_up if holds(one.picture))
         changes: dict[str, object] = {"runners_up": others}
-        gone = [one for one in step.pictures if not is_there(one)]
+        gone = [one for one in step.pictures if not holds(one)]
         left = tuple(one for one in step.pictures if one not in gone)
-        lines += [f"step {number}: the file {one.path} is missing; its picture is left out" for one in gone]
+        lines += [
+            f"step {number}: the file {one.path} {'has changed' if is_there(one) else 'is missing'}; its"
+            " picture is left out"
+            for one in gone
+        ]
         if gone:
             changes["more"] = left[1:]
         if step.picture in gone:
             changes |= {"chosen": Candidate(picture=left[0], score=0.0) if left else None, "gap": None}
-            changes["reason"] = "The file of its picture is missing."
+            changes["reason"] = "The file of its picture is missing or has changed."
         if gone and not left:
             changes |= {"origin": "blank", "blank": "asked for"}
         steps.append(step.model_copy(update=changes))
@@ -167,8 +179,6 @@ class Thumbnails:
                 area_px=max(1, round(side * side * small / large)),
                 quality=78,
             )
-        if copy.warnings:
-            raise _changed(picture)
         return copy.data
 
 
@@ -181,10 +191,6 @@ def cache_folder(library: PictureStore) -> Path:
             base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
             return base / "limner" / "thumbnails" / hashlib.sha256(os.fsencode(home)).hexdigest()[:16]
     return home / "thumbnails"
-
-
-def _changed(picture: Picture) -> DataError:
-    return DataError(f"picture {picture.id[:12]}: its file has changed since it was indexed; index again")
 
 
 ExportFormat = Literal["html", "pdf", "docx", "epub", "pptx", "md", "json"]

@@ -22,7 +22,15 @@ from pydantic import Field, ValidationError
 from limner.checksums import seal, unseal
 from limner.counts import counted
 from limner.errors import DataError
-from limner.files import data_folder, first_fault, locked, make_folder, sync_folder, write_text
+from limner.files import (
+    PRIVATE_FOLDER,
+    data_folder,
+    first_fault,
+    locked,
+    make_folder,
+    sync_folder,
+    write_text,
+)
 from limner.records import Board, Record
 from limner.studio.edits import State
 
@@ -230,14 +238,16 @@ class Projects:
             board: of its current state, where it is new.
         """
         folder = self._place(project.id)
-        make_folder(folder / PARTS)
+        make_folder(folder / PARTS, private=True)
+        with suppress(OSError):  # of somebody else; earlier versions let the umask decide
+            folder.chmod(PRIVATE_FOLDER)
         new = {"txt": text, "json": None if board is None else board.model_dump_json()}
         for suffix, content in new.items():
             if content is not None:
                 file = folder / PARTS / f"{digest(content)}.{suffix}"
                 if not file.exists():
-                    write_text(file, content)
-        write_text(folder / FILE, seal(project.model_dump_json()))
+                    write_text(file, content, private=True)
+        write_text(folder / FILE, seal(project.model_dump_json()), private=True)
         if project.revision == 1:
             sync_folder(self.folder)
         shown = {name for state in project.states for name in (f"{state.text}.txt", f"{state.board}.json")}
@@ -255,7 +265,7 @@ class Projects:
         """
         with self.editing(project):
             trash = self.folder / TRASH
-            trash.mkdir(exist_ok=True)
+            trash.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
             target = trash / f"{project}-{datetime.now(UTC):{TRASH_TIME}}-{secrets.token_hex(2)}"
             shutil.move(self._place(project), target)
             sync_folder(self.folder)
@@ -403,7 +413,7 @@ def _moved(inside: Path, beside: Path) -> int:
         for one in sorted(own):
             with suppress(OSError):
                 if not (target / one.name).exists():
-                    make_folder(target)
+                    make_folder(target, private=True)
                     one.rename(target / one.name)
                     count += part != TRASH
         if own and target.is_dir():

@@ -4,9 +4,11 @@ A text can come from anywhere, and what it names is exported with it.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from limner.files import sha256_of
 from limner.records import Part, PictureRef, Story
 
 Elsewhere = Callable[[Path], Path | None]
@@ -57,7 +59,17 @@ def checked(story: Story, base: Path | None, elsewhere: Elsewhere) -> Story:
         else step
         for step in story.steps
     )
-    return story.model_copy(update={"steps": tuple(steps), "between": parts(story.between)})
+    between = tuple(_with(part, tuple(map(_known, part.pictures))) for part in parts(story.between))
+    return story.model_copy(update={"steps": tuple(steps), "between": between})
+
+
+def _known(picture: PictureRef) -> PictureRef:
+    """A picture of no library with the hash of its file: by it an export knows the file again."""
+    if picture.path is None:
+        return picture
+    with suppress(OSError):  # of a file that cannot be read: an export says so
+        return picture.model_copy(update={"sha256": sha256_of(Path(picture.path))})
+    return picture
 
 
 def _with(part: Part, pictures: tuple[PictureRef, ...]) -> Part:

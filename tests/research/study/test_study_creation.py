@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import os
+import shutil
+import stat
 from collections import Counter
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 from PIL import Image, ImageCms
 from study_visitors import begin, fields, rate, served
 
+from limner.cli.main import run
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.records import Board, BoardStep, Candidate, Picture, PictureRef, Step, Story
 from limner.research.study.create import QUESTIONS, SIDE_PX, Copies, StudySettings, create_study
@@ -41,6 +45,25 @@ def original(study, name, folder):
     return found.name
 
 
+@pytest.mark.skipif(os.name == "nt", reason="rights of files are those of POSIX")
+def test_its_owner_alone_reads_a_study_and_its_votes_whatever_the_umask(pictures, tmp_path):
+    before = os.umask(0)
+    try:
+        study = tmp_path / "new" / "study"
+        material = items_material("pairwise", pair_lines(pictures, count=4, same=1), NAMES)
+        create_study(study, material, settings())
+        with served(study) as (client, _, _):
+            assert rate(begin(client()))
+            place = {one.name: stat.S_IMODE(one.stat().st_mode) for one in (study, *study.rglob("*"))}
+        assert run(["study", "export", str(study), "--to", str(tmp_path / "votes.jsonl")]) == 0
+    finally:
+        os.umask(before)
+    assert {"key.json", "votes.sqlite", "votes.sqlite-wal", "votes.sqlite-shm"} <= place.keys()
+    assert {name for name, rights in place.items() if rights == 0o700} == {"study", "pictures"}
+    assert set(place.values()) == {0o700, 0o600}
+    assert stat.S_IMODE((tmp_path / "votes.jsonl").stat().st_mode) == 0o600
+
+
 def settings(protocol="pairwise", **values):
     return StudySettings(**{"protocol": protocol, "question": QUESTIONS[protocol], **values})
 
@@ -64,6 +87,20 @@ def written(folder, rows):
     file = folder / f"items-{hashlib.sha256(repr(rows).encode()).hexdigest()[:8]}.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return file
+
+
+@pytest.mark.parametrize("protocol", ["pairwise", "tick-all"])
+def test_systems_that_agree_everywhere_are_refused_with_what_to_do(pictures, tmp_path, protocol):
+    names = {"tested": "p1.png", "control": "p1.png"}
+    rows = [{"id": "t0", "text": "words", **names}]
+    if protocol == "tick-all":
+        rows = [{**rows[0], "truth": "p2.png", "sequence": "s"}]
+    material = items_material(protocol, written(tmp_path, rows), NAMES if protocol == "pairwise" else TRIPLE)
+    for name in ("p1.png", "p2.png"):
+        shutil.copy(pictures / name, tmp_path / name)
+    with pytest.raises(DataError, match="nothing to ask; compare other systems"):
+        create_study(tmp_path / "new", material, settings(protocol))
+    assert not (tmp_path / "new").exists()
 
 
 def tick_lines(folder, stories=6, steps=4):

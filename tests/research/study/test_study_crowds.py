@@ -6,17 +6,17 @@ from contextlib import ExitStack
 from urllib.error import HTTPError
 
 import pytest
-from made_up_studies import pair, raters_of, study_of, votes_of
+from made_up_studies import pair, raters_of, step, study_of, votes_of
 from study_visitors import Browser, begin, fields, form_of, rate, served, serving
 
 from limner.cli.main import run
 from limner.research.study import votes as votes_module
-from limner.research.study.analysis import analyse
+from limner.research.study.analysis import analyse, least_seconds
 from limner.research.study.assignment import AssignmentPlan, units
 from limner.research.study.records import read_study
-from limner.research.study.recruitment import CROWD, Newcomers, new_secret
+from limner.research.study.recruitment import APART_S, CROWD, Newcomers, crowd_of, new_secret
 from limner.research.study.report import report_text, standing_lines
-from limner.research.study.votes import VoteBase
+from limner.research.study.votes import VoteBase, stored_votes
 
 FEW_FILES = "ulimit -n 256"
 """As on a Mac, where a program may have 256 files and sockets open."""
@@ -80,9 +80,10 @@ def test_a_class_behind_one_address_gets_in_at_once_and_is_told_in_the_report(
         (line,) = [
             one
             for one in standing_lines(analyse(files, desk.votes.votes(), crowds=crowds))
-            if "FLAG: 2" in one
+            if "began one after another" in one
         ]
-        assert "2 raters with 2 votes began one after another from one network address (1 crowd of 10" in line
+        assert "2 raters with 2 votes began one after another from one network address (1 crowd of 2" in line
+        assert "most of the votes on 2 of 40 items" in line
     assert run(["study", "report", str(folder), "--resamples", "100"]) == 0
     assert line.replace("_", "\\_") in capsys.readouterr().out
 
@@ -116,12 +117,58 @@ def test_a_crowd_comes_one_after_another():
         return marked
 
     names = [f"r{n}" for n in range(CROWD + 2)]
-    marked = come("192.0.2.1", names, 59)
+    marked = come("192.0.2.1", names, APART_S - 1)
     assert marked[: CROWD - 1] == [None] * (CROWD - 1)
     words = {word for word, _ in marked[CROWD - 1 :]}
     assert [who for _, who in marked[CROWD - 1 :]] == [names[:CROWD], [names[CROWD]], [names[CROWD + 1]]]
     assert len(words) == 1
-    assert come("192.0.2.2", names, 61) == [None] * len(names), "an hour of a lab with one seat"
+    assert come("192.0.2.2", names, APART_S + 1) == [None] * len(names), "they did not come together"
+
+
+@pytest.mark.parametrize(("raters", "crowd"), [(1, 2), (3, 2), (5, 3), (40, 10)])
+def test_a_crowd_is_as_many_as_could_decide_a_page(raters, crowd):
+    assert crowd_of(raters) == crowd
+    assert Newcomers(crowd=crowd).began("192.0.2.1", "first") is None
+
+
+@pytest.mark.parametrize("options", [(), ("--proxy", "127.0.0.1")], ids=["no proxy", "proxy"])
+def test_one_person_of_three_cookies_is_flagged_and_forged_addresses_do_not_hide_it(
+    tmp_path, pairwise_study, options
+):
+    folder = pairwise_study(tmp_path / "s", 3, raters=3, checks=0)
+    with serving(folder, "--port", "0", *options) as (_, address):
+        for number in range(3):
+            browser = Browser(address)
+            browser.opener.addheaders = [("X-Forwarded-For", f"192.0.2.{number}")]
+            page = browser.begin()
+            while unit := browser.unit(page):
+                page = browser.ask("/rate", {"unit": unit, browser.field(page): "1"})
+    with stored_votes(folder) as base:
+        votes, crowds = base.votes(), base.crowds()
+    assert len(votes) == 9
+    found = analyse(read_study(folder), votes, crowds=crowds).flags
+    if options:  # the proxy says whence they come
+        assert found.crowds == 0
+    else:
+        assert (found.crowds, len(found.crowded), found.crowd_votes, found.crowd_items) == (1, 3, 9, 3)
+
+
+def test_answers_faster_than_anybody_reads_are_flagged_by_the_page_and_count():
+    steps = [step(1), step(2)]  # one page of six pictures
+    files = study_of([*steps, step(3, sequence="s2")], "tick-all", raters=1)
+    least = least_seconds([item for item, _ in steps])
+    assert least == pytest.approx(6 * 0.25 + 2 * len("step 1") / 50)
+
+    def cast(*seconds):
+        votes = votes_of({"i1": [("a",)], "i2": [("a",)], "i3": [("a",)]})
+        return [one.model_copy(update={"seconds": s}) for one, s in zip(votes, seconds, strict=True)]
+
+    assert analyse(files, cast(least, least, least / 2 + 0.01)).flags.hurried == 0
+    report = analyse(files, cast(least - 0.01, least - 0.01, 0.2))
+    assert (report.flags.hurried, report.flags.hurried_by) == (3, ("r0",))
+    assert report.flags.hurried_s == pytest.approx(least - 0.01)
+    assert report.votes == 3
+    assert "FLAG: 3 votes of 1 rater came faster" in report_text(files, report)
 
 
 @pytest.fixture

@@ -104,10 +104,23 @@ def test_double_clicks_and_other_windows_count_once(tmp_path, pairwise_study):
         assert {click.result().status_code for click in clicks} == {303}
         assert len(desk.votes.votes()) == 1
         stands = desk.votes.votes()
-        rater.post("/rate", data=form_of(page, "neither"))
+        changed = rater.post("/rate", data=form_of(page, "neither"))
         assert desk.votes.votes() == stands
+        assert "your first answer is kept" in rater.get(changed.headers["location"]).text
+        given = str(1 + stands[0].shown_order.index(stands[0].answer))
+        assert rater.post("/rate", data=form_of(page, given)).headers["location"] == "/rate", "no change"
         # an empty form of a page that is answered leads on
         assert rater.post("/rate", data={"unit": fields(page)["unit"]}).headers["location"] == "/rate"
+
+
+def test_a_browser_that_keeps_no_cookie_is_told(tmp_path, pairwise_study):
+    with served(pairwise_study(tmp_path / "s", 3, checks=0)) as (client, _, _):
+        rater = client()
+        begun = rater.post("/begin", data={**fields(rater.get("/").text), "consent": "yes"})
+        rater.cookies.clear()
+        answer = rater.get(begun.headers["location"])
+        assert answer.status_code == 400
+        assert "keeps no cookie" in answer.text
 
 
 def test_resume_by_link_and_by_cookie(tmp_path, pairwise_study):
@@ -118,7 +131,7 @@ def test_resume_by_link_and_by_cookie(tmp_path, pairwise_study):
         link = re.search(r'value="http://127.0.0.1:8420(/resume/[\w-]{24})"', rater.get("/pause").text)[1]
         assert rater.get("/").headers["location"] == "/rate"
         elsewhere = client()
-        assert elsewhere.get(link).headers["location"] == "/rate"
+        assert elsewhere.get(link).headers["location"] == "/rate?note=begun"
         assert fields(elsewhere.get("/rate").text)["unit"] == here
         assert raters_of(desk.votes) == 1
         for wrong in ("/resume/" + "x" * 24, "/resume/short", "/resume/" + "%2e" * 24):

@@ -29,17 +29,17 @@ def test_a_worker_comes_once_and_back_by_the_same_address(tmp_path, pairwise_stu
     with served(pairwise_study(tmp_path / "s", 5, checks=0), recruitment=PROLIFIC) as (client, desk, _):
         first = client()
         assert "Prolific knows you" in first.get("/", params=address()).text
-        assert come(first, **address()).headers["location"] == "/rate"
+        assert come(first, **address()).headers["location"] == "/rate?note=begun"
         assert rate(first)
         here = fields(first.get("/rate").text)["unit"]
         elsewhere = client()
-        assert elsewhere.get("/", params=address()).headers["location"] == "/rate"
+        assert elsewhere.get("/", params=address()).headers["location"] == "/rate?note=begun"
         assert fields(elsewhere.get("/rate").text)["unit"] == here
         again = come(client(), **address(session="s2"))
         assert again.status_code == 409
         assert "already" in again.text
         # another worker in the same browser is another rater
-        assert come(first, **address("w2", "s9")).headers["location"] == "/rate"
+        assert come(first, **address("w2", "s9")).headers["location"] == "/rate?note=begun"
         assert rate(first)
         assert len({vote.rater for vote in desk.votes.votes()}) == 2
         workers = {one.worker: one for one in desk.votes.panelists().values()}
@@ -83,7 +83,7 @@ def test_mechanical_turk_previews_and_takes_part(tmp_path, pairwise_study):
         assert looked.post("/begin", data={**preview, "consent": "yes"}).status_code == 400
         worker = client()
         turned = {"workerId": "A1", "hitId": "h", "assignmentId": "a1", "turkSubmitTo": EVIL}
-        assert come(worker, **turned).headers["location"] == "/rate"
+        assert come(worker, **turned).headers["location"] == "/rate?note=begun"
         while rate(worker):
             pass
         end = worker.get("/rate", params={"url": EVIL, "turkSubmitTo": EVIL}).text

@@ -54,6 +54,23 @@ def test_table_6_by_hand():
     assert len(report.views) == 1
 
 
+@pytest.mark.parametrize("votes", [{}, {"i1": ["first"]}], ids=["none", "too few"])
+def test_without_a_valid_vote_no_figure_is_printed(votes):
+    files = study_of([pair(1), pair(2), pair(3, prefilled=True), pair(4, prefilled=True)])
+    report = analyse(files, votes_of(votes), resamples=RESAMPLES)
+    outcomes, tests, *_ = build(report)
+    assert all(cell.value is None for row in outcomes.rows for cell in row.cells)
+    assert all(cell.value is None for row in tests.rows for cell in row.cells)
+
+
+def test_tables_name_the_systems():
+    systems = {"all": {"A": "with context", "B": "without"}}
+    files = study_of([pair(1), pair(2)], systems=systems)
+    outcomes, *_ = build(analyse(files, votes_of({"i1": ["first"] * 3}), resamples=RESAMPLES))
+    assert [row.name for row in outcomes.rows] == ["with context"]
+    assert outcomes.blocks[0].columns[:2] == ("with context better", "without better")
+
+
 def test_the_published_table_alone_prints_in_every_format():
     files = study_of([pair(1, "Other")])
     report = analyse(files, votes_of({"i1": ["first"] * 3}), resamples=RESAMPLES)

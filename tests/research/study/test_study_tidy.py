@@ -45,6 +45,17 @@ def test_pairs_row_by_row():
     assert {row["worker"] for row in rows} == {""}
 
 
+@pytest.mark.parametrize(
+    "name", ["=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1"], ids=["=", "+", "-", "@", "tab", "cr"]
+)
+def test_no_cell_is_a_formula_to_a_spreadsheet(name):
+    files = study_of([pair(1)], systems={"all": {"A": name, "B": "theirs"}})
+    (row,) = rows_of(tidy_csv(files, [vote("i1", "r1", "first")]))
+    assert row["system"] == "'" + name.replace("\r", "\n")
+    (row,) = rows_of(tidy_csv(files, [vote("i1", "=r1", "second")]))
+    assert (row["rater"], row["system"]) == ("'=r1", "theirs")
+
+
 def test_ticks_name_every_system_ticked():
     shared = step(2, (("A", "C"), ("B",)))
     files = study_of([step(1), shared], "tick-all", systems={"all": THREE})

@@ -3,6 +3,7 @@
 It parses options and prints; `limner.research.study` makes, serves and analyses studies.
 """
 
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -73,6 +74,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int | None = None,
     name: Many = (),
+    proxy: Many = (),
     limit: int | None = None,
     hold_minutes: float = 20.0,
     new_raters: int = 30,
@@ -108,6 +110,9 @@ def serve(
         Port to listen on; 8420, or any that is free, unless given.
     name
         Name under which raters reach this server, such as that of a proxy before it (repeatable).
+    proxy
+        Address or network of a proxy before this server, such as 127.0.0.1 (repeatable). From these alone
+        X-Forwarded-For and X-Forwarded-Proto are believed; else all raters seem to come from the proxy.
     limit
         Pages one rater is asked at most; all that are open unless given.
     hold_minutes
@@ -142,6 +147,13 @@ def serve(
         raise ConfigError(f"--hold-minutes {hold_minutes:g}: expected more than 0, and less than a week")
     if new_raters < 0:
         raise ConfigError(f"--new-raters {new_raters}: expected 0 or more")
+    for one in proxy:
+        try:
+            ip_network(one)
+        except ValueError:
+            raise ConfigError(
+                f"--proxy {one!r}: expected an address such as 127.0.0.1 or 10.0.0.0/8"
+            ) from None
     from limner.research.study.app import serve_study
     from limner.research.study.recruitment import Recruitment
 
@@ -159,6 +171,7 @@ def serve(
         host=host,
         port=port,
         names=name,
+        proxies=proxy,
         limit=limit,
         hold_s=60 * hold_minutes,
         notice=_notice(contact, purpose, retention),
@@ -396,7 +409,7 @@ def export(
 
         check_votes(stored.votes, files.items, files.study.protocol)
         text = tidy_csv(files, stored.votes, stored.panelists, worker_ids=worker_ids)
-    deliver(text.rstrip("\n"), to, counted(len(stored.votes), "vote"))
+    deliver(text.rstrip("\n"), to, counted(len(stored.votes), "vote"), private=True)
 
 
 @study.command

@@ -6,13 +6,15 @@ failed an attention check.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 
 import numpy as np
 
 from limner.counts import counted
 from limner.records import Record
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval, holm, interval
-from limner.research.study.records import Answer, KeyEntry, Protocol, StudyFiles, Vote, check_votes
+from limner.research.study.assignment import units
+from limner.research.study.records import Answer, Item, KeyEntry, Protocol, StudyFiles, Vote, check_votes
 from limner.research.study.statistics import (
     Agreement,
     MeanTest,
@@ -112,34 +114,76 @@ class Flags(Record):
     Attributes:
         untimed: votes that took no time, 0 seconds.
         untimed_by: raters who cast them, sorted.
-        crowds: times that many raters began one after another from one network address.
+        hurried: other votes that came faster than anybody reads their page, see `least_seconds`.
+        hurried_by: raters who cast them, sorted.
+        hurried_s: median seconds of their pages; None without any.
+        crowds: times that several raters began one after another from one network address.
         crowded: those raters, sorted, as far as they voted.
         crowd_votes: of theirs, attention checks among them.
+        crowd_items: items on which one crowd cast more than half of the votes, attention checks left out.
     """
 
     untimed: int
     untimed_by: tuple[str, ...]
+    hurried: int = 0
+    hurried_by: tuple[str, ...] = ()
+    hurried_s: float | None = None
     crowds: int
     crowded: tuple[str, ...]
     crowd_votes: int
+    crowd_items: int = 0
 
 
-def flags(votes: Iterable[Vote], crowds: Mapping[str, str]) -> Flags:
+LETTERS_A_SECOND = 50
+"""Ten words of English: more than twice as fast as people read silently (238 words a minute on average;
+Brysbaert 2019, Journal of Memory and Language 109)."""
+PICTURE_S = 0.25
+"""As long as one look at a picture lasts (a fixation; Rayner 2009, Quarterly Journal of Experimental
+Psychology 62)."""
+
+
+def least_seconds(items: Iterable[Item]) -> float:
+    """The time in which nobody has read a page and looked at its pictures.
+
+    Args:
+        items: on the page. Of a story only the text to judge counts: the rest need not be read again.
+    """
+    return sum(
+        len(item.text) / LETTERS_A_SECOND
+        + PICTURE_S * sum(one.picture is not None for one in item.candidates)
+        for item in items
+    )
+
+
+def flags(files: StudyFiles, votes: Iterable[Vote], crowds: Mapping[str, str]) -> Flags:
     """Count what is odd about votes that stand.
 
     Args:
+        files: of the study.
         votes: that were not withdrawn.
         crowds: rater → crowd, see `limner.research.study.recruitment`.
     """
     cast = list(votes)
     untimed = [vote.rater for vote in cast if vote.seconds <= 0]
+    pages = units(files.items, files.key.checks).values()
+    least = {item.id: least_seconds(page.items) for page in pages for item in page.items}
+    hurried = [vote for vote in cast if 0 < vote.seconds < least[vote.item]]
     crowded = [vote.rater for vote in cast if vote.rater in crowds]
+    of_items: dict[str, list[str]] = defaultdict(list)
+    for vote in cast:
+        if vote.item not in files.key.checks:
+            of_items[vote.item].append(crowds.get(vote.rater, ""))
+    decided = [majority(names)[0] in set(crowds.values()) for names in of_items.values()]
     return Flags(
         untimed=len(untimed),
         untimed_by=tuple(sorted(set(untimed))),
+        hurried=len(hurried),
+        hurried_by=tuple(sorted({vote.rater for vote in hurried})),
+        hurried_s=median(vote.seconds for vote in hurried) if hurried else None,
         crowds=len({crowds[rater] for rater in crowded}),
         crowded=tuple(sorted(set(crowded))),
         crowd_votes=len(crowded),
+        crowd_items=sum(decided),
     )
 
 
@@ -397,13 +441,15 @@ def analyse(
         interim=progress.complete < progress.items,
         checks=checks,
         withdrawn=withdrawn(given),
-        flags=flags(cast, crowds or {}),
+        flags=flags(files, cast, crowds or {}),
         views=tuple(views),
     )
 
 
 def _view(name: str, files: StudyFiles, votes: Sequence[Vote], resamples: int) -> View:
     counted = tally(files, votes)
+    if not counted.answers:  # pairs of one picture that nobody was asked about are no result by themselves
+        counted = counted.model_copy(update={"decided": ()})
     found = []
     for stratum in files.study.sample.strata:
         decided = [one for one in counted.decided if one.stratum == stratum]

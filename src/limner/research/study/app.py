@@ -32,12 +32,12 @@ from limner.research.study.recruitment import (
     PanelError,
     Panelist,
     Recruitment,
+    crowd_of,
     new_secret,
     public_id,
 )
 from limner.research.study.votes import HOLD_S, TakenError, Turn, VoteBase
 from limner.server import problems
-from limner.server.limits import Limits
 from limner.server.problems import ProblemError
 from limner.server.security import is_loopback
 from limner.server.serving import bind, serve
@@ -50,8 +50,11 @@ MEDIA_TYPES = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
 KEPT = "private, max-age=31536000, immutable"
 NOTES = {
     "gone": "Somebody else has answered that page meanwhile. Here is the next one.",
+    "stands": "You had answered that page before: your first answer is kept. Here is the next one.",
     "other": "That answer was given on another page and was not kept. Please answer this page.",
 }
+BEGUN = "begun"
+"""In the address right after a rater was given the cookie, which is there unless the browser keeps none."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{24}")
 Form = dict[str, list[str]]
 
@@ -156,7 +159,7 @@ class Desk:
 
     def enter(self, request: Request, secret: str) -> Response:
         """Go on as the rater with this secret."""
-        response = RedirectResponse("/rate", 303)
+        response = RedirectResponse(f"/rate?note={BEGUN}", 303)
         secure = request.url.scheme == "https"
         # Lax: a link in a message must lead back to the rater's own pages.
         response.set_cookie(
@@ -286,8 +289,16 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
     @app.get("/rate")
     def rate(request: Request, note: str = "") -> Response:
         rater = desk.rater(request)
+        if rater is None and note == BEGUN:
+            raise ProblemError(
+                400,
+                "this browser keeps no cookie for this study, by which it would know you from page to page;"
+                " allow cookies for this address, or take another browser, and begin again",
+            )
         if rater is None:
             return RedirectResponse("/", 303)
+        if note == BEGUN:
+            return RedirectResponse("/rate", 303)
         if desk.screened(rater):
             return _page(pages.render("screened.html", rater=rater, ending=desk.recruitment.screened))
         turn = desk.votes.turn(rater, desk.plan, hold_s=desk.hold_s)
@@ -307,8 +318,11 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
             if turn.unit != unit:  # answered already, in another window perhaps
                 return RedirectResponse("/rate", 303)
             return _page(shown(request, turn, rater, form=form), 422)
-        gone = desk.votes.vote(rater, unit, found) == "gone"
-        return RedirectResponse("/rate?note=gone" if gone else "/rate", 303)
+        outcome = desk.votes.vote(rater, unit, found)
+        if outcome == "stands":  # the same answer once more is a double click
+            before = desk.votes.answers(rater, [item for item, _, _ in found])
+            outcome = "stored" if before == {item: said for item, said, _ in found} else outcome
+        return RedirectResponse("/rate" if outcome == "stored" else f"/rate?note={outcome}", 303)
 
     @app.get("/pictures/{name}")
     def picture(request: Request, name: str) -> Response:
@@ -389,6 +403,7 @@ def serve_study(
     host: str,
     port: int | None,
     names: Sequence[str],
+    proxies: Sequence[str] = (),
     limit: int | None,
     hold_s: float,
     notice: Notice | None,
@@ -405,6 +420,7 @@ def serve_study(
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
         names: under which raters reach the server, beside its address.
+        proxies: as of `serve`.
         limit: pages one rater is asked at most; None for all.
         hold_s: seconds a page is kept for a rater who does not answer.
         notice: contact, purpose and retention, of a study that was registered without.
@@ -435,7 +451,7 @@ def serve_study(
             hold_s=hold_s,
             notice=notice,
             recruitment=recruitment,
-            newcomers=Newcomers(new_raters),
+            newcomers=Newcomers(new_raters, crowd=crowd_of(files.study.raters_per_item)),
         )
         note(
             f"{files.study.title}: {counted(len(desk.plan.names(check=False)), 'page')} and"
@@ -452,4 +468,4 @@ def serve_study(
         # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
         # its token itself, and only until a rater has begun.
         guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)
-        serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()), limits=Limits())
+        serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()), proxies=proxies)

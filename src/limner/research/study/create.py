@@ -21,7 +21,7 @@ from pydantic import Field
 
 from limner.counts import counted
 from limner.errors import ConfigError, DataError
-from limner.files import make_folder, sync_folder, sync_tree
+from limner.files import make_folder, make_private, sync_folder, sync_tree
 from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
 from limner.records import Record, limner_version
@@ -285,6 +285,7 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
         (part / PICTURES).mkdir(parents=True)
         waiting.mkdir()
         study = _write(part, Copies(waiting), material, population, settings)
+        make_private(part)
         sync_tree(part, set())
         if to.exists():
             to.rmdir()
@@ -301,6 +302,12 @@ def _write(
         for stratum, drawn in population.strata.items()
         for name in drawn.drawn
     ]
+    compared = ("A", "B") if settings.protocol == "pairwise" else ("B", "C")
+    if all(words[compared[0]] == words[compared[1]] for page in proposed for _, _, words in page):
+        raise DataError(
+            "study: the two systems show the same picture, or none, everywhere, so there is nothing to ask;"
+            " compare other systems, settings or texts"
+        )
     names = copies.write(folder / PICTURES)
     pages = [
         [

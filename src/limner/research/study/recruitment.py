@@ -37,10 +37,19 @@ COMPLETE = "https://app.prolific.com/submissions/complete?cc="
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,128}")
 NEW_RATERS = 30
 CROWD = 10
-"""So many raters who begin one after another from one address are a crowd."""
-APART_S = 60.0
-"""A minute without anybody new ends a crowd."""
+"""So many raters who begin one after another from one address are a crowd, and fewer where a page has few."""
+APART_S = 3600.0
+"""An hour without anybody new ends a crowd, and its address is forgotten."""
 ADDRESSES = 10_000
+
+
+def crowd_of(raters: int) -> int:
+    """How many raters of one address are a crowd: as many as could decide a page by themselves.
+
+    Args:
+        raters: wanted per page.
+    """
+    return min(CROWD, max(2, raters // 2 + 1))
 
 
 def new_secret() -> str:
@@ -182,14 +191,21 @@ class _Address:
 class Newcomers:
     """Those who begin, by the address they come from."""
 
-    def __init__(self, a_minute: int = NEW_RATERS, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        a_minute: int = NEW_RATERS,
+        *,
+        crowd: int = CROWD,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Know nobody yet.
 
         Args:
             a_minute: new raters of one address, as many of them at once; 0 for any number.
+            crowd: see `crowd_of`.
             clock: seconds.
         """
-        self._most, self._clock = a_minute, clock
+        self._most, self._crowd, self._clock = a_minute, crowd, clock
         self._known: dict[str, _Address] = {}
         self._turn = threading.Lock()
 
@@ -218,13 +234,13 @@ class Newcomers:
         with self._turn:
             one = self._of(address)
             one.raters.append(rater)
-            found = one.raters[:] if len(one.raters) == CROWD else one.raters[-1:]
-            return (one.crowd, found) if len(one.raters) >= CROWD else None
+            found = one.raters[:] if len(one.raters) == self._crowd else one.raters[-1:]
+            return (one.crowd, found) if len(one.raters) >= self._crowd else None
 
     def _of(self, address: str) -> _Address:
         now, name = self._clock(), _network(address)
         one = self._known.get(name)
-        if one is None or now - one.at > APART_S:  # after a minute all may begin again that may at once
+        if one is None or now - one.at > APART_S:
             if len(self._known) >= ADDRESSES:
                 self._known = {key: own for key, own in self._known.items() if now - own.at <= APART_S}
             one = self._known[name] = _Address(float(self._most), now)

@@ -7,6 +7,7 @@ A report becomes tables here and nowhere else, so that Markdown, LaTeX and HTML 
 import csv
 import html
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -20,8 +21,11 @@ from limner.research.evaluation.uncertainty import Interval
 from limner.research.paper.page import Example, Group, check_page, in_parts, shown_picture, write_page
 from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, Table, reference, render
 from limner.research.study.analysis import (
+    ALL,
+    LETTERS_A_SECOND,
     NO_MAJORITY,
     NOTHING,
+    PICTURE_S,
     Decided,
     StratumPreference,
     StudyReport,
@@ -38,7 +42,7 @@ from limner.research.study.records import (
     Vote,
     redrawn,
 )
-from limner.research.study.recruitment import CROWD, Panelist
+from limner.research.study.recruitment import Panelist, crowd_of
 from limner.research.study.statistics import EFFECTS, MeanTest
 
 PAIR_COLUMNS = {
@@ -80,8 +84,13 @@ def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
     theirs: Mapping[str, Mapping[str, float]] = entry["rows"] if published else {}
     tested = [one.tested for one in view.strata]
     once = {name for name in tested if tested.count(name) == 1}
-    ours = {_row_name(one, theirs, alone=one.tested in once): one for one in view.strata}
-    rows = []
+    several = len(view.strata) > 1
+    ours = {_row_name(one, theirs, alone=one.tested in once, several=several): one for one in view.strata}
+    rows, columns = [], list(PAIR_COLUMNS.values() if published else PAIR_COLUMNS)
+    if not published:
+        for letter, outcome in (("A", "better"), ("B", "worse")):
+            if len(names := report.systems.get(letter, ())) == 1:
+                columns[list(PAIR_COLUMNS).index(outcome)] = f"{names[0]} better"
     for name in [*theirs, *(name for name in ours if name not in theirs)]:
         one, cells = ours.get(name), []
         for outcome in PAIR_COLUMNS:
@@ -116,19 +125,21 @@ def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
         name="cmcm-6",
         title=_title(entry["title"] if published else "Preferences", report, view),
         corner="system",
-        blocks=_blocks({"share of items": tuple(PAIR_COLUMNS.values() if published else PAIR_COLUMNS)}),
+        blocks=_blocks({"share of items": columns}),
         rows=tuple(rows),
         notes=(*notes, *_counted(report, view)),
     )
 
 
-def _row_name(one: StratumPreference, published: Mapping[str, Any], *, alone: bool) -> str:
+def _row_name(one: StratumPreference, published: Mapping[str, Any], *, alone: bool, several: bool) -> str:
     """The paper's row of a relation, or of a system with one stratum; else a row of its own."""
     if f"CMCM_{one.stratum}" in published:
         return f"CMCM_{one.stratum}"
     if alone and one.tested in published:
         return one.tested
-    return one.stratum if one.stratum == "all" or not one.tested else f"{one.tested}, {one.stratum}"
+    if not one.tested or (one.stratum == ALL and several):
+        return one.stratum
+    return one.tested if one.stratum == ALL else f"{one.tested}, {one.stratum}"
 
 
 def _patterns(report: StudyReport, view: View, *, published: bool) -> Table:
@@ -360,11 +371,21 @@ def standing_lines(report: StudyReport) -> list[str]:
             f"FLAG: {counted(odd.untimed, 'vote')} of {counted(len(odd.untimed_by), 'rater')} took 0 seconds:"
             " a program sent them, or a clock was set back; they count"
         )
+    if odd.hurried:
+        found.append(
+            f"FLAG: {counted(odd.hurried, 'vote')} of {counted(len(odd.hurried_by), 'rater')} came faster"
+            f" than their pages can be read (median {odd.hurried_s:.1f} s; nobody reads"
+            f" {LETTERS_A_SECOND} letters a second and looks at each picture for less than {PICTURE_S} s);"
+            " they count"
+        )
     if odd.crowded:
+        judged = report.due // report.raters_per_item
         found.append(
             f"FLAG: {counted(len(odd.crowded), 'rater')} with {counted(odd.crowd_votes, 'vote')} began one"
-            f" after another from one network address ({counted(odd.crowds, 'crowd')} of {CROWD} or more): a"
-            " class does so, and one person who takes part again and again; they count"
+            f" after another from one network address ({counted(odd.crowds, 'crowd')} of"
+            f" {crowd_of(report.raters_per_item)} or more) and cast most of the votes on"
+            f" {odd.crowd_items:,} of {counted(judged, 'item')}: a class does so, and one person who takes"
+            " part again and again; they count"
         )
     return found
 
@@ -525,6 +546,7 @@ COLUMNS = (
 )
 PANEL_COLUMNS = ("panel", "batch", "session")
 JOINED = " + "
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def tidy_csv(
@@ -556,8 +578,16 @@ def tidy_csv(
         if who is not None:
             row["worker"] = who.worker if worker_ids else who.hashed
             row |= who.model_dump(include=set(PANEL_COLUMNS)) if worker_ids else {}
-        table.writerow(row)
+        table.writerow({name: _plain(value) for name, value in row.items()})
     return out.getvalue()
+
+
+def _plain(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula, whatever a text or a panel is called."""
+    if not isinstance(value, str):
+        return value
+    text = "\n".join(re.split("\r\n?", value))  # without its line feed, one is not quoted and ends the row
+    return f"'{text}" if value.startswith(_FORMULA) else text
 
 
 def _row(files: StudyFiles, vote: Vote, item: Item) -> dict[str, object]:

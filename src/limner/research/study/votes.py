@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from limner.checksums import checksum
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
-from limner.files import storage_error
+from limner.files import PRIVATE_FILE, storage_error
 from limner.research.study.assignment import AssignmentPlan, Unit
 from limner.research.study.records import Answer, Study, Vote, read_study, read_votes
 from limner.research.study.recruitment import Panelist, public_id
@@ -746,6 +746,9 @@ def _engine(url: sql.URL, *, reading_only: bool) -> sql.Engine:
         raise DataError(f"votes {url.database}: its folder is not there")
     if reading_only:
         url = url.set(database=place.as_uri(), query={"mode": "ro", "uri": "true"})
+    elif not place.exists():
+        with suppress(OSError):  # SQLite says what is wrong; it gives its other files the rights of this
+            place.touch(mode=PRIVATE_FILE)
 
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         """Let readers and a writer work at once, and keep what refers to each other together."""

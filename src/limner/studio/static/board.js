@@ -1,6 +1,6 @@
 // The storyboard: one card per step, kept in place while pictures change, so that focus and scrolling stay.
 
-import { button, h, icon, put } from "./dom.js";
+import { button, gliding, h, icon, put } from "./dom.js";
 import { shownAt, told, views } from "./framing.js";
 import { shape } from "./pictures.js";
 import { fit } from "./reasons.js";
@@ -69,7 +69,7 @@ export class Board extends EventTarget {
     const card = this.cards[this.selected];
     if (focus) {
       card.plate.focus({ preventScroll: true });
-      card.item.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "smooth" });
+      card.item.scrollIntoView({ block: "nearest", inline: "nearest", behavior: gliding() });
     }
     if (told) this.dispatchEvent(new CustomEvent("select", { detail: this.selected }));
   }

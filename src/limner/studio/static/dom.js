@@ -58,6 +58,9 @@ export function button(words, { look, bare = false, kind = "", title, ...props }
   );
 }
 
+/** How to scroll: at once where the user wants little motion. */
+export const gliding = () => (matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
+
 export const $ = (id) => document.getElementById(id);
 
 /** Read aloud by screen readers, politely; shown nowhere. */

@@ -7,7 +7,7 @@ import { Carrying } from "./carrying.js";
 import { api } from "./api.js";
 import { openCompare } from "./compare.js";
 import { openDialog } from "./dialogs.js";
-import { $, announce, button, count, h, problem, put, toast } from "./dom.js";
+import { $, announce, button, count, gliding, h, problem, put, toast } from "./dom.js";
 import { openExport } from "./exporting.js";
 import { openFraming } from "./framing.js";
 import { openHelp, singleKeys, typing } from "./help.js";
@@ -201,7 +201,7 @@ board.addEventListener("select", ({ detail }) => panel.show(detail));
 board.addEventListener("open", ({ detail }) => {
   panel.open();
   // Where the panel is a sheet over the board, the picture it is about stays in sight above it.
-  if (matchMedia("(max-width: 61.99rem)").matches) board.cards[detail].item.scrollIntoView({ block: "start", behavior: "smooth" });
+  if (matchMedia("(max-width: 61.99rem)").matches) board.cards[detail].item.scrollIntoView({ block: "start", behavior: gliding() });
 });
 board.addEventListener("lock", ({ detail }) => {
   board.select(detail);
