@@ -20,6 +20,7 @@ from pypdf import PdfReader
 from limner.errors import ConfigError
 from limner.export import LAYOUTS, SUFFIXES, Plan, export, load
 from limner.export.markup import runs_of
+from limner.files import sha256_of
 from limner.records import Board, BoardStep, Candidate
 from limner.text.read import parse_story_report
 
@@ -334,7 +335,12 @@ def test_pictures_are_sized_for_the_page_unless_originals_are_wanted(
 ) -> None:
     Image.effect_noise((4000, 3000), 60).convert("RGB").save(tmp_path / "large.jpg")
     large = pictures["turned"].model_copy(
-        update={"paths": (str(tmp_path / "large.jpg"),), "width_px": 4000, "height_px": 3000}
+        update={
+            "id": sha256_of(tmp_path / "large.jpg"),
+            "paths": (str(tmp_path / "large.jpg"),),
+            "width_px": 4000,
+            "height_px": 3000,
+        }
     )
     board = make_board(["One step."], swap=large)
     for originals, most in ((False, 2000), (True, 4000)):

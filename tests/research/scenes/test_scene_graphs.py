@@ -31,13 +31,13 @@ units = st.floats(0, 1)
 
 @st.composite
 def scene_graphs(draw, image=labels):
-    spans = st.tuples(units, units).filter(lambda pair: pair[0] < pair[1])
+    spans = st.lists(units, min_size=2, max_size=2, unique=True).map(sorted)
     objects = [
         SceneObject(label=draw(labels), box=(x0, y0, x1, y1), score=draw(units))
         for (x0, x1), (y0, y1) in draw(st.lists(st.tuples(spans, spans), max_size=4))
     ]
     places = st.integers(0, max(0, len(objects) - 1))
-    pairs = st.tuples(places, places).filter(lambda pair: pair[0] != pair[1])
+    pairs = st.lists(places, min_size=2, max_size=2, unique=True)
     ends = draw(st.lists(pairs, max_size=4)) if len(objects) > 1 else []
     relations = [SceneRelation(s=s, p=draw(labels), o=o, score=draw(units)) for s, o in ends]
     return SceneGraph(image=draw(image), objects=tuple(objects), relations=tuple(relations))
