@@ -1,5 +1,7 @@
 """How much of "coherence" is in the text alone: relations of CITE and Clue predicted without any picture.
 
+Makes: docs/results/coherence.md (how much of coherence is in the text alone)
+
 The control that a module reading both must beat. Two readers: frozen MiniLM features with balanced logistic
 regression, and the text tower of CMCM (word2vec, LSTM, attention) with a linear head. Everything is chosen on
 validation; test rows are opened once, at the end.
@@ -9,13 +11,13 @@ validation; test rows are opened once, at the end.
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from embeddings import data_folder
 
 from limner.research.datasets.pairs import Pair, PairSet, split_pairs
 from limner.research.datasets.registry import Source
@@ -59,13 +61,6 @@ class Parts:
     def labels(self, pairs: Sequence[Pair]) -> np.ndarray:
         """(N, C) labels."""
         return np.array([[pair.labels[name] for name in self.data.relations] for pair in pairs])
-
-
-def data_folder() -> Path:
-    place = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data"
-    if not (place / "clue").is_dir():
-        raise SystemExit(f"no data sets at {place}; set LIMNER_DATA to the folder that holds data/")
-    return place
 
 
 def parts_of(name: str, kind: str) -> Parts:

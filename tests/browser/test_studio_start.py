@@ -9,6 +9,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = pytest.mark.slow
 
+
 @pytest.fixture
 def start(serve_studio, library, tmp_path, visit):
     """The start page of a studio of the test's own, and a way to put projects into it."""
