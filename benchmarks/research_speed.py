@@ -7,7 +7,7 @@ Makes: docs/results/speed.md (refinement, ranks, diversity and discrepancy, deco
 
 Vectors and scores are made up, and both ways must agree. A loop that would take hours does a stated part of
 the work, and its time is scaled. Prints medians, the ratio by the clock and of the processor, and the most
-memory of arrays that limner's way takes at a time.
+memory of NumPy's arrays that limner's way takes at a time.
 """
 
 import argparse
@@ -194,7 +194,7 @@ def measure(name: str, rounds: int, size: int | None = None, width: int = 1024) 
     )
     return (
         f"{name}: {1000 * ours.median_s:.1f} ms; the loop {kernel.scale * theirs.median_s:.2f} s,"
-        f" {clock:.1f} × (processor {busy:.1f} ×); arrays {arrays_mb(kernel.limner):.0f} MB"
+        f" {clock:.1f} × (processor {busy:.1f} ×); NumPy's arrays {arrays_mb(kernel.limner):.0f} MB"
     )
 
 
