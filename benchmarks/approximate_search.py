@@ -1,5 +1,7 @@
 """Search beyond memory at growing numbers of pictures, against the exact scan as far as that is asked for.
 
+Makes: docs/results/scale.md (approximate search, by number of pictures)
+
 Vectors are random walks around those of a library (--around), or around drawn ones; texts are its captions as
 its own encoder reads them, or vectors near some pictures. Every size is made, indexed and asked in
 processes of its own; results are written after each.
@@ -11,15 +13,13 @@ processes of its own; results are written after each.
 import argparse
 import json
 import os
-import resource
 import statistics
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from harness import alone, peak_mb
 
 from limner.arrays import unit_rows
 from limner.store.channels import EncodedChannel, Evidence
@@ -33,10 +33,6 @@ KEPT, STEP = 0.8, 0.4  # of a walk: share of the last place, and length of a ste
 
 def seconds(since):
     return round(time.perf_counter() - since, 3)
-
-
-def peak_mb():
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def origins(around):
@@ -129,7 +125,7 @@ def build(folder):
         "build_s": seconds(started),
         "build_cpu_s": round(time.process_time(), 1),
         **times,
-        "build_mb": peak_mb(),
+        "build_mb": round(peak_mb()),
         "indices_bytes": size,
         "measured": found,
     }
@@ -161,7 +157,7 @@ def ask(folder, around, exact):
         spent.append(time.process_time() - work)
         best += [[part.gallery.ids[row] for row in rows] for rows in hits.rows[:STEPS, :WANTED].tolist()]
     found = {"open_s": opened, "first_s": times[0], "text_s": statistics.median(times[1:])}
-    found |= {"candidates_s": statistics.median(split[1:]), "mb": peak_mb()}
+    found |= {"candidates_s": statistics.median(split[1:]), "mb": round(peak_mb())}
     found["cpu_s"] = round(statistics.median(spent[1:]), 3)
     if not exact:
         found |= against(library, near, asked, best)
@@ -196,29 +192,19 @@ def against(library, near, asked, best):
     }
 
 
-def process(*words):
-    """Run a part in a process of its own, and read what it prints."""
-    done = subprocess.run(
-        [sys.executable, __file__, *map(str, words)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr[-2_000:])
-    return json.loads(done.stdout)
-
-
 def measure(count, options):
     folder = options.folder / f"{count}"
     around = ["--around", options.around] if options.around else []
     started = time.perf_counter()
     if not (folder / "tables" / "made").exists():
-        process("--part", "make", "--sizes", count, "--folder", folder, *around)
+        alone(__file__, "--part", "make", "--sizes", count, "--folder", folder, *around)
         (folder / "tables" / "made").parent.mkdir(parents=True, exist_ok=True)
         (folder / "tables" / "made").touch()
     made = {"pictures": count, "make_s": seconds(started), "load": round(os.getloadavg()[0], 1)}
-    made |= process("--part", "build", "--folder", folder)
-    made["approximate"] = process("--part", "ask", "--folder", folder, *around)
+    made |= alone(__file__, "--part", "build", "--folder", folder)
+    made["approximate"] = alone(__file__, "--part", "ask", "--folder", folder, *around)
     if count <= options.exact_up_to:
-        made["exact"] = process("--part", "exact", "--folder", folder, *around)
+        made["exact"] = alone(__file__, "--part", "exact", "--folder", folder, *around)
         pairs = list(zip(made["approximate"].pop("best"), made["exact"].pop("best"), strict=True))
         made["same_best"] = sum(one[0] == other[0] for one, other in pairs) / len(pairs)
     made["approximate"].pop("best", None)

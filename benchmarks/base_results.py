@@ -1,5 +1,7 @@
 """What a file of the encoder base finds on data that it was not trained on, from pixels alone.
 
+Makes: docs/results/index.md (out of the box), and the card of the encoder `base`
+
     python benchmarks/base_results.py                         # both shipped files on the test splits
     python benchmarks/base_results.py --split val FILE ...    # other files, on validation
 

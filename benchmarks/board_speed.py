@@ -1,5 +1,7 @@
 """A second text over an opened library, against encoding its steps alone and against opening it anew.
 
+Makes: docs/results/speed.md, docs/results/ordinary.md (a second text over an opened library; 1,000 steps)
+
     python benchmarks/board_speed.py --to board-speed
 
 Makes libraries of 1,000, 5,000 and 100,000 made-up pictures with captions, a space that answers words from
@@ -11,14 +13,11 @@ does; then the memory of the process.
 
 import argparse
 import hashlib
-import resource
-import statistics
-import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from harness import in_turn, load, peak_mb
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.encoders import catalogue
@@ -148,38 +147,23 @@ def encode(encoders: Sequence[TextEncoder], story: Story) -> None:
         encoder.encode_text(step_texts(story))
 
 
-def timed(act: Callable[[], object]) -> tuple[float, float]:
-    """Wall and processor time of a call, ms."""
-    wall, work = time.perf_counter(), time.process_time()
-    act()
-    return 1000 * (time.perf_counter() - wall), 1000 * (time.process_time() - work)
-
-
-def medians(times: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Of wall and processor time."""
-    wall, work = (statistics.median(one) for one in zip(*times, strict=True))
-    return wall, work
-
-
 def measured(home: Path, steps: int, runs: int) -> str:
     """One row of the table."""
     opened, words = Illustrator(PictureStore.open(home)), RecentTexts(text_encoder())
     encoders = (words, text_encoder("base", sentences=words))
-    board, alone, fresh = [], [], []
-    for number in range(runs + 4):
-        story = text_of(number, steps)
-        # In turn, so that other work on the machine meets both alike.
-        board.append(timed(partial(opened.board, story)))
-        alone.append(timed(partial(encode, encoders, story)))
-    for number in range(runs + 4, runs + 9):
-        fresh.append(timed(partial(anew, home, text_of(number, steps))))
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    times = [medians(one) for one in (board[4:], alone[4:], fresh)]
-    cells = [f"{one[0]:7.1f} ({one[1]:6.1f})" for one in times]
+    ways = {
+        "board": lambda number: opened.board(text_of(number, steps)),
+        "alone": lambda number: encode(encoders, text_of(number, steps)),
+    }
+    times = in_turn(ways, runs, unmeasured=4)
+    times |= in_turn({"anew": lambda number: anew(home, text_of(runs + 4 + number, steps))}, 5, unmeasured=0)
+    cells = [f"{1000 * one.median_s:7.1f} ({1000 * one.processor_median_s:6.1f})" for one in times.values()]
+    pairs = [(times[a], times[b]) for a, b in (("board", "alone"), ("anew", "board"))]
     ratios = [
-        f"{times[a][0] / times[b][0]:6.2f} ({times[a][1] / times[b][1]:5.2f})" for a, b in ((0, 1), (2, 0))
+        f"{a.median_s / b.median_s:6.2f} ({a.processor_median_s / b.processor_median_s:5.2f})"
+        for a, b in pairs
     ]
-    return "  ".join((f"{len(opened.catalogue):9,d}", *cells, *ratios, f"{memory:,.0f}"))
+    return "  ".join((f"{len(opened.catalogue):9,d}", *cells, *ratios, f"{peak_mb():,.0f}"))
 
 
 def main() -> None:
@@ -194,6 +178,7 @@ def main() -> None:
         stamp = image_fingerprints(shipped_file("base"))["bfloat16"]
         home = make(asked.to / f"library-{stamp[:8]}-{pictures}", pictures)
         print(measured(home, asked.steps, asked.runs), flush=True)
+    print(load())
 
 
 if __name__ == "__main__":

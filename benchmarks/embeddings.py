@@ -1,7 +1,6 @@
 """Vectors of the data sets beside the project, computed once and kept in a folder.
 
-Other benchmarks import it, so that calibration and results see the same vectors. Not a benchmark
-itself. Run it to fill the folder: python benchmarks/embeddings.py --cache DIR storybook flickr8k
+Other benchmarks import it, so that calibration and results see the same vectors.
 """
 
 import argparse
@@ -25,7 +24,6 @@ from limner.research.datasets.sets.stories import StorySet, read_stories
 
 BATCH = 32
 CHUNK = 512
-SETS = ("storybook", "flickr8k", "howto", "recipes", "headers")
 
 
 def data_folder() -> Path:
@@ -161,16 +159,3 @@ def encoders(
         for name in names
     ]
     return CachedText(sentences, options.cache), pixels
-
-
-def main() -> None:
-    arguments = parser(__doc__.splitlines()[0])
-    arguments.add_argument("sets", nargs="+", choices=SETS)
-    options = arguments.parse_args()
-    _, pictures = encoders(options)
-    for name in options.sets:
-        Pictures(name, pictures, options.cache)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,5 +1,7 @@
 """Fits the calibration of the choice from the suite of ordinary jobs, and says how it does on other texts.
 
+Makes: docs/methods/storyboard.md §2 to §4 (all numbers that pictures are chosen by: calibration.json)
+
 Weights are fitted on the part *fit*; the part *choose* is printed, and nothing is read of *report*. Evidence
 and agreement maximise the likelihood of each step's own picture among all candidates (conditional logit,
 McFadden 1974); a pin is to let most other steps show a picture that fits; the chance is a logistic regression

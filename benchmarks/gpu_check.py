@@ -1,5 +1,7 @@
 """What a card does with limner, beside the CPU: speed, agreement, resuming, memory, in ten minutes.
 
+Makes: docs/training.md (a card beside the CPU), docs/library.md (the precision of the encoder `base`)
+
   python benchmarks/gpu_check.py
   python benchmarks/gpu_check.py --device cpu --quick
 
@@ -8,7 +10,6 @@ Needs no data and no weight files: networks are random, pictures drawn or noise.
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,19 +21,16 @@ from typing import get_args
 
 import numpy as np
 import torch
-from PIL import Image
+from harness import in_turn, peak_mb
 from torch import Tensor, nn
 from torchvision import models
-from torchvision.models import detection
 
 from limner.devices import Precision, autocast, device_of
 from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
 from limner.encoders.base_file import SIDE_PX
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
 from limner.encoders.pixels import FromBytes
-from limner.research.losses.checks import product
 from limner.research.runs.train import StoppedError, train
-from limner.research.scenes.faster_rcnn import FasterRCNN
 from limner.research.systems import read_config, system
 from limner.research.systems.base import SystemTask
 from limner.research.training import checkpoint
@@ -51,20 +49,18 @@ SYSTEMS = (
     "document/document",
     LIMNER,
 )
-DETECTOR = "fasterrcnn_mobilenet_v3_large_320_fpn"
 Row = tuple[str, str]
 
 
 def seconds(work: Callable[[], object], device: str, rounds: int) -> float:
     """Least of some rounds, after one to warm up; the card is waited for."""
-    found = []
-    for _ in range(rounds + 1):
-        began = time.perf_counter()
+
+    def waited(number: int) -> None:
         work()
         if device.startswith("cuda"):
             torch.cuda.synchronize()
-        found.append(time.perf_counter() - began)
-    return min(found[1:])
+
+    return in_turn({"work": waited}, rounds)["work"].least_s
 
 
 def forward(device: str, *, quick: bool) -> Iterator[Row]:
@@ -169,38 +165,6 @@ def _agreement(row: str, device: str, folder: Path) -> Iterator[Row]:
     torch.backends.cudnn.allow_tf32 = True
 
 
-def kernel(device: str, *, quick: bool) -> Iterator[Row]:
-    """Scores of texts and pictures in the table's full precision, against float64."""
-    size = 300 if quick else 10_000
-    rows = nn.functional.normalize(
-        torch.randn(2, size, 256, generator=torch.Generator().manual_seed(0)), dim=2
-    )
-    texts, images = rows.to(device)
-    with autocast(device, "bfloat16"):
-        taken = seconds(lambda: product(texts, images.t()), device, 1 if quick else 5)
-        found = product(texts[:100], images.t()).cpu().double()
-    far = float((found - rows[0, :100].double() @ rows[1].double().t()).abs().max())
-    yield f"scores, {size} × {size} × 256, within autocast", f"{taken * 1e3:.1f} ms, off by {far:.1e} at most"
-
-
-def detector(device: str, *, quick: bool) -> Iterator[Row]:
-    """Pictures per second one by one and in a batch, and how far the detections lie apart."""
-    torch.manual_seed(0)
-    state = getattr(detection, DETECTOR)(weights=None, weights_backbone=None, num_classes=4).state_dict()
-    finder = FasterRCNN(DETECTOR, state, "random", classes=("a", "b", "c"), device=device)
-    random, count = np.random.default_rng(0), 2 if quick else 64
-    pictures = [Image.fromarray(random.integers(0, 255, (240, 320, 3), dtype=np.uint8)) for _ in range(count)]
-    alone = seconds(lambda: [finder.detect([one]) for one in pictures], device, 1)
-    together = seconds(lambda: finder.detect(pictures), device, 1)
-    pairs = list(zip(finder.detect(pictures), [finder.detect([one])[0] for one in pictures], strict=True))
-    told = "LABELS DIFFER"
-    if all(own.labels == single.labels for own, single in pairs):
-        far = max(float(np.abs(own.boxes - single.boxes).max(initial=0)) for own, single in pairs)
-        told = f"labels equal, boxes differ by {far:.1e} pixels at most"
-    speeds = f"{count / alone:.1f} and {count / together:.1f} pictures/s"
-    yield f"detector, {count} pictures one by one and together", f"{speeds}, {told}"
-
-
 def resumed(device: str, precision: str) -> Iterator[Row]:
     """A run that was stopped and went on, beside one that was not."""
     row, options = CONFIGS / "complementary" / "vse++.toml", [f"loop.precision={precision}"]
@@ -289,17 +253,14 @@ def peak(device: str) -> Row:
     """Most memory that was ever in use."""
     if device.startswith("cuda"):
         return "peak memory of the card", f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB"
-    return (
-        "peak memory of the process",
-        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB",
-    )
+    return "peak memory of the process", f"{peak_mb() / 1024:.2f} GiB"
 
 
 def check(device: str, *, quick: bool) -> Iterator[Row]:
     """All lines of the table, as they are found."""
     card = torch.cuda.get_device_name(device) if device.startswith("cuda") else "no card"
     yield "device", f"{device} ({card}), torch {torch.__version__}"
-    for part in (forward, indexed, agreement, kernel, detector):
+    for part in (forward, indexed, agreement):
         yield from part(device, quick=quick)
     for precision in ("float32",) if quick else ("float32", "bfloat16", "float16"):
         yield from resumed(device, precision)

@@ -1,5 +1,7 @@
 """How fast a library is filled: against the slower of decoding and encoding, and against a short loop.
 
+Makes: docs/results/speed.md (indexing photographs against a plain loop and its own stages)
+
 Every stage runs in its own process on the same pictures, so that its peak memory is its own; the stages are
 repeated in turn and the fastest of each is taken, since a busy machine only ever slows one down. Without
 ``--pictures FOLDER`` the pictures are 4000 × 3000 JPEGs of quality 90: mosaics of the photographs of
@@ -10,19 +12,16 @@ OpenVINO where it is installed, or by what the environment's ENGINE says; all el
 import argparse
 import json
 import os
-import resource
-import subprocess
-import sys
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from harness import alone, load, peak_mb, timed
 
-STAGES = ("decode", "forward", "index", "loop")
 BATCH = 32
 DATA = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data"
 
@@ -97,11 +96,9 @@ def decode(folder, workers):
     from limner.threads import ahead
 
     one, files = encoder(), found(folder)
-    start, cpu = time.perf_counter(), time.process_time()
-    done = sum(
-        result.pixels is not None for result in ahead(files, reader(one), workers=workers, in_flight=64)
-    )
-    return done, time.perf_counter() - start, time.process_time() - cpu
+    read = partial(ahead, files, reader(one), workers=workers, in_flight=64)
+    taken = timed(lambda: sum(result.pixels is not None for result in read()))
+    return taken.result, taken
 
 
 def forward(folder, workers):
@@ -113,10 +110,7 @@ def forward(folder, workers):
     batch = np.stack([prepared[number % len(prepared)] for number in range(BATCH)])
     one.encode_pixels(batch)
     batches = max(1, round(len(files) / BATCH))
-    start, cpu = time.perf_counter(), time.process_time()
-    for _ in range(batches):
-        one.encode_pixels(batch)
-    return batches * BATCH, time.perf_counter() - start, time.process_time() - cpu
+    return batches * BATCH, timed(lambda: [one.encode_pixels(batch) and None for _ in range(batches)])
 
 
 def index(folder, workers):
@@ -126,9 +120,8 @@ def index(folder, workers):
     one = encoder(os.environ.get("ENGINE", "openvino" if find_spec("openvino") else "torch"))
     one.encode_pixels(np.zeros((BATCH, 224, 224, 3), dtype=np.uint8))
     with tempfile.TemporaryDirectory() as place:
-        start, cpu = time.perf_counter(), time.process_time()
-        report = fill([folder], Path(place) / "lib", image_encoders=[one], workers=workers)
-        return report.pictures, time.perf_counter() - start, time.process_time() - cpu
+        taken = timed(lambda: fill([folder], Path(place) / "lib", image_encoders=[one], workers=workers))
+        return taken.result.pictures, taken
 
 
 def loop(folder, workers):
@@ -143,30 +136,19 @@ def loop(folder, workers):
             picture.draft("RGB", (448, 448))
             return one.prepare(picture.convert("RGB"))
 
+    def save(place):
+        with ThreadPoolExecutor(workers) as pool:
+            ready, made = pool.map(read, files), []
+            while batch := list(islice(ready, BATCH)):
+                made.append(one.encode_pixels(np.stack(batch)).spaces["visual"])
+            np.save(Path(place) / "vectors.npy", np.concatenate(made).astype(np.float16))
+
     files = sorted(folder.glob("**/*.jpg"))
-    start, cpu = time.perf_counter(), time.process_time()
-    with ThreadPoolExecutor(workers) as pool, tempfile.TemporaryDirectory() as place:
-        ready, made = pool.map(read, files), []
-        while batch := list(islice(ready, BATCH)):
-            made.append(one.encode_pixels(np.stack(batch)).spaces["visual"])
-        np.save(Path(place) / "vectors.npy", np.concatenate(made).astype(np.float16))
-    return len(files), time.perf_counter() - start, time.process_time() - cpu
+    with tempfile.TemporaryDirectory() as place:
+        return len(files), timed(lambda: save(place))
 
 
-def stage(name, folder, workers):
-    """One stage in its own process: pictures per second and its peak memory."""
-    command = [
-        sys.executable,
-        __file__,
-        "--stage",
-        name,
-        "--pictures",
-        str(folder),
-        "--workers",
-        str(workers),
-    ]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return json.loads(done.stdout.splitlines()[-1])
+STAGES = {"decode": decode, "forward": forward, "index": index, "loop": loop}
 
 
 def main():
@@ -178,9 +160,9 @@ def main():
     options.add_argument("--stage", help="run this stage alone")
     given = options.parse_args()
     if given.stage:
-        count, seconds, cpu_s = globals()[given.stage](given.pictures, given.workers)
-        peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"rate": count / seconds, "cpu_ms": 1000 * cpu_s / count, "peak_mib": peak_mib}))
+        count, taken = STAGES[given.stage](given.pictures, given.workers)
+        cpu_ms = 1000 * taken.processor_s / count
+        print(json.dumps({"rate": count / taken.clock_s, "cpu_ms": cpu_ms, "peak_mib": peak_mb()}))
         return
     with tempfile.TemporaryDirectory() as place:
         folder = given.pictures or Path(place)
@@ -189,7 +171,8 @@ def main():
         best = {}
         for _ in range(given.repeats):
             for name in STAGES:
-                measured = stage(name, folder, given.workers)
+                words = ("--stage", name, "--pictures", folder, "--workers", given.workers)
+                measured = alone(__file__, *words)
                 best[name] = max(measured, best.get(name, measured), key=lambda one: one["rate"])
     for name, one in best.items():
         rate, cpu_ms, peak_mib = one["rate"], one["cpu_ms"], one["peak_mib"]
@@ -197,19 +180,15 @@ def main():
     rates = {name: best[name]["rate"] for name in STAGES}
     bound = min(rates["decode"], rates["forward"])
     shared = 1 / (1 / rates["decode"] + 1 / rates["forward"])
-    cores = len(os.sched_getaffinity(0))
     print(f"index / slower of decode and forward: {rates['index'] / bound:.2f}")
-    print(
-        f"index / both on the same {cores} cores (the bound where nothing but the CPU computes): "
-        f"{rates['index'] / shared:.2f}"
-    )
+    print(f"index / both on the same cores, the bound on a CPU: {rates['index'] / shared:.2f}")
     print(f"index / loop: {rates['index'] / rates['loop']:.2f}")
     work = {name: best[name]["cpu_ms"] for name in STAGES}
     print(
         f"CPU time: decode + forward / index: {(work['decode'] + work['forward']) / work['index']:.2f}; "
         f"loop / index: {work['loop'] / work['index']:.2f}"
     )
-    print(f"load average {os.getloadavg()[0]:.1f} on {cores} cores")
+    print(load())
 
 
 if __name__ == "__main__":

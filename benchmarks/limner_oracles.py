@@ -1,5 +1,7 @@
 """What limits a model of texts and pictures: how well texts find pictures that come with the right words.
 
+Makes: docs/results/limner-appendix.md (what limits it)
+
     python benchmarks/limner_oracles.py
 
 Nothing is trained. On captions a picture is known by the other captions that people wrote of it; in drawn

@@ -1,5 +1,7 @@
 """One idea at a time on top of limner's own model over five sets, judged by validation alone.
 
+Makes: docs/results/limner-appendix.md (ideas rejected on validation)
+
 Each step is trained as `configs/limner.toml` says, with the backbone as published and for fewer epochs, with
 one thing added. Prints the mean reciprocal rank over the validation texts of all sets, and of each set, at
 the best epoch; means over the seeds, and differences from `plain`, or --against, with 95 % intervals by

@@ -1,9 +1,13 @@
 """What tells that two pictures are of one story: the backbone's stages, and traits of the files beside them.
 
+Makes: docs/results/limner-appendix.md (what tells a story's pictures)
+
 Trains the looks of limner's own model alone, on stored features, on three quarters of the training stories,
 and asks every picture of the other quarter and of the validation stories for the other pictures of its story
 among all of these: average precision. Prints means over the seeds, per set, with differences from the
-backbone's stages alone (95 % intervals by bootstrap over stories). No test row is read.
+backbone's stages alone (95 % intervals by bootstrap over stories). No test row is read. Of the rows of the
+table, those that were rejected (shorter side, layout, borders, grain, batches of what looks alike) stand on
+the page alone.
 
     python benchmarks/look_traits.py --features features --seeds 0 1 2
 """
@@ -11,15 +15,11 @@ backbone's stages alone (95 % intervals by bootstrap over stories). No test row 
 import argparse
 import sys
 from dataclasses import replace
-from itertools import accumulate, pairwise
 from pathlib import Path
 
 import numpy as np
 import torch
-from embeddings import data_folder
 from limner_steps import settings
-from PIL import Image
-from sklearn.cluster import KMeans
 from sklearn.metrics import average_precision_score
 from torch import nn
 from torch.nn.functional import normalize
@@ -28,7 +28,6 @@ from limner.encoders.base_file import WIDTHS
 from limner.encoders.base_network import Projection
 from limner.research.datasets.features import FeatureKey, extract, pictures_of
 from limner.research.datasets.mixture import set_of
-from limner.research.datasets.sets.stories import read_stories
 from limner.research.evaluation.uncertainty import difference
 from limner.research.losses.contrastive import same_group
 from limner.research.scenes.beside import TRAITS_WIDTH, WAVES, picture_traits
@@ -39,78 +38,13 @@ SETS = ("storybook", "howto", "recipes")
 LOOKS = slice(0, 2 * sum(WIDTHS[:5]))
 """Columns of the stages that looks read."""
 WIDTH, DROPOUT, SHARE, TOGETHER, BATCH = 256, 0.5, 0.3, 4, 256
-PATCHES, EDGE, SCALES = 6, 3, 3
-SIZE_WAVES = 6
-QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.99)
-CLUSTERS = 8
-VERSION = 1
-"""Of `every_trait`: another one has stored traits computed again."""
-SIZES = {
-    "aspect": 2 * WAVES,
-    "palette": TRAITS_WIDTH - 2 * WAVES,
-    "size": 2 * SIZE_WAVES,
-    "layout": 3 * PATCHES**2,
-    "borders": 20,
-    "grain": SCALES * len(QUANTILES),
-}
-COLUMNS = {
-    name: range(*ends)
-    for name, ends in zip(SIZES, pairwise(accumulate(SIZES.values(), initial=0)), strict=True)
-}
+COLUMNS = {"aspect": range(2 * WAVES), "palette": range(2 * WAVES, TRAITS_WIDTH)}
 ROWS = (
-    ("stages of the backbone", (), 0.1, ""),
-    ("temperature 0.05", (), 0.05, ""),
-    *((f"and {name}", (name,), 0.05, "") for name in COLUMNS),
-    ("and aspect, palette", ("aspect", "palette"), 0.05, ""),
-    ("and aspect, palette, size", ("aspect", "palette", "size"), 0.05, ""),
-    ("and all traits", tuple(COLUMNS), 0.05, ""),
-    ("look-alikes in a batch", (), 0.05, "looks"),
-    ("illustrators in a batch", (), 0.05, "illustrator"),
-    ("aspect, palette and look-alikes in a batch", ("aspect", "palette"), 0.05, "looks"),
-    ("aspect, palette and illustrators in a batch", ("aspect", "palette"), 0.05, "illustrator"),
+    ("stages of the backbone", (), 0.1),
+    ("temperature 0.05", (), 0.05),
+    *((f"and {name}", (name,), 0.05) for name in COLUMNS),
+    ("and aspect, palette", tuple(COLUMNS), 0.05),
 )
-
-
-def shorter_side(image):
-    """(12,) sines and cosines of its logarithm, as the aspect ratio has them in `picture_traits`."""
-    angles = np.pi / 2 * np.log2(min(image.size)) * 2.0 ** np.arange(SIZE_WAVES)
-    return np.concatenate([np.sin(angles), np.cos(angles)])
-
-
-def layout(image):
-    """(108,) mean colours of 6 × 6 patches, in [0, 1]."""
-    return np.asarray(image.resize((PATCHES, PATCHES), Image.Resampling.BOX)).ravel() / 255
-
-
-def borders(image):
-    """(20,) of each side's three outer rows: mean colour, deviation, and the share of one colour."""
-    pixels, found = np.asarray(image, np.float32), []
-    for side in (pixels[:EDGE], pixels[-EDGE:], pixels[:, :EDGE], pixels[:, -EDGE:]):
-        colours = side.reshape(-1, 3)
-        plain = (np.abs(colours - np.median(colours, axis=0)).max(axis=1) < 6).mean()
-        found += [*(colours.mean(axis=0) / 255), np.log1p(colours.std(axis=0).mean()), plain]
-    return np.array(found)
-
-
-def grain(image):
-    """(15,) quantiles of the absolute Laplacian of brightness at three scales, as ln(1 + q)."""
-    bright, found = np.asarray(image.convert("L"), np.float32), []
-    for _ in range(SCALES):
-        if min(bright.shape) < 4:
-            found += [0.0] * len(QUANTILES)
-            continue
-        inner = bright[1:-1, 1:-1]
-        edges = 4 * inner - bright[:-2, 1:-1] - bright[2:, 1:-1] - bright[1:-1, :-2] - bright[1:-1, 2:]
-        found += np.log1p(np.quantile(np.abs(edges), QUANTILES)).tolist()
-        height, width = (side // 2 * 2 for side in bright.shape)
-        bright = bright[:height, :width].reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3))
-    return np.array(found)
-
-
-def every_trait(image):
-    """All of `COLUMNS`, as bytes."""
-    parts = (picture_traits(image), shorter_side(image), layout(image), borders(image), grain(image))
-    return np.concatenate(parts).astype(np.float32).view(np.uint8)
 
 
 class Looks(nn.Module):
@@ -130,11 +64,8 @@ class Looks(nn.Module):
         return normalize(torch.cat([made, self.share * self.traits(traits)], dim=1), dim=1)
 
 
-def batches(stories, random, alike=None):
-    """Rows of every batch: at most four pictures of a story together, as limner deals them.
-
-    With numbers of pictures that look alike, a batch is of as few numbers as it can be.
-    """
+def batches(stories, random):
+    """Rows of every batch: at most four pictures of a story together, as limner deals them."""
     chunks, waiting = [], {}
     for row in random.permutation(len(stories)):
         begun = waiting.setdefault(stories[row], [])
@@ -142,33 +73,23 @@ def batches(stories, random, alike=None):
         if len(begun) == TOGETHER:
             chunks.append(waiting.pop(stories[row]))
     chunks += waiting.values()
-    order = random.permutation(len(chunks))
-    if alike is not None:
-        turn = random.permutation(alike.max() + 1)
-        order = sorted(order, key=lambda chunk: turn[alike[chunks[chunk][0]]])
-    rows = np.array([row for chunk in order for row in chunks[chunk]])
+    rows = np.array([row for chunk in random.permutation(len(chunks)) for row in chunks[chunk]])
     parts = np.array_split(rows, max(1, round(len(rows) / BATCH)))
     return [parts[number] for number in random.permutation(len(parts))]
 
 
-def trained(parts, columns, temperature, seed, *, hard, epochs):
+def trained(parts, columns, temperature, seed, epochs):
     """Looks that were trained on the training part of every set: see `divided`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         random = np.random.default_rng(seed)
         looks = Looks(next(iter(parts.values()))[0].shape[1], len(columns))
-        alike = dict.fromkeys(parts)
-        if hard == "looks":
-            clusters = KMeans(CLUSTERS, n_init=3, random_state=0)
-            alike = {name: clusters.fit_predict(stages.numpy()) for name, (stages, *_) in parts.items()}
-        if hard == "illustrator":  # picture books alone name theirs
-            alike = {name: own if own.any() else None for name, (*_, own) in parts.items()}
         optimiser = torch.optim.AdamW(looks.parameters(), lr=1e-3, weight_decay=1e-4)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, epochs)
         for _ in range(epochs):
             for name in random.permutation(list(parts)):
-                stages, traits, stories, _ = parts[name]
-                for rows in batches(stories, random, alike[name]):
+                stages, traits, stories = parts[name]
+                for rows in batches(stories, random):
                     made = looks(stages[rows], traits[rows][:, columns])
                     loss = same_group(
                         made, torch.from_numpy(stories[rows]), torch.arange(len(rows)), temperature
@@ -193,9 +114,9 @@ def precision(made, stories):
 
 
 def divided(data, features, traits):
-    """Set → rows that train and rows that are asked: stages, traits, numbers of stories and of illustrators.
+    """Set → rows that train and rows that are asked: stages, traits and numbers of stories.
 
-    Stages and traits are standardised over all that train; no illustrator is 0.
+    Stages and traits are standardised over all that train.
     """
     found = {}
     for name in SETS:
@@ -207,15 +128,11 @@ def divided(data, features, traits):
             story: number for number, story in enumerate(sorted({pair.seq for pair in pairs.values()}))
         }
         stories = np.array([numbers[pair.seq] for pair in pairs.values()])
-        told = read_stories(data_folder() / name).stories
-        drawn = {story.id: story.illustrator or "" for story in told}
-        drawn_by = [drawn[pair.seq] for pair in pairs.values()]
-        illustrators = np.unique(["", *drawn_by], return_inverse=True)[1][1:]
         train = np.array([pair.split == "train" for pair in pairs.values()])
         out = np.random.default_rng(0).permutation(np.unique(stories[train]))
         train &= ~np.isin(stories, out[: len(out) // 4])
         rows = features.take(features.places(ids))[:, LOOKS], traits.take(traits.places(ids))
-        found[name] = [[part[own] for part in (*rows, stories, illustrators)] for own in (train, ~train)]
+        found[name] = [[part[own] for part in (*rows, stories)] for own in (train, ~train)]
     for kind in range(2):
         seen = np.concatenate([train[kind] for train, _ in found.values()])
         mean, deviation = seen.mean(axis=0), seen.std(axis=0) + 1e-3
@@ -237,16 +154,13 @@ def main():
     stories = tuple(pair for pair in data.pairs if pair.group.partition(":")[0] in SETS)
     data = replace(data, name="+".join(SETS), pairs=stories)
     key = FeatureKey(
-        data=data.name,
-        backbone="every-trait",
-        weights_sha256=f"{VERSION}" * 64,
-        transform="as large as it is",
+        data=data.name, backbone="traits-alone", weights_sha256="1" * 64, transform="as large as it is"
     )
     told = extract(
         options.features,
         key,
         pictures_of(data),
-        prepare=every_trait,
+        prepare=lambda image: picture_traits(image).view(np.uint8),
         forward=lambda batch: batch.view(np.float32),
         side_px=None,
     )
@@ -256,12 +170,12 @@ def main():
     before = None
     asked = {name: len(both[1][0]) for name, both in parts.items()}
     print(f"pictures that are asked: {asked}", file=sys.stderr)
-    for title, names, temperature, hard in [ROWS[0], *(row for row in ROWS[1:] if options.rows in row[0])]:
+    for title, names, temperature in [ROWS[0], *(row for row in ROWS[1:] if options.rows in row[0])]:
         columns = [column for name in names for column in COLUMNS[name]]
         found = {name: [] for name in SETS}
         for seed in options.seeds:
-            looks = trained(train, columns, temperature, seed, hard=hard, epochs=options.epochs)
-            for name, (_, (stages, told, own, _)) in parts.items():
+            looks = trained(train, columns, temperature, seed, options.epochs)
+            for name, (_, (stages, told, own)) in parts.items():
                 with torch.no_grad():
                     made = looks(stages, told[:, columns]).numpy()
                 found[name].append(precision(made, own))

@@ -1,5 +1,7 @@
 """Break the core in small ways, one at a time, and count how many of the breaks a test notices.
 
+Makes: docs/promises.md (what a single fault in the core would show)
+
     python benchmarks/mutants.py [--mutants 300] [--seed 0]
 
 Which files are broken and which tests judge them stands in pyproject.toml under ``tool.mutmut``; mutmut must

@@ -1,5 +1,7 @@
 """Ordinary jobs, illustrated whole, against each step alone by plain search: docs/results/ordinary.md.
 
+Makes: docs/results/ordinary.md, docs/results/index.md (whole texts)
+
 Whole texts go through limner as a person's do, with default options unless --set says otherwise. Use
 --part choose while something is being changed; --part report is for the final table.
 

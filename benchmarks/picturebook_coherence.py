@@ -1,5 +1,7 @@
 """Does the coherence module help where its premise holds by construction, and not where it is broken?
 
+Makes: docs/results/coherence.md (the coherence module in drawn worlds)
+
 Trains Base, CMCA, CMCM-NoAttn, CMCM, one CMCM_c and the shuffled control on picture-book worlds over several
 seeds, and measures test texts against all test pictures, plain and refined with (λ, T) chosen on validation.
 Every model of a seed sees the same world. Results are appended as JSON lines; a run already there is skipped.

@@ -1,5 +1,7 @@
 """Scene graphs of a drawn world as a detector sees it: GSDA trains on them beside the true and shuffled ones.
 
+Makes: docs/results/scene-graphs.md (graphs that a detector finds in drawn worlds)
+
 The drawings are written as pictures and go through `limner scenes`, like anybody's folder; graphs are then
 named by the pictures' ids, as `--set graphs=FILE` of a drawn world expects them.
 

@@ -1,5 +1,7 @@
 """How far scores agree with people who rated how well captions fit photographs: Kendall's τ_c.
 
+Makes: docs/results/limner-appendix.md (agreement with people; no ratings come with the data)
+
     python benchmarks/rating_agreement.py --ratings ratings.jsonl                     # the shipped encoder
     python benchmarks/rating_agreement.py --ratings ratings.jsonl --runs runs/five/*  # runs, each by itself
 

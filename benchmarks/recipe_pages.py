@@ -1,5 +1,7 @@
 """Precision and recall of (step, picture) pairs on hand-written pages, for docs/data.md.
 
+Makes: docs/data.md (pairs of step and picture on saved pages)
+
     python benchmarks/recipe_pages.py tests/research/datasets/recipes/pages
 
 A pair is right when its picture is the step's and its words hold those of the step, of no other pictured

@@ -1,5 +1,8 @@
 """One training step of the backbones that the papers train along, and the hours that their runs would take.
 
+Makes: docs/reproduce/index.md, docs/reproduce/cmcm.md, docs/reproduce/complementary.md,
+  docs/reproduce/vrss.md (hours)
+
 The backbone, forward and backward with Adam, is nearly all of a step; the texts and the loss are left out
 (of GSDA, `vist_dry_run.py` measures them). Pictures are noise and weights random, which changes no time.
 Processor seconds over threads stand for the step, so that other work on the machine does not count. Hours of
@@ -11,11 +14,10 @@ the published runs follow from steps: pairs over batch, times epochs.
 """
 
 import argparse
-import time
 from dataclasses import dataclass
 
-import numpy as np
 import torch
+from harness import Times, timed
 from torchvision import models
 
 
@@ -51,17 +53,16 @@ def step_s(backbone, batch, options):
     network = models.get_model(backbone, weights=None).to(device).train()
     updates = torch.optim.Adam(network.parameters(), 1e-4)
     pictures = torch.randn(batch, 3, 224, 224, device=device)
-    found = []
-    for _ in range(options.steps + 1):
-        start, busy = time.perf_counter(), time.process_time()
+
+    def step():
         updates.zero_grad(set_to_none=True)
         network(pictures).square().mean().backward()
         updates.step()
         if device.type == "cuda":
             torch.cuda.synchronize()
-        wall, used = time.perf_counter() - start, time.process_time() - busy
-        found.append(wall if device.type == "cuda" else used / torch.get_num_threads())
-    return float(np.median(found[1:]))
+
+    times = Times.of([timed(step) for _ in range(options.steps + 1)][1:])
+    return times.median_s if device.type == "cuda" else times.processor_median_s / torch.get_num_threads()
 
 
 def main():

@@ -1,5 +1,7 @@
 """How indexing grows with the number of pictures, by the local engine and by Ray on this machine.
 
+Makes: docs/results/scale.md (indexing, by number of pictures; the figure of costs)
+
 Draws small pictures, each of its own content, indexes them with an encoder that costs next to nothing, so
 that all else shows, and indexes them once more with nothing new. What is drawn and measured is kept, and so
 is the last library of each engine: the same command continues. `--plot` draws the results beside those of
@@ -17,16 +19,17 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+from harness import memory_mb, processor_s
 from PIL import Image
 
 from limner.files import write_text
 from limner.store.library import PictureStore
 
 SIDE_PX, PER_FOLDER, SAMPLE_S = 96, 1000, 0.5
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def draw(folder, count):
@@ -49,26 +52,17 @@ def draw(folder, count):
 
 def family(root):
     """Process → processor seconds and peak memory in MiB, of a process and all that it began."""
-    parents, seconds = {}, {}
+    parents, kin, found = {}, {root}, {}
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        parents[int(entry.name)] = int(fields[1])
-        seconds[int(entry.name)] = (int(fields[11]) + int(fields[12])) / _TICKS
-    kin, found = {root}, {}
+        if entry.name.isdecimal():
+            with suppress(OSError):  # it has ended
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+                parents[int(entry.name)] = int(fields[1])
     while more := {one for one, parent in parents.items() if parent in kin} - kin:
         kin |= more
-    for one in kin & seconds.keys():
-        try:
-            status = (Path("/proc") / str(one) / "status").read_text()
-        except OSError:
-            continue
-        peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
-        found[one] = seconds[one], int(peak) / 1024
+    for one in kin:
+        with suppress(OSError):
+            found[one] = processor_s(one), memory_mb("VmHWM", one)
     return found
 
 

@@ -1,5 +1,7 @@
 """Search: one text of ten steps against many pictures, compared with the plain ways.
 
+Makes: docs/results/speed.md (ten steps in 100,000 and 1,000,000 pictures)
+
 Prints ratios of times taken in turn in one run (best of several), recall against a float32 scan, and what a
 fresh process that searches memory-mapped vectors as a library's are takes: its first search, its later ones
 and its peak memory. "Built" is the time to derive the library's files once. Vectors are made up.
@@ -7,14 +9,11 @@ and its peak memory. "Built" is the time to derive the library's files once. Vec
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
+from harness import alone, in_turn, load, memory_mb, timed
 
 from limner.store.channels import EncodedChannel, Evidence
 from limner.store.search import Index
@@ -66,28 +65,16 @@ def channel(texts):
     return EncodedChannel("clip", "clip", Evidence(slope=10.0, z_slope=1.0, offset=0.0), texts)
 
 
-def resident(field):
-    """Resident memory of this process in bytes: VmRSS now or VmHWM at its peak."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
-
-
 def memory(path, texts):
     """In a fresh process: peak above what the imports take, over the bytes stored."""
     import torch
 
     torch._int_mm(torch.ones(64, 64, dtype=torch.int8), torch.ones(64, 64, dtype=torch.int8))
-    before = resident("VmRSS")
+    before = memory_mb("VmRSS")
     index, question = index_of(path), [channel(np.load(texts))]
-    first, _ = timed(lambda: index.search(question, BEST))
-    ratio = (resident("VmHWM") - before) / path.stat().st_size
-    print(json.dumps({"ratio": ratio, "first": first}))
-
-
-def timed(call):
-    start = time.perf_counter()
-    result = call()
-    return time.perf_counter() - start, result
+    first = timed(lambda: index.search(question, BEST))
+    ratio = (memory_mb("VmHWM") - before) * 2**20 / path.stat().st_size
+    print(json.dumps({"ratio": ratio, "first": first.clock_s}))
 
 
 def plain(matrix, texts):
@@ -125,29 +112,26 @@ def compare(count, rounds):
         path, question = Path(folder) / "matrix.npy", Path(folder) / "texts.npy"
         texts = make(path, count)
         np.save(question, texts)
-        built, index = timed(lambda: index_of(path))
-        hits = index.search([channel(texts)], BEST)
-        command = [sys.executable, __file__, "--memory", str(path), str(question)]
-        told = json.loads(subprocess.run(command, check=True, capture_output=True, env=os.environ).stdout)
+        built = timed(lambda: index_of(path))
+        index = built.result
+        fresh = alone(__file__, "--memory", path, question)
         single = np.load(path).astype(np.float32)
         ask = flat(folder, path, texts)
-        times = {"limner": [], "numpy": [], "lance": []}
-        for _ in range(rounds):
-            times["limner"].append(timed(lambda: index.search([channel(texts)], BEST))[0])
-            took, best = timed(lambda: plain(single, texts))
-            times["numpy"].append(took)
-        for _ in range(2):
-            times["lance"].append(timed(ask)[0])
-            times["limner"].append(timed(lambda: index.search([channel(texts)], BEST))[0])
-        ours = min(times["limner"])
-        recall = np.mean([len(set(a) & set(b)) / BEST for a, b in zip(best, hits.rows, strict=True)])
+
+        def limner(number=0):
+            return index.search([channel(texts)], BEST)
+
+        first = in_turn({"limner": limner, "numpy": lambda number: plain(single, texts)}, rounds)
+        second = in_turn({"lance": lambda number: ask(), "limner": limner}, 2, unmeasured=0)
+        ours = min(first["limner"].least_s, second["limner"].least_s)
+        pairs = zip(plain(single, texts), limner().rows, strict=True)
+        recall = np.mean([len(set(a) & set(b)) / BEST for a, b in pairs])
         print(
-            f"{count:>9,} x {WIDTH}: {ours * 1e3:.0f} ms, {told['first'] * 1e3:.0f} ms in a fresh process, "
-            f"built in {built:.1f} s; "
-            f"numpy float32 / limner {min(times['numpy']) / ours:.1f}; "
-            f"10 Lance queries / limner {min(times['lance']) / ours:.1f}; "
-            f"recall@{BEST} {recall:.4f}; peak memory {told['ratio']:.2f} x stored; "
-            f"load {os.getloadavg()[0]:.1f}",
+            f"{count:>9,} x {WIDTH}: {ours * 1e3:.0f} ms, {fresh['first'] * 1e3:.0f} ms in a fresh process, "
+            f"built in {built.clock_s:.1f} s; "
+            f"numpy float32 / limner {first['numpy'].least_s / ours:.1f}; "
+            f"10 Lance queries / limner {second['lance'].least_s / ours:.1f}; "
+            f"recall@{BEST} {recall:.4f}; peak memory {fresh['ratio']:.2f} x stored; {load()}",
             flush=True,
         )
 

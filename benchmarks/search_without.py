@@ -1,5 +1,7 @@
 """How often unwanted things show among the pictures found: before ``--without``, with it, negated in words.
 
+Makes: docs/search.md (unwanted things, with and without `--without`)
+
     python benchmarks/search_without.py --to search-without
 
 Indexes 2,000 photographs of Flickr8k's validation and test parts by the encoder that comes with limner,

@@ -1,5 +1,7 @@
 """How many test rows of each set of stories are of a source, or an illustrator, that training has as well.
 
+Makes: docs/results/limner.md (test rows of a source that training has as well)
+
 Prints both splits, by story and by source. Picture books name no source but their illustrator; --to writes a
 copy of them whose sources are the illustrators, for data.by_source.
 

@@ -1,5 +1,7 @@
 """How long limner takes to start, against an empty interpreter and against importing torch.
 
+Makes: docs/results/speed.md (cold starts)
+
     python benchmarks/startup.py --pictures 5000 --to /tmp/startup
 
 Prints the median of several fresh processes, as a ratio to the empty interpreter too, the time of the
@@ -10,11 +12,12 @@ takes a minute; it is used again. `search`, `illustrate` and an `index` that fin
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from harness import Time, Times, load
 
 RUNS = 7
 # Installed packages have their bytecode beside them; an environment may forbid that for a working tree.
@@ -66,8 +69,8 @@ def make(folder: Path, pictures: int) -> None:
     (folder / "text.txt").write_text(TEXT)
 
 
-def run(command: list[str]) -> tuple[float, float, float]:
-    """Wall time of one fresh process and time of the processor, seconds, and its peak of memory, MB."""
+def run(command: list[str]) -> Time:
+    """Seconds of one fresh process, and its peak of memory, MB."""
     start = time.perf_counter()
     with Path(os.devnull).open("wb") as nothing:
         files = [(os.POSIX_SPAWN_DUP2, nothing.fileno(), out) for out in (1, 2)]
@@ -77,7 +80,7 @@ def run(command: list[str]) -> tuple[float, float, float]:
         raise SystemExit(f"failed: {' '.join(command)}")
     taken = time.perf_counter() - start
     peak = usage.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
-    return taken, usage.ru_utime + usage.ru_stime, peak
+    return Time(taken, usage.ru_utime + usage.ru_stime, peak)
 
 
 def main() -> None:
@@ -109,15 +112,16 @@ def main() -> None:
     base = None
     for name, command in commands.items():
         run(command)
-        taken, computed, peaks = zip(*(run(command) for _ in range(RUNS)), strict=True)
-        middle = statistics.median(taken)
-        base = base or middle
+        runs = [run(command) for _ in range(RUNS)]
+        times = Times.of(runs)
+        base = base or times.median_s
         print(
-            f"{name:30s} {middle * 1000:6.0f} ms (least {min(taken) * 1000:.0f}), {middle / base:.1f} × the"
-            f" empty interpreter; processor {statistics.median(computed) * 1000:.0f} ms; {max(peaks):.0f} MB",
+            f"{name:30s} {times.median_s * 1000:6.0f} ms (least {times.least_s * 1000:.0f}),"
+            f" {times.median_s / base:.1f} × the empty interpreter; processor"
+            f" {times.processor_median_s * 1000:.0f} ms; {max(one.result for one in runs):.0f} MB",
             flush=True,
         )
-    print(f"load of the machine meanwhile: {os.getloadavg()[1]:.1f}")
+    print(load())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Does a story tell which of its steps have no picture? The price of a blank, fitted with all other weights.
 
+Makes: docs/results/limner-appendix.md (a price for blanks)
+
     python benchmarks/story_blanks.py --runs runs/five/limner-0 runs/five/limner-1 --set howto
 
 From every story some pictures are taken away, each by the toss of a coin; the steps they belong to are to

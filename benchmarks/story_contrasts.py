@@ -1,5 +1,8 @@
 """Two rows of measured stories compared step by step: the mean difference, with its interval by story.
 
+Makes: docs/results/limner.md, docs/results/limner-appendix.md, docs/results/stories.md, docs/results/scene-
+  graphs.md (pairs of rows)
+
 Ranks are those of each step's own picture, every step by itself; a step's figure is the mean over the seeds
 of a row. The last line is the ratio of the geometric means of the ranks: below 1, the first row ranks higher.
 Each row's own figures come first, with intervals by story too, also where all stories are of one source.

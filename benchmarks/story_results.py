@@ -1,5 +1,8 @@
 """Illustrated stories with trained models: per step, with sequence decoding, with the first picture pinned.
 
+Makes: docs/results/index.md, docs/results/limner.md, docs/results/limner-appendix.md,
+  docs/results/stories.md, docs/results/scene-graphs.md (decoding, one picture given)
+
 The text model ranks pictures per step; what pictures say for each other comes from a same-document metric,
 from the looks of a run of limner itself, or from scene graphs as GSDA's own encoder reads them: omega times
 their cosine, an empty graph pulling nobody.
@@ -19,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from decoder_speed import TablePairwise
 from scipy.special import softmax
 
 from limner.config import build
@@ -84,6 +86,17 @@ class Part:
     names: list
     features: np.ndarray | None = None
     alike: np.ndarray | None = None
+
+
+class TablePairwise:
+    """Pairwise terms from a symmetric table of pictures, nats."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def block(self, rows, columns):
+        """Picture numbers (R,) and (Q,) → (R, Q) nats."""
+        return np.asarray(self.table[np.ix_(rows, columns)], dtype=np.float64)
 
 
 class Looks:

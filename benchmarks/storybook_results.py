@@ -1,5 +1,7 @@
 """Retrieval on real stories and photographs, with linear evidence; the test splits are opened here.
 
+Makes: docs/results/illustration.md (all tables)
+
 Every number comes with a 95 % bootstrap interval by story (by picture for the photographs).
 
     python benchmarks/storybook_results.py --cache /tmp/vectors --weights resnet50.safetensors storybook

@@ -1,5 +1,7 @@
 """The studio for ten minutes with 100,000 pictures and 20 clients: errors, times to answer, memory over time.
 
+Makes: docs/results/speed.md (the studio under load)
+
     python benchmarks/studio_soak.py --to studio-soak [--pictures 100000] [--clients 20] [--seconds 600]
 
 The library is that of studio_speed.py, with a small real thumbnail for each of its made-up pictures; it is
@@ -16,7 +18,6 @@ import os
 import random
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import threading
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import load, memory_mb, percentile_ms
 from PIL import Image
 from studio_speed import TEXT, make, words_of
 
@@ -147,9 +149,9 @@ class Client:
 
 def memory(process: int) -> tuple[float, float, int, int]:
     """MB of its own, MB of mapped files, threads and open files of a process."""
-    fields = dict(line.split(":", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
-    own, mapped = (int(fields[name].split()[0]) / 1024 for name in ("RssAnon", "RssFile"))
-    return own, mapped, int(fields["Threads"]), len(os.listdir(f"/proc/{process}/fd"))  # noqa: PTH208
+    own, mapped = (memory_mb(field, process) for field in ("RssAnon", "RssFile"))
+    threads, files = (len(list(Path(f"/proc/{process}/{kind}").iterdir())) for kind in ("task", "fd"))
+    return own, mapped, threads, files
 
 
 def soak(home: Path, projects: Path, clients: int, seconds: float) -> None:
@@ -187,9 +189,9 @@ def soak(home: Path, projects: Path, clients: int, seconds: float) -> None:
         studio.stdout.close()
     print(f"{'ms':12} {'requests':>9} {'median':>8} {'p95':>8} {'slowest':>8}")
     for act, times in sorted(seen.times.items()):
-        shown = (statistics.median(times), float(np.percentile(times, 95)), max(times))
-        print(f"{act:12} {len(times):9,} " + " ".join(f"{1000 * one:8.0f}" for one in shown))
-    print("errors:", dict(seen.faults) or "none")
+        shown = " ".join(f"{percentile_ms(times, share):8.0f}" for share in (0.5, 0.95, 1))
+        print(f"{act:12} {len(times):9,} {shown}")
+    print("errors:", dict(seen.faults) or "none", f"; {load()}")
 
 
 def main() -> None:

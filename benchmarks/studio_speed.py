@@ -1,5 +1,7 @@
 """How quick the studio is with many pictures, against the plain way to answer the same request.
 
+Makes: docs/results/speed.md, docs/results/scale.md, docs/studio.md (the studio over many pictures)
+
     python benchmarks/studio_speed.py --pictures 100000 --to studio-speed
 
 Makes a library of made-up rows and random unit vectors beside a few photographs of 12 megapixels drawn for
@@ -12,7 +14,6 @@ import argparse
 import hashlib
 import io
 import os
-import statistics
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from harness import in_turn, load, memory_mb, percentile_ms
 from PIL import Image
 from starlette.testclient import TestClient
 
@@ -130,22 +132,11 @@ def filled(columns: dict[str, Any], schema: pa.Schema) -> pa.Table:
     return pa.table(whole, schema)
 
 
-def timed(act: Callable[[int], object], runs: int) -> tuple[float, float, float]:
-    """Wall time, median and 95th percentile, and processor time, median; ms, after one run unmeasured."""
-    act(0)
-    walls, works = [], []
-    for number in range(1, runs + 1):
-        wall, work = time.perf_counter(), time.process_time()
-        act(number)
-        walls.append(1000 * (time.perf_counter() - wall))
-        works.append(1000 * (time.process_time() - work))
-    return statistics.median(walls), float(np.percentile(walls, 95)), statistics.median(works)
-
-
-def own_memory() -> int:
-    """Bytes of this process that are mapped from no file."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
+def row(act: Callable[[int], object], runs: int) -> str:
+    """Clock, median and 95th percentile, and processor time, median; ms, after one run unmeasured."""
+    times = in_turn({"way": act}, runs)["way"]
+    cells = (1000 * times.median_s, percentile_ms(times.clock_s, 0.95), 1000 * times.processor_median_s)
+    return " ".join(f"{one:8.1f}" for one in cells)
 
 
 def words_of(number: int) -> str:
@@ -257,19 +248,19 @@ def main() -> None:
     asked = parser.parse_args()
     home = make(asked.to, asked.pictures, listed=asked.list)
     PictureStore.open(home).version()  # loads what reads tables
-    before, start = own_memory(), time.perf_counter()
+    before, start = memory_mb("RssAnon"), time.perf_counter()
     engine = Engine(home)
-    opened, held = time.perf_counter(), own_memory()
+    opened, held = time.perf_counter(), memory_mb("RssAnon")
     catalogue = engine.illustrator().catalogue
     count = len(catalogue)
     for number in range(asked.runs):
         catalogue.page(number * 7919 % (count - 200), 200)
-    paged, served = time.perf_counter(), own_memory()
+    paged, served = time.perf_counter(), memory_mb("RssAnon")
+    opened_bytes, served_bytes = ((one - before) * 2**20 / count for one in (held, served))
     print(
         f"{count:,} pictures; opened in {opened - start:.2f} s, {asked.runs} pages after"
-        f" {paged - opened:.2f} s more; memory of its own a picture, opened: {(held - before) / count:.0f}"
-        f" bytes, with pages served: {(served - before) / count:.0f} bytes; in all {held >> 20} and"
-        f" {served >> 20} MB",
+        f" {paged - opened:.2f} s more; memory of its own a picture, opened: {opened_bytes:.0f} bytes, with"
+        f" pages served: {served_bytes:.0f} bytes; in all {held:.0f} and {served:.0f} MB",
         flush=True,
     )
     if asked.list:
@@ -282,11 +273,11 @@ def main() -> None:
             ("pictures of one day", lambda number: catalogue.same_occasion(ids[number % 40])),
         ]
         for name, question in questions:
-            print(f"{name:34s}  {' '.join(f'{one:8.1f}' for one in timed(question, asked.runs))}", flush=True)
+            print(f"{name:34s}  {row(question, asked.runs)}", flush=True)
         return
     warmed = time.perf_counter()
     engine.warm()
-    print(f"ready after {time.perf_counter() - warmed:.1f} s more; load {os.getloadavg()[0]:.1f}", flush=True)
+    print(f"ready after {time.perf_counter() - warmed:.1f} s more; {load()}", flush=True)
     ours, plain = Ours(engine, asked.to), None if asked.alone else Plain(home, asked.to)
     print(f"{'ms':34s} {'studio':>9s} {'p95':>8s} {'cpu':>8s} {'plain':>9s} {'p95':>8s} {'cpu':>8s}")
     rows: list[tuple[str, Callable[[int], object], Callable[[int], object] | None]] = [
@@ -299,10 +290,8 @@ def main() -> None:
         ("strip of 40 candidates", ours.strip, None),
     ]
     for name, studio, other in rows:
-        own = timed(studio, asked.runs)
-        slow = timed(other, max(3, asked.runs // 4)) if other else None
-        told = " ".join(f"{one:8.1f}" for one in (*own, *(slow or ())))
-        print(f"{name:34s}  {told}", flush=True)
+        slow = row(other, max(3, asked.runs // 4)) if other else ""
+        print(f"{name:34s}  {row(studio, asked.runs)} {slow}".rstrip(), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """A study under load on loopback: many raters at once, a fixed number of requests a second, no vote lost.
 
+Makes: docs/studies.md, docs/results/speed.md (50 raters at once; what times to answer give away)
+
 Raters ask for pages and send answers, a tenth of them twice at once, as double clicks do. Afterwards every
 acknowledged vote is looked up in the database: each must be there once, no page may have more raters than
 places. Prints the median and the 95th percentile of the time to answer, for SQLite and PostgreSQL.
@@ -14,7 +16,6 @@ import argparse
 import asyncio
 import http.client
 import json
-import os
 import random
 import re
 import subprocess
@@ -27,6 +28,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
+from harness import load as machine_load
+from harness import percentile_ms, processor_s
 from PIL import Image
 from postgres_server import binaries, running
 from scipy.stats import binomtest
@@ -158,43 +161,21 @@ def guess(port: int, study: Path, guesses: int, cookie: str) -> str:
     )
 
 
-def _processor_s(process: int) -> float:
-    """Processor seconds of a running process."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def percentile(values: list[float], share: float) -> float:
-    """Milliseconds, by nearest rank."""
-    ordered = sorted(values)
-    return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
-
-
 def measure(folder: Path, url: str | None, options: argparse.Namespace) -> bool:
     """Serve, load, count; True when nothing is lost or doubled."""
     # as many places as there can be votes and a quarter more, so that nobody runs out of pages
     raters = 3
     items = max(options.raters, int(options.rate * options.seconds / 2 / raters * 1.25))
     study = make_study(folder, items, raters)
-    command = [
-        sys.executable,
-        "-m",
-        "limner",
-        "study",
-        "serve",
-        str(study),
-        "--port",
-        "0",
-        "--new-raters",
-        "0",
-    ]
+    command = [sys.executable, "-m", "limner", "study", "serve", str(study), "--port", "0"]
+    command += ["--new-raters", "0"]
     command += ["--votes", url] if url else []
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         port = int(re.search(r":(\d+)/", server.stdout.readline())[1])
-        started = _processor_s(server.pid)
+        started = processor_s(server.pid)
         seen = asyncio.run(load(port, options.raters, options.rate, options.seconds))
-        spent = _processor_s(server.pid) - started
+        spent = processor_s(server.pid) - started
         guessed = guess(port, study, options.guesses, seen["cookie"])
     finally:
         server.terminate()
@@ -217,10 +198,10 @@ def measure(folder: Path, url: str | None, options: argparse.Namespace) -> bool:
     )
     for what, values in seen["times"].items():
         print(
-            f"  {what}: median {percentile(values, 0.5):.0f} ms, p95 {percentile(values, 0.95):.0f} ms,"
-            f" slowest {percentile(values, 1):.0f} ms"
+            f"  {what}: median {percentile_ms(values, 0.5):.0f} ms, p95 {percentile_ms(values, 0.95):.0f} ms,"
+            f" slowest {percentile_ms(values, 1):.0f} ms"
         )
-    print(f"  processor: {1000 * spent / asked:.1f} ms of the server a request")
+    print(f"  processor: {1000 * spent / asked:.1f} ms of the server a request; {machine_load()}")
     print(f"  pictures: {guessed}")
     return not (lost or doubled or crowded or seen["faults"])
 

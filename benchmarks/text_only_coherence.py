@@ -1,5 +1,7 @@
 """How much of "coherence" is in the text alone: relations of CITE and Clue predicted without any picture.
 
+Makes: docs/results/coherence.md (how much of coherence is in the text alone)
+
 The control that a module reading both must beat. Two readers: frozen MiniLM features with balanced logistic
 regression, and the text tower of CMCM (word2vec, LSTM, attention) with a linear head. Everything is chosen on
 validation; test rows are opened once, at the end.
@@ -9,13 +11,13 @@ validation; test rows are opened once, at the end.
 
 import argparse
 import json
-import os
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from embeddings import data_folder
 
 from limner.research.datasets.pairs import Pair, PairSet, split_pairs, text_id
 from limner.research.datasets.registry import Source
@@ -23,7 +25,6 @@ from limner.research.datasets.sets.cite import read_cite
 from limner.research.datasets.sets.clue import read_clue
 from limner.research.evaluation.ranking import (
     average_precision,
-    disagreement_ceiling,
     precision_statistic,
     prevalence,
 )
@@ -58,13 +59,6 @@ class Parts:
     def labels(self, pairs: Sequence[Pair]) -> np.ndarray:
         """(N, C) labels."""
         return np.array([[pair.labels[name] for name in self.data.relations] for pair in pairs])
-
-
-def data_folder() -> Path:
-    place = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data"
-    if not (place / "clue").is_dir():
-        raise SystemExit(f"no data sets at {place}; set LIMNER_DATA to the folder that holds data/")
-    return place
 
 
 def parts_of(name: str, kind: str) -> Parts:
@@ -195,43 +189,6 @@ def figures(parts: Parts, runs: Sequence[Result], rows: np.ndarray, resamples: i
     return out
 
 
-def second_opinion(pairs: Sequence[Hashable], labels: Sequence[int]) -> tuple[float, np.ndarray]:
-    """Average precision of the other annotations of repeated pairs as predictors, and the rows it is of."""
-    truth = np.asarray(labels, dtype=np.float64)
-    owner, total = group_numbers(pairs)
-    sizes = np.bincount(owner, minlength=total)
-    rows = np.flatnonzero(sizes[owner] > 1)
-    others = (np.bincount(owner, truth, total)[owner] - truth)[rows] / (sizes[owner] - 1)[rows]
-    return average_precision(others, truth[rows].astype(np.int64)), rows
-
-
-def ceiling(parts: Parts, rows: np.ndarray) -> dict[str, object]:
-    """What annotators' disagreement leaves attainable on repeated pairs."""
-    everyone = [pair for pair, keep in zip(parts.test, rows, strict=True) if keep]
-    whole = parts.data.pairs
-    out: dict[str, object] = {}
-    for relation in parts.data.relations:
-        keys = [(text_id(p.text), p.image_id) for p in whole]
-        labels = [p.labels[relation] for p in whole]
-        opinion, repeated = second_opinion(keys, labels)
-        again = [labels[row] for row in repeated]
-        out[relation] = {
-            "ceiling_test": round(
-                disagreement_ceiling(
-                    [(text_id(p.text), p.image_id) for p in everyone],
-                    [p.labels[relation] for p in everyone],
-                ),
-                4,
-            ),
-            "ceiling_all": round(disagreement_ceiling(keys, labels), 4),
-            "ceiling_repeated": round(disagreement_ceiling([keys[row] for row in repeated], again), 4),
-            "other_annotators": round(opinion, 4),
-            "prevalence_repeated": round(float(np.mean(again)), 4),
-            "repeated_rows": len(again),
-        }
-    return out
-
-
 def markdown(name: str, kind: str, what: str, found: dict[str, dict], relations: Sequence[str]) -> str:
     """One table; fractions, intervals in brackets."""
     lines = [f"### {name}, {kind} split, {what}", "", "| row | " + " | ".join(relations) + " |"]
@@ -296,9 +253,6 @@ def main() -> None:
         for cut, table in found.items():
             print(markdown(name, kind, cut, table, parts.data.relations), flush=True)
         report[f"{name} {kind}"] = {"settings": settings, "figures": found}
-        if name == "cite":
-            report["cite ceiling"] = ceiling(parts, np.ones(len(parts.test), dtype=bool))
-            print(json.dumps(report["cite ceiling"], indent=1))
     options.json.write_text(json.dumps(report, indent=1), encoding="utf-8")
 
 

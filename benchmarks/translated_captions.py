@@ -1,5 +1,7 @@
 """Captions in six languages against 1,000 test photographs of Flickr8k: by their captions, by pixels.
 
+Makes: docs/texts.md (words in six languages)
+
     python benchmarks/translated_captions.py [--pixels ENCODER --cache DIR]
 
 The gallery has each photograph's second caption. English words are asked with both sentence encoders, the

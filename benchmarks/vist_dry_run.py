@@ -1,5 +1,7 @@
 """Training GSDA, or VRSS, on as much as VIST, of which only the sizes are true: memory, and time per epoch.
 
+Makes: docs/training.md, docs/reproduce/gsda.md, docs/reproduce/vrss.md (steps on as much as VIST)
+
 Stories of five sentences, one picture each, with made-up words, features (a memory-mapped file in float16),
 sentence keys and scene graphs, go through the real way: a file of graphs is read, `prepare` builds task and
 model, and some batches are trained on. Losses mean nothing. Sizes are moderate unless --paper is given.
@@ -11,13 +13,13 @@ model, and some batches are trained on. Losses mean nothing. Sizes are moderate 
 
 import argparse
 import json
-import resource
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
 import torch
+from harness import Times, peak_mb, timed
 
 from limner.config import build
 from limner.research.datasets.pairs import Pair, PairSet
@@ -110,7 +112,10 @@ def task_of(folder, options):
 
     def mark(name):
         nonlocal start
-        marks[name] = {"s": round(time.perf_counter() - start, 2), "peak_gb": round(peak_gb(), 2)}
+        marks[name] = {
+            "s": round(time.perf_counter() - start, 2),
+            "peak_gb": round(peak_mb() * 2**20 / 1e9, 2),
+        }
         start = time.perf_counter()
 
     rows = corpus(folder, options)
@@ -140,36 +145,32 @@ def task_of(folder, options):
     return task, config, marks
 
 
-def peak_gb():
-    """Largest memory of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-
-
-def timed(task, config, options):
-    """Seconds and processor seconds of each step, batch included; the first, which warms up, is left out."""
+def steps_of(task, config, options):
+    """Times of the steps, batch included; the first, which warms up, is left out; and names of losses."""
     own = config.loop
     rates = {"rates": own.rates}
     updates = optimiser(
         own.optimiser, task.model.named_parameters(), own.lr, own.betas, own.weight_decay, **rates
     )
     task.model.train()
-    batches, found = iter(task.batches(0)), []
-    for _ in range(options.steps + 1):
-        start, busy = time.perf_counter(), time.process_time()
+    batches = iter(task.batches(0))
+
+    def step():
         updates.zero_grad(set_to_none=True)
         losses = task.step(next(batches))
         losses["total"].backward()
         updates.step()
         assert all(bool(torch.isfinite(loss)) for loss in losses.values())  # waits for the device as well
-        found.append((time.perf_counter() - start, time.process_time() - busy))
-    return found[1:], sorted(losses)
+        return sorted(losses)
+
+    found = [timed(step) for _ in range(options.steps + 1)]
+    return Times.of(found[1:]), found[-1].result
 
 
 def measure(options):
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         task, config, marks = task_of(Path(name), options)
-        seconds, losses = timed(task, config, options)
-        step, busy = np.median(seconds, axis=0).tolist()
+        times, losses = steps_of(task, config, options)
         result = {
             "stories": options.stories,
             "sentences": options.stories * STEPS,
@@ -179,11 +180,11 @@ def measure(options):
             "losses": losses,
             "threads": torch.get_num_threads(),
             "before_training": marks,
-            "s_per_step": step,
-            "processor_s_per_step": busy,  # on a machine that others use as well, nearer to its own time
+            "s_per_step": times.median_s,
+            "processor_s_per_step": times.processor_median_s,  # on a shared machine nearer to its own
             "steps_per_epoch": task.steps_per_epoch,
-            "h_per_epoch": step * task.steps_per_epoch / 3600,
-            "peak_gb": peak_gb(),
+            "h_per_epoch": times.median_s * task.steps_per_epoch / 3600,
+            "peak_gb": peak_mb() * 2**20 / 1e9,
         }
         if options.device.startswith("cuda"):
             result["device_peak_gb"] = torch.cuda.max_memory_allocated() / 1e9

@@ -267,28 +267,11 @@ def test_pictures_are_asked_for_the_others_of_their_story(benchmark):
 
 
 @pytest.mark.parametrize("benchmark", ["look_traits"], indirect=True)
-def test_a_batch_is_of_pictures_that_look_alike_where_asked(benchmark, monkeypatch):
+def test_at_most_four_pictures_of_a_story_come_together(benchmark, monkeypatch):
     monkeypatch.setattr(benchmark, "BATCH", 16)
-    stories = np.repeat(np.arange(16), 4)
-    alike = np.repeat(np.arange(benchmark.CLUSTERS), 8)  # two stories in each
-    for given in (None, alike):
-        parts = benchmark.batches(stories, np.random.default_rng(0), given)
-        assert sorted(np.concatenate(parts).tolist()) == list(range(64))
-        assert {len(np.unique(stories[rows])) for rows in parts} == {4}  # whole stories
-        kinds = {len(np.unique(alike[rows])) for rows in parts}
-        assert kinds == {2} if given is not None else max(kinds) > 2
-
-
-@pytest.mark.parametrize("benchmark", ["look_traits"], indirect=True)
-def test_traits_of_pictures_smaller_than_their_measures(benchmark):
-    for size in [(1, 1), (5, 2), (90, 60)]:
-        row = benchmark.every_trait(benchmark.Image.new("RGB", size, (9, 200, 30))).view(np.float32)
-        assert len(row) == sum(benchmark.SIZES.values())
-        assert np.isfinite(row).all()
-    grain = row[list(benchmark.COLUMNS["grain"])]
-    assert np.abs(grain).max() == 0  # a plain picture has none
-    edges = row[list(benchmark.COLUMNS["borders"])].reshape(4, 5)
-    np.testing.assert_allclose(edges, [[9 / 255, 200 / 255, 30 / 255, 0, 1]] * 4, atol=1e-6)
+    parts = benchmark.batches(np.repeat(np.arange(16), 4), np.random.default_rng(0))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(64))
+    assert {len(np.unique(rows // 4)) for rows in parts} == {4}  # whole stories
 
 
 def _rated(module, scored):

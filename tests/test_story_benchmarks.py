@@ -17,44 +17,10 @@ from limner.research.worlds.book import world_graphs
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 
-@pytest.mark.parametrize("benchmark", ["story_training"], indirect=True)
-def test_batched_stories_equal_a_loop_over_their_steps(benchmark):
-    sizes = "--stories 5 --steps 7 --words 6 --word 6 --hidden 5 --latent 4 --mlp 9 --width 8 --batch 5"
-    found = benchmark.measure(benchmark.parsed([*sizes.split(), "--batches", "1", "--rounds", "1"]))
-    assert found["stories"] == 5
-    assert found["steps"] > 7
-    assert 0 <= found["greatest_difference"] < 1e-5
-    assert found["ratio"] == pytest.approx(found["batched_stories_per_s"] / found["looped_stories_per_s"])
-
-
-@pytest.mark.parametrize("benchmark", ["story_training"], indirect=True)
-def test_a_loop_that_hears_less_is_found_out(benchmark, monkeypatch):
-    sizes = "--stories 5 --steps 7 --words 6 --word 6 --hidden 5 --latent 4 --mlp 9 --width 8 --batch 5"
-    task = benchmark.task_of(benchmark.parsed(sizes.split()))
-    batch = next(iter(task.batches(0)))
-    whole = benchmark.Looped._story
-
-    def deaf(self, words, lengths):
-        parts = [whole(self, words[t : t + 1], lengths[t : t + 1]) for t in range(len(words))]
-        return [made for some, _ in parts for made in some], None
-
-    benchmark.agree(task, batch)
-    monkeypatch.setattr(benchmark.Looped, "_story", deaf)
-    with pytest.raises(AssertionError, match="not close"):
-        benchmark.agree(task, batch)
-
-
-@pytest.mark.parametrize("benchmark", ["story_decoding"], indirect=True)
-def test_decoders_of_whole_galleries_equal_plain_loops(benchmark):
-    sizes = "--pictures 30 --stories 2 --steps 2 4 --width 8 --plain-pictures 9 --plain-steps 3"
-    found = benchmark.measure(benchmark.parsed(sizes.split()))
-    assert set(found["ways"]) == set(benchmark.WAYS)
-    assert all(len(way["ms_per_story"]) == 2 for way in found["ways"].values())
-    # arrays of one story are gone before the next begins
-    for name in ("chain, all ranked", "anchor, all ranked"):
-        one, both = found["ways"][name]["peak_mb_of_one_and_all_stories"]
-        assert both <= 1.5 * one + 0.05
-    assert set(found["times_a_plain_loop"]) == {"chain", "anchor"}
+@pytest.mark.parametrize("benchmark", ["research_speed"], indirect=True)
+def test_the_fast_ways_of_the_research_equal_plain_loops(benchmark):
+    for name in benchmark.KERNELS:
+        assert benchmark.measure(name, rounds=1, size=40, width=8).startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
@@ -197,13 +163,7 @@ def test_the_check_of_a_card_runs_on_the_cpu(benchmark):
     found = dict(benchmark.check("cpu", quick=True))
     assert found["resumed run, float32"] == "equal bit for bit"
     assert "differ by 0.0e+00" in found["step, cmcm/cmcm, CPU and cpu"]
-    _, _, apart = found["detector, 2 pictures one by one and together"].partition(
-        "labels equal, boxes differ by "
-    )
-    assert float(apart.partition(" ")[0]) < 1e-3
     assert "epochs of projections" in found["limner, 12 drawn books"]
-    off = found["scores, 300 × 300 × 256, within autocast"].partition("off by ")[2]
-    assert float(off.partition(" ")[0]) < 1e-6
     speeds = [line for name, line in found.items() if name.startswith(("forward", "index"))]
     assert len(speeds) == 6
     assert all("pictures/s" in line for line in speeds)
