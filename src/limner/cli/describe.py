@@ -41,7 +41,7 @@ def describe(
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
+        Folder of the library, or its address on object storage. Default: $LIMNER_LIBRARY, else the one
         used last, see 'limner library'.
     endpoint
         Address of the chat interface, usually ending in /v1.

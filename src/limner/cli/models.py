@@ -77,7 +77,7 @@ def export(
         The file of a run's weights, which ends in .safetensors; files that are there are replaced. The folder
         of a CLIP, which must not be there.
     weights
-        Of a CLIP: open_clip's file of its tensors, or a folder to look in. Unless given: $LIMNER_WEIGHTS, and
+        Of a CLIP: open_clip's file of its tensors, or a folder to look in. Default: $LIMNER_WEIGHTS, and
         the caches of torch hub and Hugging Face.
     """
     if str(run).startswith(CLIP):

@@ -40,7 +40,7 @@ _ANEW = "run 'limner index', which makes it anew"
 
 
 def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json: Flag = False) -> None:
-    """Look for damage in libraries, feature stores, runs, projects and studies; nothing is changed.
+    """Check stored files for corruption: libraries, feature stores, runs, projects, studies. Changes nothing.
 
     Every folder is told by what lies in it. All that limner wrote there is read and compared with the
     checksums of when it was written; what is damaged or missing is named. What has no checksum is said to be

@@ -36,18 +36,18 @@ _KINDS: Kinds = {
     LimnerError: (500, "", ""),
 }
 _TITLES = {
-    400: "That cannot be done",
-    401: "Not without the token",
-    403: "Not allowed here",
-    404: "There is nothing here",
-    405: "That cannot be done here",
-    409: "That does not go with what is there",
-    413: "Too much at once",
-    421: "Not the address of this server",
-    422: "That does not fit",
+    400: "Bad request",
+    401: "Sign-in link needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Request too large",
+    421: "Wrong server address",
+    422: "Invalid request",
     500: "Something went wrong",
     503: "Something is missing",
-    507: "The disk does not take it",
+    507: "Could not write to disk",
 }
 
 

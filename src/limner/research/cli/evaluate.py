@@ -68,7 +68,7 @@ def evaluate(
     data
         Folder with stories.jsonl and its pictures.
     library
-        Folder or address of the library in which those pictures are indexed. Unless given: $LIMNER_LIBRARY,
+        Folder or address of the library in which those pictures are indexed. Default: $LIMNER_LIBRARY,
         else the one used last, see 'limner library'.
     qrels
         Judgements in TREC format whose documents are ids of pictures, such as 'limner study preferences'

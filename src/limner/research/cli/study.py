@@ -44,7 +44,7 @@ def preferences(
     Parameters
     ----------
     library
-        Folder of the library. Unless given: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
+        Folder of the library. Default: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
     to
         Folder to write into; made if it is not there.
     projects
@@ -107,7 +107,7 @@ def serve(
     host
         Address to listen on; 0.0.0.0 lets other machines in.
     port
-        Port to listen on; 8420, or any that is free, unless given.
+        Port (default 8420; if taken, any free port).
     name
         Name under which raters reach this server, such as that of a proxy before it (repeatable).
     proxy
@@ -340,7 +340,7 @@ def create(
 
 @study.command
 def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> None:
-    """Tell how many votes there are and how many are due, and nothing about what raters prefer.
+    """Show how many votes there are and how many are missing, but not what raters prefer.
 
     Example: limner study status preference
 

@@ -53,7 +53,7 @@ def table(
         and without repeats), gsda-1 (the same with the coherence of found pictures, and the quality of
         generated sentences) or limner-1 (limner's own model, step by step).
     runs
-        Folder that holds measured runs; none shows the published figures alone.
+        Folder with measured runs; if omitted, only published figures are shown.
     data
         Data set of the results, of cmcm-1 and cmcm-2 below $LIMNER_DATA/data; unless given that of the
         published table, for cmcm-7 both that were measured, and for complementary-…, vrss-1, gsda-1 and
