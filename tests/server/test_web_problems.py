@@ -103,7 +103,7 @@ def test_unknown_addresses_and_methods(client):
             "/nowhere",
             404,
             "Not found",
-            "/nowhere is no address of this server; check its spelling.",
+            "/nowhere is not an address of this server; check its spelling.",
         ),
         ("/own", 409, "Stale", "Too late."),
         ("/surprise", 500, "Something went wrong", "ZeroDivisionError; the terminal in which"),

@@ -96,10 +96,10 @@ def illustrate(
     format
         Format, if the name of --out does not tell it. Default: html.
     text_format
-        How to read a text whose name does not say it: markdown (standard input unless given), html, plain
-        or json. Word documents and PDFs are known by their content.
+        How to read a text whose name does not tell: markdown (the default for standard input), html, plain or
+        json. Word documents and PDFs are known by their content.
     by
-        What one step is; explicit steps, else paragraphs, unless given.
+        What one step is. Default: explicit steps, else paragraphs.
     show
         How readily a picture is shown: only what probably fits, the usual mixture, or a picture at every
         step. A step left blank says why.
@@ -150,7 +150,7 @@ def illustrate(
     layout
         Default: what suits the text.
     page_size
-        Of formats with pages; A4 unless given, and a wide screen for slides.
+        Page size, for formats with pages. Default: A4; for slides a wide screen.
     with_reasons
         Include why each picture was chosen, and how the storyboard was made.
     originals

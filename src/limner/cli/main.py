@@ -28,7 +28,7 @@ _ILLUSTRATE = {
 _EPILOGUE = """\
 Example: limner illustrate recipe.md ~/Pictures -o recipe.html
 
---help-all after a command also shows the rarely needed options; --debug shows the full traceback of an error."""
+--help-all after a command also shows rarely needed options; --debug shows the full traceback of an error."""
 
 
 class Command(NamedTuple):

@@ -78,11 +78,11 @@ def evaluate(
     split
         Stories to use; a set that states no split is divided by source, always the same way.
     channel
-        captions, base, labels or clip (repeatable); all the library has unless given.
+        captions, base, labels or clip (repeatable). Default: all the library has.
     weights
         NAME=FOLDER, or a folder to look in, for clip (repeatable).
     decoder
-        off, chain or anchor (repeatable); all three unless given.
+        Decoder: off, chain or anchor (repeatable). Default: all three.
     json
         Print all figures as JSON.
     """

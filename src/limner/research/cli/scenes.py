@@ -68,9 +68,9 @@ def scenes(
     weights
         File of a Faster R-CNN's weights, or folder to look in.
     classes
-        Names of the detector's classes, one a line; COCO's unless given.
+        Names of the detector's classes, one a line. Default: COCO's.
     prior
-        Of relations, as 'limner data build-prior' counts it; without it, relations come from positions.
+        Prior of relations, from 'limner data build-prior'; without it, relations come from positions.
     labels
         What the detector's labels are called in the prior: a TOML file of "label" = "class" lines, or 'coco'
         for COCO's names in Visual Genome's.
@@ -96,7 +96,7 @@ def scenes(
     batch
         Pictures that go through the detector together.
     workers
-        Threads that decode; one per core unless given.
+        Threads that decode. Default: one per core.
     json
         Print the report as JSON.
     """

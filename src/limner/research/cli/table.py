@@ -62,10 +62,10 @@ def table(
     format
         md, latex or html.
     protocol
-        Of the pools, for cmcm-4, cmcm-5 and cmcm-7: pools, or legacy for runs that were measured with
-        'limner measure --protocol legacy'.
+        Protocol of the pools, for cmcm-4, cmcm-5 and cmcm-7: pools, or legacy for runs that were measured
+        with 'limner measure --protocol legacy'.
     resamples
-        Of every interval and comparison.
+        Bootstrap resamples for every interval and comparison.
     to
         File to write instead of printing.
     smoke

@@ -72,7 +72,7 @@ def train(
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and cuda
         are one card per process.
     precision
-        Of products: float32, bfloat16 or float16, the last two for cards and CPUs that are fast with them;
+        Precision: float32, bfloat16 or float16, the last two for cards and CPUs that are fast in them;
         loop.precision of the settings unless given.
     tensorboard
         Write losses and figures below TO/tensorboard as well; needs the extra of that name.
