@@ -1,8 +1,9 @@
-"""Every documented command that trains resolves its settings, and trains where its data can be drawn."""
+"""Documented commands: those that train resolve their settings; options, extras and quoted messages exist."""
 
 import re
 import shutil
 import subprocess
+import tomllib
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,6 +27,9 @@ torchrun() { while [ "$1" != limner ]; do shift; done; shift; limner "$@"; }
 python() { :; }
 """
 COMMANDS = {"train": train, "sweep": sweep}
+GENERAL = {"--help", "--help-all", "--version", "--debug"}
+# options of other programs that pages name by themselves
+FOREIGN = {"--nnodes", "--env"}
 
 
 def recorded(folder: Path, block: str) -> list[list[str]]:
@@ -137,3 +141,78 @@ def test_rows_of_the_results_are_named_as_the_tables_name_them(documented, page)
     for folder, rows in found.items():
         assert len(rows) > 5
         assert rows <= printed[folder], folder
+
+
+@pytest.fixture(scope="module")
+def options():
+    """Words of every command → its options, from the reference that a test compares with ``--help``."""
+    text = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    found = {}
+    for section in text.split("\n## limner")[1:]:
+        rows = re.findall(r"^│[ *]+(?:[A-Z]+ )?(-[^A-Z│]*)", section, re.MULTILINE)
+        words = tuple(section.partition("\n")[0].split())
+        found[words] = {option for row in rows for option in re.findall(r"(?<!\S)--?[a-z][\w-]*", row)}
+    return found
+
+
+def wrong_options(code: str, options: dict[tuple[str, ...], set[str]]) -> list[str]:
+    """What a command in the text of a page names that is not there: the command itself, or options."""
+    words = code.split()[1:]
+    command = next(part for part in (tuple(words[:n]) for n in (2, 1, 0)) if part in options)
+    groups = {name[0] for name in options if len(name) > 1}
+    if len(command) < 1 + (words[0] in groups and len(words) > 1) and words[0] not in GENERAL:
+        return [code]
+    given = {word.partition("=")[0] for word in words if word.startswith("--")}
+    return sorted(given - options[command] - GENERAL)
+
+
+def test_commands_and_options_in_the_text_of_pages_exist(options):
+    known = GENERAL | FOREIGN | set().union(*options.values())
+    wrong, checked = {}, 0
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        scripts = {ROOT / name for name in re.findall(r"\bbenchmarks/\w+\.py", page.read_text("utf-8"))}
+        own = known | {
+            option
+            for script in scripts
+            for option in re.findall(r"\"(--[a-z][\w-]*)\"", script.read_text("utf-8"))
+        }
+        for code in re.findall(r"`([^`\n]+)`", text):
+            found = wrong_options(code, options) if code.startswith("limner ") else []
+            option = re.match(r"--[a-z][\w-]*", code)
+            if option and option[0] not in own:
+                found.append(code)
+            checked += bool(option) or code.startswith("limner ")
+            if found:
+                wrong.setdefault(str(page.relative_to(ROOT)), []).extend(found)
+    assert wrong == {}
+    assert checked > 300
+
+
+def test_a_wrong_option_in_the_text_is_found(options):
+    assert wrong_options("limner data audit captions --set data.annotations=FOLDER", options) == ["--set"]
+    assert wrong_options("limner data examine captions", options) == ["limner data examine captions"]
+    assert wrong_options("limner index FOLDER --no-ocr", options) == []
+
+
+def test_extras_that_pages_name_exist():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        named = re.findall(r"(?:limner|\"\.|'\.)\[([a-z,]+)\]", text)
+        named += re.findall(r"extras?(?:\]\([^)]*\))? `([a-z]+)`", text)
+        assert {name for group in named for name in group.split(",")} <= set(extras), page
+
+
+def test_messages_that_troubleshooting_quotes_are_printed():
+    """The words between the numbers of each quoted message stand in the source."""
+    source = "".join(
+        re.sub(r"\"\s+f?\"", "", path.read_text("utf-8"))
+        for path in sorted((ROOT / "src" / "limner").rglob("*.py"))
+    )
+    page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
+    quoted = re.findall(r"^\*\*\"([^\"]+)\"", page, re.MULTILINE)
+    assert len(quoted) > 2
+    for message in quoted:
+        for part in re.split(r"[\d,]+(?: pictures)?", message):
+            assert part.strip() in source, message

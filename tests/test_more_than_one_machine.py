@@ -1,4 +1,4 @@
-"""The README's commands for more than one machine, against an object store and a Ray of this one."""
+"""The commands that docs/scale.md begins with, against an object store and a Ray of this one."""
 
 import os
 import re
@@ -31,10 +31,10 @@ def shown(output):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="torchrun is of Unix")
-def test_the_commands_of_the_readme_run_as_they_stand(tmp_path):
+def test_the_first_commands_of_the_page_run_as_they_stand(tmp_path):
     for package in ("ray", "moto"):
         pytest.importorskip(package)
-    section = (ROOT / "README.md").read_text("utf-8").partition("\n## More than one machine\n")[2]
+    section = (ROOT / "docs" / "scale.md").read_text("utf-8").partition("\n## Three commands\n")[2]
     (block,) = re.findall(r"^```console\n(.*?)^```$", section.partition("\n## ")[0], re.DOTALL | re.MULTILINE)
     (tmp_path / "trip.md").write_text("".join(f"In the picture: {name}.\n\n" for name in NAMES[:4]))
     (tmp_path / "configs").symlink_to(ROOT / "configs")

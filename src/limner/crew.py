@@ -1,4 +1,4 @@
-"""Work that several processes share, told to those who know nothing of processes."""
+"""Rank, world size and all-reduce, for code that must not import torch.distributed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Crew:
-    """Who of several processes this is, and how what each found becomes known to all.
+    """This process among several, and their all-reduce.
 
     Attributes:
-        number: from 0.
-        size: processes.
-        summed: an array → its sum over all processes, exact where all but one have 0.
+        number: rank of this process, from 0.
+        size: number of processes.
+        summed: array → its sum over all processes; exact where all but one have 0.
     """
 
     number: int = 0
@@ -23,7 +23,7 @@ class Crew:
     summed: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
 
     def share(self, count: int) -> slice:
-        """Of so many rows those that are this process's."""
+        """The slice of `count` rows that this process works on."""
         return slice(count * self.number // self.size, count * (self.number + 1) // self.size)
 
 

@@ -1,7 +1,7 @@
-"""One file over the web: which addresses may be asked, a request, its redirects, and what became of it.
+"""Downloads over HTTP: which addresses are allowed, the request, its redirects and its result.
 
-Every server is taken for one that may stall, lie about lengths, redirect for ever or send something else, and
-lists of URLs were written by strangers.
+No server is trusted: it may stall, state wrong lengths, redirect for ever or send something else. Lists of
+URLs may come from strangers.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ _EMBEDDED = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class AddressError(DataError):
-    """An address that must not be fetched."""
+    """A URL that must not be fetched."""
 
 
 def plain_url(url: str) -> str:
-    """The URL in ASCII, fit to be requested.
+    """The URL in ASCII, ready to be requested.
 
     Raises:
         AddressError: another scheme than http or https, a name or password inside, or no host.
@@ -62,7 +62,7 @@ def plain_url(url: str) -> str:
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address belongs to the open internet, also when it wraps an IPv4 address."""
+    """Whether an IP address is public; of an IPv6 address that embeds an IPv4 one, the latter counts."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
@@ -74,10 +74,10 @@ def is_public(address: str) -> bool:
 
 
 class GuardedBackend(httpcore.AnyIOBackend):
-    """Connects to public addresses only, and to the very address that was checked."""
+    """Connects only to public addresses, and to the same address that was checked (no second name lookup)."""
 
     def __init__(self, allow_private: bool = False) -> None:
-        """Take addresses of private networks, too, when `allow_private`."""
+        """Allow addresses of private networks too if `allow_private`."""
         self._allow_private = allow_private
 
     async def connect_tcp(
@@ -105,26 +105,26 @@ class GuardedBackend(httpcore.AnyIOBackend):
         allowed = [one for one in addresses if self._allow_private or is_public(one)]
         if not allowed:
             raise AddressError(
-                f"{host}: address {addresses[0]} is not public; expected a host of the open internet"
+                f"{host}: address {addresses[0]} is not public; expected a host on the public internet"
             )
         return await super().connect_tcp(allowed[0], port, timeout, local_address, socket_options)
 
 
 class Fetched(Record):
-    """What became of one URL.
+    """The result for one URL.
 
     Attributes:
         url: as the data set writes it.
         name: file name of the picture.
         state: done or dead.
-        reason: why it died; "" when done.
-        lasting: whether asking again is pointless (404, a web page, not a picture).
-        status: last HTTP status; None where there was no answer.
-        final_url: where redirects led; "" without.
-        content_type: as the server said.
+        reason: why it failed; "" when done.
+        lasting: whether another attempt is pointless (404, a web page, not a picture).
+        status: last HTTP status; None if there was no answer.
+        final_url: where redirects led; "" if there were none.
+        content_type: as the server states it.
         size_bytes: of the file.
         sha256: of the file; "" when dead.
-        attempts: requests made in the run that wrote this line; 0 for a file found in place.
+        attempts: requests made in the run that wrote this line; 0 for a file that was already there.
     """
 
     url: str
@@ -151,20 +151,20 @@ _OPAQUE_TYPES = frozenset(
 
 @dataclass(frozen=True)
 class FetchSettings:
-    """Bounds of a fetch.
+    """Limits of a download.
 
     Attributes:
-        parallel: requests at once.
-        per_host: requests at once to one host.
-        host_pause_s: least time between two starts at one host.
+        parallel: concurrent requests.
+        per_host: concurrent requests to one host.
+        host_pause_s: least time between the starts of two requests to one host.
         connect_s, read_s, total_s: longest wait for a connection, for the next bytes, for one whole request.
-        max_bytes: of one picture.
-        max_total_bytes: of the folder.
-        retries: further attempts after a failure that may pass.
-        allow_private: whether hosts inside private networks are asked, too.
-        kinds: beginnings of the content types that are taken; ("",) takes any.
-        host_pauses: host → pause of its own where it asks for a longer one.
-        permit: asked before every request and redirect; a reason to refuse, or "". None permits all.
+        max_bytes: largest file.
+        max_total_bytes: largest folder.
+        retries: further attempts after a temporary failure.
+        allow_private: whether hosts in private networks are allowed.
+        kinds: prefixes of the accepted content types; ("",) accepts any.
+        host_pauses: host → its own pause, if it asks for a longer one.
+        permit: called before every request and redirect; returns a reason to refuse, or "". None permits all.
     """
 
     parallel: int = 16
@@ -202,17 +202,17 @@ class FailedError(Exception):
 
 
 class FullError(Exception):
-    """The folder holds as much as it may."""
+    """The folder has reached its size limit."""
 
 
 class Transfer:
     """Requests to many hosts.
 
     Attributes:
-        settings: the bounds.
-        stored: bytes the folder holds; its owner adds to it.
+        settings: the limits.
+        stored: bytes in the folder; the caller adds to it.
         arrived: bytes received.
-        pool: of open connections; its owner enters it.
+        pool: open connections; the caller enters it as a context.
     """
 
     def __init__(self, settings: FetchSettings, stored: int = 0, proxy: httpcore.Proxy | None = None) -> None:
@@ -232,14 +232,14 @@ class Transfer:
         """One request with its redirects.
 
         Args:
-            url: whose.
-            write: receives the body piece by piece; of a request that fails, whatever came before.
-            report: called with bytes so far and in all (0 where unknown).
+            url: what to download.
+            write: receives the body in chunks; if the request fails, those that came before.
+            report: called with bytes so far and in all (0 if unknown).
         Returns:
-            all that is known of the file but its name.
+            The result, without a file name.
         Raises:
-            FailedError: it did not come.
-            FullError: the folder would grow beyond its bound.
+            FailedError: the download failed.
+            FullError: the folder would exceed its limit.
         """
         try:
             async with asyncio.timeout(self.settings.total_s):
@@ -268,7 +268,7 @@ class Transfer:
             ("Accept-Encoding", "identity"),
         ]
         limits = {"connect": settings.connect_s, "read": settings.read_s, "write": settings.read_s}
-        # a place in the pool is certain, since no more requests run than it has
+        # the pool never makes a request wait, since it has a connection for each
         extensions = {"timeout": {**limits, "pool": settings.total_s}}
         place = url
         for _ in range(_MAX_REDIRECTS + 1):
@@ -310,7 +310,7 @@ class Transfer:
 
 
 def _check_head(status: int, said: Mapping[str, str], settings: FetchSettings) -> tuple[str, int]:
-    """Content type and length (0: unknown) of an answer that is wanted; any other fails before its body."""
+    """Content type and length (0: unknown) of an acceptable response; others fail before the body is read."""
     if status != 200:
         passing = status in _PASSING
         wait_s = _retry_after(said.get("retry-after", "")) if passing else None
@@ -332,7 +332,7 @@ def _check_head(status: int, said: Mapping[str, str], settings: FetchSettings) -
 
 
 def _retry_after(value: str) -> float | None:
-    """Seconds a server asks to wait, from a number or a date; None when it says nothing readable."""
+    """Seconds of a Retry-After header, a number or a date; None if it is absent or malformed."""
     if value.strip().isdecimal():
         return float(value)
     try:
@@ -348,7 +348,7 @@ ONE_FILE = FetchSettings(
     allow_private=True,
     kinds=("",),
 )
-"""Bounds of a file that the user asks for by name."""
+"""Limits for a file that the user asks for by name."""
 
 
 def fetch_file(
@@ -359,14 +359,14 @@ def fetch_file(
 ) -> Path:
     """Download a file into a folder under its published name, through the proxy that the environment names.
 
-    A file of that name with the right hash is kept and nothing is fetched.
+    If the file is already there with the right hash, nothing is downloaded.
 
     Args:
         url: http or https; its last part names the file and holds the beginning of its SHA-256, as in
             ``resnet50-0676ba61.pth``.
-        folder: created if need be.
-        settings: bounds; a failure is not tried again.
-        report: called with bytes so far and bytes in all (0 where unknown).
+        folder: created if absent.
+        settings: limits; a failed download is not retried.
+        report: called with bytes so far and bytes in all (0 if unknown).
     Returns:
         Path of the complete file.
     Raises:
@@ -398,15 +398,15 @@ def fetch_unknown(
     settings: FetchSettings = ONE_FILE,
     report: Callable[[int, int], None] | None = None,
 ) -> str:
-    """Download a file whose hash nobody has said, through the proxy that the environment names.
+    """Download a file whose hash is not known, through the proxy that the environment names.
 
     Args:
         url: http or https.
-        target: the file to appear; its folder is created if need be.
-        settings: as of `fetch_file`.
+        target: the file to write; its folder is created if absent.
+        settings: as in `fetch_file`.
         report: likewise.
     Returns:
-        SHA-256 of what came.
+        SHA-256 of the file.
     Raises:
         DataError: the address is not http or https.
         MissingError: as `fetch_file`.
@@ -422,7 +422,7 @@ def _fetch(
     report: Callable[[int, int], None] | None,
     due: str = "",
 ) -> str:
-    """Download a file whole or not at all; its SHA-256, which must begin with `due`."""
+    """Download a file completely or not at all; returns its SHA-256, which must begin with `due`."""
     with _writing(url, target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target) as draft, draft.open("wb") as out:
@@ -436,7 +436,7 @@ def _fetch(
 
 @contextmanager
 def _writing(url: str, target: Path) -> Iterator[None]:
-    """Say in one line what keeps a file from coming."""
+    """Turn a failed download or write into a one-line MissingError."""
     try:
         yield
     except FailedError as error:
@@ -453,14 +453,14 @@ async def _download(
     write: Callable[[bytes], object],
     report: Callable[[int, int], None] | None,
 ) -> str:
-    """SHA-256 of what came."""
+    """Download to `write`; returns the SHA-256."""
     transfer = Transfer(settings, proxy=_proxy_for(url))
     async with transfer.pool:
         return (await transfer.get(url, write, report)).sha256
 
 
 def _proxy_for(url: str) -> httpcore.Proxy | None:
-    """What ``$HTTP_PROXY`` and its kin name for an address."""
+    """The proxy for an address from ``$HTTP_PROXY`` and the like, or None."""
     parts = urlsplit(url)
     named = getproxies().get(parts.scheme, "")
     if not named or proxy_bypass(parts.hostname or ""):

@@ -104,12 +104,12 @@ def test_dialogs_of_the_start_page(storyboard, studio, *, width: int, scheme: st
 @LOOKS
 def test_the_interface_and_what_is_not_there(visit, *, width: int, scheme: str) -> None:
     page = visit("/docs", width=width, scheme=scheme, reduced_motion="reduce")
-    expect(page.locator("h1")).to_have_text("For programs")
+    expect(page.locator("h1")).to_have_text("API")
     assert settled(page) == []
     assert colours_follow(page, scheme)
     for path in ("/nowhere", "/projects/0123456789abcdef", "/api/projects/0123456789abcdef"):
         page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/", 3)[2] + path)
-        expect(page.locator("h1")).to_have_text("There is nothing here")
+        expect(page.locator("h1")).to_have_text("Not found")
         assert settled(page) == []
         assert colours_follow(page, scheme)
     visit.wrong[:] = [line for line in visit.wrong if "404" not in line]
@@ -320,7 +320,7 @@ def test_motion(storyboard, *, wish: str) -> None:
 
 def test_a_project_that_is_not_there(visit) -> None:
     page = visit("/projects/0123456789abcdef")
-    assert page.locator("h1").inner_text() == "There is nothing here"
+    assert page.locator("h1").inner_text() == "Not found"
     expect(page.locator("main")).to_contain_text("it was removed, or is in another folder of projects.")
     expect(page.get_by_role("link", name="To the start page")).to_be_visible()
     visit.wrong[:] = [line for line in visit.wrong if "404" not in line]

@@ -61,7 +61,7 @@ def test_whoever_lacks_the_token_reads_where_it_stands(stranger, studio):
     for path in ("/", "/library", "/api/library/pictures"):
         answer = stranger.goto(f"{studio}{path}?token=wrong")
         assert answer.status == 401
-        expect(stranger.locator("h1")).to_have_text("Not without the token")
+        expect(stranger.locator("h1")).to_have_text("Sign-in link needed")
         expect(stranger.locator("main")).to_contain_text("terminal")
         expect(stranger.locator("pre")).to_contain_text(f"{studio}/?token=…")
         assert "wrong" not in stranger.content()

@@ -67,7 +67,7 @@ def told(response):
 def test_an_error_of_limner_keeps_its_line(client):
     assert told(client.get("/data")) == {
         "type": "about:blank",
-        "title": "That does not fit",
+        "title": "Invalid request",
         "status": 422,
         "detail": "books: found three, expected four; buy one",
     }
@@ -98,12 +98,12 @@ def test_unknown_addresses_and_methods(client):
 @pytest.mark.parametrize(
     ("path", "status", "heading", "line"),
     [
-        ("/data", 422, "That does not fit", "Books: found three, expected four; buy one."),
+        ("/data", 422, "Invalid request", "Books: found three, expected four; buy one."),
         (
             "/nowhere",
             404,
-            "There is nothing here",
-            "/nowhere is no address of this server; check its spelling.",
+            "Not found",
+            "/nowhere is not an address of this server; check its spelling.",
         ),
         ("/own", 409, "Stale", "Too late."),
         ("/surprise", 500, "Something went wrong", "ZeroDivisionError; the terminal in which"),
@@ -190,7 +190,7 @@ def test_a_full_disk_is_told_as_the_command_tells_it():
     found = answered(OSError(errno.EIO, "Input/output error", "projects/a"))
     assert found == {
         "type": "urn:limner:storage",
-        "title": "The disk does not take it",
+        "title": "Could not write to disk",
         "status": 507,
         "detail": "projects/a: Input/output error; what was stored before is safe;"
         " see whether the disk is sound, then do it again",

@@ -41,7 +41,7 @@ def describe(
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
+        Folder of the library, or its address on object storage. Default: $LIMNER_LIBRARY, else the one
         used last, see 'limner library'.
     endpoint
         Address of the chat interface, usually ending in /v1.
@@ -50,13 +50,12 @@ def describe(
     allow_remote
         Allow an endpoint on another machine. Your pictures are sent there.
     every
-        Describe pictures that have words, too. By default those are described about which neither their
-        files nor you say anything; a file name does not count. Pictures that you wrote about are always
-        left out.
+        Describe pictures that have words too. By default only pictures without words from their files or from
+        you are described; a file name does not count. Pictures that you wrote about are always left out.
     limit
         Pictures to describe in this run; default: all.
     remove
-        Remove the descriptions, with --model those by that model alone; no endpoint is asked.
+        Remove the descriptions, with --model only those by that model. No endpoint is needed.
     timeout_s
         Seconds that one answer may take.
     json

@@ -88,20 +88,21 @@ def illustrate(
         Markdown, HTML, plain text, JSON, Word (.docx) or PDF; - reads standard input. And folders of
         pictures, pictures, or lists of them (CSV, JSON lines, Parquet).
     library
-        Folder or address of the library. Unless given: $LIMNER_LIBRARY, else, with pictures, the default
+        Folder or address of the library. Default: $LIMNER_LIBRARY, else, with pictures, the default
         library, and without the one used last; see 'limner library'.
     out
         File to write: .html, .pdf, .docx, .epub, .pptx, .md or .json; - for standard output; for several
         texts a folder.
     format
-        What to write where --out does not say it; html unless given.
+        Format, if the name of --out does not tell it. Default: html.
     text_format
-        How to read a text whose name does not say it: markdown (standard input unless given), html, plain
-        or json. Word documents and PDFs are known by their content.
+        How to read a text whose name does not tell: markdown (the default for standard input), html, plain or
+        json. Word documents and PDFs are known by their content.
     by
-        What one step is; explicit steps, else paragraphs, unless given.
+        What one step is. Default: explicit steps, else paragraphs.
     show
-        How readily pictures are shown. A step without a picture says why.
+        How readily a picture is shown: only what probably fits, the usual mixture, or a picture at every
+        step. A step left blank says why.
     pin
         STEP=PICTURE fixes a picture, steps from 1; STEP=none: no picture (repeatable).
     ban
@@ -111,7 +112,7 @@ def illustrate(
     again
         With --keep, steps to choose anew, such as 3,5.
     channel
-        captions, base, labels or clip (repeatable); all the library has unless given.
+        captions, base, labels or clip (repeatable). Default: all that the library has.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
         With --with-reasons the page shows the relations between text and picture and where the model looked.
@@ -122,9 +123,9 @@ def illustrate(
         Folder of a trained same-document metric, by which pictures are compared with each other and with
         pinned ones; the library must have been indexed with it.
     weights
-        NAME=FOLDER, or a folder to look in, for clip (repeatable).
+        Weights of clip: NAME=FOLDER, or a folder to look in (repeatable).
     device
-        What computes for runs: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+        Device for trained runs: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     min_score
         In place of --show, the chance below which a step stays blank, from 0 (never) to 1.
     rewrite
@@ -135,11 +136,11 @@ def illustrate(
     allow_remote
         Allow an --endpoint on another machine. Your text is sent there.
     allow_repeats
-        Let a picture, or one nearly the same, appear twice.
+        Let a picture, or a near-duplicate of it, appear twice.
     ignore_given
         Choose anew where the text already shows a picture.
     allow_outside
-        Let the text show files that are neither below its own folder nor in the library.
+        Let the text show files from outside its own folder and the library.
     settings
         TOML file with options of the storyboard.
     set
@@ -147,17 +148,17 @@ def illustrate(
     include
         everything that the author wrote, in its place, or its steps alone.
     layout
-        As suits the text unless given.
+        Default: what suits the text.
     page_size
-        Of formats with pages; A4 unless given, and a wide screen for slides.
+        Page size, for formats with pages. Default: A4; for slides a wide screen.
     with_reasons
-        Tell why each picture was chosen, and how the storyboard was made.
+        Include why each picture was chosen, and how the storyboard was made.
     originals
-        Keep all pixels of the pictures, not those that the page needs; .md copies the files as they are,
-        with what the camera wrote into them. Like --include and --with-reasons not for .json, which holds
-        the whole storyboard.
+        Full-resolution pictures instead of pictures scaled to the page; .md copies the files as they are,
+        camera metadata included. Not for .json (nor are --include and --with-reasons), which holds the whole
+        storyboard.
     overwrite
-        Replace a file that is there.
+        Replace an existing file.
     json
         Print the storyboard as JSON as well.
     """

@@ -58,32 +58,32 @@ def index(
         and addresses on object storage (s3://…, gs://…, az://…) of the same. A captions.jsonl or
         metadata.jsonl (or .csv) that lies in a folder is read with it.
     library
-        Folder of the library, or its address on object storage, such as s3://bucket/lib; made if absent.
-        Unless given: $LIMNER_LIBRARY, else the default library, see 'limner library'.
+        Folder of the library, or its address on object storage, such as s3://bucket/lib; created if absent.
+        Default: $LIMNER_LIBRARY, else the default library, see 'limner library'.
     encoder
-        What looks at the pixels (repeatable); 'auto' takes what the library was made with, for a new one
-        CLIP, where 'limner models get clip' has brought one, else base, which comes with limner. See
-        'limner models list'.
+        Image encoder (repeatable). 'auto' takes the one that the library was made with; for a new library
+        CLIP if 'limner models get clip' has fetched it, else base, which comes with limner. See 'limner
+        models list'.
     weights
-        NAME=FILE, for clip NAME=FOLDER, or a folder to look in (repeatable).
+        Weights: NAME=FILE (for clip NAME=FOLDER), or a folder to look in (repeatable).
     model
-        Folder of a trained run that looks at the pictures as well, for 'limner illustrate --model'. A
-        run on stored features needs the weights of its backbone.
+        Folder of a trained run whose image encoder is applied too, for 'limner illustrate --model'. A run on
+        stored features needs the weights of its backbone.
     metric
         Folder of a trained same-document metric, for 'limner illustrate --metric'.
     precision
-        Of the backbone; a trained run keeps to that of its training. Unless given that of the library's
-        vectors, else bfloat16 (by torch: float32 on CPUs that are slow in that, without AVX-512 BF16 or AMX).
+        Precision of the backbone; a trained run keeps the one it was trained in. Default: that of the
+        library's vectors; new libraries use bfloat16 (with torch, float32 on CPUs without AVX-512 BF16 or
+        AMX, which are slow in bfloat16).
     engine
-        What runs the backbone on a CPU: auto takes openvino (half of torch's time or less); of a network
-        of torchvision's only once more than 256 pictures come and its vectors agree with torch's.
-        ray reads and encodes in many processes, here or on the machines of a cluster, and needs the extra
-        'scale'.
+        What runs the backbone on a CPU. auto takes openvino, which needs at most half of torch's time; for a
+        torchvision network only if there are more than 256 pictures and its vectors agree with torch's. ray
+        reads and encodes in many processes, here or on a cluster, and needs the extra 'scale'.
     address
-        Ray cluster for '--engine ray', such as ray://head:10001; without it one process per core here.
+        Ray cluster for '--engine ray', such as ray://head:10001. Default: one process per core of this
+        machine.
     device
-        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. CLIP always
-        computes on the CPU.
+        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. CLIP always runs on the CPU.
     captions
         Use words that come with pictures: metadata, sidecar files, readable file names.
     sentences
@@ -91,20 +91,20 @@ def index(
         than English, in place of the multilingual encoder that comes with limner; needs the extra
         'sentences'. The library keeps to it.
     follow_links
-        Enter linked folders as well; linked files are always read.
+        Follow links to folders too; linked files are always read.
     verify
-        Compare the content of every file with what was indexed, also of those that look unchanged.
+        Compare the content of every file with what was indexed, even if size and time are unchanged.
     forget
-        Take pictures that are missing for deleted, even all of a folder, or a folder that is not there.
-        Else they stay in the library, unless you say so when asked in a terminal.
+        Treat missing pictures as deleted, even if a whole folder is empty or gone. Otherwise they stay in the
+        library, unless you agree when asked in a terminal.
     workers
-        Threads that decode, or processes of Ray; one per core unless given.
+        Threads that decode, or processes of Ray. Default: one per core.
     approximate_from
-        Pictures from which a search asks an index of the vectors and does not compare all of them; the
-        library keeps to it. 2,000,000 unless given.
+        Number of pictures from which on a search uses an approximate index of the vectors instead of
+        comparing all of them; stored with the library. Default: 2,000,000.
     ocr
-        Read the words that pictures show (signs, labels, slides, screenshots), where the extra 'ocr' is
-        installed; steps and searches are compared with them.
+        Read the words that pictures show (signs, labels, slides, screenshots) if the extra 'ocr' is
+        installed; texts and searches are compared with them.
     json
         Print the report as JSON.
     """

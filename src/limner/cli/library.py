@@ -17,10 +17,10 @@ def library(*, library: Path | None = None, json: Flag = False) -> None:
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage; the one that other commands would take
-        unless given.
+        Folder of the library, or its address on object storage. Default: the one that other commands would
+        take.
     json
-        Print it as JSON.
+        Print the result as JSON.
     """
     from limner.library import Library
 

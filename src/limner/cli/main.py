@@ -22,14 +22,13 @@ _ILLUSTRATE = {
     "search": "Find pictures by words.",
     "describe": "Let a vision model that you run describe your pictures.",
     "library": "Show where the library is and what it holds.",
-    "verify": "Look for damage in what limner has stored.",
+    "verify": "Check stored files for corruption.",
     "models": "List and fetch pretrained weights.",
 }
 _EPILOGUE = """\
 Example: limner illustrate recipe.md ~/Pictures -o recipe.html
 
---help-all after a command shows the options, too, that few people need. --debug anywhere on the line shows
-the full traceback of an error."""
+--help-all after a command also shows rarely needed options; --debug shows the full traceback of an error."""
 
 
 class Command(NamedTuple):

@@ -77,7 +77,7 @@ def export(
         The file of a run's weights, which ends in .safetensors; files that are there are replaced. The folder
         of a CLIP, which must not be there.
     weights
-        Of a CLIP: open_clip's file of its tensors, or a folder to look in. Unless given: $LIMNER_WEIGHTS, and
+        Of a CLIP: open_clip's file of its tensors, or a folder to look in. Default: $LIMNER_WEIGHTS, and
         the caches of torch hub and Hugging Face.
     """
     if str(run).startswith(CLIP):
@@ -122,7 +122,7 @@ def get(name: str, *, to: Path | None = None) -> None:
         detector of 'limner scenes', such as fasterrcnn_resnet50_fpn_v2. Other CLIPs of open_clip, such as
         clip:ViT-B-16-SigLIP2, need the extra 'clip'. clip:NAME@TAG names other weights than the usual ones.
     to
-        Folder to put the file or the folder in; unless given where limner looks for it.
+        Folder to put the file or folder in. Default: where limner looks for weights.
     """
     offer = offered(name, to)
     say(str(offer))

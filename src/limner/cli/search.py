@@ -68,12 +68,12 @@ def search(
     words
         What to look for.
     library
-        Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
+        Folder of the library, or its address on object storage. Default: $LIMNER_LIBRARY, else the one
         used last, see 'limner library'.
     k
         Pictures to print.
     like
-        A picture in place of words: a file, which is read and not added, or a picture of the library.
+        A picture in place of words: a file, which is not added to the library, or a picture of the library.
     with_
         With --like, words for what the pictures should show as well (repeatable).
     without
@@ -83,19 +83,19 @@ def search(
     after
         Only pictures taken on this day or later, such as 2024-07-01.
     before
-        Only pictures taken on this day or sooner.
+        Only pictures taken on this day or earlier.
     orientation
         Only landscape, portrait or square pictures.
     min_score
         Leave out pictures with a chance below this, 0 to 1.
     channel
-        captions, base, labels or clip (repeatable); all the library has unless given.
+        captions, base, labels or clip (repeatable). Default: all that the library has.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it.
     weights
-        NAME=FOLDER, or a folder to look in, for clip (repeatable).
+        Weights of clip: NAME=FOLDER, or a folder to look in (repeatable).
     device
-        What computes for runs: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+        Device for trained runs: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     json
         Print JSON.
     """

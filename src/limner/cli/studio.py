@@ -37,7 +37,7 @@ def studio(
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage. Unless given: $LIMNER_LIBRARY, else the one
+        Folder of the library, or its address on object storage. Default: $LIMNER_LIBRARY, else the one
         used last, see 'limner library'; the first time an empty one is made, to which you add folders.
     projects
         Folder of the projects. Unless given, LIB.projects beside the library's folder LIB, and one in your
@@ -45,26 +45,26 @@ def studio(
     host
         Address to listen on. Beyond this machine (0.0.0.0), nobody can add folders.
     port
-        Port to listen on; 8420, or any free one where that is taken, unless given.
+        Port (default 8420; if taken, any free port).
     token
-        The token, at least 16 characters, in place of one of 32 random bytes. Other users of this machine see
-        the options of a command, but not its environment.
+        The token, at least 16 characters. Default: 32 random bytes. Prefer the variable: other users of this
+        machine can see the options of a command, but not its environment.
     no_token
-        Let everyone in who reaches the port; refused beyond this machine.
+        Require no token: everyone who can reach the port gets in. Refused with a --host beyond this machine.
     model
         Folder of a trained run, in place of all channels; the library must have been indexed with it. Steps
         can then be asked for relations, such as action.
     metric
-        Folder of a trained same-document metric by which pictures pull each other.
+        Folder of a trained same-document metric, used to compare pictures with each other.
     weights
-        NAME=FILE, or a folder to look in, for words and for folders that are added (repeatable).
+        Weights for searches and for folders that are added: NAME=FILE, or a folder to look in (repeatable).
     device
-        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. Sentences are read on
-        the CPU.
+        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. Sentences are encoded on the
+        CPU.
     text
-        A text to open: a project is made of it, unless one has the same text.
+        Text to open. A project is made of it, unless there is one with the same text.
     allow_outside
-        Let that text show files that are neither below its own folder nor in the library.
+        Let that text show files from outside its own folder and the library.
     browser
         Open the browser.
     """

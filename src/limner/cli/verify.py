@@ -40,26 +40,26 @@ _ANEW = "run 'limner index', which makes it anew"
 
 
 def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json: Flag = False) -> None:
-    """Look for damage in libraries, feature stores, runs, projects and studies; nothing is changed.
+    """Check stored files for corruption: libraries, feature stores, runs, projects and studies.
 
-    Every folder is told by what lies in it. All that limner wrote there is read and compared with the
-    checksums of when it was written; what is damaged or missing is named. What has no checksum is said to be
-    not checked. The command ends with status 1 if anything is damaged or missing.
+    Every file that limner wrote to a folder is compared with the checksum from when it was written, and
+    damaged or missing ones are listed. Files without a checksum are reported as not checked. Nothing is
+    changed without --repair. The exit status is 1 if anything is damaged or missing.
 
     Example: limner verify lib
 
     Parameters
     ----------
     folders
-        Of a library, a feature store or several, a run or several, a project or several, or a study. Unless
-        given, that of the library: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
+        Folders of libraries, feature stores, runs, projects or studies, or folders that hold several of
+        these. Default: that of the library: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
     votes
-        Database of a study's votes, where they are not in its folder.
+        Database of a study's votes, if they are not in its folder.
     repair
-        Take out what limner can make again: caches, rows of features, and vectors, which 'limner index' makes
-        anew. Nothing else is touched.
+        Remove damaged data that limner can make again: caches, rows of features, and vectors (run 'limner
+        index' afterwards). Nothing else is touched.
     json
-        Print what was found as JSON.
+        Print the result as JSON.
     """
     if not folders:
         from limner.store.chosen import library_to_ask

@@ -1,6 +1,6 @@
-"""How a server says no: one shape for every error, as a page to browsers and as data to programs.
+"""Error responses of both servers (RFC 9457): a page for browsers, problem+json for programs.
 
-HEAD and OPTIONS are answered here too, for every address that has others.
+HEAD and OPTIONS are answered here too, for every address with other methods.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from limner.records import Record
 MEDIA_TYPE = "application/problem+json"
 BLANK = "about:blank"
 Kinds = Mapping[type[LimnerError], tuple[int, str, str]]
-"""Errors → status, kind and title as of `ProblemError`; the first that fits counts."""
+"""Error class → status, kind and title, as in `ProblemError`; the first class that matches counts."""
 _KINDS: Kinds = {
     ConfigError: (400, "", ""),
     DataError: (422, "", ""),
@@ -36,29 +36,29 @@ _KINDS: Kinds = {
     LimnerError: (500, "", ""),
 }
 _TITLES = {
-    400: "That cannot be done",
-    401: "Not without the token",
-    403: "Not allowed here",
-    404: "There is nothing here",
-    405: "That cannot be done here",
-    409: "That does not go with what is there",
-    413: "Too much at once",
-    421: "Not the address of this server",
-    422: "That does not fit",
+    400: "Bad request",
+    401: "Sign-in link needed",
+    403: "Not allowed",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Request too large",
+    421: "Wrong server address",
+    422: "Invalid request",
     500: "Something went wrong",
     503: "Something is missing",
-    507: "The disk does not take it",
+    507: "Could not write to disk",
 }
 
 
 class ProblemDetails(Record):
-    """What a refused request is answered with.
+    """Body of an error response.
 
     Attributes:
         type: a URN that names the kind of problem, or about:blank.
         title: a few words, the same for every problem of the kind.
-        status: of HTTP.
-        detail: one line on this very case: what was found, what was expected, what to do.
+        status: HTTP status.
+        detail: one line on this case: what was found, what was expected, what to do.
     """
 
     type: str = BLANK
@@ -71,10 +71,10 @@ class ProblemError(LimnerError):
     """A request that is refused.
 
     Args:
-        status: of HTTP.
+        status: HTTP status.
         detail: one line.
         kind: short name of the kind of problem, for programs.
-        title: a few words; those of the status unless given.
+        title: a few words; default: those of the status.
     """
 
     def __init__(self, status: int, detail: str, *, kind: str = "", title: str = "") -> None:
@@ -88,11 +88,11 @@ class ProblemError(LimnerError):
 
 
 def title_of(status: int) -> str:
-    """A few words for a status of HTTP."""
+    """A few words for an HTTP status."""
     return _TITLES.get(status) or HTTPStatus(status).phrase
 
 
-# Whoever lacks the token gets no style sheet either, so the page has its own.
+# Without the token the style sheet cannot be fetched, so the page has its own.
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -126,18 +126,18 @@ PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; f
 
 
 def page(title: str, body: str, head: str = "") -> str:
-    """A page that needs no other file.
+    """An HTML page that needs no other file.
 
     Args:
         title: also its heading; plain text.
         body: HTML below the heading.
-        head: further HTML of its head.
+        head: further HTML for <head>.
     """
     return _PAGE.format(title=escape(title), body=body, head=head)
 
 
 def answer(request: Request, details: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
-    """The response that states a problem: a page to a browser that wants one, problem+json to programs."""
+    """The error response: a page if the request accepts HTML, else problem+json."""
     if "text/html" not in request.headers.get("accept", ""):
         return JSONResponse(details.model_dump(), details.status, headers, media_type=MEDIA_TYPE)
     detail = f"{details.detail[:1].upper()}{details.detail[1:]}".rstrip(".")
@@ -147,14 +147,14 @@ def answer(request: Request, details: ProblemDetails, headers: Mapping[str, str]
 
 
 class Methods:
-    """HEAD and OPTIONS for every address that has others: the first is GET without its body."""
+    """Middleware for HEAD (GET without its body) and OPTIONS."""
 
     def __init__(self, app: ASGIApp, router: Router) -> None:
-        """Take the application, and the router that knows its addresses."""
+        """Wrap an application whose addresses `router` knows."""
         self.app, self.router = app, router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or pass on."""
+        """Answer HEAD and OPTIONS; pass everything else on."""
         method = scope.get("method", "")
         if scope["type"] != "http" or method not in ("HEAD", "OPTIONS"):
             await self.app(scope, receive, send)
@@ -169,7 +169,7 @@ class Methods:
 
 
 def methods_of(router: Router, scope: Scope) -> list[str]:
-    """Methods of an address, sorted; none where there is no such address."""
+    """Methods of an address, sorted; empty if there is no such address."""
     found = {
         method
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -182,7 +182,7 @@ def methods_of(router: Router, scope: Scope) -> list[str]:
 
 
 def _without_body(send: Send) -> Send:
-    """Send the head of a response and an empty body, whatever else comes."""
+    """Send the head of a response with an empty body, and drop its own."""
     over = False
 
     async def respond(message: Message) -> None:
@@ -197,11 +197,11 @@ def _without_body(send: Send) -> Send:
 
 
 def install(app: FastAPI, kinds: Kinds | None = None) -> None:
-    """Let an application answer every error with a problem.
+    """Let an application answer every error with `ProblemDetails`.
 
     Args:
         app: the application.
-        kinds: errors of its own.
+        kinds: further error classes, which are tried first.
     """
     rules = {**(kinds or {}), **_KINDS}
 
@@ -218,7 +218,7 @@ def install(app: FastAPI, kinds: Kinds | None = None) -> None:
         headers = {name.lower(): one for name, one in (error.headers or {}).items()}
         detail = f"{request.method} {asked}: {error.detail}"
         if status == 404:
-            detail = f"{asked} is no address of this server; check its spelling"
+            detail = f"{asked} is not an address of this server; check its spelling"
         elif status == 405:
             headers["allow"] = ", ".join(methods_of(app.router, request.scope))
             detail = f"{asked} does not take {request.method}; it takes {headers['allow']}"
@@ -246,7 +246,7 @@ def install(app: FastAPI, kinds: Kinds | None = None) -> None:
 
 
 def _fault(fault: Mapping[str, Any]) -> str:
-    """What is wrong with one part of a request, as part of a sentence."""
+    """What is wrong with one part of a request, as a phrase."""
     parts = [str(part) for part in fault["loc"][1:] or fault["loc"]]
     where = ".".join(parts) if fault["loc"][0] != "header" else f"header {parts[-1]}"
     if fault["type"] == "json_invalid":

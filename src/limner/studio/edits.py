@@ -218,7 +218,7 @@ class State(Constraints):
         format, by: how the text is read; None of `by` means explicit steps, else paragraphs.
         options: how it is illustrated.
         board: hash of the storyboard.
-        notes: what reading the text cost, and what could not be kept, one line each.
+        notes: what was left out when the text was read, and what could not be kept, one line each.
     """
 
     revision: int = Field(ge=1)

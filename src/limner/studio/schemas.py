@@ -1,6 +1,6 @@
-"""Bodies of requests and answers of the REST interface, as its OpenAPI document states them.
+"""Request and response bodies of the REST interface, as in its OpenAPI document.
 
-Records of limner are used as they are where they serve; these are the rest. No behaviour is here.
+Where a record of `limner.records` fits it is used directly; these are the others.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class PictureItem(Record):
 
     Attributes:
         id: SHA-256 of its file, 64 hex digits.
-        name: of its first file, without folders.
+        name: file name of its first file.
         width, height: upright, in pixels.
-        captions: words that belong to it.
+        captions: its captions and keywords.
         credit, license: from its metadata, or "".
         group: id of its near-duplicate group.
-        paths: number of files that hold it.
-        folder: that its first file lies in.
+        paths: number of files with this content.
+        folder: folder of its first file.
         taken: capture time as the camera states it, or None.
-        missing: whether none of its files is there any more.
+        missing: whether all of its files are gone.
     """
 
     id: str
@@ -54,7 +54,7 @@ class PictureItem(Record):
 
     @classmethod
     def of(cls, picture: Picture) -> PictureItem:
-        """A record of the library as an item."""
+        """The item for a picture of the library."""
         return cls(
             id=picture.id,
             name=picture.path.rpartition(os.sep)[2],
@@ -72,7 +72,7 @@ class PictureItem(Record):
 
 
 class DuplicateGroup(Record):
-    """Pictures that show the same, or one picture that several files hold."""
+    """Near-duplicate pictures, or one picture stored in several files."""
 
     group: str
     pictures: tuple[PictureItem, ...]
@@ -82,11 +82,11 @@ Listed = TypeVar("Listed")
 
 
 class Page(Record, Generic[Listed]):
-    """A part of a list.
+    """One page of a list.
 
     Attributes:
         total: length of the whole list.
-        items: those of this part.
+        items: those on this page.
     """
 
     total: int
@@ -105,13 +105,13 @@ CHANNELS = {
 
 
 class Wording(Record):
-    """What to call things in a page.
+    """Display names for the pages.
 
     Attributes:
-        channels: channel → words.
+        channels: channel → its display name.
         relations: relation → sentence.
-        layouts: format, such as pdf → the layouts that it has.
-        paged: formats that have pages of a size.
+        layouts: format, such as pdf → its layouts.
+        paged: formats with a page size.
     """
 
     channels: dict[str, str]
@@ -124,24 +124,24 @@ class LibraryInfo(Record):
     """What a library holds.
 
     Attributes:
-        name: of its folder.
+        name: name of its folder.
         pictures: number of different pictures.
-        files: number of files that hold them.
+        files: number of their files.
         captioned: pictures with words of their own.
         indexed_at: when it was last changed, UTC.
         sources: folders and lists indexed so far.
-        spaces: kinds of vectors.
-        channels: ways in which words find pictures.
-        calibrated: whether the chance that a picture fits is stated; not with a trained run.
-        relations: that can be asked for; none without ``--model``.
-        left_out: files that could not be used, the first of them.
-        left_out_count: how many there are.
-        duplicates: groups of pictures that show the same, the first of them.
-        duplicate_groups: how many there are.
+        spaces: sets of vectors.
+        channels: ways of comparing words with pictures.
+        calibrated: whether chances are stated; not with a trained run.
+        relations: relations that can be asked for; none without ``--model``.
+        left_out: the first of the skipped files.
+        left_out_count: number of all skipped files.
+        duplicates: the first groups of duplicates.
+        duplicate_groups: number of all such groups.
         model, metric: names of the runs given when the studio was started, or None.
         writable: whether folders can be added.
-        job: id of the job that is adding some now, or None.
-        wording: what to call things.
+        job: id of the job that is adding a folder now, or None.
+        wording: display names.
     """
 
     name: str
@@ -169,8 +169,8 @@ class AddFolder(Record):
     """A folder of pictures on the machine that the studio runs on.
 
     Attributes:
-        path: of it.
-        forget: take its missing pictures for deleted, even all of them.
+        path: its path.
+        forget: treat its missing pictures as deleted, even all of them.
     """
 
     path: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
@@ -184,7 +184,7 @@ class BatchStarted(Record):
 
 
 class JobStarted(Record):
-    """A job that was begun."""
+    """A job that was started."""
 
     job: str
 
@@ -193,21 +193,21 @@ JobKind = Literal["folder", "project"]
 
 
 class JobStatus(Record):
-    """How far a job is.
+    """Progress of a job.
 
     Attributes:
         job: its id.
         kind: whether it reads a folder or illustrates a project.
         subject: path of the folder, or title of the text, or "".
-        state: what has become of it.
+        state: running, or how it ended.
         stage: what it is doing. Of a folder: pictures, captions, near-duplicates. Of a project: waiting, text
             (being read, in letters), choosing, saving.
-        done: units of this stage that are done.
-        total: units of this stage, or None while nobody knows.
-        seconds_left: of this stage, estimated, or None.
-        left_out: files met so far that cannot be used.
-        missing: pictures of the folder that are not there and stay in the library; its drive may be away.
-        message: one line on how it went, or what went wrong.
+        done: finished units of this stage.
+        total: all units of this stage, or None while unknown.
+        seconds_left: estimate for this stage, or None.
+        left_out: files skipped so far.
+        missing: pictures of the folder that were not found and stay in the library (its drive may be away).
+        message: one line on the result, or on what went wrong.
         project: id of the project, once that is done.
     """
 
@@ -226,19 +226,19 @@ class JobStatus(Record):
 
 
 class SearchRequest(Record):
-    """Words to find pictures by, a picture to find more like it, or one to find more of its day.
+    """A search by words, by a similar picture, or by the day of a picture.
 
     Attributes:
-        text: words.
-        picture: id of a picture of the library.
-        image: a picture from elsewhere, the whole file in Base64; it is not added to the library.
-        occasion: id of a picture; what was taken on the same day is found, in the order of time.
+        text: words to search for.
+        picture: id of a picture of the library; finds similar ones.
+        image: a picture from outside the library, the file in Base64; it is not added.
+        occasion: id of a picture; finds those taken on the same day, in order of time.
         added: with a picture or an image, words for what the pictures should show as well.
         without: words for what the pictures should not show.
-        only: conditions that the pictures must meet; the best of those that do are found.
+        only: conditions that the pictures must meet.
         min_probability: with words, the chance below which pictures are left out, 0 to 1.
-        limit: pictures at most.
-        relation: that the pictures should have, with words only.
+        limit: most pictures to return.
+        relation: relation that the pictures should have; with text only.
     """
 
     text: Annotated[str, StringConstraints(min_length=1, max_length=20_000)] | None = None
@@ -269,15 +269,15 @@ class SearchRequest(Record):
 
 
 class Found(Record):
-    """A picture that was found.
+    """A search result.
 
     Attributes:
-        picture: it.
-        score: log-odds that it is the one looked for; with a picture as the question, how like that it is.
-        channels: channel → by how many standard deviations it is above the library's pictures; with a picture
-            as the question, the part of `score`.
+        picture: the picture.
+        score: log-odds that it is the right one; with a picture as the query, their similarity.
+        channels: channel → standard deviations above the mean of the library; with a picture as the query,
+            the part of `score`.
         probability: chance that it fits the words, 0 to 1; None without words, or with a trained run.
-        matched: words of the question met in its captions.
+        matched: words of the query that its captions contain.
     """
 
     picture: PictureItem
@@ -288,14 +288,14 @@ class Found(Record):
 
 
 class SearchAnswer(Record):
-    """What was found, best first.
+    """Search results, best first.
 
     Attributes:
-        items: pictures.
-        note: a line where nothing reads the words, or where they negate, which a search does not understand;
-            or "".
+        items: the results.
+        note: a line if no encoder reads the words, or if they contain a negation, which search does not
+            understand; else "".
         searched: number of pictures that meet the conditions.
-        below: number of the best that are left out, their chance being below `min_probability`.
+        below: number of results left out because their chance is below `min_probability`.
     """
 
     items: tuple[Found, ...]
@@ -309,8 +309,8 @@ class IllustrateRequest(Record):
 
     Attributes:
         text: the text, 2 MB at most.
-        format: how to read it.
-        by: what one step is; explicit steps, else paragraphs, unless given.
+        format: its format.
+        by: what one step is. Default: explicit steps, else paragraphs.
         options: how to illustrate it.
     """
 
@@ -324,7 +324,7 @@ class ProjectRequest(IllustrateRequest):
     """A text to illustrate and keep.
 
     Attributes:
-        title: of the project; that of the text unless given.
+        title: title of the project. Default: that of the text.
     """
 
     title: Title = ""
@@ -337,11 +337,11 @@ class RevisionRequest(Record):
 
 
 class ChangeRequest(RevisionRequest):
-    """A change of a project; undo and redo are no more than that.
+    """A change of a project; undo and redo have no other fields.
 
     Attributes:
-        key: any name that is used once. A change whose key is known is not made again: the project is
-            answered as it is, so that a change can be sent again where no answer came.
+        key: any unique string. A change with a known key is not made again; the response is the project as it
+            is. So a change can safely be sent again if no response came.
     """
 
     key: str = Field(default="", max_length=64)
@@ -357,8 +357,8 @@ class Strip(Record):
     """Candidates for a step.
 
     Attributes:
-        step: 0-based, that they are for.
-        revision: of the project that they are for; `Choose.offer` names both.
+        step: 0-based index of the step.
+        revision: revision of the project; `Choose.offer` names both.
         items: best first.
     """
 
@@ -368,10 +368,10 @@ class Strip(Record):
 
 
 class PreviewRequest(RevisionRequest):
-    """A question what choosing anew would change.
+    """Asks what choosing again would change.
 
     Attributes:
-        options: to choose by; those of the project unless given.
+        options: options for choosing. Default: those of the project.
     """
 
     options: Options | None = None
@@ -386,11 +386,11 @@ class Change(Record):
 
 
 class Preview(Record):
-    """What choosing anew would change; the edits again and options name the steps to be taken from it.
+    """What choosing again would change; the edits `again` and `options` name the steps to accept.
 
     Attributes:
-        revision: of the project that it is for.
-        steps: those that would show something else, in order.
+        revision: revision of the project.
+        steps: steps that would show something else, in order.
     """
 
     revision: int
@@ -402,8 +402,8 @@ class StepState(Record):
 
     Attributes:
         position: 0-based.
-        state: free to be chosen for, locked to its picture, or kept blank.
-        relation: asked for, or None.
+        state: free (chosen by limner), locked to its picture, or kept blank.
+        relation: the relation asked for, or None.
     """
 
     position: int
@@ -412,13 +412,13 @@ class StepState(Record):
 
 
 class ProjectHead(Record):
-    """What lists and pages show of a project.
+    """Summary fields of a project.
 
     Attributes:
-        id: of the project.
-        title: its name.
-        revision: to be named by the next change.
-        updated_at: of the last change, UTC.
+        id: id of the project.
+        title: its title.
+        revision: the revision that the next change must name.
+        updated_at: time of the last change, UTC.
     """
 
     id: str
@@ -431,19 +431,19 @@ class Project(ProjectHead):
     """A project as it is now.
 
     Attributes:
-        schema_version: of this form.
+        schema_version: version of this record.
         text: the text.
-        format, by: how it is read; None of `by` means explicit steps, else paragraphs.
+        format, by: how it is read; `by` None means explicit steps, else paragraphs.
         options: how it is illustrated.
         board: the storyboard.
         steps: what is fixed, one per step.
         bans: pictures never to show.
-        missing: 0-based steps that show a picture whose file is not there any more.
-        repeated: 0-based steps, together where they show the same picture or near-duplicates of it,
-            although the options allow no repeats.
-        advice: one line on what would help where most steps lack a picture that fits, or "".
-        can_undo, can_redo: whether there is something to.
-        notes: what reading the text cost, and what could not be kept, one line each.
+        missing: 0-based steps that show a picture whose file is gone.
+        repeated: groups of 0-based steps that show the same picture or near-duplicates, although the options
+            allow no repeats.
+        advice: one line on what would help if most steps lack a fitting picture, else "".
+        can_undo, can_redo: whether there is a change to undo or redo.
+        notes: what was left out when the text was read, and what could not be kept, one line each.
     """
 
     schema_version: Literal[1] = 1
@@ -477,7 +477,7 @@ class ProjectSummary(ProjectHead):
 
 
 def shown(found: ProjectFile, text: str, board: Board, advice: str | None = None) -> Project:
-    """A project as read from the disk, for those who ask."""
+    """The response for a project that was read from disk."""
     state = found.state
     return Project(
         **_head(found),
@@ -513,13 +513,13 @@ def _repeated(board: Board) -> tuple[tuple[int, ...], ...]:
 
 
 def summary(found: ProjectFile, board: Board) -> ProjectSummary:
-    """A project as a line of a list."""
+    """The list entry of a project."""
     cover = dict.fromkeys(step.picture.id for step in board.steps if step.picture is not None)
     return ProjectSummary(**_head(found), steps=len(board.steps), cover=tuple(cover)[:6])
 
 
 def broken(project: str, why: str) -> ProjectSummary:
-    """A project that cannot be read, as the last line of a list: nobody knows when it was changed."""
+    """The list entry of a project that cannot be read; it comes last, since its time of change is unknown."""
     return ProjectSummary(
         id=project,
         title="Damaged project",

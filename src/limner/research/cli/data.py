@@ -80,16 +80,16 @@ def audit(
     name
         A data set, as a settings file names it; 'limner data sets' lists them.
     annotations
-        File or folder of the annotations, as in a settings file; data/SET below $LIMNER_DATA unless given.
+        File or folder of the annotations, as in a settings file. Default: data/SET below $LIMNER_DATA.
     pictures
         Folder of the pictures, all of which are then opened. Unless given, published sets are only searched
         for pictures of the names that their files state.
     missing
         What to do when more than 2 % of the pictures are missing: abort, or drop their rows.
     split
-        Kind of split (repeatable); grouped, and released where the files state one, unless given.
+        Kind of split (repeatable). Default: grouped, and released where the files state one.
     seed
-        Of the splits.
+        Seed of the splits.
     draws
         Random splits drawn to say what chance would leak; 0 for none.
     strict
@@ -131,8 +131,8 @@ def fetch(
     to
         Folder for the pictures; made if absent.
     annotations
-        File of the addresses (of clue img2idxmap.json, of conceptual the TSV), or its folder; data/SET below
-        $LIMNER_DATA unless given.
+        File of the addresses (of clue img2idxmap.json, of conceptual the TSV), or its folder. Default:
+        data/SET below $LIMNER_DATA.
     parallel
         Requests at once.
     per_host
@@ -199,7 +199,7 @@ def build_recipes(
     split
         stratified: authors stand on both sides; disjoint: no author does.
     seed
-        Of the split.
+        Seed of the split.
     fetch
         Fetch the pictures of saved pages that lie on the web, too.
     parallel
@@ -219,7 +219,7 @@ def build_recipes(
     recipeqa
         Folder of RecipeQA, whose recipes are added under the same rules.
     recipeqa_pictures
-        Folder of its pictures, searched through; that of --recipeqa unless given.
+        Folder of its pictures, searched through. Default: that of --recipeqa.
     json
         Print the report as JSON.
     """
@@ -268,7 +268,7 @@ def build_prior(
         JSON with idx_to_label and idx_to_predicate: what to count. The 150 most frequent labels and 50 most
         frequent predicates of the files unless given.
     only
-        Text file of picture ids, one a line, such as a training split; all pictures unless given.
+        Text file of picture ids, one a line, such as a training split. Default: all pictures.
     json
         Print the report as JSON.
     """

@@ -25,7 +25,7 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     folder
         Where everything goes; an earlier demonstration there is replaced.
     seed
-        Of the drawings that only look like the right ones.
+        Seed of the distractors, the drawings that only look like the right ones.
     """
     say("drawing the collection …")
     collection = demo_collection(folder, seed=seed)

@@ -68,7 +68,7 @@ def evaluate(
     data
         Folder with stories.jsonl and its pictures.
     library
-        Folder or address of the library in which those pictures are indexed. Unless given: $LIMNER_LIBRARY,
+        Folder or address of the library in which those pictures are indexed. Default: $LIMNER_LIBRARY,
         else the one used last, see 'limner library'.
     qrels
         Judgements in TREC format whose documents are ids of pictures, such as 'limner study preferences'
@@ -78,11 +78,11 @@ def evaluate(
     split
         Stories to use; a set that states no split is divided by source, always the same way.
     channel
-        captions, base, labels or clip (repeatable); all the library has unless given.
+        captions, base, labels or clip (repeatable). Default: all the library has.
     weights
         NAME=FOLDER, or a folder to look in, for clip (repeatable).
     decoder
-        off, chain or anchor (repeatable); all three unless given.
+        Decoder: off, chain or anchor (repeatable). Default: all three.
     json
         Print all figures as JSON.
     """

@@ -78,7 +78,7 @@ def figure(
         Texts or stories shown when none is named; pairs at either end (complementary-4); steps per group
         (vrss-galleries); stories with a colour of their own (vrss-features).
     resamples
-        Of every interval.
+        Bootstrap resamples for every interval.
     """
     from limner.research.paper.published_figures import draw_figure
 

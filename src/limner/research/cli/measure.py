@@ -78,10 +78,10 @@ def measure(
     weights
         Weights of the backbone, where features must still be computed: a file, or a folder to look in.
     device
-        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     precision
-        Of products where a run takes pixels, as one that trained its backbone does: float32, bfloat16 or
-        float16; that of its training unless given. Stored features keep to theirs.
+        Precision, for runs that take pixels because they trained their backbone: float32, bfloat16 or
+        float16. Default: that of its training. Stored features keep to theirs.
     json
         Print JSON instead of text.
     """

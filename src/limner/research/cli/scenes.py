@@ -62,15 +62,15 @@ def scenes(
     source
         Folder of pictures, or a library.
     detector
-        What looks at the pictures: the path of a YOLOX or PicoDet file (.onnx), or
-        fasterrcnn_resnet50_fpn, fasterrcnn_resnet50_fpn_v2, fasterrcnn_mobilenet_v3_large_fpn or
-        fasterrcnn_mobilenet_v3_large_320_fpn with their weights.
+        The detector: the path of a YOLOX or PicoDet file (.onnx), or fasterrcnn_resnet50_fpn,
+        fasterrcnn_resnet50_fpn_v2, fasterrcnn_mobilenet_v3_large_fpn or fasterrcnn_mobilenet_v3_large_320_fpn
+        with their weights.
     weights
         File of a Faster R-CNN's weights, or folder to look in.
     classes
-        Names of the detector's classes, one a line; COCO's unless given.
+        Names of the detector's classes, one a line. Default: COCO's.
     prior
-        Of relations, as 'limner data build-prior' counts it; without it, relations come from positions.
+        Prior of relations, from 'limner data build-prior'; without it, relations come from positions.
     labels
         What the detector's labels are called in the prior: a TOML file of "label" = "class" lines, or 'coco'
         for COCO's names in Visual Genome's.
@@ -84,19 +84,19 @@ def scenes(
     min_score
         Least score of a detection.
     overlap_only
-        Relate only things whose boxes overlap.
+        Relate only objects whose boxes overlap.
     ids
         What graphs call their pictures: the hash of the file, as libraries and 'limner train' do (files with
         the same bytes share a graph), or the path below the folder.
     again
-        Look at all pictures anew.
+        Process all pictures again.
     device
-        What computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. An .onnx file is run
-        on the CPU by OpenVINO, on a CUDA card by onnxruntime-gpu.
+        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. An .onnx file is run on the CPU
+        by OpenVINO, on a CUDA card by onnxruntime-gpu.
     batch
         Pictures that go through the detector together.
     workers
-        Threads that decode; one per core unless given.
+        Threads that decode. Default: one per core.
     json
         Print the report as JSON.
     """

@@ -44,7 +44,7 @@ def preferences(
     Parameters
     ----------
     library
-        Folder of the library. Unless given: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
+        Folder of the library. Default: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
     to
         Folder to write into; made if it is not there.
     projects
@@ -107,14 +107,14 @@ def serve(
     host
         Address to listen on; 0.0.0.0 lets other machines in.
     port
-        Port to listen on; 8420, or any that is free, unless given.
+        Port (default 8420; if taken, any free port).
     name
         Name under which raters reach this server, such as that of a proxy before it (repeatable).
     proxy
         Address or network of a proxy before this server, such as 127.0.0.1 (repeatable). From these alone
         X-Forwarded-For and X-Forwarded-Proto are believed; else all raters seem to come from the proxy.
     limit
-        Pages one rater is asked at most; all that are open unless given.
+        Pages one rater is asked at most. Default: all that are open.
     hold_minutes
         How long a page is kept for a rater who does not answer.
     new_raters
@@ -137,9 +137,9 @@ def serve(
     screen_out
         Ask a rater nothing more after so many wrong answers to attention checks; 0 for never.
     screen_out_code
-        Shown to those.
+        Code shown to them.
     screen_out_url
-        Where those go, as --completion-url.
+        Address where they go then, like --completion-url.
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: expected at least 1")
@@ -261,15 +261,15 @@ def create(
         The system it is compared with (tick-all: the model without context): a run of the same data, or
         storyboards of the same texts in the same order.
     truth
-        Tick-all from storyboards: those with the true pictures; the ones that the texts themselves show
-        unless given.
+        Tick-all from storyboards: those with the true pictures. Default: the ones that the texts
+        themselves show.
     items
         In place of runs and storyboards: JSON lines with the pictures of any systems, see docs/studies.md.
     relation
         Pairwise from runs: draw among texts with this relation; NAME=RUN takes a tested run of its own
         (repeatable). All texts unless given.
     names
-        Of the systems in the report, separated by commas: tested, control; in tick-all the true picture
+        Names of the systems in the report, separated by commas: tested, control; in tick-all the true picture
         first.
     part
         Part of the data set of measured runs.
@@ -280,7 +280,7 @@ def create(
     size
         Items (tick-all: stories) drawn per relation; 0 takes all there are.
     seed
-        Of the draw.
+        Seed of the draw.
     raters
         Votes wanted per item.
     checks
@@ -288,9 +288,9 @@ def create(
     title
         Shown to raters.
     question
-        Shown to raters; the usual one unless given.
+        Shown to raters. Default: the usual one.
     consent
-        Text file with what raters agree to; a short text unless given.
+        Text file with what raters agree to. Default: a short text.
     contact
         Whom raters may ask, such as a name and an e-mail address. This and the next two are shown before
         raters agree, and are needed before anybody beyond this machine is asked.
@@ -299,7 +299,7 @@ def create(
     retention
         How long their answers are kept, and where.
     hypothesis
-        To register (repeatable); the one of the published study unless given.
+        Hypothesis to register (repeatable). Default: the one of the published study.
     json
         Print the registration as JSON.
     """
@@ -340,14 +340,14 @@ def create(
 
 @study.command
 def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> None:
-    """Tell how many votes there are and how many are due, and nothing about what raters prefer.
+    """Show how many votes there are and how many are missing, but not what raters prefer.
 
     Example: limner study status preference
 
     Parameters
     ----------
     folder
-        Of the study.
+        Folder of the study.
     votes
         Where votes are kept, as given to 'limner study serve': a postgresql:// URL or an SQLite file, or a
         .jsonl file of exported votes; votes.sqlite in the folder unless given.
@@ -385,7 +385,7 @@ def export(
     Parameters
     ----------
     folder
-        Of the study.
+        Folder of the study.
     votes
         Where votes are kept, see 'limner study status'.
     format
@@ -423,7 +423,7 @@ def withdraw(folder: Path, *, rater: str, votes: str | None = None) -> None:
     Parameters
     ----------
     folder
-        Of the study.
+        Folder of the study.
     rater
         Number that the rater sees on their pages, the id in exported votes, or the worker id of a panel.
     votes
@@ -461,7 +461,7 @@ def report(
     Parameters
     ----------
     folder
-        Of the study.
+        Folder of the study.
     votes
         Where votes are kept, see 'limner study status'.
     format
@@ -469,7 +469,7 @@ def report(
     published
         Also show the figures that the papers print, beside ours.
     resamples
-        Of the bootstrap intervals.
+        Resamples for the bootstrap intervals.
     to
         File to write instead of printing.
     """
@@ -494,7 +494,7 @@ def galleries(folder: Path, *, to: Path, votes: str | None = None, count: int = 
     Parameters
     ----------
     folder
-        Of the study.
+        Folder of the study.
     to
         File to write, .html.
     votes

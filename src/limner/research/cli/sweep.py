@@ -59,7 +59,7 @@ def sweep(
     weights
         Weights of the backbone: a file, or a folder to look in.
     device
-        What trains: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     json
         Print JSON instead of a table.
     """

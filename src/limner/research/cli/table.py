@@ -53,7 +53,7 @@ def table(
         and without repeats), gsda-1 (the same with the coherence of found pictures, and the quality of
         generated sentences) or limner-1 (limner's own model, step by step).
     runs
-        Folder that holds measured runs; none shows the published figures alone.
+        Folder with measured runs; if omitted, only published figures are shown.
     data
         Data set of the results, of cmcm-1 and cmcm-2 below $LIMNER_DATA/data; unless given that of the
         published table, for cmcm-7 both that were measured, and for complementary-…, vrss-1, gsda-1 and
@@ -62,10 +62,10 @@ def table(
     format
         md, latex or html.
     protocol
-        Of the pools, for cmcm-4, cmcm-5 and cmcm-7: pools, or legacy for runs that were measured with
-        'limner measure --protocol legacy'.
+        Protocol of the pools, for cmcm-4, cmcm-5 and cmcm-7: pools, or legacy for runs that were measured
+        with 'limner measure --protocol legacy'.
     resamples
-        Of every interval and comparison.
+        Bootstrap resamples for every interval and comparison.
     to
         File to write instead of printing.
     smoke

@@ -69,10 +69,10 @@ def train(
     weights
         Weights of the backbone: a file, or a folder to look in.
     device
-        What trains: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and
-        cuda are one card per process.
+        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and cuda
+        are one card per process.
     precision
-        Of products: float32, bfloat16 or float16, the last two for cards and CPUs that are fast with them;
+        Precision: float32, bfloat16 or float16, the last two for cards and CPUs that are fast in them;
         loop.precision of the settings unless given.
     tensorboard
         Write losses and figures below TO/tensorboard as well; needs the extra of that name.

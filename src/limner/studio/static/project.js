@@ -85,7 +85,7 @@ store.addEventListener("change", ({ detail: before }) => {
   $("title").dir = store.board.story.direction;
   $("undo").disabled = !project.can_undo;
   $("redo").disabled = !project.can_redo;
-  if (project.notes?.length) put($("notes"), h("details", {}, h("summary", { class: "quiet small" }, `About reading the text (${project.notes.length})`), h("ul", { class: "notes" }, project.notes.map((note) => h("li", {}, note)))));
+  if (project.notes?.length) put($("notes"), h("details", {}, h("summary", { class: "quiet small" }, `Import notes (${project.notes.length})`), h("ul", { class: "notes" }, project.notes.map((note) => h("li", {}, note)))));
   const changed = board.show(before);
   $("board").removeAttribute("aria-busy");
   summary();

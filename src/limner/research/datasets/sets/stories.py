@@ -1,7 +1,7 @@
 """Illustrated stories: a folder with `stories.jsonl` and the pictures it names.
 
-The storybook, howto, recipes and headers sets share this form; a page becomes a step whose picture
-is the right answer. A page without words is listed, never filled.
+The storybook, howto, recipes and headers sets share this format. A page becomes a step whose own picture is
+the right answer. Pages without words are left out and listed.
 """
 
 from dataclasses import dataclass, replace
@@ -22,12 +22,12 @@ FILE_NAME = "stories.jsonl"
 
 @dataclass(frozen=True)
 class StorySet:
-    """What a folder of illustrated stories holds.
+    """The illustrated stories of a folder.
 
     Attributes:
-        folder: where it lies, absolute.
+        folder: its absolute path.
         stories: in file order.
-        wordless: pages left out because they have no words, as ``story/page``, pages counted from 1.
+        wordless: pages left out because they have no words, as ``story/page``, from page 1.
     """
 
     folder: Path
@@ -55,7 +55,7 @@ class _Page(BaseModel):
     text: str
     image: str = Field(min_length=1)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    # Truth about text and picture in drawn books; the coherence readers use it, a story has no place for it.
+    # Known relations of text and picture in drawn books; read for coherence, not part of a Story.
     relations: dict[str, bool] = Field(default_factory=dict)
 
 
@@ -68,7 +68,7 @@ class _Row(BaseModel):
     author: str = ""
     illustrator: str = ""
     source: str = ""
-    # Provenance of a built set; credits are what a story shows.
+    # Where a page of a built set came from; only the credits are shown.
     url: str = ""
     split: Literal["", "train", "val", "test"] = ""
     cover: str | None = None
