@@ -370,7 +370,8 @@ class Catalogue:
     def _by_time(self) -> NDArray[np.integer[Any]]:
         """(M,) rows in order of when they were taken, then of paths; unknown ones last."""
         taken = self._table["taken"].take(pa.array(self._order))
-        return self._order[pc.sort_indices(taken).to_numpy()]
+        places: NDArray[np.uint64] = pc.sort_indices(taken).to_numpy()
+        return self._order[places]
 
     @cached_property
     def _alike(self) -> tuple[NDArray[np.integer[Any]], IntArray]:
