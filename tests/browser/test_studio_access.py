@@ -72,6 +72,12 @@ def test_library_page(visit, *, width: int, scheme: str) -> None:
     page.locator("#facts", has_text="pictures").wait_for()
     assert settled(page) == []
     assert colours_follow(page, scheme)
+    page.get_by_label("Sort").select_option("newest")
+    page.locator(".months h2").first.wait_for()
+    page.get_by_role("button", name="Select", exact=True).click()
+    page.locator("#grid .cell").first.click()
+    page.locator("#selection", has_text="1 picture selected").wait_for()
+    assert settled(page) == []
     for part in ("skipped", "duplicates"):
         page.click(f"#tab-{part}")
         assert settled(page) == []
@@ -255,7 +261,7 @@ def test_states_of_the_library(visit, looked, tmp_path, *, width: int, scheme: s
     looked(page, "one day")
     page.get_by_role("button", name="Show all").click()
     page.fill("#filter", "no such words")
-    page.locator("#shown", has_text="No picture holds").wait_for()
+    page.locator("#shown", has_text="No results for").wait_for()
     looked(page, "nothing found")
     page.fill("#filter", "")
 

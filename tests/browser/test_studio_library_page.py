@@ -32,7 +32,7 @@ def test_pictures_skipped_and_duplicates(visit, studio: str) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator("#grid .cell").first).to_be_focused()
     page.fill("#filter", "no such words")
-    page.locator("#shown", has_text="No picture holds").wait_for()
+    page.locator("#shown", has_text="No results for").wait_for()
 
     page.get_by_role("tab", name="Skipped").click()
     expect(page.locator("#skipped")).to_contain_text("broken.jpg")
@@ -193,6 +193,69 @@ def test_pictures_chosen_by_folder_time_shape_words_and_day(visit, dated_studio:
     page.locator("#shown", has_text="8 of 12 pictures").wait_for()
     assert sorted(names(page)) == [f"shot_{number:02}.jpg" for number in range(8)]
     expect(page.locator("#filters")).to_contain_text("Taken on the same day as shot_0")
+
+
+def test_pictures_by_time_under_their_months_and_filters_as_chips(visit, dated_studio: str) -> None:
+    page = visit("/library", at=dated_studio)
+    page.get_by_label("Sort").select_option("newest")
+    expect(page.locator(".months h2")).to_have_text(["July 2024 4", "July 2023 8"])
+    assert names(page) == [f"shot_{number:02}.jpg" for number in (11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
+    tops = "all => all.map(one => one.getBoundingClientRect().top)"
+    younger, older = page.locator(".months h2").evaluate_all(tops)
+    cells = page.locator("#grid .cell").evaluate_all(tops)
+    assert younger < min(cells[:4])
+    assert max(cells[:4]) < older < min(cells[4:])
+    page.get_by_label("Words").select_option(label="With words")
+    page.get_by_label("Shape").select_option(label="Wide (8)")
+    expect(page.locator(".months h2")).to_have_text(["July 2024 1", "July 2023 3"])
+    page.reload()
+    expect(page.locator(".months h2")).to_have_text(["July 2024 1", "July 2023 3"])
+    page.get_by_role("button", name="Remove filter: Wide").click()
+    page.locator("#shown", has_text="6 of 12 pictures").wait_for()
+    expect(page.get_by_role("button", name="Remove filter: With words")).to_be_visible()
+
+
+def test_pictures_are_found_by_meaning(visit, studio: str) -> None:
+    page = visit("/library")
+    page.fill("#filter", "children fly kites")  # words that no name or caption holds one after the other
+    page.get_by_role("button", name="Search by meaning").click()
+    asked = {"text": "children fly kites", "limit": 200}
+    headers = {"Content-Type": "application/json", "Origin": studio}
+    answer = page.request.post(f"{studio}/api/search", data=json.dumps(asked), headers=headers).json()
+    page.locator("#shown", has_text=f"The best {len(answer['items'])} of {answer['searched']}").wait_for()
+    best = answer["items"][0]["picture"]["id"]
+    expect(page.locator("#grid [data-index='0'] img")).to_have_attribute("src", re.compile(best))
+
+
+def test_several_pictures_are_selected_for_a_storyboard_and_for_keywords(
+    storyboard, visit, dated_studio: str
+) -> None:
+    page = storyboard("A kite in the wind.\n\nA kite at sea.", at=dated_studio)
+    board = page.url
+    page.get_by_role("link", name="Library").click()
+    page.wait_for_selector("#grid [aria-setsize='12']", state="attached")
+    page.get_by_role("button", name="Select", exact=True).click()
+    page.locator("#grid .cell").nth(1).click()
+    page.locator("#grid .cell").nth(3).click(modifiers=["Shift"])
+    page.locator("#selection", has_text="3 pictures selected").wait_for()
+    page.get_by_role("button", name="Add keywords").click()
+    page.fill("#several-keywords", "summer, wind")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.fill("#filter", "summer")
+    page.locator("#shown", has_text="3 of 12 pictures").wait_for()
+    page.get_by_role("button", name="Select", exact=True).click()
+    page.locator("#grid .cell").nth(0).click()
+    page.locator("#grid .cell").nth(2).click()
+    chosen = [
+        re.search("[0-9a-f]{64}", page.locator("#grid .cell img").nth(at).get_attribute("src"))[0]
+        for at in (0, 2)
+    ]
+    page.get_by_role("button", name="Don’t use in this project").click()
+    page.get_by_role("button", name="Back to the storyboard").click()
+    page.wait_for_url(board)
+    project = answered(page, board.replace("/projects/", "/api/projects/"))
+    assert project["bans"] == chosen
 
 
 def test_words_are_written_in_the_viewer_and_taken_back(visit, dated_studio: str) -> None:

@@ -439,7 +439,7 @@ def set_options(page, options: dict) -> dict:
     return project_of(page)
 
 
-def test_cards_whose_picture_may_not_fit_say_so(storyboard) -> None:
+def test_cards_say_how_well_their_pictures_fit_and_what_would_help_is_said_once(storyboard) -> None:
     page = storyboard()
     project, chances = project_of(page), (0.05, 0.3, 0.7, 0.19, None)
     for step, chance in zip(project["board"]["steps"], chances, strict=True):
@@ -447,15 +447,24 @@ def test_cards_whose_picture_may_not_fit_say_so(storyboard) -> None:
     page.route("**/api/projects/*", lambda route: route.fulfill(json=project))
     page.reload()
     page.wait_for_selector("#panel .offer", state="attached")
-    for card, words in zip(page.locator(".step").all(), ("weak", "may fit", "", "weak", ""), strict=True):
+    for card, words in zip(page.locator(".step").all(), ("weak", "may fit", "fits", "weak", ""), strict=True):
         expect(card.locator(".fitting")).to_have_text(words)
         expect(card.locator(".fitting")).to_be_visible(visible=bool(words))
         assert (f", {words}: " in card.locator(".plate").get_attribute("aria-label")) == bool(words)
-    expect(page.locator("#fitting")).to_have_text("2 of 5 steps show pictures that probably do not fit.")
-    assert broken_rules(page) == []
+    expect(page.locator("#summary")).to_contain_text("2 weak")
     project["advice"] = "More pictures would help."
     page.reload()
-    expect(page.locator("#fitting")).to_have_text(project["advice"])
+    banner = page.get_by_role("region", name="What would help")
+    expect(banner).to_contain_text(project["advice"])
+    assert broken_rules(page) == []
+    banner.get_by_role("button", name="Add pictures").click()
+    page.get_by_role("dialog").get_by_role("button", name="Choose a folder").wait_for()
+    page.keyboard.press("Escape")
+    banner.get_by_role("button", name="Dismiss").click()
+    page.reload()
+    page.wait_for_selector("#panel .offer", state="attached")
+    expect(page.locator("#summary")).to_contain_text("2 weak")
+    expect(banner).to_have_count(0)
 
 
 def test_the_number_that_the_settings_state_is_the_one_applied(storyboard) -> None:
@@ -503,6 +512,31 @@ def test_settings_text_and_title(storyboard, story: str) -> None:
     assert shown(page)[2] == kept
     project = project_of(page)
     assert project["options"]["show"] == project["board"]["settings"]["show"] == "cautious"
+
+
+def test_a_text_is_cut_again_on_the_board_and_what_stays_keeps_its_picture(storyboard) -> None:
+    page = storyboard("A fox looks out. Snow falls.\n\nA boat sails.")
+    act(page, lambda: page.locator(".step").nth(1).locator(".lock").click())
+    kept = shown(page)[1]
+    told = project_of(page)["notes"]
+    assert told == ["no explicit steps found: cut into paragraphs"]
+    page.get_by_text("Import notes (1)").click()
+    expect(page.locator("#notes li")).to_have_text(told)
+    page.click("#retext")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".notes li")).to_have_text(told)
+    expect(dialog.get_by_label("One picture for each")).to_have_value("")
+    dialog.get_by_label("One picture for each").select_option("sentence")
+    act(page, page.get_by_role("button", name="Illustrate again").click)
+    expect(page.locator(".step")).to_have_count(3)
+    assert states(page) == ["free", "free", "locked"]
+    assert shown(page)[2] == kept
+    project = project_of(page)
+    assert project["by"] == "sentence"
+    assert project["notes"] == []
+    expect(page.locator("#notes li")).to_have_count(0)
+    page.click("#retext")
+    expect(dialog.get_by_label("One picture for each")).to_have_value("sentence")
 
 
 def test_what_is_not_saved_is_said_and_sent_again(storyboard, visit) -> None:

@@ -5,6 +5,7 @@ import hashlib
 import os
 import string
 import tracemalloc
+from collections import Counter
 from datetime import date
 
 import pyarrow as pa
@@ -101,6 +102,20 @@ def test_conditions_choose_what_a_slow_reading_of_them_does(only, tmp_path):
     both = [one for one in due if str(int(one, 16)).startswith("1")]
     words = catalogue.page(0, 2000, "picture 1", only=only, used=used)[1]
     assert [one.id for one in words] == [one for one in both if int(one, 16) % 4]
+
+
+@pytest.mark.parametrize("order", ["newest", "oldest"])
+def test_a_list_in_order_of_time_ends_with_what_has_none_and_counts_its_months(order, tmp_path):
+    rows, only = made_up(200), Only(folder="/p/a")
+    catalogue = catalogue_of(tmp_path, rows, pieces=3)
+    total, page = catalogue.page(0, 200, only=only, order=order)
+    stamps = [one.taken.isoformat() if one.taken else "" for one in page]
+    known = [stamp for stamp in stamps if stamp]
+    assert known == sorted(known, reverse=order == "newest")
+    assert stamps == known + [""] * (total - len(known))
+    assert total == catalogue.page(0, 0, only=only)[0]
+    due = Counter(stamp[:7] for stamp in stamps)
+    assert list(catalogue.months("", only, frozenset(), order).items()) == list(due.items())
 
 
 def test_what_there_is_to_choose_from(tmp_path):

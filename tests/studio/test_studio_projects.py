@@ -149,6 +149,20 @@ def test_the_number_that_is_stated_is_the_number_applied(guarded, text, options)
         assert (step["chosen"] is None) == (step["probability"] < board["threshold"])
 
 
+def test_one_threshold_decides_for_all_steps_also_after_changes_of_some(guarded, edit):
+    dull = ("Interest rates rose.", "The senate adjourned until noon.")
+    asked = {"text": "\n\n".join(["A fox looks out.", "Snow falls.", *dull]), "format": "plain"}
+    first = guarded.post("/api/projects", json=asked).json()
+    banned = edit(first, kind="ban", picture=shown(first)[0])
+    longer = edit(banned, kind="insert-after", step=3, text="The bank's quarterly earnings fell.")
+    told = edit(longer, kind="retext", text=f"{longer['text']}\n\nA bear bakes a cake.")
+    for project in (banned, longer, told):
+        assert project["board"]["threshold"] == first["board"]["threshold"]
+        assert project["board"]["settings"]["min_probability"] is None
+        for step in project["board"]["steps"]:
+            assert (step["chosen"] is None) == (step["probability"] < first["board"]["threshold"])
+
+
 def test_a_project_says_what_would_help_where_most_steps_lack_a_picture_that_fits(guarded, project, edit):
     assert project["advice"] == ""
     poor = edit(project, kind="options", options={"min_probability": 0.99})

@@ -29,6 +29,7 @@ from limner.store.cache import Cache
 from limner.store.store import PICTURES, PICTURES_SCHEMA, PRESENT, Store, TableState
 
 Shape = Literal["landscape", "portrait", "square"]
+Order = Literal["path", "newest", "oldest"]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 RawIds = NDArray[np.bytes_]
@@ -237,6 +238,7 @@ class Catalogue:
         *,
         only: Only | None = None,
         used: Collection[str] = frozenset(),
+        order: Order = "path",
     ) -> tuple[int, list[Picture]]:
         """A part of the list.
 
@@ -246,16 +248,35 @@ class Catalogue:
             words: only pictures whose file name or captions contain this, in upper or lower case.
             only: further conditions; None for none.
             used: ids of the pictures that count as used.
+            order: by path, or by when they were taken, where those of which nobody knows it come last.
         Returns:
             how many pictures there are in all, and those of the page.
         Raises:
             DataError: the picture of `only.occasion` is not there.
         """
-        words, only = composed_text(" ".join(words.split())).lower(), only or Only()
-        found = self._order
-        if words or only != Only():
-            found = found[self._fits(words, only, used)[found]]
+        found = self._listed(words, only or Only(), used, order)
         return len(found), self._take(found[offset : offset + limit])
+
+    def months(
+        self, words: str, only: Only, used: Collection[str], order: Literal["newest", "oldest"]
+    ) -> dict[str, int]:
+        """Months of a list in order of time, as 2019-07, "" where none is known → number of their pictures.
+
+        Arguments and errors as of `page`.
+        """
+        listed = self._listed(words, only, used, order)
+        return _counts(pc.utf8_slice_codeunits(_days(self._table).take(pa.array(listed)), 0, 7))
+
+    def _listed(
+        self, words: str, only: Only, used: Collection[str], order: Order
+    ) -> NDArray[np.integer[Any]]:
+        """Rows that fit, in order."""
+        words = composed_text(" ".join(words.split())).lower()
+        rows = self._order if order == "path" else self._by_time
+        if order == "newest":
+            known = len(self) - self._table["taken"].null_count
+            rows = np.concatenate([rows[:known][::-1], rows[known:]])
+        return rows[self._fits(words, only, used)[rows]] if words or only != Only() else rows
 
     def passing(self, only: Only, used: Collection[str] = frozenset()) -> list[str]:
         """Ids of the pictures that meet conditions; `used` and errors as of `page`."""
@@ -344,6 +365,13 @@ class Catalogue:
     def _order(self) -> NDArray[np.int32]:
         """(M,) rows in order of first paths."""
         return np.asarray(self._table["by_path"].to_numpy())
+
+    @cached_property
+    def _by_time(self) -> NDArray[np.integer[Any]]:
+        """(M,) rows in order of when they were taken, then of paths; unknown ones last."""
+        taken = self._table["taken"].take(pa.array(self._order))
+        places: NDArray[np.uint64] = pc.sort_indices(taken).to_numpy()
+        return self._order[places]
 
     @cached_property
     def _alike(self) -> tuple[NDArray[np.integer[Any]], IntArray]:

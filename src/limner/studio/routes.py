@@ -25,7 +25,7 @@ from limner.match.illustrator import Illustrator, Matches
 from limner.progress import Progress
 from limner.records import Board, Candidate, Picture, Problem
 from limner.server.problems import ProblemError
-from limner.store.catalogue import Only
+from limner.store.catalogue import Only, Order
 from limner.studio import schemas
 from limner.studio.bringing import Arrivals
 from limner.studio.edits import read_text
@@ -144,10 +144,11 @@ def library_router(studio: Studio) -> APIRouter:
         offset: Offset = 0,
         limit: Limit = 200,
         q: Annotated[str, Query(max_length=500)] = "",
-    ) -> Page[PictureItem]:
-        """A part of the list of pictures, by path; `q` is looked for in file names and captions."""
-        total, found = studio.shelf.page(offset, limit, q, only)
-        return Page(total=total, items=tuple(map(PictureItem.of, found)))
+        order: Order = "path",
+    ) -> schemas.PicturePage:
+        """A part of the list of pictures; `q` is looked for in file names and captions."""
+        total, found, months = studio.shelf.page(offset, limit, q, only, order)
+        return schemas.PicturePage(total=total, items=tuple(map(PictureItem.of, found)), months=months)
 
     @routes.get("/library/left-out")
     def left_out(offset: Offset = 0, limit: Limit = 200) -> Page[Problem]:

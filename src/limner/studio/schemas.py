@@ -93,6 +93,17 @@ class Page(Record, Generic[Listed]):
     items: tuple[Listed, ...]
 
 
+class PicturePage(Page[PictureItem]):
+    """A part of the list of pictures.
+
+    Attributes:
+        months: of a list in order of time, its months in that order, as 2019-07, or "" where none is known,
+            with the number of pictures of each; empty of a list by path.
+    """
+
+    months: dict[str, int] = Field(default_factory=dict)
+
+
 CHANNELS = {
     "captions": "words of the picture",
     "multilingual": "words of the picture across languages",

@@ -12,7 +12,7 @@ from functools import lru_cache
 from limner.errors import DataError
 from limner.files import display
 from limner.records import Picture
-from limner.store.catalogue import Facets, Only
+from limner.store.catalogue import Facets, Only, Order
 from limner.store.home import spaces_of
 from limner.store.library import PictureStore
 from limner.store.words import Described, PictureWords, caption_encoders, words_of, write_words
@@ -30,10 +30,14 @@ class Shelf:
         self._shown: dict[str, tuple[int, frozenset[str]]] = {}
         self._lock = threading.Lock()
 
-    def page(self, offset: int, limit: int, words: str, only: Only) -> tuple[int, list[Picture]]:
-        """As `limner.store.catalogue.Catalogue.page`; used are the pictures that some project shows."""
+    def page(
+        self, offset: int, limit: int, words: str, only: Only, order: Order
+    ) -> tuple[int, list[Picture], dict[str, int]]:
+        """As `page` and `months` of `limner.store.catalogue.Catalogue`; used is what some project shows."""
         used = self.used() if only.used is not None else frozenset()
-        return self._engine.illustrator().catalogue.page(offset, limit, words, only=only, used=used)
+        catalogue = self._engine.illustrator().catalogue
+        total, found = catalogue.page(offset, limit, words, only=only, used=used, order=order)
+        return total, found, {} if order == "path" else catalogue.months(words, only, used, order)
 
     def facets(self) -> Facets:
         """What the pictures can be chosen by."""

@@ -354,7 +354,7 @@ class Workshop:
                 text, story = edit.text, _titled(reading.story, story, earlier)
                 state = _of_text(state, text, (*state.notes, *_unread(library, story)))
                 sources = {new: (old,) for old, new in places.items()}
-                fresh = _around(library, story, state, _staying(board, sources), progress=progress)
+                fresh = _around(library, story, state, board, _staying(board, sources), progress=progress)
             case Reword() | Split() | Join() | Insert() | Move():
                 revision = revised(story, edit)
                 edits.checked_length(revision.story)
@@ -365,7 +365,7 @@ class Workshop:
                 told = {new for new, one in enumerate(revision.steps) if one.changed}
                 same = {new: olds for new, olds in sources.items() if new not in told}
                 same |= {new: olds for new, olds in sources.items() if _is_held(state, board, new, olds)}
-                fresh = _around(library, story, state, _staying(board, same), told, progress=progress)
+                fresh = _around(library, story, state, board, _staying(board, same), told, progress=progress)
             case Again() | SetOptions():
                 whole = self._previews.get(_asked(found, state.options))
                 whole = whole or _chosen(library, story, state, board.steps, progress=progress)
@@ -384,7 +384,7 @@ class Workshop:
                     sources = {**sources, edit.a: (edit.b,), edit.b: (edit.a,)}
                 fixed = {step for step, one in state.pins.items() if one != shows[step]}
                 stay = {step: one for step, one in enumerate(board.steps) if step not in anew | fixed}
-                fresh = _around(library, story, state, stay, known, progress=progress)
+                fresh = _around(library, story, state, board, stay, known, progress=progress)
         return state, text, dressed(fresh, board, sources, before, state.bans)
 
     def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Board) -> Choice:
@@ -428,10 +428,11 @@ def _naming(state: State, board: Board) -> State:
     return state.model_copy(update={"board": digest(board.model_dump_json())})
 
 
-def _around(
+def _around(  # noqa: PLR0917
     library: Illustrator,
     story: Story,
     state: State,
+    board: Board,
     stay: Mapping[int, BoardStep],
     told: Collection[int] = (),
     *,
@@ -443,17 +444,25 @@ def _around(
         library: that is asked.
         story: the text.
         state: what is fixed.
+        board: the storyboard before it. Its threshold holds for the others too: that of a text as it is now
+            would show at one step what it leaves out at another.
         stay: step → what it shows and why.
         told: those of them that are explained anew.
         progress: as of `made`.
     """
     held = {step: None if one.picture is None else one.picture.id for step, one in stay.items()}
+    options = state.options
+    if stay and board.threshold:
+        state = state.model_copy(
+            update={"options": options.model_copy(update={"min_probability": board.threshold})}
+        )
     fresh = _chosen(library, story, state, stay.values(), held=held, progress=progress)
     steps = [
         stay[step] if step in stay and (step not in told or fresh.shown[step] != held[step]) else one
         for step, one in enumerate(fresh.steps)
     ]
-    return fresh.model_copy(update={"steps": tuple(steps)})
+    settings = fresh.settings | {"min_probability": options.min_probability}
+    return fresh.model_copy(update={"steps": tuple(steps), "settings": settings})
 
 
 def _chosen(

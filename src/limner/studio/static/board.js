@@ -137,12 +137,11 @@ export class Board extends EventTarget {
     const seen = choice.chosen ? shownAt(choice).map((picture) => told(choice, picture, words)).join("; ") : empty;
     const gone = this.store.project.missing.includes(position);
     item.toggleAttribute("data-missing", gone);
-    const doubt = choice.chosen ? fit(choice.probability) : null;
-    const doubtful = doubt && doubt !== "fits";
-    fitting.hidden = !doubtful;
-    fitting.dataset.fit = doubt ?? "";
-    put(fitting, doubtful && doubt);
-    plate.setAttribute("aria-label", `Step ${position + 1}${held ? `, ${held}` : ""}${doubtful ? `, ${doubt}` : ""}: ${seen}${gone ? ", file missing" : ""}`);
+    const mark = choice.chosen ? fit(choice.probability) : null;
+    fitting.hidden = !mark;
+    fitting.dataset.fit = mark ?? "";
+    put(fitting, mark);
+    plate.setAttribute("aria-label", `Step ${position + 1}${held ? `, ${held}` : ""}${mark ? `, ${mark}` : ""}: ${seen}${gone ? ", file missing" : ""}`);
     if (redraw) {
       put(plate, choice.chosen ? views(choice, 480, this.shape, { loading: position < 9 ? "eager" : "lazy" }) : h("span", { class: "void" }));
     }

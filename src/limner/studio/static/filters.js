@@ -1,7 +1,7 @@
 // What the wall of the library shows: by folder, time, shape, use, words and day. The address of the page keeps it.
 
 import { api } from "./api.js";
-import { button, h, put } from "./dom.js";
+import { button, h, icon, put } from "./dom.js";
 import { name } from "./pictures.js";
 
 const BATCH = /[\\/](\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)\d\d-[0-9a-f]{6}(?:[\\/](.+))?$/;
@@ -20,10 +20,15 @@ export class Filters extends EventTarget {
     this.captioned = select("Words");
     this.selects = [this.folder, this.taken, this.shape, this.used, this.captioned];
     this.day = null;
-    this.chip = h("p", { class: "chip", hidden: true });
+    this.chips = h("span", { class: "chips" });
     this.none = button("Show all", { kind: "plain", on: { click: () => this.clear() } });
-    put(place, this.selects.map((one) => one.label), this.chip, this.none);
-    for (const one of this.selects) one.addEventListener("change", () => this.#say());
+    put(place, this.chips, this.selects.map((one) => one.label), this.none);
+    for (const one of this.selects) {
+      one.addEventListener("change", () => {
+        this.#say();
+        this.chips.lastElementChild?.focus();
+      });
+    }
     this.wanted = new URLSearchParams(location.search);
     if (this.wanted.get("occasion")) this.day = { id: this.wanted.get("occasion") };
     this.#mark();
@@ -75,18 +80,34 @@ export class Filters extends EventTarget {
   }
 
   #say() {
-    const kept = new URLSearchParams(Object.entries({ folder: this.folder.value, taken: this.taken.value, shape: this.shape.value, used: this.used.value, captioned: this.captioned.value, occasion: this.day?.id ?? "" }).filter(([, value]) => value));
-    history.replaceState(null, "", `${location.pathname}${kept.size ? `?${kept}` : ""}${location.hash}`);
+    keepInAddress({ folder: this.folder.value, taken: this.taken.value, shape: this.shape.value, used: this.used.value, captioned: this.captioned.value, occasion: this.day?.id ?? "" });
     this.#mark();
     this.dispatchEvent(new Event("change"));
   }
 
   #mark() {
-    for (const one of this.selects) one.classList.toggle("set", Boolean(one.value));
+    for (const one of this.selects) one.label.classList.toggle("set", Boolean(one.value));
     this.none.hidden = !this.any;
-    this.chip.hidden = !this.day;
-    if (this.day) put(this.chip, "Taken on the same day as ", h("bdi", {}, this.day.name ? name(this.day) : "a picture"));
+    const set = this.selects.filter((one) => one.value);
+    put(this.chips, set.map((one) => this.#chip(one.selectedOptions[0]?.textContent.trim(), () => (one.value = ""), one)), this.day && this.#chip(["Taken on the same day as ", h("bdi", {}, this.day.name ? name(this.day) : "a picture")], () => (this.day = null), this.folder));
   }
+
+  /** What is set, and a click lets it go. */
+  #chip(words, drop, next) {
+    const click = () => {
+      drop();
+      this.#say();
+      next.focus();
+    };
+    return h("button", { type: "button", class: "chip", title: "Remove this filter", on: { click } }, h("span", { class: "unseen" }, "Remove filter: "), words, icon("close"));
+  }
+}
+
+/** Values in the address of the page, so that it can be loaded again; empty ones are taken out. */
+export function keepInAddress(values) {
+  const kept = new URLSearchParams(location.search);
+  for (const [key, value] of Object.entries(values)) value ? kept.set(key, value) : kept.delete(key);
+  history.replaceState(null, "", `${location.pathname}${kept.size ? `?${kept}` : ""}${location.hash}`);
 }
 
 function select(words) {

@@ -1,25 +1,39 @@
 // The library page: pictures, what was skipped and why, duplicates, and folders being added.
 
-import { api } from "./api.js";
+import { api, links } from "./api.js";
 import { Bringing } from "./bringing.js";
 import { askForFolder } from "./chooser.js";
 import { $, count, h, problem, put, when } from "./dom.js";
-import { Filters } from "./filters.js";
+import { Filters, keepInAddress } from "./filters.js";
 import { duplicates, skipped } from "./findings.js";
 import { watchFolder } from "./folders.js";
 import { openHelp } from "./help.js";
+import { Selection } from "./selection.js";
 import { openPicture } from "./viewer.js";
 import { Wall } from "./wall.js";
 
 const PARTS = ["pictures", "skipped", "duplicates"];
 const filters = new Filters($("filters"));
-const asked = () => ({ q: $("filter").value.trim(), ...filters.values() });
-const wall = new Wall($("grid"), (offset, limit, signal) => api.pictures(offset, limit, asked(), signal));
+const wall = new Wall($("grid"), read);
+const selection = new Selection($("selection"), $("select"), wall, () => held?.writable === true);
 const bringing = new Bringing(() => held?.writable === true);
 
 let watching = false;
 let held = null;
 let counted = null;
+/** What the last search by meaning said. */
+let search = null;
+
+/** The words that are looked for by meaning; "" where none are. */
+const meant = () => ($("by").value === "meaning" ? $("filter").value.trim() : "");
+
+async function read(offset, limit, signal) {
+  const text = meant();
+  if (!text) return api.pictures(offset, limit, { q: $("filter").value.trim(), order: $("order").value, ...filters.values() }, signal);
+  const only = Object.fromEntries(Object.entries(filters.values()).filter(([, value]) => value));
+  search = await api.search({ text, limit, only }, signal);
+  return { total: search.items.length, items: search.items.map(({ picture }) => picture) };
+}
 
 async function describe() {
   try {
@@ -51,7 +65,8 @@ function turn(part) {
     $(`tab-${own}`).setAttribute("aria-selected", String(here));
     $(`tab-${own}`).tabIndex = here ? 0 : -1;
   }
-  $("filter").hidden = $("choice-row").hidden = part !== "pictures";
+  $("looking").hidden = $("choice-row").hidden = part !== "pictures";
+  if (part !== "pictures") selection.end();
   if (location.hash.slice(1) !== part) history.replaceState(null, "", part === "pictures" ? location.pathname + location.search : `#${part}`);
 }
 
@@ -97,6 +112,30 @@ $("filter").addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(() => wall.reset(), 200);
 });
+for (const name of ["by", "order"]) {
+  const known = new URLSearchParams(location.search).get(name);
+  if ([...$(name).options].some((option) => option.value === known)) $(name).value = known;
+  $(name).addEventListener("change", () => {
+    keepInAddress({ [name]: $(name).value });
+    wall.reset();
+  });
+}
+$("by-meaning").addEventListener("click", () => {
+  $("by").value = "meaning";
+  $("by").dispatchEvent(new Event("change"));
+  $("filter").focus();
+});
+const { project, step } = Object.fromEntries(new URLSearchParams(location.search));
+if (project) {
+  $("back").hidden = false;
+  $("back").firstChild.href = links.project(project);
+  selection.into(project, Number(step) - 1);
+}
+selection.addEventListener("written", ({ detail }) => {
+  for (const picture of detail) wall.replace(picture);
+  filters.refresh().catch(() => {});
+  describe();
+});
 filters.addEventListener("change", async () => {
   await wall.reset();
   if ($("grid").getBoundingClientRect().top < 0) $("grid").scrollIntoView({ block: "start", behavior: "instant" });
@@ -115,7 +154,12 @@ function say() {
   if (counted === null || !held) return;
   const words = $("filter").value.trim();
   const some = words || filters.any;
-  put($("shown"), !some ? "" : counted ? `${counted.toLocaleString("en")} of ${count(held.pictures, "picture")}` : words ? `No picture holds “${words}” in its name or caption${filters.any ? ", among those chosen here" : ""}.` : "No picture is chosen by all of these.");
+  $("order").hidden = Boolean(meant());
+  $("by-meaning").hidden = Boolean(meant()) || !words || counted > 0;
+  if (meant()) {
+    const best = `The best ${counted.toLocaleString("en")} of ${count(search?.searched ?? 0, "picture")}`;
+    put($("shown"), counted ? best : search?.note || `No results for “${words}”`);
+  } else put($("shown"), !some ? "" : counted ? `${counted.toLocaleString("en")} of ${count(held.pictures, "picture")}` : words ? `No results for “${words}”` : "No picture is chosen by all of these.");
   put($("empty"), !some && !counted && h("div", { class: "nothing" }, h("p", {}, "No pictures yet."), h("p", { class: "quiet" }, held.writable === false ? "Add some on the machine that the studio runs on." : "Drop pictures or folders here, or add them above. They stay on this machine.")));
 }
 $("bring").addEventListener("click", () => bringing.open());

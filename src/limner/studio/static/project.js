@@ -14,7 +14,7 @@ import { openHelp, singleKeys, typing } from "./help.js";
 import { Panel } from "./panel.js";
 import { described } from "./pictures.js";
 import { fit } from "./reasons.js";
-import { openSettings, openText } from "./settings.js";
+import { importNotes, openSettings, openText } from "./settings.js";
 import { openSignIn } from "./signin.js";
 import { Store, undoable } from "./store.js";
 
@@ -70,10 +70,25 @@ function summary() {
   const states = store.project.steps.map((step) => step.state);
   const locked = states.filter((state) => state === "locked").length;
   const blank = store.board.steps.filter((step) => !step.chosen).length;
-  const parts = [count(states.length, "step"), locked && `${locked} locked`, blank && `${blank} left blank`, store.project.missing.length > 0 && `${count(store.project.missing.length, "picture file")} missing`, ...store.project.repeated.map((steps) => `steps ${steps.map((step) => step + 1).join(" and ")} show the same picture`)];
-  put($("summary"), parts.filter(Boolean).join(" · "));
   const weak = store.board.steps.filter((step) => step.chosen && fit(step.probability) === "weak").length;
-  put($("fitting"), store.project.advice || (weak > 0 && `${weak} of ${count(states.length, "step")} ${weak === 1 ? "shows a picture that probably does" : "show pictures that probably do"} not fit.`));
+  const parts = [count(states.length, "step"), locked && `${locked} locked`, blank && `${blank} left blank`, weak && `${weak} weak`, store.project.missing.length > 0 && `${count(store.project.missing.length, "picture file")} missing`, ...store.project.repeated.map((steps) => `steps ${steps.map((step) => step + 1).join(" and ")} show the same picture`)];
+  put($("summary"), parts.filter(Boolean).join(" · "));
+  advise();
+}
+
+/** What would help where most steps lack a picture that fits; said until it is dismissed, once for each project. */
+function advise() {
+  const dismissed = `limner.advised.${store.id}`;
+  const { advice } = store.project;
+  const dismiss = () => {
+    localStorage.setItem(dismissed, "yes");
+    put($("advice"));
+    $("steps").focus({ preventScroll: true });
+  };
+  put(
+    $("advice"),
+    advice && !localStorage.getItem(dismissed) && h("section", { class: "advice", "aria-label": "What would help" }, h("p", { class: "small" }, advice), h("div", { class: "actions" }, store.library.writable && button("Add pictures", { look: "plus", on: { click: () => bringing.open() } }), button("Dismiss", { kind: "plain", on: { click: dismiss } }))),
+  );
 }
 
 store.addEventListener("change", ({ detail: before }) => {
@@ -85,7 +100,9 @@ store.addEventListener("change", ({ detail: before }) => {
   $("title").dir = store.board.story.direction;
   $("undo").disabled = !project.can_undo;
   $("redo").disabled = !project.can_redo;
-  if (project.notes?.length) put($("notes"), h("details", {}, h("summary", { class: "quiet small" }, `Import notes (${project.notes.length})`), h("ul", { class: "notes" }, project.notes.map((note) => h("li", {}, note)))));
+  const notes = importNotes(project.notes);
+  put($("notes"), notes && h("details", {}, h("summary", { class: "quiet small" }, `Import notes (${project.notes.length})`), notes));
+  $("bring").hidden = !store.library.writable;
   const changed = board.show(before);
   $("board").removeAttribute("aria-busy");
   summary();
@@ -198,6 +215,12 @@ board.addEventListener("another", ({ detail: { step, control } }) => {
   another(step, control);
 });
 board.addEventListener("select", ({ detail }) => panel.show(detail));
+$("bring").addEventListener("click", () => bringing.open());
+$("to-library").addEventListener("pointerdown", toLibrary);
+$("to-library").addEventListener("focus", toLibrary);
+function toLibrary() {
+  $("to-library").href = `/library?${new URLSearchParams({ project: store.id, step: board.selected + 1 })}`;
+}
 board.addEventListener("open", ({ detail }) => {
   panel.open();
   // Where the panel is a sheet over the board, the picture it is about stays in sight above it.

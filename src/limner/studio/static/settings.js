@@ -1,4 +1,4 @@
-// Two dialogs that concern the whole project: how pictures are chosen, and the text itself.
+// Two dialogs that concern the whole project: how pictures are chosen, and the text itself and how it is cut.
 
 import { openAgain } from "./again.js";
 import { openDialog } from "./dialogs.js";
@@ -65,36 +65,48 @@ function banned(store) {
   );
 }
 
-/** The text itself. */
+const CUTS = [["", "step, as written"], ["heading", "heading"], ["paragraph", "paragraph"], ["sentence", "sentence"]];
+
+/** How the text was read and cut, a line each; null where nothing is to be said. */
+export const importNotes = (notes) => (notes?.length ? h("ul", { class: "notes" }, notes.map((note) => h("li", {}, note))) : null);
+
+/** The text itself, and how it is cut into steps. */
 export function openText(store) {
   if (document.querySelector("dialog[open]")) return;
   const text = h("textarea", { rows: 16, id: "new-text", dir: "auto", class: "writing" });
   const name = `${store.id}.text`;
-  const typed = draft(name)?.text;
-  text.value = typed ?? store.project.text;
-  const changed = () => text.value !== store.project.text;
+  const typed = draft(name);
+  text.value = typed?.text ?? store.project.text;
+  const by = h("select", { id: "new-by" }, CUTS.map(([value, words]) => h("option", { value }, words)));
+  by.value = typed?.by ?? store.project.by ?? "";
+  const cut = () => by.value !== (store.project.by ?? "");
+  const changed = () => cut() || text.value !== store.project.text;
   openDialog(
     "Edit the text",
     (close) => {
       const discard = button("Cancel", { on: { click: () => { keepDraft(name, null); close(); } } });
       const say = () => put(discard, changed() ? "Discard" : "Cancel");
-      text.addEventListener("input", () => {
-        keepDraft(name, changed() ? { text: text.value } : null);
+      const keep = () => {
+        keepDraft(name, changed() ? { text: text.value, by: by.value } : null);
         say();
-      });
+      };
+      text.addEventListener("input", keep);
+      by.addEventListener("change", keep);
       say();
       const form = h(
         "form",
         {},
-        typed !== undefined && h("p", { class: "warning", role: "status" }, "This is what you typed before and did not save."),
+        typed && h("p", { class: "warning", role: "status" }, "This is what you typed before and did not save."),
         h("div", { class: "field" }, h("label", { for: "new-text" }, "Steps whose words stay keep their pictures; limner chooses for the new ones. A single step is quicker changed in its panel."), text),
+        h("div", { class: "cut" }, h("label", { for: "new-by" }, "One picture for each"), by),
+        importNotes(store.project.notes),
         h("div", { class: "actions" }, discard, h("button", { type: "submit", class: "button main" }, "Illustrate again")),
       );
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         if (!text.value.trim()) return text.focus();
         close();
-        if (changed()) store.edit({ kind: "retext", text: text.value }, { draft: name });
+        if (changed()) store.edit({ kind: "retext", text: text.value, ...(cut() ? { by: by.value || null } : {}) }, { draft: name });
       });
       return [form];
     },

@@ -1,10 +1,12 @@
 // A wall of any number of pictures: only the cells near the view exist, and only the pages they need are asked for.
+// A list in order of time has a heading for each month.
 
-import { h } from "./dom.js";
+import { h, put } from "./dom.js";
 import { described, gone, shape, thumbnail } from "./pictures.js";
 
 const PAGE = 200;
 const GAP = 8;
+const HEADING = 48;
 const SPARE_ROWS = 3;
 
 export class Wall extends EventTarget {
@@ -13,10 +15,11 @@ export class Wall extends EventTarget {
   #asking = new AbortController();
   #frame = 0;
   #at = 0;
+  #last = null;
 
   /**
    * @param {HTMLElement} place
-   * @param {(offset: number, limit: number, signal: AbortSignal) => Promise<{total: number, items: object[]}>} read
+   * @param {(offset: number, limit: number, signal: AbortSignal) => Promise<{total: number, items: object[], months?: object}>} read
    */
   constructor(place, read) {
     super();
@@ -24,6 +27,11 @@ export class Wall extends EventTarget {
     this.read = read;
     this.total = 0;
     this.shape = 4 / 3;
+    this.months = [];
+    /** Selected pictures by id. */
+    this.selected = new Map();
+    this.headings = h("div", { class: "months" });
+    place.before(this.headings);
     place.setAttribute("role", "list");
     place.setAttribute("aria-label", "Pictures");
     const later = () => {
@@ -45,7 +53,9 @@ export class Wall extends EventTarget {
     for (const cell of this.#cells.values()) cell.remove();
     this.#cells.clear();
     this.#at = 0;
+    this.#last = null;
     this.total = 0;
+    this.months = [];
     await this.#page(0);
     this.shape = shape(this.#pages.get(0) ?? []);
     this.#draw();
@@ -82,30 +92,83 @@ export class Wall extends EventTarget {
     }
   }
 
+  /** Whether a click selects a picture in place of opening it. */
+  set selecting(on) {
+    this.picking = on;
+    this.#last = null;
+    if (!on) this.selected.clear();
+    for (const [index, cell] of this.#cells) this.#press(cell, this.#picture(index));
+    this.dispatchEvent(new Event("selected"));
+  }
+
+  #picture(index) {
+    return this.#pages.get(Math.floor(index / PAGE))?.[index % PAGE];
+  }
+
+  #press(cell, picture) {
+    if (this.picking) cell.setAttribute("aria-pressed", String(this.selected.has(picture?.id)));
+    else cell.removeAttribute("aria-pressed");
+  }
+
+  /** Select a picture or let it go; with `through`, all from the one that was clicked before. */
+  #select(index, through) {
+    const on = !this.selected.has(this.#picture(index).id);
+    const from = through && this.#last !== null ? this.#last : index;
+    for (let at = Math.min(from, index); at <= Math.max(from, index); at++) {
+      const picture = this.#picture(at);
+      if (!picture) continue;
+      if (on) this.selected.set(picture.id, picture);
+      else this.selected.delete(picture.id);
+      if (this.#cells.has(at)) this.#press(this.#cells.get(at), picture);
+    }
+    this.#last = index;
+    this.dispatchEvent(new Event("selected"));
+  }
+
   #layout() {
     const width = this.place.clientWidth;
     const columns = Math.max(3, Math.floor((width + GAP) / (176 + GAP)));
     const wide = (width - GAP * (columns - 1)) / columns;
     const high = wide / this.shape;
-    return { columns, wide, high, row: high + GAP };
+    const row = high + GAP;
+    let [first, top] = [0, 0];
+    const sections = (this.months.length ? this.months : [[null, this.total]]).map(([month, count]) => {
+      const begin = top + (month === null ? 0 : HEADING);
+      const section = { month, first, count, top, begin, end: begin + Math.ceil(count / columns) * row };
+      [first, top] = [first + count, section.end];
+      return section;
+    });
+    return { columns, wide, high, row, sections };
+  }
+
+  /** Where a place is: its column, and how far down. */
+  #spot({ columns, row, sections }, index) {
+    const { first, begin } = sections.findLast((section) => section.first <= index);
+    return { column: (index - first) % columns, top: begin + Math.floor((index - first) / columns) * row };
   }
 
   #draw() {
-    const { columns, wide, high, row } = this.#layout();
+    const layout = this.#layout();
+    const { columns, wide, high, row, sections } = layout;
     if (wide <= 0) return;
-    const rows = Math.ceil(this.total / columns);
-    this.place.style.height = `${Math.max(0, rows * row - GAP)}px`;
-    const top = -this.place.getBoundingClientRect().top;
-    const first = Math.max(0, Math.floor(top / row) - SPARE_ROWS) * columns;
-    const last = Math.min(this.total, (Math.ceil((top + innerHeight) / row) + SPARE_ROWS) * columns);
+    this.place.style.height = `${Math.max(0, sections.at(-1).end - GAP)}px`;
+    const top = -this.place.getBoundingClientRect().top - SPARE_ROWS * row;
+    const bottom = top + innerHeight + 2 * SPARE_ROWS * row;
+    const near = sections.filter((section) => section.end > top && section.top < bottom);
+    put(this.headings, near.filter(({ month }) => month !== null).map((section) => heading(section)));
+    const wanted = new Set();
+    for (const { first, count, begin } of near) {
+      const last = Math.min(count, Math.max(0, Math.ceil((bottom - begin) / row)) * columns);
+      for (let at = Math.max(0, Math.floor((top - begin) / row)) * columns; at < last; at++) wanted.add(first + at);
+    }
     for (const [index, cell] of this.#cells) {
-      if ((index < first || index >= last) && cell !== document.activeElement) {
+      if (!wanted.has(index) && cell !== document.activeElement) {
         cell.remove();
         this.#cells.delete(index);
       }
     }
-    for (let index = first; index < last; index++) {
-      const picture = this.#pages.get(Math.floor(index / PAGE))?.[index % PAGE];
+    for (const index of wanted) {
+      const picture = this.#picture(index);
       if (!picture) {
         this.#page(Math.floor(index / PAGE)).then((fresh) => fresh && this.#draw());
         continue;
@@ -118,13 +181,15 @@ export class Wall extends EventTarget {
       }
       cell.style.width = `${wide}px`;
       cell.style.height = `${high}px`;
-      cell.style.transform = `translate(${(index % columns) * (wide + GAP)}px, ${Math.floor(index / columns) * row}px)`;
+      const spot = this.#spot(layout, index);
+      cell.style.transform = `translate(${spot.column * (wide + GAP)}px, ${spot.top}px)`;
     }
   }
 
   #cell(picture, index) {
     const open = h("button", { type: "button", class: "cell", tabindex: index === this.#at ? 0 : -1, title: described(picture) }, thumbnail(picture, 192), gone(picture));
-    open.addEventListener("click", () => this.dispatchEvent(new CustomEvent("open", { detail: { picture: this.#pages.get(Math.floor(index / PAGE))?.[index % PAGE] ?? picture, index } })));
+    this.#press(open, picture);
+    open.addEventListener("click", ({ shiftKey }) => (this.picking ? this.#select(index, shiftKey) : this.dispatchEvent(new CustomEvent("open", { detail: { picture: this.#picture(index) ?? picture, index } }))));
     const item = h("div", { role: "listitem", "aria-setsize": this.total, "aria-posinset": index + 1, data: { index } }, open);
     item.style.display = "contents";
     return Object.assign(open, { item, remove: () => item.remove() });
@@ -145,6 +210,7 @@ export class Wall extends EventTarget {
         if (signal.aborted) return false;
         this.#pages.set(number, answer.items);
         this.total = answer.total;
+        this.months = Object.entries(answer.months ?? {});
         this.dispatchEvent(new CustomEvent("counted", { detail: answer.total }));
         return true;
       },
@@ -169,11 +235,12 @@ export class Wall extends EventTarget {
   }
 
   async #goTo(index) {
-    const { columns, row } = this.#layout();
+    const layout = this.#layout();
+    const { row } = layout;
     const before = this.#cells.get(this.#at);
     if (before) before.tabIndex = -1;
     this.#at = index;
-    const top = this.place.getBoundingClientRect().top + scrollY + Math.floor(index / columns) * row;
+    const top = this.place.getBoundingClientRect().top + scrollY + this.#spot(layout, index).top;
     const margin = Math.max(80, parseFloat(getComputedStyle(this.place).scrollMarginBlockStart) || 0);
     if (top < scrollY + margin) scrollTo({ top: top - margin, behavior: "instant" });
     else if (top + row > scrollY + innerHeight) scrollTo({ top: top + row - innerHeight + GAP, behavior: "instant" });
@@ -189,4 +256,12 @@ export class Wall extends EventTarget {
       await new Promise((done) => setTimeout(done, 50));
     }
   }
+}
+
+/** "July 2023", or that nobody knows, above the pictures of a month. */
+function heading({ month, top, count }) {
+  const words = month ? new Date(`${month}-01T12:00:00`).toLocaleDateString("en", { month: "long", year: "numeric" }) : "Day not known";
+  const made = h("h2", {}, words, h("span", { class: "quiet numbers" }, ` ${count.toLocaleString("en")}`));
+  made.style.transform = `translateY(${top}px)`;
+  return made;
 }

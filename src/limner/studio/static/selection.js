@@ -1,0 +1,109 @@
+// Several pictures of the library at once: keywords for all of them, and what a storyboard that one came from does with them.
+
+import { api, links } from "./api.js";
+import { openDialog } from "./dialogs.js";
+import { button, count, h, problem, put, toast } from "./dom.js";
+
+const MOST_AT_A_STEP = 4;
+
+export class Selection extends EventTarget {
+  #project = null;
+
+  /**
+   * @param {HTMLElement} place of what can be done
+   * @param {HTMLButtonElement} control begins and ends selecting
+   * @param {import("./wall.js").Wall} wall
+   * @param {() => boolean} writable whether words may be written
+   */
+  constructor(place, control, wall, writable) {
+    super();
+    Object.assign(this, { place, control, wall, writable });
+    control.addEventListener("click", () => this.#turn(!this.wall.picking));
+    wall.addEventListener("selected", () => this.#show());
+  }
+
+  /** The storyboard, and its step from 0, that pictures can be taken into. */
+  into(project, step) {
+    this.#project = { id: project, step };
+  }
+
+  end() {
+    if (this.wall.picking) this.#turn(false);
+  }
+
+  #turn(on) {
+    this.wall.selecting = on;
+    put(this.control, on ? "Done" : "Select");
+  }
+
+  #show() {
+    const pictures = [...this.wall.selected.values()];
+    const none = !pictures.length;
+    this.place.hidden = !this.wall.picking;
+    const step = this.#project?.step;
+    put(
+      this.place,
+      h("p", { class: "small numbers", role: "status" }, none ? "Click pictures to select them; Shift selects all between." : `${count(pictures.length, "picture")} selected`),
+      this.writable() && button("Add keywords …", { look: "text", disabled: none, on: { click: () => this.#describe(pictures) } }),
+      step >= 0 && button(`Add to step ${step + 1}`, { look: "plus", disabled: none || pictures.length > MOST_AT_A_STEP, title: `At most ${MOST_AT_A_STEP} pictures`, on: { click: () => this.#add(pictures) } }),
+      this.#project && button("Don’t use in this project", { look: "never", disabled: none, on: { click: () => this.#ban(pictures) } }),
+    );
+  }
+
+  #describe(pictures) {
+    openDialog(`Add keywords to ${count(pictures.length, "picture")}`, (close) => {
+      const field = h("input", { type: "text", id: "several-keywords", dir: "auto", autocomplete: "off" });
+      const trouble = h("div", { role: "status" });
+      const save = h("button", { type: "submit", class: "button main" }, "Save");
+      const form = h("form", {}, h("div", { class: "field" }, h("label", { for: "several-keywords" }, "Keywords, with commas between them; what the pictures say already stays"), field), trouble, h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), save));
+      form.addEventListener("submit", async (event) => {
+        event.preventDefault();
+        const added = field.value.split(",").map((word) => word.trim()).filter(Boolean);
+        if (!added.length) return field.focus();
+        save.disabled = true;
+        const written = [];
+        try {
+          for (const { id } of pictures) {
+            put(trouble, `${written.length.toLocaleString("en")} of ${count(pictures.length, "picture")} saved`);
+            const { now } = await api.words(id);
+            await api.writeWords(id, { captions: now.captions, keywords: [...new Set([...now.keywords, ...added])] });
+            written.push(await api.picture(id));
+          }
+          close();
+          this.#turn(false);
+        } catch (error) {
+          put(trouble, problem(error), written.length > 0 && `${count(written.length, "picture")} saved.`);
+          save.disabled = false;
+        }
+        this.dispatchEvent(new CustomEvent("written", { detail: written }));
+      });
+      return [form];
+    });
+  }
+
+  #ban(pictures) {
+    return this.#edit(pictures.map(({ id }) => () => ({ kind: "ban", picture: id })), `${count(pictures.length, "picture")} not used in this project any more.`);
+  }
+
+  #add(pictures) {
+    const { step } = this.#project;
+    // The first of a blank step is chosen; whatever stands there stays first.
+    const edits = pictures.map(({ id }, at) => (board) => ({ kind: at === 0 && !board.steps[step].chosen ? "choose" : "add-picture", step, picture: id }));
+    return this.#edit(edits, `Added to step ${step + 1}.`);
+  }
+
+  /** Make changes of the storyboard, one after the other. */
+  async #edit(edits, done) {
+    this.place.inert = true;
+    try {
+      const { board, revision } = await api.project(this.#project.id);
+      for (const [at, edit] of edits.entries()) await api.edit(this.#project.id, revision + at, edit(board));
+      this.#turn(false);
+      toast(done, { action: "Back to the storyboard", run: () => location.assign(links.project(this.#project.id)) });
+    } catch (error) {
+      toast(`${error.title}. ${error.message}`);
+    } finally {
+      this.place.inert = false;
+    }
+  }
+}
