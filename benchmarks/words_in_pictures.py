@@ -6,6 +6,8 @@ that nothing but its pixels tells what it says. Each is asked for by a sentence 
 the extra `ocr` the library is filled twice, with and without what the pictures say; the time of both is
 told. Photographs come from LIMNER_DATA/data/flickr8k, where it is there.
 
+Makes: docs/results/ordinary.md (words that pictures show).
+
     python benchmarks/words_in_pictures.py
 """
 

@@ -134,7 +134,7 @@ def test_a_storyboard_is_shown_and_saved(lib, tmp_path):
     shown = board._repr_html_()
     assert shown.count("<img") == sum(step.picture is not None for step in board.steps)
     assert "A boat &lt;sails&gt;." in shown
-    assert str(board).splitlines()[-1].startswith("3 steps, ")
+    assert str(board).splitlines()[-1].startswith("3 steps: ")
     for suffix in ("html", "md", "pptx", "pdf", "json"):
         written = board.save(tmp_path / f"tale.{suffix}")
         assert written.path.stat().st_size > 0

@@ -218,10 +218,11 @@ def make_folder(folder: Path, *, private: bool = False) -> None:
         folder: to make.
         private: whether nobody but their owner may open those that are made; else the user's umask decides.
     """
-    missing = [one for one in (folder, *folder.parents) if not one.is_dir()]
+    missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=PRIVATE_FOLDER if private else 0o777, exist_ok=True)
         sync_folder(one.parent)
+    folder.mkdir(exist_ok=True)  # refuses a file in its place
 
 
 def make_private(place: Path) -> None:

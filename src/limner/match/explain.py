@@ -178,15 +178,21 @@ class Considered:
         return found
 
 
-def explain(board: Considered, pictures: Callable[[Sequence[str]], list[Picture]]) -> tuple[BoardStep, ...]:
+def explain(
+    board: Considered,
+    pictures: Callable[[Sequence[str]], list[Picture]],
+    as_it_is: Mapping[int, BoardStep] | None = None,
+) -> tuple[BoardStep, ...]:
     """One explained step per step of the story.
 
     Args:
         board: what was found and chosen.
         pictures: ids → records in the same order; called once.
+        as_it_is: 0-based step → one that is explained already.
     """
+    known = as_it_is or {}
     columns = [
-        [*([int(column)] if column != BLANK else []), *board.others(s)]
+        [] if s in known else [*([int(column)] if column != BLANK else []), *board.others(s)]
         for s, column in enumerate(board.columns)
     ]
     ids = [[board.ids[board.pool.items[s, column]] for column in own] for s, own in enumerate(columns)]
@@ -194,7 +200,9 @@ def explain(board: Considered, pictures: Callable[[Sequence[str]], list[Picture]
     records = dict(zip(wanted, pictures(wanted), strict=True))
     shown = board.written(wanted) if OCR in board.pool.channels else {}
     return tuple(
-        _step(board, s, own, [_candidate(board, s, column, records, shown) for column in own], shown)
+        known[s]
+        if s in known
+        else _step(board, s, own, [_candidate(board, s, column, records, shown) for column in own], shown)
         for s, own in enumerate(columns)
     )
 

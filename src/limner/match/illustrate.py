@@ -6,7 +6,8 @@ writes no files and draws no pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ from limner.match.calibration import Calibration, Pin, load
 from limner.match.candidates import (
     RELATION,
     Asked,
+    Compared,
     Float64Array,
     IntArray,
     Pool,
@@ -30,7 +32,18 @@ from limner.match.candidates import (
 from limner.match.cast import Cast, cast_of
 from limner.match.chances import agreement, chances, doubt, evidence, log_sum_exp
 from limner.match.explain import Considered, Written, explain, no_words
-from limner.records import WEAK, Board, Picture, Record, Show, Story, limner_version
+from limner.progress import Progress
+from limner.records import (
+    WEAK,
+    Board,
+    BoardStep,
+    Candidate,
+    Picture,
+    Record,
+    Show,
+    Story,
+    limner_version,
+)
 from limner.store.catalogue import BoolArray
 from limner.store.channels import COSINE, Channel
 from limner.store.search import Index, Likeness
@@ -104,6 +117,84 @@ def readings_of(
     return cast, readings
 
 
+@dataclass(frozen=True)
+class Weighed:
+    """What every picture is worth to every step of a text, before any is chosen; S steps, K candidates.
+
+    Attributes:
+        story: the text.
+        cast, words: as of `readings_of`.
+        index: of the pictures.
+        calibration: the numbers.
+        calibrated: as of `weigh`.
+        options: how; of its wishes pins, bans and candidates count here.
+        given: 0-based step → picture that the text itself shows.
+        wanted: 0-based step → picture that is fixed, or None for a blank.
+        fixed: 0-based step → column of it, or `BLANK`.
+        staying: steps that nobody fixed and that stay.
+        asked: the steps as the channels read them.
+        looks: space in which two pictures are compared by their looks; None without one.
+        nearby: gallery rows that look most like fixed pictures.
+        beside: these, and those that are shown: every step considers them.
+        banned: gallery rows that no step may show.
+        guides: gallery rows of fixed pictures that others may be like.
+        pool: the candidates.
+        own: (S, K) evidence; −inf where a picture cannot be shown.
+        found: (S, K) that of pictures which the step itself has found.
+        could: (S, K) likewise, without the bans.
+        freely: (S, K) log-odds that hear the other steps, as if nothing were fixed.
+        alone: (S, K) chances by these.
+        odds: (S, K) log-odds that also hear what is fixed.
+        likes: how pictures are compared.
+    """
+
+    story: Story
+    cast: Cast
+    words: Readings
+    index: Index
+    calibration: Calibration
+    calibrated: bool
+    options: BoardOptions
+    given: Mapping[int, str]
+    wanted: Mapping[int, str | None]
+    fixed: Mapping[int, int]
+    staying: frozenset[int]
+    asked: Sequence[Asked]
+    looks: str | None
+    nearby: Collection[int]
+    beside: Collection[int]
+    banned: IntArray
+    guides: Sequence[int]
+    pool: Pool
+    own: Float64Array
+    found: Float64Array
+    could: Float64Array
+    freely: Float64Array
+    alone: Float64Array
+    odds: Float64Array
+    likes: Mapping[str, Resemblance]
+
+    def answers(self, words: Readings, options: BoardOptions) -> bool:
+        """Whether the same candidates are found for the same words, whatever is fixed."""
+        same = self.options.bans == options.bans and self.options.candidates == options.candidates
+        return self.words is words and same
+
+    def serves(
+        self, words: Readings, options: BoardOptions, shown: Mapping[int, str | None], step: int
+    ) -> bool:
+        """Whether candidates of a step follow from this, where all others show what they show.
+
+        What the step itself shows is one picture more for the others, which have others to show.
+        """
+        pins = {one: picture for one, picture in self.wanted.items() if one != step}
+        return (
+            self.answers(words, options)
+            and not self.given
+            and self.options.pins == options.pins
+            and pins == {one: picture for one, picture in shown.items() if one != step}
+        )
+
+
 def choose_pictures(
     story: Story,
     gallery: Gallery | Index | Approximate,
@@ -145,13 +236,51 @@ def choose_pictures(
         DataError: a pin or ban the gallery does not hold, or a picture both fixed and banned.
         LimnerError: as `Index.search`.
     """
+    weighed = weigh(
+        story,
+        gallery,
+        channels,
+        options,
+        calibration=calibration,
+        compared=compared,
+        given=given,
+        held=held,
+        readings=readings,
+        calibrated=calibrated,
+    )
+    return decide(weighed, pictures, library=library, written=written)
+
+
+def weigh(
+    story: Story,
+    gallery: Gallery | Index | Approximate,
+    channels: Sequence[Channel],
+    options: BoardOptions | None = None,
+    *,
+    calibration: Calibration | None = None,
+    compared: str = SPACES["looks"],
+    given: Mapping[int, str] | None = None,
+    held: Mapping[int, str | None] | None = None,
+    readings: tuple[Cast, Readings] | None = None,
+    calibrated: bool = True,
+    known: Weighed | None = None,
+    progress: Progress | None = None,
+) -> Weighed:
+    """Find out what the pictures are worth to the steps; arguments and errors as of `choose_pictures`.
+
+    Of `known`, of the same channels and gallery, what depends on no fixed picture is taken where the text is
+    the same. An error that `progress` raises between parts of the work ends it.
+    """
+    progress = progress or Progress()
     options, calibration = options or BoardOptions(), calibration or load()
     every = Index(gallery) if isinstance(gallery, Gallery) else gallery
     cast, words = readings or readings_of(story)
     given, held = given or {}, _staying(words, given or {}, held or {}, options)
-    asked = [Asked.by(channel, words) for channel in channels]
+    again = known is not None and known.answers(words, options)
+    asked = known.asked if known is not None and again else [Asked.by(channel, words) for channel in channels]
     asked = [one for one in asked if one.reads.any()] or asked
     index = _among(every, asked, options, {**given, **held, **options.pins}, compared)
+    progress.advance(0)
     fixed, banned = _fixed(story, index.gallery, options, {**given, **held})
     shown = {step: row for step, row in fixed.items() if row is not None}
     staying = {step for step, one in held.items() if one is None or given.get(step) != one}
@@ -162,7 +291,8 @@ def choose_pictures(
     spaces = {
         name: space for name, space in spaces.items() if space in index.gallery.spaces and index.held(space)
     }
-    extra = {*shown.values(), *alike(index, guides, spaces.get("looks"), options.candidates, barred)}
+    nearby = set(alike(index, guides, spaces.get("looks"), options.candidates, barred))
+    extra = {*shown.values(), *nearby}
     beside = sorted(extra.union(banned.tolist()))
     pool = pool_of(index, asked, calibration, count=options.candidates, extra=beside, barred=barred)
     own = np.where(words.worded[:, None], evidence(pool, calibration), -np.inf)
@@ -174,62 +304,200 @@ def choose_pictures(
     own = np.where(banned_cells, -np.inf, own)
     likes = {name: Resemblance(pool, space) for name, space in spaces.items()} if len(own) > 1 else {}
     columns = {step: pool.column(step, row) for step, row in shown.items()}
+    progress.advance(0)
     # Chances as without what is fixed, which adds candidates, and must make no other picture less likely.
     found = np.where(pool.found, own, -np.inf)
-    freely = agreement(pool, found, calibration, likes)
+    if known is not None and again:
+        freely = np.full(found.shape, -np.inf)
+        freely[pool.found] = known.freely[known.pool.found]
+    else:
+        freely = agreement(pool, found, calibration, likes)
     alone = chances(pool, found, freely, calibration)
+    progress.advance(0)
     # What no channel knows counts where it is shown, and beside fixed pictures, which it may be like.
     counts = pool.there & ~banned_cells if guides else np.zeros(own.shape, dtype=bool)
     counts[list(columns), list(columns.values())] = True
     own = np.where(counts & ~np.isfinite(own), 0.0, own)
     sure = {step: column for step, column in columns.items() if step not in staying}
     odds = agreement(pool, own, calibration, likes, sure) if beside else freely
-    # How sure a trained run is, nobody has measured: it is taken to be in doubt.
-    pinned = (doubt(pool, found, calibration, fixed) if calibrated else 1.0) * pin_odds(
-        pool, guides, spaces.get("looks"), calibration.pin
+    progress.advance(0)
+    return Weighed(
+        story=story,
+        cast=cast,
+        words=words,
+        index=index,
+        calibration=calibration,
+        calibrated=calibrated,
+        options=options,
+        given=given,
+        wanted={**given, **held, **options.pins},
+        fixed={step: columns.get(step, BLANK) for step in fixed},
+        staying=frozenset(staying),
+        asked=asked,
+        looks=spaces.get("looks"),
+        nearby=nearby,
+        beside=extra,
+        banned=banned,
+        guides=guides,
+        pool=pool,
+        own=own,
+        found=found,
+        could=could,
+        freely=freely,
+        alone=alone,
+        odds=odds,
+        likes=likes,
     )
-    whole = odds + pinned
+
+
+def decide(
+    weighed: Weighed,
+    pictures: Pictures,
+    *,
+    library: str = "",
+    written: Written = no_words,
+    as_it_is: Mapping[int, BoardStep] | None = None,
+) -> Board:
+    """Choose by what the pictures are worth, and say why; arguments as of `choose_pictures`.
+
+    Of steps that stay, `as_it_is` holds those that are not explained anew.
+    """
+    options, calibration, pool, own = weighed.options, weighed.calibration, weighed.pool, weighed.own
+    whole, pinned, chance = _worth(weighed, weighed.fixed)
     worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
-    chance = alone
-    if extra:
-        chance = np.maximum(alone, chances(pool, own, odds + np.maximum(pinned, 0.0), calibration))
-    limit = _limit(options, calibration, alone[words.worded]) if calibrated else 0.0
-    fixed_columns = {step: columns.get(step, BLANK) for step in fixed}
+    limit = _limit(options, calibration, weighed.alone[weighed.words.worded]) if weighed.calibrated else 0.0
     groups = pool.groups[pool.items]
-    chosen = _assigned(worth, chance >= limit, groups, fixed_columns, allow_repeats=options.allow_repeats)
+    chosen = _assigned(worth, chance >= limit, groups, weighed.fixed, allow_repeats=options.allow_repeats)
     ruled_out: BoolArray = np.zeros(len(chosen), dtype=bool)
-    if len(banned):
-        would = chances(pool, could, agreement(pool, could, calibration, likes), calibration)
+    if len(weighed.banned):
+        could = weighed.could
+        would = chances(pool, could, agreement(pool, could, calibration, weighed.likes), calibration)
+        banned_cells = np.isin(pool.rows, weighed.banned)[pool.items] & pool.there
         ruled_out = np.asarray((banned_cells & (would >= (limit or WEAK))).any(axis=1))
     considered = Considered(
-        texts=step_texts(story),
-        worded=words.worded,
-        cast=cast,
-        ids=[index.gallery.ids[row] for row in pool.rows],
+        texts=step_texts(weighed.story),
+        worded=weighed.words.worded,
+        cast=weighed.cast,
+        ids=[weighed.index.gallery.ids[row] for row in pool.rows],
         pool=pool,
         score=own,
         agreement=np.where(np.isfinite(whole), whole - np.where(np.isfinite(own), own, 0.0), 0.0),
         pinned_by=pinned,
         columns=chosen,
-        chance=chance if calibrated else None,
+        chance=chance if weighed.calibrated else None,
         limit=limit,
         ruled_out=ruled_out,
         pinned=frozenset(options.pins),
-        given=frozenset(given) - frozenset(options.pins) - staying,
-        held=frozenset(staying),
+        given=frozenset(weighed.given) - frozenset(options.pins) - weighed.staying,
+        held=weighed.staying,
         allow_repeats=options.allow_repeats,
         runners_up=options.runners_up,
         written=written,
     )
     return Board(
-        story=story,
-        steps=explain(considered, pictures),
+        story=weighed.story,
+        steps=explain(considered, pictures, as_it_is or {}),
         library=library,
-        channels=tuple(one.name for one in asked),
+        channels=tuple(one.name for one in weighed.asked),
         threshold=limit,
         settings=options.settings(),
         version=limner_version(),
     )
+
+
+def offers(
+    weighed: Weighed, step: int, pictures: Pictures, options: BoardOptions, *, written: Written = no_words
+) -> list[Candidate]:
+    """Candidates of one step, all others staying as they are; the one that it would show first.
+
+    Args:
+        weighed: the text, all steps fixed; that step, if at all, as one that stays.
+        step: 0-based.
+        pictures: as of `choose_pictures`.
+        options: how; `runners_up` says how many.
+        written: as of `choose_pictures`.
+    """
+    pool, cells, column = weighed.pool, slice(step, step + 1), weighed.fixed.get(step, BLANK)
+    others = [(one, own) for one, own in weighed.fixed.items() if one != step and own != BLANK]
+    shown = {int(pool.rows[pool.items[one, own]]) for one, own in others}
+    there = pool.there[cells].copy()
+    if column != BLANK and int(pool.rows[pool.items[step, column]]) not in {
+        *shown,
+        *weighed.nearby,
+        *weighed.banned.tolist(),
+    }:
+        there[0, column] = pool.found[step, column]  # what the step shows is no candidate for that alone
+    beside = shown.union(weighed.nearby)
+    odds = weighed.odds if beside or len(weighed.banned) else weighed.freely
+    row = replace(
+        weighed,
+        pool=_part(pool, cells, there),
+        own=np.where(there, weighed.own[cells], -np.inf),
+        found=np.where(there, weighed.found[cells], -np.inf),
+        freely=np.where(there, weighed.freely[cells], -np.inf),
+        odds=np.where(there, odds[cells], -np.inf),
+    )
+    alone = chances(row.pool, row.found, row.freely, row.calibration)
+    worded = weighed.words.worded
+    whole, pinned, chance = _worth(replace(row, alone=alone, beside=beside), () if worded[step] else (0,))
+    groups = pool.groups[row.pool.items]
+    if not options.allow_repeats:
+        used = [pool.groups[pool.items[one, own]] for one, own in others]
+        whole = np.where(np.isin(groups, used), -np.inf, whole)
+    every = weighed.alone.copy()
+    every[step] = alone[0]
+    limit = _limit(options, weighed.calibration, every[worded]) if weighed.calibrated else 0.0
+    worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
+    fixed = {} if worded[step] else {0: BLANK}
+    score = np.where(np.isfinite(whole), row.own, -np.inf)
+    considered = Considered(
+        texts=[step_texts(weighed.story)[step]],
+        worded=worded[cells],
+        cast=weighed.cast,
+        ids=[weighed.index.gallery.ids[one] for one in pool.rows],
+        pool=row.pool,
+        score=score,
+        agreement=np.where(np.isfinite(whole), whole - np.where(np.isfinite(score), score, 0.0), 0.0),
+        pinned_by=pinned,
+        columns=_assigned(worth, chance >= limit, groups, fixed, allow_repeats=options.allow_repeats),
+        chance=chance if weighed.calibrated else None,
+        limit=limit,
+        ruled_out=np.zeros(1, dtype=bool),
+        pinned=frozenset(),
+        given=frozenset(),
+        held=frozenset(),
+        allow_repeats=options.allow_repeats,
+        runners_up=options.runners_up,
+        written=written,
+    )
+    found = explain(considered, pictures)[0]
+    return [*(() if found.chosen is None else (found.chosen,)), *found.runners_up]
+
+
+def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:
+    """Some steps of a pool, of which some candidates are left out."""
+
+    def of(one: Compared) -> Compared:
+        present = one.present[cells] & there
+        rest = (one.cosine, one.z, one.titled, one.trust)
+        return Compared(present, *(np.where(present, values[cells], 0.0) for values in rest))
+
+    channels = {name: of(one) for name, one in pool.channels.items()}
+    found = pool.found[cells] & there
+    return replace(pool, items=pool.items[cells], there=there, channels=channels, found=found)
+
+
+def _worth(weighed: Weighed, fixed: Collection[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
+    """(S, K) log-odds with those that fixed pictures add, what these add, and chances."""
+    pool, calibration = weighed.pool, weighed.calibration
+    # How sure a trained run is, nobody has measured: it is taken to be in doubt.
+    doubted = doubt(pool, weighed.found, calibration, fixed) if weighed.calibrated else 1.0
+    pinned = doubted * pin_odds(pool, weighed.guides, weighed.looks, calibration.pin)
+    chance = weighed.alone
+    if weighed.beside:
+        also = chances(pool, weighed.own, weighed.odds + np.maximum(pinned, 0.0), calibration)
+        chance = np.maximum(chance, also)
+    return weighed.odds + pinned, pinned, chance
 
 
 def _staying(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -34,7 +35,7 @@ from limner.match.languages import (
     unread_note,
     unreadable,
 )
-from limner.records import Board, Candidate, Problem, Story
+from limner.records import Board, BoardStep, Candidate, Problem, Story
 from limner.store.catalogue import BoolArray, Only
 from limner.store.channels import Channel, EncodedChannel, Evidence
 from limner.store.library import PictureStore
@@ -42,7 +43,8 @@ from limner.store.search import Index, Request
 
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun
-    from limner.match.illustrate import BoardOptions
+    from limner.match.cast import Cast
+    from limner.match.illustrate import BoardOptions, Weighed
     from limner.match.shown import GivenPictures
     from limner.progress import Progress
     from limner.store.beyond import Approximate
@@ -52,6 +54,8 @@ LOOKS = ("looks", "visual", "clip", "colour")
 """Spaces in which two pictures are compared by their looks; the first that a library has counts."""
 LIKENESS = Evidence(slope=0.0, z_slope=1.0, offset=0.0)
 READING, CHOOSING = "text", "choosing"
+TEXTS_KEPT = 2
+"""Texts whose words, and storyboards of which the worth of all pictures, are kept."""
 CONSIDERED = 50
 """Pictures that a search weighs by each channel, at least."""
 WEIGHED = 1000
@@ -143,6 +147,8 @@ class Illustrator:
         self.catalogue = library.catalogue()
         self._named, self._weights, self._device = tuple(channels), tuple(weights), device
         self.lock = threading.RLock()
+        self._read: deque[Any] = deque(maxlen=TEXTS_KEPT)
+        self._weighed: deque[Weighed] = deque(maxlen=TEXTS_KEPT)
 
     @kept
     def index(self) -> Index | Approximate:
@@ -267,6 +273,7 @@ class Illustrator:
         *,
         shown: GivenPictures | None = None,
         held: Mapping[int, str | None] | None = None,
+        as_it_is: Mapping[int, BoardStep] | None = None,
         relations: str | Mapping[int, str] | None = None,
         rewritten: Sequence[str] = (),
         progress: Progress | None = None,
@@ -280,6 +287,7 @@ class Illustrator:
             options: see `options`; None for the defaults.
             shown: pictures the text shows itself and that are kept, see `shown_by`; None keeps none.
             held: 0-based step → picture id, or None for a blank, that stays as it is, see `choose_pictures`.
+            as_it_is: 0-based step → a step held, which is not explained anew.
             relations: that the pictures should have, as `limner.match.trained.asked` reads them: one for
                 all steps, or 0-based step → relation.
             rewritten: per step what its picture would show, as a model puts it, see `limner.describe.steps`;
@@ -290,44 +298,28 @@ class Illustrator:
             LimnerError: as `index`, `channels` and `limner.match.illustrate.choose_pictures`.
         """
         options = self.options() if options is None else options
-        from limner.match.illustrate import choose_pictures, readings_of
+        from limner.match.illustrate import decide
         from limner.progress import Progress
 
+        progress = progress or Progress()
         there = {} if shown is None else shown.outside
         outside = {step: picture for step, picture in there.items() if step not in options.pins}
         blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
-        steps = range(len(story.steps))
-        each = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
-        # What cannot be asked is said before anything is loaded.
-        wanted = self._relation([each.get(step) for step in steps])
-        channels = [*self.channels, *wanted]
-        languages = languages_of_story(story)
-        codes = [one.code for one in languages.each]
-        if not story.language:
-            side = story.direction if story.direction == "rtl" else direction(languages.main)
-            story = story.model_copy(update={"language": languages.main, "direction": side})
-        progress = progress or Progress()
-        readings = readings_of(story, codes, rewritten)
-        _encode(channels, readings[1], progress)
-        progress.stage(CHOOSING, None)
+        asked = self._question(story, relations, rewritten, progress)
+        story, codes, channels, _ = asked
         with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
-            board = choose_pictures(
-                story,
-                self.index,
-                channels,
+            given = {} if shown is None else shown.inside
+            weighed = self._weigh(asked, blanked, given, held, progress)
+            board = decide(
+                weighed,
                 self.catalogue.pictures,
-                blanked,
-                compared=self._compared,
-                given={} if shown is None else shown.inside,
-                held=held,
-                readings=readings,
-                calibrated=self.calibrated,
                 library=self.name,
                 written=self.library.words_shown,
+                as_it_is=as_it_is,
             )
             found = list(board.steps)
             for step in unread(codes, channels):
-                if found[step].origin == "blank":
+                if found[step].origin == "blank" and step not in (as_it_is or {}):
                     reason = f"No installed encoder reads {language_name(codes[step])}."
                     found[step] = found[step].model_copy(update={"reason": reason, "probability": None})
             for step, picture in outside.items():
@@ -350,6 +342,110 @@ class Illustrator:
             from limner.match.trained import predicted
 
             return predicted(board, self.model, self.index.among((), own).gallery)
+
+    def offers(
+        self,
+        story: Story,
+        options: BoardOptions,
+        shown: Mapping[int, str | None],
+        step: int,
+        *,
+        relations: Mapping[int, str] | None = None,
+        progress: Progress | None = None,
+    ) -> list[Candidate]:
+        """Candidates of one step, all others staying as they are; the one that it would show first.
+
+        They are those of `board` with the others held. What the pictures are worth to a text is kept, so
+        that further steps of the same storyboard cost little.
+
+        Args:
+            story: the text.
+            options: see `options`; `runners_up` says how many follow the first.
+            shown: 0-based step → picture that it shows, or None.
+            step: 0-based.
+            relations: 0-based step → relation asked for.
+            progress: as of `board`.
+        Raises:
+            LimnerError: as `board`.
+        """
+        if self.model is not None:
+            held = {one: picture for one, picture in shown.items() if one != step}
+            board = self.board(story, options, held=held, relations=relations, progress=progress)
+            found = board.steps[step]
+            return [*(() if found.chosen is None else (found.chosen,)), *found.runners_up]
+        from limner.match.illustrate import offers
+        from limner.progress import Progress
+
+        progress = progress or Progress()
+        asked = self._question(story, relations, (), progress)
+        with self.lock:
+            words = asked[3][1]
+            kept = next((one for one in self._weighed if one.serves(words, options, shown, step)), None)
+            weighed = kept or self._weigh(asked, options, {}, shown, progress)
+            written = self.library.words_shown
+            return offers(weighed, step, self.catalogue.pictures, options, written=written)
+
+    def _question(
+        self,
+        story: Story,
+        relations: str | Mapping[int, str] | None,
+        rewritten: Sequence[str],
+        progress: Progress,
+    ) -> tuple[Story, list[str], list[Channel], tuple[Cast, Readings]]:
+        """A story in its language, the languages of its steps, what it is compared by, and its words."""
+        from limner.match.illustrate import readings_of
+
+        steps = range(len(story.steps))
+        each = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
+        # What cannot be asked is said before anything is loaded.
+        wanted = self._relation([each.get(step) for step in steps])
+        channels = [*self.channels, *wanted]
+        key = (story, tuple(rewritten))
+        with self.lock:
+            kept = next((known for one, known in self._read if one == key), None)
+        if kept is None:
+            languages = languages_of_story(story)
+            codes = [one.code for one in languages.each]
+            if not story.language:
+                side = story.direction if story.direction == "rtl" else direction(languages.main)
+                story = story.model_copy(update={"language": languages.main, "direction": side})
+            kept = story, codes, readings_of(story, codes, rewritten)
+            with self.lock:
+                self._read.appendleft((key, kept))
+        story, codes, readings = kept
+        _encode(channels, readings[1], progress)
+        progress.stage(CHOOSING, None)
+        return story, codes, channels, readings
+
+    def _weigh(
+        self,
+        asked: tuple[Story, list[str], list[Channel], tuple[Cast, Readings]],
+        options: BoardOptions,
+        given: Mapping[int, str],
+        held: Mapping[int, str | None] | None,
+        progress: Progress,
+    ) -> Weighed:
+        """What the pictures are worth to a text; kept for questions about its steps."""
+        from limner.match.illustrate import weigh
+
+        story, _, channels, readings = asked
+        progress.advance(0)  # it may have waited for others
+        weighed = weigh(
+            story,
+            self.index,
+            channels,
+            options,
+            compared=self._compared,
+            given=given,
+            held=held,
+            readings=readings,
+            calibrated=self.calibrated,
+            known=next((one for one in self._weighed if one.words is readings[1]), None),
+            progress=progress,
+        )
+        if self.model is None:
+            self._weighed.appendleft(weighed)
+        return weighed
 
     def language_note(self, text: Story | str) -> str | None:
         """One line where a text, or a part of it, is in a language that nothing here reads; else None.

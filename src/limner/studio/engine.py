@@ -18,7 +18,7 @@ from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
 from limner.match.shown import GivenPictures
 from limner.progress import Progress
-from limner.records import Board, Candidate, Step, Story
+from limner.records import Board, BoardStep, Candidate, Step, Story
 from limner.studio.edits import State
 from limner.studio.step_edits import Constraints
 
@@ -32,6 +32,7 @@ def made(
     constraints: Constraints = NOTHING,
     *,
     held: Mapping[int, str | None] | None = None,
+    as_it_is: Mapping[int, BoardStep] | None = None,
     progress: Progress | None = None,
 ) -> Board:
     """Illustrate a story; bans and given pictures that the library no longer holds are passed over.
@@ -44,29 +45,50 @@ def made(
         options: how.
         constraints: what is fixed.
         held: 0-based step → picture, or None for a blank, that stays though nobody fixed it.
+        as_it_is: as of `Illustrator.board`.
         progress: as of `Illustrator.board`.
     Raises:
         LimnerError: as `Illustrator.options` and `Illustrator.board`.
     """
-    bans = tuple(one for one in dict.fromkeys(constraints.bans) if one in asked.catalogue)
+    chosen, stay = _there(asked, options, constraints, held or {})
     there = constraints.given.items()
-    given = {step: one for step, one in there if one in asked.catalogue and one not in bans}
+    given = {step: one for step, one in there if one in asked.catalogue and one not in chosen.bans}
+    return asked.board(
+        story,
+        chosen,
+        shown=GivenPictures(given),
+        held=stay,
+        as_it_is=as_it_is,
+        relations=constraints.relations,
+        progress=progress,
+    )
+
+
+def _there(
+    asked: Illustrator, options: BoardOptions, constraints: Constraints, held: Mapping[int, str | None]
+) -> tuple[BoardOptions, dict[int, str | None]]:
+    """Options with pins and bans, and what stays, as far as the library holds the pictures."""
+    bans = tuple(one for one in dict.fromkeys(constraints.bans) if one in asked.catalogue)
     pins = {step: one for step, one in constraints.pins.items() if one is None or one in asked.catalogue}
     chosen = asked.options(options.model_dump(exclude={"pins", "bans"})).model_copy(
         update={"pins": pins, "bans": bans}
     )
-    kept = {**(held or {}), **dict.fromkeys(constraints.pins.keys() - pins.keys())}
-    stay = {
+    kept = {**held, **dict.fromkeys(constraints.pins.keys() - pins.keys())}
+    return chosen, {
         step: one if one is not None and one in asked.catalogue and one not in bans else None
         for step, one in kept.items()
     }
-    relations = constraints.relations
-    return asked.board(
-        story, chosen, shown=GivenPictures(given), held=stay, relations=relations, progress=progress
-    )
 
 
-def strip_of(asked: Illustrator, board: Board, state: State, step: int, limit: int) -> list[Candidate]:
+def strip_of(
+    asked: Illustrator,
+    board: Board,
+    state: State,
+    step: int,
+    *,
+    limit: int,
+    progress: Progress | None = None,
+) -> list[Candidate]:
     """Candidates for one step, all others staying as they are; the one it would show first.
 
     Args:
@@ -75,17 +97,18 @@ def strip_of(asked: Illustrator, board: Board, state: State, step: int, limit: i
         state: of the project; its relation for this step counts.
         step: 0-based.
         limit: candidates at most.
+        progress: as of `made`.
     Raises:
         LimnerError: as `made`.
     """
     others = {position: one for position, one in state.pins.items() if position != step}
     fixed = state.model_copy(update={"pins": others, "given": {}})
-    held = {position: one for position, one in board.shown.items() if position != step}
     candidates = max(state.options.candidates, limit)
     wider = state.options.model_copy(update={"runners_up": limit, "candidates": candidates})
-    found = made(asked, board.story, wider, fixed, held=held).steps[step]
-    chosen = () if found.chosen is None else (found.chosen,)
-    return [*chosen, *found.runners_up][:limit]
+    chosen, stay = _there(asked, wider, fixed, board.shown)
+    shown = {**stay, **chosen.pins}
+    found = asked.offers(board.story, chosen, shown, step, relations=state.relations, progress=progress)
+    return found[:limit]
 
 
 LOOK_S = 2.0

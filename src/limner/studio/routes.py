@@ -440,11 +440,12 @@ def project_router(studio: Studio) -> APIRouter:
     def candidates(
         project: str,
         step: int,
+        visit: Visit,
         limit: Annotated[int, Query(ge=1, le=200)] = 40,
         relation: Annotated[str | None, Query(min_length=1, max_length=100)] = None,
     ) -> schemas.Strip:
         """Pictures for one step, the others staying as they are; best first."""
-        return workshop.strip(project, step, limit, relation)
+        return workshop.strip(project, step, limit, relation, progress=visit)
 
     _add_exports(routes, workshop)
 

@@ -257,7 +257,15 @@ class Workshop:
         """Do again what was taken back last; arguments and errors as `undo`."""
         return self._step(project, revision, 1, key)
 
-    def strip(self, project: str, step: int, limit: int, relation: str | None = None) -> Strip:
+    def strip(
+        self,
+        project: str,
+        step: int,
+        limit: int,
+        relation: str | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> Strip:
         """Candidates for one step, all others staying as they are.
 
         Args:
@@ -265,6 +273,7 @@ class Workshop:
             step: 0-based.
             limit: candidates at most.
             relation: to ask for in place of the step's own; None for its own.
+            progress: as of `create`.
         Raises:
             DataError: no such project or step.
             LimnerError: as `limner.match.illustrator.Illustrator.board`.
@@ -274,7 +283,7 @@ class Workshop:
         edits.check_step(step, board)
         if relation is not None:
             state = state.model_copy(update={"relations": {**state.relations, step: relation}})
-        strip = strip_of(self.engine.illustrator(), board, state, step, limit)
+        strip = strip_of(self.engine.illustrator(), board, state, step, limit=limit, progress=progress)
         seen = tuple(one.picture.id for one in strip)
         _remember(self._strips, (project, found.revision, step), seen, STRIPS_KEPT)
         return Strip(step=step, revision=found.revision, items=tuple(strip))
@@ -456,7 +465,8 @@ def _around(  # noqa: PLR0917
         state = state.model_copy(
             update={"options": options.model_copy(update={"min_probability": board.threshold})}
         )
-    fresh = _chosen(library, story, state, stay.values(), held=held, progress=progress)
+    as_it_is = {step: one for step, one in stay.items() if step not in told}
+    fresh = _chosen(library, story, state, stay.values(), held=held, as_it_is=as_it_is, progress=progress)
     steps = [
         stay[step] if step in stay and (step not in told or fresh.shown[step] != held[step]) else one
         for step, one in enumerate(fresh.steps)
@@ -472,6 +482,7 @@ def _chosen(
     steps: Iterable[BoardStep],
     *,
     held: Mapping[int, str | None] | None = None,
+    as_it_is: Mapping[int, BoardStep] | None = None,
     progress: Progress | None = None,
 ) -> Board:
     """As `made`, but what stands beside another step's picture is in use, as that is.
@@ -482,14 +493,15 @@ def _chosen(
         state: what is fixed.
         steps: with the pictures that are in use.
         held: as of `made`.
+        as_it_is: as of `made`.
         progress: as of `made`.
     """
     beside = {picture.id for one in steps for picture in one.more}
     beside -= {*(held or {}).values(), *state.pins.values(), *state.given.values(), *state.bans}
     if state.options.allow_repeats or not beside:
-        return made(library, story, state.options, state, held=held, progress=progress)
+        return made(library, story, state.options, state, held=held, as_it_is=as_it_is, progress=progress)
     around = state.model_copy(update={"bans": (*state.bans, *sorted(beside))})
-    fresh = made(library, story, state.options, around, held=held, progress=progress)
+    fresh = made(library, story, state.options, around, held=held, as_it_is=as_it_is, progress=progress)
     bans = " ".join(one for one in state.bans if one in library.catalogue)
     return fresh.model_copy(update={"settings": fresh.settings | {"bans": bans}})
 

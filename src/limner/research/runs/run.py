@@ -181,7 +181,7 @@ class Run:
         model, config, can = self.model, self.config, self.can
         if not can.texts:
             raise ConfigError(
-                f"{self.folder}: {self.system} compares pictures with pictures, so no text can be ranked;"
+                f"{self.folder}: {self.system} compares pictures with one another, so no text can be ranked;"
                 " 'limner train' printed its figures"
             )
         if protocol == "legacy" and choices:

@@ -1,0 +1,154 @@
+"""Candidates of one step: the numbers of the whole computation, at the cost of one step."""
+
+import asyncio
+import time
+
+import pytest
+
+from limner.match import illustrate
+from limner.match.illustrate import BoardOptions
+from limner.studio.app import create_app
+from limner.studio.edits import Ban, Choose, Fix
+from limner.studio.engine import made
+from limner.studio.jobs import JobCancelledError, Stoppable
+
+TEXT = "\n\n".join(
+    (
+        "A fox looks out.",
+        "The rabbit bakes a cake.",
+        "Snow falls.",
+        "A boat sails. It rains on the tree.",
+        "The fox runs to the hill.",
+        "A kite flies.",
+        "✂ ✂ ✂",
+        "The moon shines.",
+    )
+)
+
+
+def whole(workshop, project, step, limit):
+    """Candidates of a step by the computation for all steps, the others held."""
+    found = workshop.projects.read(project.id)
+    board, state = workshop.projects.board(found), found.state
+    held = {one: picture for one, picture in board.shown.items() if one != step}
+    pins = {one: picture for one, picture in state.pins.items() if one != step}
+    options = BoardOptions(candidates=max(state.options.candidates, limit), runners_up=limit)
+    fixed = state.model_copy(update={"pins": pins, "given": {}})
+    made_anew = made(workshop.engine.illustrator(), board.story, options, fixed, held=held).steps[step]
+    chosen = () if made_anew.chosen is None else (made_anew.chosen,)
+    return [*chosen, *made_anew.runners_up][:limit]
+
+
+def same(strip, others):
+    """Whether two lists of candidates tell the same, to rounding."""
+    assert [one.picture.id for one in strip] == [one.picture.id for one in others]
+    for one, other in zip(strip, others, strict=True):
+        assert (one.matched, one.channels) == (other.matched, pytest.approx(other.channels, abs=1e-4))
+        for name in ("score", "agreement", "probability"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-6)
+
+
+@pytest.fixture
+def eight(workshop):
+    """A project of eight steps, one of which holds no words."""
+    return workshop.create(TEXT, format="plain")
+
+
+@pytest.fixture
+def weighings(monkeypatch):
+    """One entry each time that all pictures are weighed for all steps."""
+    calls, weigh = [], illustrate.weigh
+
+    def counted(*given, **named):
+        calls.append(1)
+        return weigh(*given, **named)
+
+    monkeypatch.setattr(illustrate, "weigh", counted)
+    return calls
+
+
+@pytest.mark.parametrize("limit", [2, 12])
+def test_candidates_are_those_of_the_whole_computation_after_every_kind_of_edit(workshop, eight, limit):
+    items = workshop.strip(eight.id, 4, 12).items
+    acts = (
+        Choose(kind="choose", step=4, picture=items[2].picture.id),
+        Fix(kind="blank", step=2),
+        Ban(kind="ban", picture=items[1].picture.id),
+        Fix(kind="lock-others", step=0),
+    )
+    for act in (None, *acts):
+        if act is not None:
+            eight = workshop.edit(eight.id, eight.revision, act)
+        for step in range(len(eight.board.steps)):
+            same(workshop.strip(eight.id, step, limit).items, whole(workshop, eight, step, limit))
+
+
+def test_further_steps_of_a_storyboard_and_the_next_after_a_choice_weigh_nothing_anew(
+    workshop, eight, weighings
+):
+    items = workshop.strip(eight.id, 4, 12).items
+    for step in range(6):
+        workshop.strip(eight.id, step, 12)
+    assert len(weighings) == 1
+    choice = Choose(kind="choose", step=4, picture=items[2].picture.id)
+    workshop.edit(eight.id, eight.revision, choice)
+    for step in (4, 5, 0):
+        workshop.strip(eight.id, step, 12)
+    assert len(weighings) == 2, "once for the choice itself"
+
+
+def test_an_edit_explains_no_step_that_stays(workshop, eight, monkeypatch):
+    explained, step_of = [], illustrate.explain.__globals__["_step"]
+
+    def noted(board, step, *rest):
+        explained.append(step)
+        return step_of(board, step, *rest)
+
+    picture = workshop.strip(eight.id, 4, 12).items[2].picture.id
+    monkeypatch.setitem(illustrate.explain.__globals__, "_step", noted)
+    workshop.edit(eight.id, eight.revision, Choose(kind="choose", step=4, picture=picture))
+    assert explained == [4]
+
+
+def test_weighing_ends_between_its_parts_once_nobody_waits(workshop, eight):
+    class Leaving(Stoppable):
+        """Leaves at a later sign."""
+
+        def __init__(self, signs):
+            super().__init__()
+            self.signs = signs
+
+        def advance(self, count):
+            self.signs -= 1
+            if not self.signs:
+                self.stop.set()
+            super().advance(count)
+
+    for signs in (1, 3, 5):
+        with pytest.raises(JobCancelledError):
+            workshop.strip(eight.id, 4, 12, progress=Leaving(signs))
+
+
+def test_a_request_for_candidates_whose_client_is_gone_ends(studio, monkeypatch):
+    project = studio.workshop.create(TEXT, format="plain")
+
+    def endless(*_, progress, **__):
+        for _ in range(3000):
+            progress.advance(0)
+            time.sleep(0.01)
+        pytest.fail("it runs on")
+
+    monkeypatch.setattr(illustrate, "weigh", endless)
+    came = iter([{"type": "http.request", "body": b"", "more_body": False}])
+    sent = []
+
+    async def receive():
+        return next(came, {"type": "http.disconnect"})
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "headers": [(b"host", b"127.0.0.1")], "query_string": b""}
+    scope |= {"path": f"/api/projects/{project.id}/steps/1/candidates", "http_version": "1.1"}
+    asyncio.run(create_app(studio)(scope, receive, send))
+    assert sent[0]["status"] != 200
