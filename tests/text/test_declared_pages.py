@@ -88,6 +88,13 @@ def test_words_around_the_main_content_are_counted():
     assert around.text.split() == ["Home", "Contact"]
 
 
+def test_words_and_pictures_beside_the_text_are_counted():
+    menu = "<table class='navigation'><td>Home</td><td>All recipes</td><td><img src='up.png'></td></table>"
+    page = f"<body><h1>Soup</h1>{menu}<p>Fry the onion in butter.</p><p>Add the peas and water.</p></body>"
+    (beside,) = parse_story_report(page, format="html").left_out
+    assert (beside.text.split(), beside.pictures) == (["Home", "All", "recipes"], ("up.png",))
+
+
 def test_steps_outside_the_main_content_widen_it():
     page = PAGE.replace("<ol>", "</main><div class='card'><ol>").replace("</main><footer>", "</div><footer>")
     assert (3, "It keeps for two days.") in around(read(declared(), page).story)
