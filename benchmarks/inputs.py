@@ -119,7 +119,9 @@ MADE = {
     "post.html": POST,
     "arabic.md": "---\ntitle: رحلة\nlang: ar\n---\n\nسافرنا إلى البحر.\n\nثم عدنا إلى البيت.\n",
     "japanese.txt": "葛󠄀城市へ行きました。\n\n山に登りました。\n",
-    "old.txt": "Zuerst schälen wir die Äpfel.\n\nDann kommt alles in die große Schüssel.\n".encode("cp1252"),
+    "old.txt": (
+        "Zuerst schälen wir die Äpfel für den Kuchen.\n\nDann kommt alles in die große Schüssel.\n"
+    ).encode("cp1252"),
 }
 
 
