@@ -57,6 +57,18 @@ def bad_files(folder):
     return 7
 
 
+def test_what_is_skipped_is_told_of_the_folders_of_a_run_alone(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "bad.png").write_bytes(b"")
+    library = PictureStore(tmp_path / "lib")
+    for name in ("one", "two", "one"):
+        report = run(tmp_path / name, library)
+        assert [one.path for one in report.skipped] == [str(tmp_path / name / "bad.png")]
+        assert report.unusable == report.found == 1
+    assert len(library.skipped()) == 2
+
+
 def test_bad_files_are_skipped_with_a_reason(pictures, library):
     bad = bad_files(pictures)
     shutil.copy(pictures / "p0.png", os.fsencode(pictures) + b"/gr\xfc\xdfe.JPG")

@@ -88,6 +88,13 @@ def test_words_around_the_main_content_are_counted():
     assert around.text.split() == ["Home", "Contact"]
 
 
+def test_words_and_pictures_beside_the_text_are_counted():
+    menu = "<table class='navigation'><td>Home</td><td>All recipes</td><td><img src='up.png'></td></table>"
+    page = f"<body><h1>Soup</h1>{menu}<p>Fry the onion in butter.</p><p>Add the peas and water.</p></body>"
+    (beside,) = parse_story_report(page, format="html").left_out
+    assert (beside.text.split(), beside.pictures) == (["Home", "All", "recipes"], ("up.png",))
+
+
 def test_steps_outside_the_main_content_widen_it():
     page = PAGE.replace("<ol>", "</main><div class='card'><ol>").replace("</main><footer>", "</div><footer>")
     assert (3, "It keeps for two days.") in around(read(declared(), page).story)
@@ -145,6 +152,40 @@ def test_instructions_of_every_form_are_steps(instructions, due):
     reading = read_raw(json.dumps({"@type": "Recipe", "recipeInstructions": instructions}))
     assert len(reading.story.steps) == due
     assert reading.notes[0] == "steps as declared by the page (schema.org)"
+
+
+@pytest.mark.parametrize(
+    ("image", "due"),
+    [
+        ("a.jpg", ["a.jpg"]),
+        ({"@type": "ImageObject", "url": "a.jpg"}, ["a.jpg"]),
+        ({"@type": "ImageObject", "contentUrl": "a.jpg"}, ["a.jpg"]),
+        (["a.jpg", "b.jpg"], ["a.jpg", "b.jpg"]),
+        ({"@id": "#picture"}, []),
+    ],
+    ids=["address", "object", "content", "several", "elsewhere"],
+)
+def test_pictures_of_declared_steps_in_every_form(image, due):
+    recipe = {
+        "@type": "Recipe",
+        "recipeInstructions": [{"@type": "HowToStep", "text": "Fry.", "image": image}],
+    }
+    (step,) = read_raw(json.dumps(recipe)).story.steps
+    assert [picture.target for picture in step.pictures] == due
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<img src='data:image/gif;base64,R0lG' data-src='a.jpg'>",
+        "<noscript><img src='a.jpg'></noscript><img data-lazy-src='a.jpg'>",
+        "<picture><source srcset='a.jpg 1200w, b.jpg 300w'><img src='placeholder.gif'></picture>",
+    ],
+    ids=["data-src", "noscript", "srcset"],
+)
+def test_the_picture_counts_that_a_placeholder_stands_for(shown):
+    (step, _) = parse_story_report(f"<ol><li>Fry. {shown}<li>Serve.</ol>", format="html").story.steps
+    assert [picture.target for picture in step.pictures] == ["a.jpg"]
 
 
 def test_one_declared_step_that_the_page_shows_as_several_is_not_taken():

@@ -66,6 +66,11 @@ def test_pictures_and_links_of_obsidian():
     assert [mark.target for mark in second.parts[0].marks] == ["Other page", "x", "u", "/y"]
 
 
+def test_pictures_inside_code_are_none():
+    source = "Write it so:\n\n```\n![a](a.jpg)\n```\n\nOr as `![b](b.jpg)`.\n\n    ![c](c.jpg)\n"
+    assert [step.pictures for step in read(source).story.steps if step.pictures] == []
+
+
 def test_components_around_words_leave_the_words():
     tabs = "<Tabs items={['a']}>\n\nIn a tab.\n\n</Tabs>\n\n"
     picture = "<Image src='a.jpg' alt='x' />\n"

@@ -488,7 +488,6 @@ class _Run:
         unread = self._unread() if write.MULTILINGUAL in self.sentences and not self.stopped() else []
         pixel_spaces = [space for space in summary.spaces if space not in write.WORDED_SPACES]
         incomplete = write.lacking(library.store, pixel_spaces)
-        skipped = library.skipped()
         seconds = max(time.monotonic() - self.started, 1e-9)
         self.count["found"] = sum(self.count[kind] for kind in TREATED)
         return IndexReport(
@@ -499,7 +498,7 @@ class _Run:
             ),
             missing=tuple(self.missing.values()),
             tables=tuple(self.tables),
-            skipped=tuple(skipped),
+            skipped=tuple(self._skipped()),
             warnings=tuple(batches.warnings),
             exact_duplicates=summary.duplicates,
             near_groups=groups,
@@ -550,6 +549,18 @@ class _Run:
                 self.library, self.reads_ocr, progress=self.progress, stopped=self.stopped
             )
         return done
+
+    def _skipped(self) -> list[Problem]:
+        """Files of these sources that could not be used, by path."""
+        columns = ["path", "reason", "path_bytes", "source"]
+        found = (
+            dict(zip(columns, row, strict=True))
+            for row in self.library.store.rows(FILES, columns, "status = 'skipped'")
+        )
+        own = [row for row, video in self._with_videos(found) if self._root_of(video or row) is not None]
+        return sorted(
+            (Problem(path=row["path"], reason=row["reason"]) for row in own), key=lambda one: one.path
+        )
 
     def _unread(self) -> list[Problem]:
         """Pictures whose captions nothing reads, by path."""

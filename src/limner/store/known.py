@@ -270,7 +270,7 @@ class IndexReport(Record):
         deleted: marked as gone.
         missing: folders of which so much is gone that a drive may be away; nothing of it was marked.
         tables: what was read from tables that lie in the folders, a line each.
-        skipped: not usable, in the whole library.
+        skipped: not usable, in the folders and lists of this run.
         warnings: usable pictures with damaged metadata, met in this run.
         exact_duplicates: present files beyond the first of each picture, in the whole library.
         near_groups: near-duplicate groups of two or more pictures, in the whole library.

@@ -87,7 +87,10 @@ def _content(
     around = (main, *main.iterancestors())
     main = next((one for one in around if _holds(letters_of("".join(one.itertext())), sought)), main)
     if _visible(body) > _visible(main):
-        left_out.append(LeftOut("page around the main content", collapse(" ".join(_outside(body, main)))))
+        inside = set(main.iter("img"))
+        shown = tuple(image.get("src") or "" for image in body.iter("img") if image not in inside)
+        words = collapse(" ".join(_outside(body, main)))
+        left_out.append(LeftOut("page around the main content", words, shown))
     _prune(main, left_out)
     return main, blocks_of(main, base, left_out)
 
@@ -176,8 +179,9 @@ def _prune(main: Element, left_out: list[LeftOut]) -> None:
         if _visible(node) * 2 > whole:
             continue
         name = node.get("class") or node.get("id") or node.get("role") or ""
-        text = collapse("".join(node.itertext()))
-        left_out.append(LeftOut(f"beside the text (<{node.tag}> {name}".rstrip() + ")", text))
+        text = collapse(" ".join(node.itertext()))
+        shown = tuple(image.get("src") or "" for image in node.iter("img"))
+        left_out.append(LeftOut(f"beside the text (<{node.tag}> {name}".rstrip() + ")", text, shown))
         node.drop_tree()
 
 
