@@ -1,4 +1,6 @@
-"""Documents and pictures as people have them, put through limner: the tables of docs/results/inputs.md.
+"""Documents and pictures as people have them, put through limner: the tables of a page.
+
+Makes: docs/results/inputs.md (all tables)
 
     python benchmarks/inputs.py [--roots FOLDER ...]
 
