@@ -181,7 +181,7 @@ class Run:
         model, config, can = self.model, self.config, self.can
         if not can.texts:
             raise ConfigError(
-                f"{self.folder}: {self.system} ranks pictures for pictures, so no text can be asked;"
+                f"{self.folder}: {self.system} is asked with pictures, so no text can be ranked;"
                 " 'limner train' printed its figures"
             )
         if protocol == "legacy" and choices:
