@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from limner.pictures.hashes import counted_places, near_groups, near_pairs, phash
+from limner.pictures.hashes import near_groups, near_pairs, phash
 
 
 def smooth(seed, size=(200, 150)):
@@ -151,25 +151,6 @@ def test_a_burst_is_one_group_and_copies_are_whenever_taken(bits, apart_s, same)
     one = phash(smooth(3))
     hashes = np.array([phash(smooth(9)), one, changed(one, bits)], dtype=np.uint64)
     found = near_groups(hashes, taken=np.array([math.nan, 100, 100 + apart_s]))
-    assert found.tolist() == [0, 1, 1 if same else 2]
-
-
-@pytest.mark.parametrize(
-    ("names", "bits", "same"),
-    [
-        (("a/DSC_10_0.jpg", "a/DSC_10_1.jpg"), 8, True),
-        (("a/IMG_0010.JPG", "a/IMG_0009.JPG"), 8, True),
-        (("a/DSC_10_0.jpg", "a/DSC_10_1.jpg"), 9, False),
-        (("a/DSC_10_0.jpg", "a/DSC_10_2.jpg"), 8, False),
-        (("a/DSC_10_0.jpg", "b/DSC_10_1.jpg"), 8, False),
-        (("a/DSC_10_0.jpg", ""), 8, False),  # its time is known
-        (("a/one.jpg", "a/two.jpg"), 8, False),
-    ],
-)
-def test_without_times_names_that_count_on_tell_a_burst(names, bits, same):
-    one = phash(smooth(3))
-    places = counted_places(["a/DSC_1.jpg", *names])
-    found = near_groups(np.array([phash(smooth(9)), one, changed(one, bits)], np.uint64), places=places)
     assert found.tolist() == [0, 1, 1 if same else 2]
 
 

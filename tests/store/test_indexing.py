@@ -193,17 +193,6 @@ def test_pictures_of_a_burst_are_linked_by_their_times(pictures, library):
     assert first.group == second.group == undated.group  # the last as a copy of the second
 
 
-def test_pictures_of_a_burst_without_times_are_linked_by_their_names(pictures, library):
-    picture = noise_picture(40).resize((6, 5)).resize((120, 100))
-    one, other = picture.crop((0, 0, 100, 80)), picture.crop((1, 1, 101, 81))
-    assert 4 < _bits(one, other) <= 8
-    for name, image in (("DSC_10_1", one), ("DSC_10_2", other), ("DSC_10_9", other.rotate(180))):
-        image.save(pictures / f"{name}.png")
-    run(pictures, library)
-    first, second = (library.find(f"DSC_10_{number}.png") for number in (1, 2))
-    assert first.group == second.group
-
-
 def _bits(one, other):
     return (phash(one) ^ phash(other)).bit_count()
 

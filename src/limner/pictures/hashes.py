@@ -6,8 +6,7 @@ The neighbour search is exact and scales to a million pictures. It does not find
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
@@ -22,16 +21,12 @@ TimeArray = NDArray[np.float64]
 NEAR_BITS = 4
 BURST_BITS = 16
 """By which hashes of a scene differ at most, as a rule, where the camera moved little; others by some 32."""
-NUMBERED_BITS = 8
-"""Likewise, of pictures without a time whose names count on. Of 700 pages of picture books that follow one
-another three differ by 5 to 8 bits."""
 BURST_S = 2.0
 """Frames of a video are at least as far apart."""
 BURST_NEXT = 16
 """Pictures that follow in time, of the same second among them, with which each is compared."""
 EVEN = np.array([0, 1 << 63], dtype=np.uint64)
 """Hashes of pictures of one colour: black, and all others."""
-_COUNTED = re.compile(r"(.*?)(\d{1,9})\.[A-Za-z]\w*", re.DOTALL)
 _SIDE_PX, _KEPT = 32, 8
 _COSINES = 2 * np.cos(np.pi / _SIDE_PX * np.outer(np.arange(_KEPT), np.arange(_SIDE_PX) + 0.5))
 """The first rows of the matrix of a DCT-II."""
@@ -91,33 +86,12 @@ def near_pairs(hashes: HashArray, bits: int = NEAR_BITS) -> Iterator[tuple[Index
             left = left[keys[left] == keys[left + step]]
 
 
-def counted_places(names: Sequence[str]) -> TimeArray:
-    """Places of pictures that their names count, in place of times.
-
-    Args:
-        names: (M,) paths, of which the last number of the file name counts; "" of a picture to leave out.
-    Returns:
-        (M,) places: one apart where a name counts on from another of the same folder and wording, further
-        otherwise; NaN without a number.
-    """
-    places = np.full(len(names), np.nan)
-    found = sorted(
-        (part[1], int(part[2]), row) for row, name in enumerate(names) if (part := _COUNTED.fullmatch(name))
-    )
-    place, before = 0.0, ("", -2)
-    for wording, number, row in found:
-        place += 1.0 if before == (wording, number - 1) else 2 * BURST_S
-        places[row], before = place, (wording, number)
-    return places
-
-
-def burst_pairs(hashes: HashArray, taken: TimeArray, bits: int = BURST_BITS) -> tuple[IndexArray, IndexArray]:
-    """Pairs of pictures of one burst: taken less than `BURST_S` apart and at most `bits` bits.
+def burst_pairs(hashes: HashArray, taken: TimeArray) -> tuple[IndexArray, IndexArray]:
+    """Pairs of pictures of one burst: taken less than `BURST_S` apart and at most `BURST_BITS` bits.
 
     Args:
         hashes: (M,).
         taken: (M,) seconds; NaN where unknown.
-        bits: largest Hamming distance.
     Returns:
         Row numbers (P,), (P,) of the two sides; each picture is compared with the next `BURST_NEXT` in time.
     """
@@ -128,18 +102,13 @@ def burst_pairs(hashes: HashArray, taken: TimeArray, bits: int = BURST_BITS) -> 
     for step in range(1, min(BURST_NEXT, len(order) - 1) + 1):
         one, other = order[:-step], order[step:]
         near = taken[other] - taken[one] < BURST_S
-        near &= np.bitwise_count(hashes[one] ^ hashes[other]) <= bits
+        near &= np.bitwise_count(hashes[one] ^ hashes[other]) <= BURST_BITS
         left.append(one[near])
         right.append(other[near])
     return np.concatenate(left), np.concatenate(right)
 
 
-def near_groups(
-    hashes: HashArray,
-    bits: int = NEAR_BITS,
-    taken: TimeArray | None = None,
-    places: TimeArray | None = None,
-) -> IndexArray:
+def near_groups(hashes: HashArray, bits: int = NEAR_BITS, taken: TimeArray | None = None) -> IndexArray:
     """Group pictures whose hashes are linked by steps of at most `bits` differing bits, or as of one burst.
 
     An even picture, of one colour, is like no other: its hash says nothing of it.
@@ -148,7 +117,6 @@ def near_groups(
         hashes: (M,).
         bits: largest Hamming distance of a link.
         taken: (M,) seconds, NaN where unknown, see `burst_pairs`; None for nothing known.
-        places: (M,) as `counted_places` gives them, NaN where a time is known; None for nothing known.
     Returns:
         (M,) number of the first row of each row's group.
     """
@@ -158,10 +126,9 @@ def near_groups(
     if len(telling) == 0:
         return found
     labels = _alike(hashes[telling], bits)
-    for order, most in ((taken, BURST_BITS), (places, NUMBERED_BITS)):
-        if order is not None:
-            left, right = burst_pairs(hashes[telling], order[telling], most)
-            labels = _linked(labels, [(labels[left], labels[right])])
+    if taken is not None:
+        left, right = burst_pairs(hashes[telling], taken[telling])
+        labels = _linked(labels, [(labels[left], labels[right])])
     lowest = np.full(len(telling), len(hashes), dtype=np.int64)
     np.minimum.at(lowest, labels, telling)
     found[telling] = lowest[labels]

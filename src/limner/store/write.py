@@ -20,7 +20,7 @@ from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows, u
 from limner.errors import DataError, NumericsError
 from limner.files import display
 from limner.language import ENGLISH, language_of, languages_of
-from limner.pictures.hashes import TimeArray, counted_places, near_groups
+from limner.pictures.hashes import near_groups
 from limner.pictures.metadata import Words, unique_captions
 from limner.records import Caption
 from limner.store.known import DIGEST, among, place, sorted_ids, sorted_rows
@@ -480,24 +480,11 @@ def link_near(library: PictureStore) -> None:
     taken = np.array(
         [_clock(text.decode()) if text else np.nan for text in rows["taken"].tolist()], np.float64
     )
-    smallest = rows["id"][near_groups(hashes, taken=taken, places=_counted(library.store, rows["id"], taken))]
+    smallest = rows["id"][near_groups(hashes, taken=taken)]
     changed = np.flatnonzero(smallest != rows["group"])
     for some in chunks(changed.tolist(), _GROUP_ROWS):
         columns = {"id": rows["id"][some], "group": smallest[some]}
         store.upsert(PICTURES, pa.table({name: own.astype(str) for name, own in columns.items()}))
-
-
-def _counted(store: Store, ids: NDArray[np.bytes_], taken: TimeArray) -> TimeArray:
-    """Places of the pictures without a time that their names count, in the order of `ids`: sorted."""
-    undated = np.isnan(taken)
-    names = [""] * len(ids)
-    if np.count_nonzero(undated) > 1:
-        for batch in store.scan(PICTURES, ["id", "paths"], f"{PRESENT} AND taken IS NULL"):
-            rows = np.searchsorted(ids, np.array(batch.column("id").to_pylist(), ids.dtype))
-            for row, paths in zip(rows.tolist(), batch.column("paths").to_pylist(), strict=True):
-                if undated[row]:
-                    names[row] = paths[0]
-    return counted_places(names)
 
 
 def group_counts(store: Store) -> tuple[int, int]:
