@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.errors import DataError
+from limner.files import sha256_of
 from limner.pictures.formats import Decoded
 from limner.pictures.thumbnails import MAX_SIDE_PX, fitted, locate, shrink
 from limner.records import Picture
@@ -42,7 +43,7 @@ def test_fitted_by_hand() -> None:
 def test_all_pixels_of_a_picture_that_is_only_decoded_smaller(tmp_path, monkeypatch, pictures) -> None:
     path = tmp_path / "large.jpg"
     Image.new("RGB", (800, 600), "teal").save(path)
-    large = record(pictures["turned"], path, width_px=800, height_px=600)
+    large = record(pictures["turned"], path, id=sha256_of(path), width_px=800, height_px=600)
     for module in ("decode", "thumbnails"):
         monkeypatch.setattr(f"limner.pictures.{module}.MAX_DECODED_PIXELS", 200_000)
     assert shrink(large, "step 1", area_px=10_000).width_px == 115

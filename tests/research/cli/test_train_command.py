@@ -95,7 +95,7 @@ def test_misuse_is_one_line(tmp_path, monkeypatch):
 def test_options_are_spelt_as_documented(tmp_path, monkeypatch):
     seen = {}
     monkeypatch.setattr(
-        "limner.research.cli.train.read_config",
+        "limner.research.runs.train.read_config",
         lambda path, words, data: seen.update(words=words, data=data) or 1 / 0,
     )
     app = App()
