@@ -88,23 +88,22 @@ def test_every_documented_command_resolves_its_settings(documented):
 
 
 @pytest.mark.slow
-def test_commands_on_drawn_books_train(documented, tmp_path, monkeypatch, capsys):
+def test_a_command_of_every_system_trains_on_drawn_books(documented, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").symlink_to(ROOT / "configs")
     known = set()
     for words in documented:
         settings = settings_of(words)
         drawn = settings.data.set == "picturebook" and words[0] == "train"
-        key = (settings.system, settings.row)
-        if not drawn or key in known or "graphs.jsonl" in " ".join(words):
+        if not drawn or settings.system in known or "graphs.jsonl" in " ".join(words):
             continue
-        known.add(key)
+        known.add(settings.system)
         given = bound(words)
         small = (*given.get("set_", ()), "data.vectors=random", "data.picture_px=32")
         options = {"to": tmp_path / str(len(known)), "set_": small, "data": given.get("data", "")}
         train(given["config"], smoke=True, **options)
         assert (options["to"] / "model.safetensors").is_file(), words
-    assert len(known) > 8
+    assert {"cmcm", "cnsi", "gsda", "vse"} <= known
 
 
 # bold words before a table of docs/results → folder of the runs that it is of

@@ -1,5 +1,6 @@
 """Wheel and sdist: what is inside, and an empty environment in which all that illustrating needs works."""
 
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
+from filelock import FileLock
 from PIL import Image, ImageDraw
 
 ROOT = Path(__file__).parents[1]
@@ -55,15 +57,27 @@ def built(kind, source, to):
 
 @pytest.fixture(scope="module")
 def archives(tmp_path_factory):
-    """The sdist of this tree, the wheel of this tree, and the wheel that is made of the sdist."""
+    """The sdist of this tree, the wheel of this tree, and the wheel that is made of the sdist.
+
+    Built once, also where several workers share the tests of this file.
+    """
     pytest.importorskip("hatchling", reason="hatchling, which builds the archives, is not installed")
-    folder = tmp_path_factory.mktemp("archives")
-    sdist, wheel = built("sdist", ROOT, folder), built("wheel", ROOT, folder)
-    with tarfile.open(sdist) as archive:
-        archive.extractall(folder, filter="data")
-    again = folder / "again"
-    again.mkdir()
-    return sdist, wheel, built("wheel", folder / sdist.name.removesuffix(".tar.gz"), again)
+    of_all = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        of_all = of_all.parent
+    folder = of_all / "archives"
+    again, finished = folder / "again", folder / "finished"
+    with FileLock(of_all / "archives.lock"):
+        if not finished.exists():
+            again.mkdir(parents=True)
+            built("wheel", ROOT, folder)
+            sdist = built("sdist", ROOT, folder)
+            with tarfile.open(sdist) as archive:
+                archive.extractall(folder, filter="data")
+            built("wheel", folder / sdist.name.removesuffix(".tar.gz"), again)
+            finished.touch()
+    (sdist,), (wheel,), (other,) = folder.glob("*.tar.gz"), folder.glob("*.whl"), again.glob("*.whl")
+    return sdist, wheel, other
 
 
 @pytest.fixture(scope="module")

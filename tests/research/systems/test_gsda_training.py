@@ -197,13 +197,12 @@ def loop(settings, rows, folder):
 @pytest.mark.parametrize(
     "words",
     [
-        ("graph=off", "caption=off"),
         ("graph=off", "caption=off", "model.context=none"),
         ("graph=literal_gt", "caption=literal"),
         ("caption=soft",),
         ("graph_model.convolution=triple", "caption=reinforce"),
     ],
-    ids=["ranking", "no-context", "literal", "soft", "triple-reinforce"],
+    ids=["ranking", "literal", "soft", "triple-reinforce"],
 )
 def test_it_learns_and_comes_back(tmp_path, graphs, words):
     more = () if "graph=off" in words else (f"graphs={graphs}",)

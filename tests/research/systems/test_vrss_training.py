@@ -27,12 +27,9 @@ VALUES = {
 }
 VARIANTS = {
     "vrss": (),
-    "vae": ("model.latents=false",),
-    "globalcon": ("model.context=false",),
-    "literal": ("variant=literal", "model.variance=learned"),
-    "sentences": ("preset=sound", "loop.lr=5e-3"),
-    "gen": ("anchor=gen_anchor",),
-    "gold": ("anchor=gold_anchor",),
+    "vae": ("model.latents=false", "anchor=gen_anchor"),
+    "literal": ("variant=literal", "model.variance=learned", "model.context=false"),
+    "sentences": ("preset=sound", "loop.lr=5e-3", "anchor=gold_anchor"),
 }
 
 WORDS = Words()

@@ -91,8 +91,7 @@ def test_each_line_of_the_history_states_the_pairs_that_validation_looked_at(tmp
     assert "val_pairs" not in lines[0]["val"]
 
 
-@pytest.mark.parametrize("text", ["words", "sentences"])
-@pytest.mark.parametrize("hinge", ["sum", "max"])
+@pytest.mark.parametrize(("hinge", "text"), [("sum", "words"), ("max", "sentences")])
 def test_it_learns_and_comes_back(tmp_path, hinge, text):
     settings, rows = config(f"hinge={hinge}", f"model.text={text}"), corpus()
     position = loop(settings, rows, tmp_path).fit()
