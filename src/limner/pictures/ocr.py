@@ -20,8 +20,8 @@ from PIL import Image
 from limner.errors import MissingError
 from limner.pictures.metadata import plain
 
-LOOK_PX, READ_PX = 256, 960
-"""Longest side at which a picture is looked at for words at all, and at which they are read."""
+LOOK_PX, FIND_PX, READ_PX = 256, 640, 960
+"""Longest side at which a picture is looked at for words at all, at which lines are found, and read."""
 LEAST_SCORE, LEAST_LETTERS = 0.8, 2
 """How sure a line must be, 0 to 1, and how many letters it must have: patterns are taken for single signs."""
 MOST_LINES, MOST_CHARS = 200, 2000
@@ -72,7 +72,8 @@ class RapidOcr:
     def __init__(self) -> None:
         """Nothing is loaded before the first picture."""
         self.fingerprint = hashlib.sha256(
-            f"rapidocr {version('rapidocr')} {LOOK_PX} {READ_PX} {LEAST_SCORE} {LEAST_LETTERS}".encode()
+            f"rapidocr {version('rapidocr')} {LOOK_PX} {FIND_PX} {READ_PX} {LEAST_SCORE}"
+            f" {LEAST_LETTERS}".encode()
         ).hexdigest()
         self._free: LifoQueue[Any] = LifoQueue()
         self._made = 0
@@ -122,7 +123,7 @@ def _rapidocr() -> Any:  # noqa: ANN401
         "Global.log_level": "critical",
         "Global.use_cls": False,
         "Det.limit_type": "max",
-        "Det.limit_side_len": READ_PX,
+        "Det.limit_side_len": FIND_PX,
         "Det.max_candidates": MOST_LINES,
         # several pictures at once, each on one core
         "EngineConfig.openvino.inference_num_threads": 1,
