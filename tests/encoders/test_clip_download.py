@@ -315,6 +315,7 @@ def test_pictures_with_and_without_words_are_chosen_by_both(tiny_clip, tmp_path,
     board = library.illustrate("A red plate on a table.\n\nWaves roll in.")
     said = {one.picture.path.rpartition("/")[2]: set(one.channels) for one in board.steps[0].runners_up}
     said |= {board.steps[0].chosen.picture.path.rpartition("/")[2]: set(board.steps[0].chosen.channels)}
-    assert said["IMG_0000.png"] == {"captions", "clip"}
-    assert said["IMG_0001.png"] == {"clip"}
+    assert said.pop("IMG_0000.png") == {"captions", "clip"}
+    assert said  # which of the others are told depends on the weights, which are drawn
+    assert set(map(frozenset, said.values())) == {frozenset({"clip"})}
     assert board.steps[0].chosen.picture.path.endswith("IMG_0000.png")
