@@ -1,13 +1,18 @@
 """Data sets: a name leads to pairs of text and picture, their split, and a way to get the pictures."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from limner.errors import ConfigError, MissingError
 from limner.research.datasets.folders import has_pictures, whereabouts
 from limner.research.datasets.pairs import PairSet, SplitKind, split_by_source, split_pairs
-from limner.research.datasets.registry import Source, SourceConfig, data_set
+
+if TYPE_CHECKING:
+    from limner.research.datasets.registry import SourceConfig
 
 USUAL = ("images", "images-qa")
 """Folders in which pictures lie beside the annotations."""
@@ -39,6 +44,8 @@ def load_dataset(
         ConfigError: no such set, or no place is known.
         MissingError, DataError: see the reader.
     """
+    from limner.research.datasets.registry import SourceConfig, data_set
+
     draw = data_set(name).draw
     if draw is not None:
         data = draw(seed=seed, size_px=0)[0]
@@ -69,6 +76,8 @@ def read_source(
         ConfigError: a set needs a folder that is not named, or lies in no files.
         MissingError, DataError: see the readers.
     """
+    from limner.research.datasets.registry import Source, data_set
+
     if config.set == "mixture":
         raise ConfigError("data: a mixture is made of several sets, not read; see docs/data.md")
     found = data_set(config.set)

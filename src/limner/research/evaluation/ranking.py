@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from limner.arrays import Some
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+from limner.research.datasets.pairs import duplicate_groups
 from limner.threads import cores
 
 if TYPE_CHECKING:
@@ -391,8 +392,6 @@ def different(picture_of: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArra
     Raises:
         DataError: no queries.
     """
-    from limner.research.datasets.pairs import duplicate_groups
-
     if not picture_of:
         raise DataError("pictures: no queries; a gallery needs at least one")
     columns = np.array(duplicate_groups([[name] for name in picture_of]), np.int64)
@@ -437,8 +436,6 @@ def disagreement_ceiling(pairs: Sequence[Hashable], labels: Labels) -> float:
         labels: (N,).
     Source: docs/methods/evaluation.md §5.
     """
-    from limner.research.datasets.pairs import duplicate_groups
-
     truth = np.asarray(labels, dtype=np.float64)
     owner = np.array(duplicate_groups([[pair] for pair in pairs]))
     shares = np.bincount(owner, truth) / np.bincount(owner)
