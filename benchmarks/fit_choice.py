@@ -312,7 +312,7 @@ def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
 
 
 def spaces_of(pool: Pool) -> dict[str, str]:
-    """Spaces in which two pictures of a case are compared, as `choose_pictures` takes them."""
+    """Spaces in which two pictures of a case are compared, as `weigh` takes them."""
     held = pool.gallery.spaces
     return {name: space for name, space in SPACES.items() if space in held and held[space].present.any()}
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from boards import choose_pictures
 from vector_library import drawn, vector_library
 
-from limner.match.illustrate import BoardOptions, choose_pictures
+from limner.match.illustrate import BoardOptions
 from limner.progress import Progress
 from limner.records import Picture, Step, Story
 from limner.store import vector_index

@@ -1,10 +1,10 @@
 """Ordinary texts over captioned photographs, with limner's own numbers: what must not be lost."""
 
 import pytest
-from boards import Shelf, picture, picture_id, shown, space, story_of
+from boards import Shelf, choose_pictures, picture, picture_id, shown, space, story_of
 
 from limner.encoders.catalogue import text_encoder
-from limner.match.illustrate import BoardOptions, choose_pictures
+from limner.match.illustrate import BoardOptions
 from limner.store.channels import COSINE, Channel
 from limner.store.search import Index
 from limner.store.vectors import Gallery

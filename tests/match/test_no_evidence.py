@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from boards import TableEncoder, numbers, picture, picture_id, shown, space, story_of
+from boards import TableEncoder, choose_pictures, numbers, picture, picture_id, shown, space, story_of
 
-from limner.match.illustrate import BoardOptions, choose_pictures, step_texts
+from limner.match.illustrate import BoardOptions, step_texts
 from limner.records import Step, Story
 from limner.store.channels import COSINE, Channel
 from limner.store.vectors import Gallery

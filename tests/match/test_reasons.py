@@ -4,11 +4,22 @@ import re
 
 import numpy as np
 import pytest
-from boards import Shelf, TableEncoder, numbers, picture, picture_id, random_board, shown, space, story_of
+from boards import (
+    Shelf,
+    TableEncoder,
+    choose_pictures,
+    numbers,
+    picture,
+    picture_id,
+    random_board,
+    shown,
+    space,
+    story_of,
+)
 
 from limner.match.calibration import load
 from limner.match.cast import cast_of
-from limner.match.illustrate import BoardOptions, choose_pictures
+from limner.match.illustrate import BoardOptions
 from limner.store.channels import COSINE, Channel
 from limner.store.vectors import Gallery
 

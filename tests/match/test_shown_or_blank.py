@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from boards import numbers, picture_id, random_board, shown, story_of
+from boards import choose_pictures, numbers, picture_id, random_board, shown, story_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.match.calibration import load
-from limner.match.illustrate import BoardOptions, choose_pictures, readings_of
+from limner.match.illustrate import BoardOptions, readings_of
 from limner.store.vectors import Gallery
 
 SEEDS = st.integers(0, 2**32 - 1)

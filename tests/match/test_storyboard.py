@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from boards import Shelf, numbers, picture, picture_id, shown, space, story_of, two_worlds
+from boards import Shelf, choose_pictures, numbers, picture, picture_id, shown, space, story_of, two_worlds
 from pydantic import ValidationError
 
 from limner.errors import DataError
-from limner.match.illustrate import BoardOptions, choose_pictures
+from limner.match.illustrate import BoardOptions
 from limner.records import Board, Candidate, Step, Story
 from limner.store.vectors import Gallery
 

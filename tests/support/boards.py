@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 
 from limner.match.calibration import Calibration
+from limner.match.illustrate import decide, weigh
 from limner.records import Caption, Picture, Step, Story
 from limner.store.channels import COSINE, Channel
 from limner.store.vectors import Gallery, Space
@@ -163,3 +164,8 @@ def random_board(rng, *, steps=5, pictures=20, dim=8, captioned=0.5, groups=None
     ]
     gallery = Gallery([one.id for one in records], [one.group for one in records], spaces)
     return story_of(texts), gallery, channels, Shelf(records)
+
+
+def choose_pictures(story, gallery, channels, pictures, options=None, *, library="", **more):
+    """A board of pictures, weighed and decided at once."""
+    return decide(weigh(story, gallery, channels, options, **more), pictures, library=library)

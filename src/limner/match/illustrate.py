@@ -195,62 +195,6 @@ class Weighed:
         )
 
 
-def choose_pictures(
-    story: Story,
-    gallery: Gallery | Index | Approximate,
-    channels: Sequence[Channel],
-    pictures: Pictures,
-    options: BoardOptions | None = None,
-    *,
-    calibration: Calibration | None = None,
-    compared: str = SPACES["looks"],
-    given: Mapping[int, str] | None = None,
-    held: Mapping[int, str | None] | None = None,
-    readings: tuple[Cast, Readings] | None = None,
-    calibrated: bool = True,
-    library: str = "",
-    written: Written = no_words,
-) -> Board:
-    """Choose a picture for every step of a story and say why.
-
-    Args:
-        story: the text.
-        gallery: the pictures; pass an `Index` to keep what it has computed for the next story, or what
-            finds candidates in a library larger than memory.
-        channels: ways to compare a step with a picture.
-        pictures: ids → records in the same order, for those that end up on the board.
-        options: how; None for the defaults.
-        calibration: the numbers; None for those that come with limner.
-        compared: gallery space in which two pictures are compared by their looks.
-        given: 0-based step → id of the picture the text itself shows there; a pin goes first.
-        held: 0-based step → picture id, or None for a blank, that stays as it is while the other steps are
-            chosen for; unlike a pin it is no wish, guides nothing, and is explained as if chosen. A pin goes
-            first.
-        readings: who the text is about and what is compared, as of `readings_of`; None makes them. A step
-            that no channel reads is left blank, where no picture is fixed elsewhere that others may be like;
-            one of signs alone, such as emoji, in any case.
-        calibrated: whether chances hold for the channels; where not, none is stated and no step left blank.
-        library: name to note on the board.
-        written: ids → what is written in those of these pictures that show words.
-    Raises:
-        DataError: a pin or ban the gallery does not hold, or a picture both fixed and banned.
-        LimnerError: as `Index.search`.
-    """
-    weighed = weigh(
-        story,
-        gallery,
-        channels,
-        options,
-        calibration=calibration,
-        compared=compared,
-        given=given,
-        held=held,
-        readings=readings,
-        calibrated=calibrated,
-    )
-    return decide(weighed, pictures, library=library, written=written)
-
-
 def weigh(
     story: Story,
     gallery: Gallery | Index | Approximate,
@@ -266,10 +210,30 @@ def weigh(
     known: Weighed | None = None,
     progress: Progress | None = None,
 ) -> Weighed:
-    """Find out what the pictures are worth to the steps; arguments and errors as of `choose_pictures`.
+    """Find out what the pictures are worth to the steps, for `decide` and `offers`.
 
-    Of `known`, of the same channels and gallery, what depends on no fixed picture is taken where the text is
-    the same. An error that `progress` raises between parts of the work ends it.
+    Args:
+        story: the text.
+        gallery: the pictures; pass an `Index` to keep what it has computed for the next story, or what
+            finds candidates in a library larger than memory.
+        channels: ways to compare a step with a picture.
+        options: how; None for the defaults.
+        calibration: the numbers; None for those that come with limner.
+        compared: gallery space in which two pictures are compared by their looks.
+        given: 0-based step → id of the picture the text itself shows there; a pin goes first.
+        held: 0-based step → picture id, or None for a blank, that stays as it is while the other steps are
+            chosen for; unlike a pin it is no wish, guides nothing, and is explained as if chosen. A pin goes
+            first.
+        readings: who the text is about and what is compared, as of `readings_of`; None makes them. A step
+            that no channel reads is left blank, where no picture is fixed elsewhere that others may be like;
+            one of signs alone, such as emoji, in any case.
+        calibrated: whether chances hold for the channels; where not, none is stated and no step left blank.
+        known: of the same channels and gallery; where its text is the same, what depends on no fixed picture
+            is taken from it.
+        progress: an error that it raises between parts of the work ends it.
+    Raises:
+        DataError: a pin or ban the gallery does not hold, or a picture both fixed and banned.
+        LimnerError: as `Index.search`.
     """
     progress = progress or Progress()
     options, calibration = options or BoardOptions(), calibration or load()
@@ -358,9 +322,14 @@ def decide(
     written: Written = no_words,
     as_it_is: Mapping[int, BoardStep] | None = None,
 ) -> Board:
-    """Choose by what the pictures are worth, and say why; arguments as of `choose_pictures`.
+    """Choose a picture for every step by what the pictures are worth, and say why.
 
-    Of steps that stay, `as_it_is` holds those that are not explained anew.
+    Args:
+        weighed: what they are worth.
+        pictures: ids → records in the same order, for those that end up on the board.
+        library: name to note on the board.
+        written: ids → what is written in those of these pictures that show words.
+        as_it_is: of the steps that stay, those that are not explained anew.
     """
     options, calibration, pool, own = weighed.options, weighed.calibration, weighed.pool, weighed.own
     whole, pinned, chance = _worth(weighed, weighed.fixed)
@@ -413,9 +382,9 @@ def offers(
     Args:
         weighed: the text, all steps fixed; that step, if at all, as one that stays.
         step: 0-based.
-        pictures: as of `choose_pictures`.
+        pictures: as of `decide`.
         options: how; `runners_up` says how many.
-        written: as of `choose_pictures`.
+        written: as of `decide`.
     """
     pool, cells, column = weighed.pool, slice(step, step + 1), weighed.fixed.get(step, BLANK)
     others = [(one, own) for one, own in weighed.fixed.items() if one != step and own != BLANK]

@@ -286,7 +286,7 @@ class Illustrator:
             story: the text.
             options: see `options`; None for the defaults.
             shown: pictures the text shows itself and that are kept, see `shown_by`; None keeps none.
-            held: 0-based step → picture id, or None for a blank, that stays as it is, see `choose_pictures`.
+            held: 0-based step → picture id, or None for a blank, that stays as it is, see `weigh`.
             as_it_is: 0-based step → a step held, which is not explained anew.
             relations: that the pictures should have, as `limner.match.trained.asked` reads them: one for
                 all steps, or 0-based step → relation.
@@ -295,7 +295,7 @@ class Illustrator:
             progress: learns how many letters the encoders have read; an error that it raises ends the work.
         Raises:
             ConfigError: a relation without a trained run, or one that it does not know.
-            LimnerError: as `index`, `channels` and `limner.match.illustrate.choose_pictures`.
+            LimnerError: as `index`, `channels` and `limner.match.illustrate.weigh`.
         """
         options = self.options() if options is None else options
         from limner.match.illustrate import decide

@@ -33,7 +33,7 @@ class Kept:
 
     @property
     def held(self) -> dict[int, str | None]:
-        """0-based step → picture that stays, or None for a blank; see `choose_pictures`."""
+        """0-based step → picture that stays, or None for a blank; see `weigh`."""
         return {n: None if step.picture is None else step.picture.id for n, step in self.steps.items()}
 
     def pinned(self, options: BoardOptions) -> BoardOptions:
