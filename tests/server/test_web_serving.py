@@ -165,6 +165,7 @@ def test_requests_that_outlast_the_end_are_cut_off_in_one_line():
             asking.sendall(f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
             assert server.stdout.readline() == "asked\n"
             server.send_signal(signal.SIGTERM)
+            assert asking.makefile("rb").readline().startswith(b"HTTP/1.1 503 ")
             said = server.communicate(timeout=60)[1]
     assert [line for line in said.splitlines() if line] == [
         "ERROR:    Cancel 1 running task(s), timeout graceful shutdown exceeded"

@@ -6,6 +6,8 @@ pages. So the Host must be ours, writes must come from our own pages, and a toke
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ipaddress
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from limner.server.admission import SAFE, Admission
-from limner.server.problems import ProblemError, answer
+from limner.server.problems import ProblemDetails, ProblemError, answer
 
 BODY_BYTES = 8 * 2**20
 LOOPBACK_NAMES = frozenset(("127.0.0.1", "localhost", "::1"))
@@ -32,6 +34,12 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
+
+ENDING = ProblemDetails(
+    title="The server is stopping",
+    status=503,
+    detail="the server was stopped before it had answered; ask again once it has been started",
+)
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,12 @@ class Guarded:
             return
         except ClientDisconnect:
             return
-        await self.app(scope, receive, respond)
+        try:
+            await self.app(scope, receive, respond)
+        except asyncio.CancelledError:  # the server ends; uvicorn itself would say 500
+            with contextlib.suppress(RuntimeError):  # it has begun to answer
+                await answer(request, ENDING)(scope, receive, respond)
+            raise
 
     def _check(self, request: Request) -> None:
         """Host and origin."""
