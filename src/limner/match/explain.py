@@ -341,5 +341,7 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
     if probability is None or fit_of(probability) == "fits":
         best = "All pictures that fit this step are shown at other steps."
     else:
-        best = f"Pictures that might fit are shown at other steps; the best has a chance of {probability:.0%}."
+        best = (
+            f"Pictures that might fit are shown at other steps; the best has a chance of {probability:.0%}."
+        )
     return "all used", best
