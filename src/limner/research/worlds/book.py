@@ -21,17 +21,6 @@ from limner.research.worlds.render import draw, scene_graph
 from limner.research.worlds.tales import (
     CITE,
     CLUE,
-    PageText,
-    Setting,
-    Tale,
-    caption,
-    compose,
-    room_for_friend,
-    tales,
-    with_hero,
-    write_page,
-)
-from limner.research.worlds.world import (
     COLOURS,
     EXTRAS,
     PALETTES,
@@ -41,7 +30,16 @@ from limner.research.worlds.world import (
     TOPS,
     Character,
     DrawnScene,
+    PageText,
+    Setting,
     Style,
+    Tale,
+    caption,
+    compose,
+    room_for_friend,
+    tales,
+    with_hero,
+    write_page,
 )
 
 if TYPE_CHECKING:
