@@ -110,8 +110,8 @@ def cbow_lstm(parts: Parts, seed: int, epochs: int) -> tuple[np.ndarray, dict[st
 
     from limner.encoders.vocabulary import Vocabulary
     from limner.research.datasets.word_vectors import learn_vectors
-    from limner.research.losses.relations import class_weights, relation_loss
     from limner.research.nn.words import WordEncoder
+    from limner.research.systems.cmcm import class_weights, relation_loss
 
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)

@@ -12,8 +12,7 @@ from limner.research.losses.generative import gaussian_kl
 from limner.research.runs.validation import maximise, validation, vectors
 from limner.research.systems.vrss import SYSTEM, VrssConfig
 from limner.research.training import checkpoint
-from limner.research.training.batches import stories_of
-from limner.research.training.corpus import ArrayRows, corpus_of
+from limner.research.training.corpus import ArrayRows, corpus_of, stories_of
 from limner.research.training.loop import BEST, Loop
 
 prepare, load = SYSTEM.prepare, SYSTEM.load

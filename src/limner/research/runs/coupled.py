@@ -18,8 +18,7 @@ from limner.research.datasets.pairs import one_row_per_pair
 from limner.research.evaluation.decoding import decode, max_marginals
 from limner.research.evaluation.lattice import Float64Array, IntArray, lattice
 from limner.research.evaluation.ranking import Metric, rank
-from limner.research.evaluation.saliency import unit_or_zero
-from limner.research.evaluation.sequences import by_story, of_stories
+from limner.research.evaluation.sequences import by_story, of_stories, unit_or_zero
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval
 from limner.research.runs.measure import fixed_features
 from limner.research.runs.run import Run

@@ -26,8 +26,7 @@ from limner.research.evaluation.results import (
     SequenceResult,
 )
 from limner.research.evaluation.results import Pictures as PictureKind
-from limner.research.evaluation.saliency import Saliency
-from limner.research.evaluation.sequences import measure_sequences, of_stories, saliency_of
+from limner.research.evaluation.sequences import Saliency, measure_sequences, of_stories, saliency_of
 from limner.research.systems.base import Capabilities, Model, to_tensor
 from limner.research.training.corpus import ArrayRows, PictureRows
 from limner.research.training.settings import RunConfig

@@ -42,9 +42,8 @@ from limner.research.systems.base import (
     encoded_images,
 )
 from limner.research.training import processes
-from limner.research.training.batches import stories_of
 from limner.research.training.checkpoint import stored
-from limner.research.training.corpus import Corpus, PictureRows, Rows
+from limner.research.training.corpus import Corpus, PictureRows, Rows, stories_of
 from limner.research.training.processes import in_shares, summed
 
 METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")

@@ -33,9 +33,8 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.word_vectors import glove_vectors, learn_vectors
 from limner.research.training import checkpoint, loop, processes
-from limner.research.training.batches import TrainingBatches
 from limner.research.training.checkpoint import Position
-from limner.research.training.corpus import Corpus, PictureRows
+from limner.research.training.corpus import Corpus, PictureRows, TrainingBatches
 from limner.research.training.loop import BEST, Event, Loop
 from limner.research.training.processes import in_shares
 from limner.research.training.settings import AS_SAVED, RunConfig

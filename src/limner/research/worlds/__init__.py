@@ -1,8 +1,8 @@
 """Picture-book worlds: drawn stories whose truth is known.
 
-One module per idea: tales (what is true, what happens and what is said), canvas and render (how it looks), book
-(stories of one seed, and the data set of them), book_files (how it is stored). Drawings and wordings lie in
-tables.
+One module per idea: tales (what is true, what happens and what is said), canvas and render (how it
+looks), book (stories of one seed, and the data set of them), book_files (how it is stored). Drawings and
+wordings lie in tables.
 """
 
 from limner.research.worlds.book import RELATIONS, BookPage, Distractor, PictureBook, SyntheticStory

@@ -1,8 +1,8 @@
-"""What is true of a page of a picture book: who is there, where, with what, doing what, and what the text says.
+"""What is true of a page of a picture book: who is there, where, doing what, and what the text says.
 
 Activities with a before, a during and an after, and moments between them, lie in tables beside this file. A
-sketch of one, a cast and a setting become a `DrawnScene`; drawing, wording and scene graphs all read this record,
-so that they cannot disagree. It draws nothing and chooses nothing.
+sketch of one, a cast and a setting become a `DrawnScene`; drawing, wording and scene graphs all read this
+record, so that they cannot disagree. It draws nothing and chooses nothing.
 """
 
 import re

@@ -38,8 +38,7 @@ from limner.research.systems.base import NO_COSINE, Capabilities, Parts, System,
 from limner.research.systems.complementary.memory import FOLDER, EpochMemory, against
 from limner.research.systems.complementary.model import ComplementaryConfig, Polysemous, Pvse, pair_scores
 from limner.research.systems.complementary.weights import PairWeights, shares
-from limner.research.training.batches import Batch, Part
-from limner.research.training.corpus import Corpus
+from limner.research.training.corpus import Batch, Corpus, Part
 from limner.research.training.processes import alike, by_first, crew
 
 HAL_NEAREST, AMRANI_NEAREST = 250, 50

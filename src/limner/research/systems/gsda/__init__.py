@@ -36,8 +36,7 @@ from limner.research.systems.gsda.graphs import (
     word_label_vectors,
 )
 from limner.research.systems.gsda.model import MADE_UP, Gsda, GsdaConfig
-from limner.research.training.batches import Batch
-from limner.research.training.corpus import Corpus
+from limner.research.training.corpus import Batch, Corpus
 from limner.research.training.processes import alike
 from limner.research.training.settings import AS_SAVED
 
