@@ -28,7 +28,7 @@ from limner.research.datasets.registry import MixtureEntry
 from limner.research.evaluation.ranking import different
 from limner.research.evaluation.stories import same_document
 from limner.research.evaluation.uncertainty import Interval, interval
-from limner.research.systems import read_config
+from limner.research.runs.train import read_config
 
 BATCH = 32
 CONFIG = Path(__file__).parents[1] / "configs" / "base.toml"

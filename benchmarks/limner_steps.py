@@ -69,10 +69,10 @@ from limner.research.losses import weighting
 from limner.research.losses.checks import product
 from limner.research.losses.contrastive import info_nce
 from limner.research.losses.graphs import straight_through
-from limner.research.runs.validation import maximise, validation, vectors
+from limner.research.runs.run import vectors
+from limner.research.runs.train import maximise, read_config, validation
 from limner.research.scenes.beside import JoinedFeatures
 from limner.research.scenes.graphs import read_graphs
-from limner.research.systems import read_config
 from limner.research.systems.base import evaluating
 from limner.research.systems.limner import LimnerSystem, LimnerTask
 from limner.research.training.checkpoint import load

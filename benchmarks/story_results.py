@@ -43,8 +43,7 @@ from limner.research.evaluation.sequences import coherence
 from limner.research.evaluation.uncertainty import difference, interval
 from limner.research.runs.measure import fixed_features
 from limner.research.runs.metric import fit_pairwise, read_pairwise
-from limner.research.runs.run import Run
-from limner.research.runs.validation import vectors
+from limner.research.runs.run import Run, vectors
 from limner.research.scenes.beside import beside
 from limner.research.systems.gsda import graphs_of
 from limner.research.systems.gsda.model import GsdaConfig

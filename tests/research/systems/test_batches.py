@@ -12,7 +12,7 @@ from limner.config import build
 from limner.encoders.pixels import DrawingNet, FromBytes
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError
-from limner.research.runs.validation import validation
+from limner.research.runs.train import validation
 from limner.research.systems.cmcm import SYSTEM, CmcmConfig
 from limner.research.training import checkpoint
 from limner.research.training.checkpoint import RESUME

@@ -20,7 +20,6 @@ from limner.counts import counted
 from limner.devices import Precision
 from limner.errors import ConfigError
 from limner.progress import Bar, IndexProgress
-from limner.research.systems import read_config, system
 
 if TYPE_CHECKING:
     from limner.research.runs.run import Run
@@ -79,8 +78,9 @@ def train(
     json
         Print the result as JSON.
     """
-    from limner.research.runs.train import StoppedError
+    from limner.research.runs.train import StoppedError, read_config
     from limner.research.runs.train import train as train_run
+    from limner.research.systems.base import system
     from limner.research.training import processes
 
     with processes.one_voice():
@@ -116,7 +116,7 @@ def train(
 
 def _show(run: Run, *, as_json: bool) -> None:
     """The result on stdout."""
-    from limner.research.runs.validation import read_refinement
+    from limner.research.evaluation.refinement import read_refinement
 
     position = run.position
     assert position is not None  # noqa: S101  (it was trained just now)

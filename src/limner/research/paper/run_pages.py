@@ -21,8 +21,7 @@ from limner.research.evaluation.results import Result, SequenceResult
 from limner.research.evaluation.sequences import by_story
 from limner.research.losses.weighting import batch_weights, z_scores
 from limner.research.paper.page import Example, Group, in_parts, shown_picture, spread, write_page
-from limner.research.runs.run import Run
-from limner.research.runs.validation import vectors
+from limner.research.runs.run import Run, vectors
 from limner.research.systems.base import Model
 from limner.research.training.corpus import ArrayRows, rows_of
 

@@ -21,8 +21,7 @@ from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.sequences import by_story, of_stories, unit_or_zero
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval
 from limner.research.runs.measure import fixed_features
-from limner.research.runs.run import Run
-from limner.research.runs.validation import vectors
+from limner.research.runs.run import Run, vectors
 from limner.research.systems.gsda import graphs_of
 from limner.research.systems.gsda.model import Gsda, GsdaConfig
 from limner.research.training.corpus import rows_of

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,9 +27,6 @@ from limner.errors import ConfigError, LimnerError, StorageError
 from limner.files import make_folder, replacing
 from limner.research.losses.checks import wide
 from limner.research.training import checkpoint
-
-if TYPE_CHECKING:
-    from limner.crew import Crew
 
 PATIENCE = timedelta(days=1)
 """How long others wait where the first process works alone: for features, for a graph of neighbours."""
@@ -401,13 +398,6 @@ def summed(values: NDArray[Any], device: torch.device | None) -> NDArray[Any]:
     distributed.all_reduce(held)
     found: NDArray[Any] = held.cpu().numpy()
     return found
-
-
-def crew(device: torch.device) -> "Crew":
-    """The processes that work together: one, or those that torchrun started."""
-    from limner.crew import Crew
-
-    return Crew(rank(), count(), lambda values: summed(values, device))
 
 
 def by_first(make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
