@@ -119,7 +119,7 @@ def run(words: list[str], *, debug: bool = False) -> int:
         commands = [name for group in _groups(words).values() for name in group]
         if words[0] not in commands:
             return _refuse(2, unknown("command", words[0], commands))
-        from limner.threads import share_memory
+        from limner.devices import share_memory
 
         share_memory()
     # cyclopts takes a lone hyphen for an option; as a path, "./-" is the same.

@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from limner.checksums import rows_checksum
 from limner.counts import counted
-from limner.devices import Precision, usual_precision
+from limner.devices import Precision, ahead, usual_precision
 from limner.encoders.catalogue import weight_file
 from limner.encoders.weight_files import read_state
 from limner.errors import (
@@ -34,7 +34,6 @@ from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
 from limner.records import Record
 from limner.research.datasets.pairs import PairSet
-from limner.threads import ahead
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from limner.counts import counted
-from limner.devices import Precision
+from limner.devices import Precision, ahead
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, DataError, ShapeError, unknown
 from limner.research.datasets import split_source
@@ -34,7 +34,6 @@ from limner.research.losses.ranking import negatives
 from limner.research.training import processes
 from limner.research.training.processes import share_of, whole
 from limner.research.training.settings import DataConfig, RunConfig
-from limner.threads import ahead
 
 if TYPE_CHECKING:
     from limner.research.datasets.features import FeatureKey, Features, Layer
