@@ -60,7 +60,7 @@ from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.text_cache import StoredTexts
 from limner.research.datasets.mixture import set_of
 from limner.research.datasets.neighbours import build_graph
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Source
 from limner.research.datasets.sets.clue import RELATIONS, read_clue
 from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.refinement import choose, pair_logits, refine

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from embeddings import data_folder
 
-from limner.research.datasets.pairs import Pair, PairSet, split_pairs, text_id
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Pair, PairSet, Source, text_id
 from limner.research.datasets.sets.cite import read_cite
 from limner.research.datasets.sets.clue import read_clue
+from limner.research.datasets.splits import split_pairs
 from limner.research.evaluation.ranking import (
     average_precision,
     precision_statistic,

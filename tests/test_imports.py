@@ -138,7 +138,7 @@ def test_training_on_drawn_pictures_loads_no_encoders_and_reads_no_files():
     }
     code = (
         "from limner.research.systems.base import system; system('cmcm')\n"
-        "from limner.research.datasets.registry import data_set; data_set('picturebook')\n"
+        "from limner.research.datasets.pairs import data_set; data_set('picturebook')\n"
         "import limner.research.cli.train, limner.research.runs.train, sys\n"
         f"print(sorted(set(sys.modules) & {unused!r}))"
     )

@@ -1,7 +1,7 @@
 """What computes: the device, in which precision, and threads on the cores of this machine.
 
-Read in one place, so that all commands take and refuse the same. On a CPU that is OpenVINO; torch, which no one
-needs for it, is of the extras ``torch`` and ``research``. Threads give results in order, and few wait.
+Read in one place, so that all commands take and refuse the same. On a CPU that is OpenVINO; torch, which it
+does without, is of the extras ``torch`` and ``research``. Threads give results in order, and few wait.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def test_a_file_must_name_its_system(tmp_path):
 APART = """
 import sys
 from limner.research.runs import measure, train
-from limner.research.datasets.registry import data_set
+from limner.research.datasets.pairs import data_set
 from limner.research.systems.base import system
 system("cmcm"), data_set("clue-tsv")
 print(*sys.modules)

@@ -19,8 +19,8 @@ from limner.research.datasets import load_dataset
 from limner.research.datasets.audit import audit as run_audit
 from limner.research.datasets.audit import render
 from limner.research.datasets.fetch import FetchProgress, FetchReport, fetch_pictures
+from limner.research.datasets.pairs import Source, data_sets
 from limner.research.datasets.recipes import builder
-from limner.research.datasets.registry import Source, data_sets
 from limner.research.scenes.detect import build_prior as count
 from limner.transfer import FetchSettings
 

@@ -18,8 +18,8 @@ from limner.errors import ConfigError, DataError
 from limner.language import ENGLISH
 from limner.pictures.decode import read_file
 from limner.records import Story
-from limner.research.datasets.pairs import split_stories
 from limner.research.datasets.sets.stories import read_stories
+from limner.research.datasets.splits import split_stories
 from limner.research.evaluation.decoding import max_marginals
 from limner.research.evaluation.judged import JudgedResult, judged_search
 from limner.research.evaluation.lattice import lattice

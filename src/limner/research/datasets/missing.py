@@ -17,8 +17,7 @@ from limner.errors import DataError
 from limner.files import below
 from limner.research.datasets.folders import walk, whereabouts
 from limner.research.datasets.manifest import Looked, PictureHashes
-from limner.research.datasets.pairs import MissingPicture, Pair, PairSet
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import MissingPicture, Pair, PairSet, Source
 
 Named = Literal["path", "name", "stem"]
 

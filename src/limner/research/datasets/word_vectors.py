@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from limner.counts import counted
 from limner.encoders.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
 from limner.errors import RESEARCH, DataError, MissingError, installed
-from limner.research.datasets.registry import refuse_pickle
+from limner.research.datasets.folders import refuse_pickle
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 

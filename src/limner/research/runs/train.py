@@ -22,8 +22,7 @@ from limner.config import build, flat, merged, read_toml
 from limner.counts import counted
 from limner.errors import ConfigError, DataError, unknown
 from limner.files import write_text
-from limner.research.datasets.pairs import MissingPicture, text_id
-from limner.research.datasets.registry import data_sets, known_set
+from limner.research.datasets.pairs import MissingPicture, data_sets, known_set, text_id
 from limner.research.evaluation.ranking import (
     ALL,
     BLOCK_CELLS,

@@ -23,13 +23,13 @@ from limner.research.datasets import split_source
 from limner.research.datasets.pairs import (
     Pair,
     PairSet,
+    data_set,
     identities,
     licensed,
     one_row_per_pair,
     places_in,
     shuffle_relations,
 )
-from limner.research.datasets.registry import data_set
 from limner.research.losses.ranking import negatives
 from limner.research.training import processes
 from limner.research.training.processes import share_of, whole

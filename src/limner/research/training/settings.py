@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from limner.config import Config, flat, merged
 from limner.encoders.vocabulary import TokeniserName
 from limner.errors import unknown
-from limner.research.datasets.registry import MixtureEntry, SourceConfig
+from limner.research.datasets.pairs import MixtureEntry, SourceConfig
 from limner.research.training import NAMES_AND_PLACES
 from limner.research.training.loop import LoopConfig
 

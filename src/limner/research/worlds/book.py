@@ -15,8 +15,7 @@ import numpy as np
 from limner.counts import counted
 from limner.errors import ConfigError, DataError
 from limner.records import Step, Story
-from limner.research.datasets.pairs import Pair, PairSet, duplicate_groups
-from limner.research.datasets.registry import DataSet, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, duplicate_groups, register
 from limner.research.worlds.render import draw, scene_graph
 from limner.research.worlds.tales import (
     CITE,

@@ -15,8 +15,7 @@ from limner.pictures.find import FoundFile, OtherFile, TablesRead, VideoFile, so
 from limner.pictures.metadata import read_sidecars
 from limner.pictures.tables import TABLE_NAMES
 from limner.research.datasets.missing import with_pictures
-from limner.research.datasets.pairs import Pair, PairSet, PairSplit
-from limner.research.datasets.registry import DataSet, Source, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, PairSplit, Source, register
 
 CAPTION_SOURCES = ("metadata", "sidecar")
 _SPLITS: dict[str, PairSplit] = {

@@ -15,7 +15,7 @@ from limner.arrays import TextEncoder
 from limner.config import build
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError
-from limner.research.datasets.registry import data_set
+from limner.research.datasets.pairs import data_set
 from limner.research.datasets.word_vectors import read_glove
 from limner.research.losses.checks import product
 from limner.research.losses.generative import sentence_losses, story_losses
