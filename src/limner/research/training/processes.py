@@ -8,6 +8,7 @@ and `average_gradients` makes them equal.
 import hashlib
 import os
 import platform
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -26,7 +27,6 @@ from limner.devices import device_of
 from limner.errors import ConfigError, LimnerError, StorageError
 from limner.files import make_folder, replacing
 from limner.research.losses.checks import wide
-from limner.research.training import checkpoint
 
 PATIENCE = timedelta(days=1)
 """How long others wait where the first process works alone: for features, for a graph of neighbours."""
@@ -225,6 +225,13 @@ def gather() -> None:
         distributed.barrier()
 
 
+def seed_all(seed: int) -> None:
+    """Seed python, NumPy and torch (every device)."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  (libraries still draw from the global generator)
+    torch.manual_seed(seed)
+
+
 def meet(seed: int, taken: int) -> None:
     """Wait for all, then draw on from a state that only depends on seed, process and step.
 
@@ -233,7 +240,7 @@ def meet(seed: int, taken: int) -> None:
     """
     if several():
         distributed.barrier()
-        checkpoint.seed_all(seed + rank() + 1_000_003 * (taken + 1))
+        seed_all(seed + rank() + 1_000_003 * (taken + 1))
 
 
 def share_of(rows: int, number: int | None = None) -> list[int]:
