@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Literal
 
-from limner.cli.terminal import Flag, Many, asked, emit_report, say
+from limner.cli.main import Flag, Many, asked, emit_report, say
 from limner.counts import counted
 from limner.devices import Precision
 from limner.encoders.openvino import Engine

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from limner.cli.terminal import Flag, emit, emit_json, say
+from limner.cli.main import Flag, emit, emit_json, say
 from limner.counts import counted
 
 

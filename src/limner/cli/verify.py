@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limner.checksums import is_sealed, unseal, unseal_bytes
-from limner.cli.terminal import Flag, emit_report, say
+from limner.cli.main import Flag, emit_report, say
 from limner.counts import counted
 from limner.errors import DataError, LimnerError
 from limner.files import sha256_of

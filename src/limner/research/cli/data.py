@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 from rich.progress import MofNCompleteColumn, Task, TextColumn
 
-from limner.cli.terminal import emit_report, resumable
+from limner.cli.main import emit_report, resumable
 from limner.counts import counted
 from limner.errors import ConfigError, LimnerError, unknown
 from limner.progress import Bar, IndexProgress, span

@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table
 
 from limner.arrays import FloatArray
-from limner.cli.terminal import PLAIN, Flag, Many, emit, emit_json, emit_table, say
+from limner.cli.main import PLAIN, Flag, Many, emit, emit_json, emit_table, say
 from limner.counts import counted
 from limner.errors import ConfigError, DataError
 from limner.language import ENGLISH

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import numpy as np
 from cyclopts import Parameter
 
-from limner.cli.terminal import emit_report, say
+from limner.cli.main import emit_report, say
 from limner.counts import counted
 from limner.devices import Precision
 from limner.errors import ConfigError

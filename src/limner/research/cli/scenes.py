@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import emit_report, resumable, say
+from limner.cli.main import emit_report, resumable, say
 from limner.counts import counted
 from limner.devices import device_of
 from limner.errors import ConfigError, MissingError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App
 
-from limner.cli.terminal import PLAIN, Flag, Many, deliver, emit, emit_report, say
+from limner.cli.main import PLAIN, Flag, Many, deliver, emit, emit_report, say
 from limner.config import build
 from limner.counts import counted
 from limner.errors import ConfigError, DataError

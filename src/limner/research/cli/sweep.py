@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from pydantic_core import to_jsonable_python
 
-from limner.cli.terminal import emit_report, say
+from limner.cli.main import emit_report, say
 from limner.research.cli.train import Watch
 from limner.research.paper.table import render
 

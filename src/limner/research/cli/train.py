@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from cyclopts import Parameter
 from rich.progress import MofNCompleteColumn, TextColumn
 
-from limner.cli.terminal import emit_report, say
+from limner.cli.main import emit_report, say
 from limner.counts import counted
 from limner.devices import Precision
 from limner.errors import ConfigError

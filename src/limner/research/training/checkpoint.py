@@ -130,8 +130,6 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> No
     model.load_state_dict(dict(tensors), strict=True)
 
 
-
-
 def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The present state: tensors for torch's generators, plain values for python's and NumPy's."""
     name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002

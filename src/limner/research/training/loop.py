@@ -91,8 +91,6 @@ class Event:
     metric: str = ""
 
 
-
-
 class Loop:
     """One run of training in one folder."""
 
