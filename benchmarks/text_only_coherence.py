@@ -109,8 +109,7 @@ def cbow_lstm(parts: Parts, seed: int, epochs: int) -> tuple[np.ndarray, dict[st
     import torch
 
     from limner.encoders.vocabulary import Vocabulary
-    from limner.research.datasets.word_vectors import learn_vectors
-    from limner.research.nn.words import WordEncoder
+    from limner.research.nn.words import WordEncoder, learn_vectors
     from limner.research.systems.cmcm import class_weights, relation_loss
 
     torch.manual_seed(seed)

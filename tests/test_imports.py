@@ -36,7 +36,7 @@ ALLOWED = {
     "studio": PRODUCT | {"door", "server"},
     "cli": PRODUCT | {"door", "server", "studio"},
     "research": {"cli"},
-    "nn": set(),
+    "nn": {"encoders"},
     "losses": set(),
     "datasets": {"text", "pictures", "encoders"},
     "training": LEAVES | {"datasets"},

@@ -33,7 +33,8 @@ from limner.encoders.pixels import (
 )
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
-from limner.research.datasets.word_vectors import glove_vectors, learn_vectors
+from limner.research.datasets.word_vectors import read_glove
+from limner.research.nn.words import glove_vectors, learn_vectors
 from limner.research.training import checkpoint, loop, processes
 from limner.research.training.checkpoint import Position
 from limner.research.training.corpus import Corpus, TrainingBatches
@@ -561,7 +562,13 @@ class System(Generic[C, M]):
         if "words" in can.reads and data.vectors != "random":
             width, seed = config.model.word_width, config.loop.seed
             vectors = torch.from_numpy(
-                glove_vectors(data.glove, vocabulary, width=width, seed=seed)
+                glove_vectors(
+                    read_glove(data.glove, {*vocabulary.words, *map(str.lower, vocabulary.words)}),
+                    vocabulary,
+                    where=data.glove,
+                    width=width,
+                    seed=seed,
+                )
                 if data.vectors == "glove"
                 else learn_vectors(texts, vocabulary, width=width, epochs=data.vector_epochs, seed=seed)
             )
