@@ -12,8 +12,7 @@ from cyclopts import App, Parameter
 from rich.progress import MofNCompleteColumn, Task, TextColumn
 
 from limner.cli.main import emit_report, resumable
-from limner.counts import counted
-from limner.errors import ConfigError, LimnerError, unknown
+from limner.errors import ConfigError, LimnerError, counted, unknown
 from limner.progress import Bar, IndexProgress, span
 from limner.research.datasets import load_dataset
 from limner.research.datasets.audit import audit as run_audit

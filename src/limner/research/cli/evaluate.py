@@ -13,8 +13,7 @@ from rich.table import Table
 
 from limner.arrays import FloatArray
 from limner.cli.main import PLAIN, Flag, Many, emit, emit_json, emit_table, say
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.language import ENGLISH
 from limner.pictures.decode import read_file
 from limner.records import Story

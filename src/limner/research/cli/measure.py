@@ -10,9 +10,8 @@ import numpy as np
 from cyclopts import Parameter
 
 from limner.cli.main import emit_report, say
-from limner.counts import counted
 from limner.devices import Precision
-from limner.errors import ConfigError
+from limner.errors import ConfigError, counted
 from limner.research.evaluation.results import Protocol, SequenceResult, commit
 
 

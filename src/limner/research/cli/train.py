@@ -16,9 +16,8 @@ from cyclopts import Parameter
 from rich.progress import MofNCompleteColumn, TextColumn
 
 from limner.cli.main import emit_report, say
-from limner.counts import counted
 from limner.devices import Precision
-from limner.errors import ConfigError
+from limner.errors import ConfigError, counted
 from limner.progress import Bar, IndexProgress
 
 if TYPE_CHECKING:

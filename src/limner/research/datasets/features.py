@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from limner.checksums import rows_checksum
-from limner.counts import counted
 from limner.devices import Precision, ahead, usual_precision
 from limner.encoders.catalogue import weight_file
 from limner.encoders.weight_files import read_state
@@ -28,6 +27,7 @@ from limner.errors import (
     MissingError,
     NumericsError,
     ShapeError,
+    counted,
 )
 from limner.files import locked, write_text
 from limner.pictures.decode import decode, read_file

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.files import DRAFT_SUFFIX, locked, write_bytes
 from limner.records import Record
 from limner.research.datasets.manifest import picture_fault

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.files import below
 from limner.research.datasets.folders import walk, whereabouts
 from limner.research.datasets.manifest import Looked, PictureHashes

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import ConfigError, DataError, counted, unknown
 from limner.research.datasets import split_source
 from limner.research.datasets.pairs import MissingPicture, MixtureEntry, Pair, PairSet, licensed, text_id
 

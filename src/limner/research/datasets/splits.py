@@ -10,8 +10,7 @@ from typing import get_args
 
 import numpy as np
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import ConfigError, DataError, counted, unknown
 from limner.records import Story
 from limner.research.datasets.pairs import (
     Pair,

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import expect
-from limner.counts import counted
-from limner.errors import DataError, NumericsError
+from limner.errors import DataError, NumericsError, counted
 from limner.store.catalogue import BoolArray
 
 IntArray = NDArray[np.int64]

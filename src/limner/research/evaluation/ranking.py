@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import Some
-from limner.counts import counted
 from limner.devices import cores
-from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError, counted, unknown
 from limner.research.datasets.pairs import duplicate_groups
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.counts import counted
-from limner.errors import RESEARCH, DataError, NumericsError, ShapeError, installed
+from limner.errors import RESEARCH, DataError, NumericsError, ShapeError, counted, installed
 from limner.language import split_sentences
 from limner.research.datasets.pairs import Pair, duplicate_groups
 from limner.research.evaluation.ranking import (

@@ -16,9 +16,8 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from limner.arrays import expect
-from limner.counts import counted
 from limner.encoders.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
-from limner.errors import RESEARCH, DataError, ShapeError, installed
+from limner.errors import RESEARCH, DataError, ShapeError, counted, installed
 
 Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Pooling = Literal["none", "additive", "scaled"]

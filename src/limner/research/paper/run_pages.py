@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import ConfigError, DataError, counted, unknown
 from limner.research.datasets.neighbours import read_pair_scores
 from limner.research.datasets.pairs import one_row_per_pair
 from limner.research.evaluation.results import Result, SequenceResult

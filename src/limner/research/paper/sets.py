@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from limner.config import flat
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import ConfigError, DataError, MissingError, counted
 from limner.research.datasets import load_dataset
 from limner.research.datasets.neighbours import SCORES_FILE, PairScores, read_pair_scores
 from limner.research.datasets.pairs import Pair, SplitKind

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from limner.checksums import NOTES, is_sound, noted
-from limner.counts import counted
-from limner.errors import LimnerError
+from limner.errors import LimnerError, counted
 from limner.research.datasets import features
 from limner.research.datasets.neighbours import SCORES_FILE, read_pair_scores
 from limner.research.evaluation.refinement import REFINEMENT, read_refinement

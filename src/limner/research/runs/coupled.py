@@ -12,8 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.research.datasets.pairs import one_row_per_pair
 from limner.research.evaluation.decoding import decode, max_marginals
 from limner.research.evaluation.lattice import Float64Array, IntArray, lattice

@@ -12,9 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.counts import counted
 from limner.encoders.pixels import CellColours
-from limner.errors import ConfigError, LimnerWarning, MissingError
+from limner.errors import ConfigError, LimnerWarning, MissingError, counted
 from limner.research.datasets.pairs import Pair
 from limner.research.evaluation.ranking import Score
 from limner.research.evaluation.results import (

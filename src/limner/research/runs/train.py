@@ -19,8 +19,7 @@ from torch import nn
 
 from limner.checksums import forget, noting
 from limner.config import build, flat, merged, read_toml
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import ConfigError, DataError, counted, unknown
 from limner.files import write_text
 from limner.research.datasets.pairs import MissingPicture, data_sets, known_set, text_id
 from limner.research.evaluation.ranking import (

@@ -16,9 +16,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from limner.counts import counted
 from limner.devices import ahead, cores
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import ConfigError, DataError, MissingError, counted
 from limner.files import display, write_lines
 from limner.pictures.decode import FileBytes, decode, read_file
 from limner.pictures.formats import Decoded, PictureError

@@ -13,8 +13,7 @@ from torch.nn import functional
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config, merged
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, ShapeError
+from limner.errors import ConfigError, DataError, ShapeError, counted
 from limner.research.losses.checks import finite, product, wide
 from limner.research.losses.ranking import Geometry, batch_hard, max_hinge, sum_hinge
 from limner.research.nn.words import Pooling, WordEncoder

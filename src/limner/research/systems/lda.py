@@ -24,9 +24,8 @@ from torch import Tensor, nn
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config, differences
-from limner.counts import counted
 from limner.encoders.vocabulary import Vocabulary
-from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
+from limner.errors import CheckpointError, ConfigError, DataError, ShapeError, counted
 from limner.research.systems.base import (
     NO_COSINE,
     Capabilities,

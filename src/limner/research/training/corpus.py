@@ -15,10 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from limner.counts import counted
 from limner.devices import Precision, ahead
 from limner.encoders.vocabulary import Vocabulary
-from limner.errors import ConfigError, DataError, ShapeError, unknown
+from limner.errors import ConfigError, DataError, ShapeError, counted, unknown
 from limner.research.datasets import split_source
 from limner.research.datasets.pairs import (
     Pair,

@@ -22,9 +22,8 @@ from torch import Tensor, distributed, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from limner.arrays import FloatArray
-from limner.counts import counted
 from limner.devices import device_of
-from limner.errors import ConfigError, LimnerError, StorageError
+from limner.errors import ConfigError, LimnerError, StorageError, counted
 from limner.files import make_folder, replacing
 from limner.research.losses.checks import wide
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.records import Step, Story
 from limner.research.datasets.pairs import DataSet, Pair, PairSet, duplicate_groups, register
 from limner.research.worlds.render import draw, scene_graph

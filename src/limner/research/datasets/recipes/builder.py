@@ -15,8 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.files import write_bytes, write_lines
 from limner.records import PictureRef, Record
 from limner.research.datasets.fetch import FetchProgress

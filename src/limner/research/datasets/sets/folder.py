@@ -8,8 +8,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.files import display
 from limner.pictures.find import FoundFile, OtherFile, TablesRead, VideoFile, source_path, walk
 from limner.pictures.metadata import read_sidecars
