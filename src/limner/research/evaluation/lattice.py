@@ -33,15 +33,6 @@ class Pairwise(Protocol):
 
 
 @dataclass(frozen=True)
-class Indifferent:
-    """Pictures say nothing of each other."""
-
-    def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
-        """Zeros, (R, Q)."""
-        return np.zeros((len(rows), len(columns)))
-
-
-@dataclass(frozen=True)
 class Lattice:
     """Steps, candidates and prices, ready to decode; made by `lattice`.
 

@@ -44,7 +44,6 @@ from limner.research.training.settings import RunConfig, every_preset
 
 CELLS = 8
 CELL_PX = 4
-CELL_WIDTH = CELL_PX * CELL_PX * 3
 _BLOCK = 64  # pictures whose local vectors are projected at once
 _BATCH = 256
 
