@@ -60,7 +60,7 @@ from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.text_cache import StoredTexts
 from limner.research.datasets.mixture import set_of
 from limner.research.datasets.neighbours import build_graph
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Source
 from limner.research.datasets.sets.clue import RELATIONS, read_clue
 from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.refinement import choose, pair_logits, refine
@@ -69,10 +69,10 @@ from limner.research.losses import weighting
 from limner.research.losses.checks import product
 from limner.research.losses.contrastive import info_nce
 from limner.research.losses.graphs import straight_through
-from limner.research.runs.validation import maximise, validation, vectors
+from limner.research.runs.run import vectors
+from limner.research.runs.train import maximise, read_config, validation
 from limner.research.scenes.beside import JoinedFeatures
 from limner.research.scenes.graphs import read_graphs
-from limner.research.systems import read_config
 from limner.research.systems.base import evaluating
 from limner.research.systems.limner import LimnerSystem, LimnerTask
 from limner.research.training.checkpoint import load

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from limner.errors import DataError
-from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Pair, PairSet, Source
 from limner.research.datasets.sets.captions import CaptionedPicture
 from limner.research.datasets.sets.stories import read_story_pairs
 from limner.research.evaluation.refinement import OuterSum

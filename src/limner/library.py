@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, get_ar
 
 from pydantic import Field
 
-from limner.counts import counted
 from limner.devices import checked_device
-from limner.errors import ConfigError, DataError, LimnerWarning, unknown
+from limner.errors import ConfigError, DataError, LimnerWarning, counted, unknown
 from limner.language import ENGLISH
 from limner.match.equipment import AUTO, encoders_for
 from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from limner.counts import counted
+from limner.errors import counted
 
 Segmentation = Literal["step", "paragraph", "sentence", "heading"]
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter, Token, validators
 
 from limner.cli.index import check_report
-from limner.cli.terminal import MORE, Flag, Many, emit, emit_json, say
+from limner.cli.main import MORE, Flag, Many, emit, emit_json, say
 from limner.errors import ConfigError, DataError, LimnerError, MissingError, unknown
 from limner.export import SUFFIXES, check, load
 from limner.export.plan import Include, Layout, PageSize, Plan

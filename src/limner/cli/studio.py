@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import Flag, Many, emit, say
+from limner.cli.main import Flag, Many, emit, say
 
 
 def studio(

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.export.leaf import Leaf, ShownPicture, fit, fit_own, language_of, leaves, parts_of, pieces_of
 from limner.export.markup import runs_of
 from limner.export.plan import Plan

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.language import ENGLISH
 from limner.match.board import BLANK, assign
 from limner.match.calibration import Calibration, Pin, load

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limner.arrays import FloatArray, ImageEncoder
-from limner.counts import counted
 from limner.encoders.text_cache import RecentTexts
-from limner.errors import ConfigError, DataError, LimnerError
+from limner.errors import ConfigError, DataError, LimnerError, counted
 from limner.language import direction, language_name
 from limner.match.calibration import load
 from limner.match.candidates import Asked, Float64Array, IntArray, Pool, Readings, pool_of

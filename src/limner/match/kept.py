@@ -7,8 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 
 if TYPE_CHECKING:
     from limner.match.illustrate import BoardOptions

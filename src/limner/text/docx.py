@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.files import data_folder, make_folder, write_bytes
 from limner.text.document import Block, Document, LeftOut
 from limner.text.html_blocks import blocks_of

@@ -16,8 +16,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from limner.counts import counted
-from limner.errors import DataError, MissingError
+from limner.errors import DataError, MissingError, counted
 from limner.records import Part
 from limner.text.document import Block, Document, LeftOut
 from limner.text.plain import marker_of

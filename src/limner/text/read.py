@@ -15,9 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Literal, get_args
 
-from limner.counts import counted
 from limner.encodings import MARKS
-from limner.errors import ConfigError, DataError, MissingError, unknown
+from limner.errors import ConfigError, DataError, MissingError, counted, unknown
 from limner.records import Segmentation, Step, Story
 from limner.text import containers
 from limner.text.containers import CONTAINERS, Container, container_of, is_container
