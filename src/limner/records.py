@@ -42,14 +42,16 @@ class PictureRef(Record):
         target: path or URL exactly as written in the text.
         path: the file it resolves to, absolute; None for a URL or a file that is not there or not allowed.
         alt: alternative text, as written.
-        sha256: hash of the original file where a data set states it; outside the steps, that of the file when
-            the text was read, without which no export shows it.
+        caption: what the text says below or above it, such as "Figure 1: The yard"; "" for nothing.
+        sha256: hash of the original file where a data set states it; else that of the file when the text was
+            read, without which no export shows a picture outside the steps.
         problem: why it cannot be shown, such as "is not there"; "" where nothing is wrong or nobody looked.
     """
 
     target: str
     path: str | None = None
     alt: str = ""
+    caption: str = ""
     sha256: str | None = None
     problem: str = ""
 

@@ -14,6 +14,7 @@ from limner.export import Plan, export
 from limner.export.markdown import revised_source
 from limner.records import Board, BoardStep, Candidate, PictureRef
 from limner.text.insertion import with_inserted, without_inserted
+from limner.text.named_files import anywhere
 from limner.text.read import parse_story_report, read_story_report
 from limner.text.revise import Revision
 
@@ -179,6 +180,28 @@ def test_an_export_read_again_gives_the_same_file(pictures, tmp_path: Path) -> N
     assert any("an earlier export" in note for note in reading.notes)
     (tmp_path / "again").mkdir()
     assert export(board_of(reading.story, pictures), tmp_path / "again" / "out.md").path.read_bytes() == first
+
+
+def test_an_export_of_a_text_in_another_format_read_again_gives_the_same_file(pictures, tmp_path) -> None:
+    page = f"""<html lang="de"><head><meta name="author" content="Ana"></head><body><h1>Suppe</h1>
+    <h2>Zubereitung</h2><ol><li>Zwiebeln auf dem Brett schälen.<ul><li>halbieren</li></ul></li><li>Braten.
+    <figure><img src="{pictures["odd"].path}"><figcaption>Im Topf</figcaption></figure></li><li>Essen.</li>
+    </ol></body></html>"""
+    (tmp_path / "a.html").write_text(page)
+    story = read_story_report(tmp_path / "a.html", elsewhere=anywhere).story
+    assert [one.caption for step in story.steps for one in step.pictures] == ["Im Topf"]
+    boards = [board_of(story, pictures, ("turned", "odd", "wide"))]
+    done = export(boards[0], tmp_path / "out.md")
+    lines = done.path.read_text().splitlines()
+    own = next(place for place, line in enumerate(lines) if "text-it-s-a" in line)
+    assert lines[own + 1] == "   *Im Topf*"
+    again = read_story_report(done.path).story
+    assert [step.text for step in again.steps] == [step.text for step in story.steps]
+    assert [one.path for step in again.steps for one in step.pictures] == [str(done.pictures[1])]
+    first = done.path.read_text()
+    done = export(board_of(again, pictures, ("turned", "odd", "wide")), done.path, overwrite=True)
+    assert done.path.read_text() == first
+    assert not any("other file" in line for line in done.warnings)
 
 
 def test_the_text_s_own_picture_stays_and_is_not_shown_twice(pictures, tmp_path: Path) -> None:

@@ -153,9 +153,11 @@ class _Document:
             ("Normal", size, INK),
             ("Title", 28, INK),
             ("Subtitle", 13, SOFT),
-            ("Heading 2", 18, INK),
-            ("Heading 3", 14, INK),
-            ("Heading 4", 12, INK),
+            ("Heading 1", 18, INK),
+            ("Heading 2", 14, INK),
+            ("Heading 3", 12, INK),
+            ("Heading 4", 11, INK),
+            ("Heading 5", 11, SOFT),
             ("Caption", 8, SOFT),
         ):
             style = self.file.styles[name]
@@ -226,14 +228,14 @@ class _Document:
     def title(self, leaf: Leaf) -> None:
         """Number and title of a step, where it has them."""
         if leaf.title:
-            heading = self.paragraph(Passage(text=carried(leaf.title)), f"Heading {min(4, leaf.level)}")
+            heading = self.paragraph(Passage(text=carried(leaf.title)), _heading(leaf.level))
             if leaf.number is not None:
                 self.run(heading, f"{leaf.number}  ", first=True).font.color.rgb = RGBColor(*RUBRIC)
 
     def words(self, leaf: Leaf) -> None:
         """The words of a step, and its reasons where they are wanted."""
         numbered = leaf.number is not None and not leaf.title
-        for place, part in enumerate(leaf.parts):
+        for place, part in enumerate(leaf.body):
             line = self.part(part)
             if self.layout == "book" and line is not None and part.kind == "paragraph":
                 line.alignment = WD_ALIGN_PARAGRAPH.CENTER
@@ -254,13 +256,10 @@ class _Document:
         for shown in leaf.pictures:
             tall = height_mm / len(leaf.pictures)
             copy = fit(shown, leaf.where, self.plan, (width_mm, tall))
-            self.image(copy, shown.alt, width_mm, tall)
-            if shown.caption:
-                caption = self.paragraph(Passage(text=carried(shown.caption)), "Caption")
-                caption.alignment = WD_ALIGN_PARAGRAPH.CENTER
+            self.image(copy, shown.alt, width_mm, tall, shown.caption)
 
-    def image(self, copy: Copy, alt: str, width_mm: float, height_mm: float) -> None:
-        """A picture in a paragraph of its own."""
+    def image(self, copy: Copy, alt: str, width_mm: float, height_mm: float, said: str) -> None:
+        """A picture in a paragraph of its own, and its caption below it."""
         line = self.place.add_paragraph()
         line.alignment = WD_ALIGN_PARAGRAPH.CENTER
         line.paragraph_format.keep_with_next = True
@@ -269,6 +268,9 @@ class _Document:
             io.BytesIO(copy.data), width=Mm(copy.width_px * scale), height=Mm(copy.height_px * scale)
         )
         shape._inline.docPr.set("descr", carried(alt))  # python-docx has no public setter
+        if said:
+            caption = self.paragraph(Passage(text=carried(said)), "Caption")
+            caption.alignment = WD_ALIGN_PARAGRAPH.CENTER
 
     def boxed(self, parts: Sequence[Part]) -> None:
         """Parts in a box on a ground of their own."""
@@ -292,7 +294,7 @@ class _Document:
             for own in part.pictures:
                 copy = fit_own(own, self.plan, (self.width, self.height * 0.4), self.warnings)
                 if copy is not None:
-                    self.image(copy, own.alt, self.width, self.height * 0.4)
+                    self.image(copy, own.alt, self.width, self.height * 0.4, own.caption)
             self.part(part)
 
     def part(self, part: Part) -> Any | None:  # noqa: ANN401
@@ -308,7 +310,7 @@ class _Document:
             return None
         style = "Normal"
         if part.kind == "heading":
-            style = f"Heading {min(4, max(2, part.level))}"
+            style = _heading(part.level)
         elif part.kind == "item" and part.number is None:
             style = f"List Bullet{'' if part.depth < 2 else f' {min(3, part.depth)}'}"
         elif part.quoted:
@@ -409,6 +411,11 @@ class _Document:
             line._p.remove(made._r)
             line._p.insert(0 if properties_of is None else 1, made._r)
         return made
+
+
+def _heading(level: int) -> str:
+    """The style of a heading: Word counts those below the title from 1."""
+    return f"Heading {max(1, level - 1)}"
 
 
 def _set_size(font: Any, points: float) -> None:  # noqa: ANN401

@@ -200,18 +200,19 @@ def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Ite
         leaf, step = piece, piece.step
         words_count = len(leaf.text.text.split())
         plates = [_plate(shown, leaf.where, area) for shown in leaf.pictures]
-        heading, body = escape(leaf.title), html_of(leaf.parts, least=3)
+        shown = leaf.body
+        heading, body = escape(leaf.title), html_of(shown, least=3)
         looked = False
         if plan.with_reasons:
             # A heading that was not searched has none of the attention, which the text must get.
             alone = searched[step.position] == leaf.text.text
-            texts = [leaf.title, *(part.text for part in leaf.parts)]
+            texts = [leaf.title, *(part.text for part in shown)]
             cut = pieces(texts[alone:], leaf.why.matched, step.attention)
             cut = [pieces(texts[:1], (), ())[0], *cut] if alone else cut
             looked = any(one.strength for part in cut for one in part)
             heading = inline_html(Passage(text=leaf.title), _marked(cut[0]))
-            found = {id(part): _marked(own) for part, own in zip(leaf.parts, cut[1:], strict=True)}
-            body = html_of(leaf.parts, marks=lambda part: found.get(id(part), ()), least=3)  # noqa: B023
+            found = {id(part): _marked(own) for part, own in zip(shown, cut[1:], strict=True)}
+            body = html_of(shown, marks=lambda part: found.get(id(part), ()), least=3)  # noqa: B023
         yield {
             "leaf": leaf,
             "heading": heading,
@@ -252,8 +253,9 @@ def _own(picture: PictureRef, plan: Plan, warnings: list[str]) -> Markup:
     copy = fit_own(picture, plan, OWN_MM, warnings, kind="WEBP")
     if copy is None:
         return Markup()
-    return Markup('<figure class="own"><img src="{}" width="{}" height="{}" alt="{}"/></figure>').format(
-        copy.uri, copy.width_px, copy.height_px, picture.alt
+    caption = Markup("<figcaption>{}</figcaption>").format(picture.caption) if picture.caption else ""
+    return Markup('<figure class="own"><img src="{}" width="{}" height="{}" alt="{}"/>{}</figure>').format(
+        copy.uri, copy.width_px, copy.height_px, picture.alt, caption
     )
 
 

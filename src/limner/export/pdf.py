@@ -145,7 +145,7 @@ class _Book:
             "number": None if piece.number is None else str(piece.number),
             "title": _words(piece.title),
             "level": piece.level if piece.title else min(6, self.above + 1),
-            "blocks": self.blocks(piece.parts),
+            "blocks": self.blocks(piece.body),
             "pictures": pictures,
             "blank": _words(piece.step.reason) if reasons and not count else None,
             "reasons": list(map(_words, reasons)),
@@ -202,8 +202,8 @@ class _Book:
     def own(self, part: Part) -> list[Data]:
         """The pictures of the text that stand before a part."""
         box = self.inner[0], self.page[1] * 0.36
-        copies = ((fit_own(own, self.plan, box, self.warnings), own.alt) for own in part.pictures)
-        return [self.picture(copy, alt) for copy, alt in copies if copy is not None]
+        copies = ((fit_own(own, self.plan, box, self.warnings), own) for own in part.pictures)
+        return [self.picture(copy, own.alt, own.caption) for copy, own in copies if copy is not None]
 
     def runs(self, passage: Passage) -> list[Data]:
         """A passage as runs of words alike, each a list of lines."""

@@ -32,6 +32,7 @@ MAX_FILES, MAX_XML_BYTES, MAX_BYTES, MAX_RUNS = 10_000, 60_000_000, 500_000_000,
 _STYLES = """
 p[style-name='Title'] => h1.title:fresh
 p[style-name='caption'] => p.caption:fresh
+p.limner-caption => p.caption:fresh
 p[style-name='Figure'] => p.caption:fresh
 p[style-name='Illustration'] => p.caption:fresh
 p[style-name='Drawing'] => p.caption:fresh
@@ -40,6 +41,9 @@ p[style-name='Intense Quote'] => blockquote > p:fresh
 p[style-name='HTML Preformatted'] => pre:separator('\\n')
 br[type='page'] => hr
 """
+_CAPTION = "limner-caption"
+"""Style of a paragraph that counts figures and has no style of captions."""
+_SEQUENCE = re.compile(r"\s*SEQ\s")
 _NUMBER = "limner-number-"
 """Begins the name of a bookmark that carries the number of an item through mammoth."""
 _NOTES = ("footnote-", "endnote-")
@@ -71,7 +75,7 @@ def read_docx(data: bytes, where: str) -> tuple[Document, Path]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             trees = _checked(archive, where)
             left_out = _beside(trees)
-            prepared = _numbered(archive, trees)
+            prepared = _prepared(archive, trees)
         pictures = _Pictures(data_folder() / "documents" / hashlib.sha256(data).hexdigest()[:32])
         made = mammoth.convert_to_html(
             prepared,
@@ -184,14 +188,31 @@ def _words(line: Element) -> Iterator[str]:
     return (words.text or "" for words in line.iter("{*}t"))
 
 
-def _numbered(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO:
-    """The document with the number of every item in a bookmark, and those of numbered headings in words."""
+def _prepared(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO:
+    """The document with the number of every item in a bookmark, and those of numbered headings in words.
+
+    Paragraphs that count figures by a field, ``SEQ``, are captions, whatever their style.
+    """
     lists = _Lists(trees.get("word/numbering.xml"), trees.get("word/styles.xml"))
     body = trees.get("word/document.xml")
-    if body is None or not lists.levels:
+    if body is None:
         return io.BytesIO(_bytes_of(archive))
     space = f"{{{etree.QName(body).namespace}}}"
     for line in body.iter("{*}p"):
+        if _counts_figures(line) and not lists.is_heading(line):
+            properties = line.find("{*}pPr")
+            if properties is None:
+                properties = etree.Element(f"{space}pPr")
+                line.insert(0, properties)
+            for old in properties.findall("{*}pStyle"):
+                properties.remove(old)
+            style = etree.Element(f"{space}pStyle", {f"{space}val": _CAPTION})
+            properties.insert(0, style)
+        for simple in list(line.iter("{*}fldSimple")):  # mammoth passes over what it shows
+            around = simple.getparent()
+            if around is not None:
+                place = around.index(simple)
+                around[place : place + 1] = list(simple)
         number = lists.number_of(line)
         if number is None:
             continue
@@ -212,6 +233,13 @@ def _numbered(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO
             into.writestr(one.filename, etree.tostring(body, encoding="UTF-8") if own else archive.read(one))
     changed.seek(0)
     return changed
+
+
+def _counts_figures(line: Element) -> bool:
+    """Whether a paragraph holds a field that counts figures, and no picture of its own."""
+    simple = (_value(field, "instr") for field in line.iter("{*}fldSimple"))
+    stated = "".join(words.text or "" for words in line.iter("{*}instrText"))
+    return any(map(_SEQUENCE.match, (*simple, stated))) and next(line.iter("{*}drawing"), None) is None
 
 
 def _bytes_of(archive: zipfile.ZipFile) -> bytes:
@@ -360,9 +388,10 @@ def _tidied(root: Element) -> list[Element]:
 
 
 def _lower_headings(root: Element) -> None:
-    """Without a title, several headings of the first level are parts of the text, none of them its title."""
+    """Word counts headings below a title from 1; without one, several of that level are parts of the text."""
     headings = list(root.iter("h1"))
-    if len(headings) > 1 and not any(one.get("class") == "title" for one in headings):
+    if len(headings) > 1:
         for level in range(5, 0, -1):
             for heading in list(root.iter(f"h{level}")):
-                heading.tag = f"h{level + 1}"
+                if heading.get("class") != "title":
+                    heading.tag = f"h{level + 1}"
