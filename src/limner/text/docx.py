@@ -39,6 +39,9 @@ p[style-name='Drawing'] => p.caption:fresh
 p[style-name='Quote'] => blockquote > p:fresh
 p[style-name='Intense Quote'] => blockquote > p:fresh
 p[style-name='HTML Preformatted'] => pre:separator('\\n')
+p[style-name='List Continue'] => ul|ol > li > p.continued:fresh
+p[style-name='List Continue 2'] => ul|ol > li > ul|ol > li > p.continued:fresh
+p[style-name='List Continue 3'] => ul|ol > li > ul|ol > li > ul|ol > li > p.continued:fresh
 br[type='page'] => hr
 """
 _CAPTION = "limner-caption"
@@ -368,14 +371,15 @@ def _tidied(root: Element) -> list[Element]:
             mark.drop_tree()  # the arrow back
         elif (mark.get("href") or "").startswith("#"):
             mark.drop_tag()  # a link inside the document leads nowhere once it is cut
-    for cell in root.iter("td", "th"):
-        # a cell of several paragraphs has lines; mammoth's own paragraphs would make the table a layout
-        inner = list(cell)
-        if all(one.tag == "p" for one in inner):
-            for one in inner[:-1]:
-                one.append(etree.Element("br"))
-            for one in inner:
-                one.drop_tag()
+    for line in list(root.iter("p")):
+        if line.get("class") == "continued":
+            _settle(line)
+    for code in root.iter("pre"):
+        for end in list(code.iter("br")):
+            end.tail = f"\n{end.tail or ''}"
+            end.drop_tag()
+    for table in root.iter("table"):
+        _tidy(table)
     _lower_headings(root)
     notes = [item for item in root.iter("li") if (item.get("id") or "").startswith(_NOTES)]
     for number, note in enumerate(notes, 1):
@@ -385,6 +389,35 @@ def _tidied(root: Element) -> list[Element]:
         first.text = f"[{number}] {(first.text or '').lstrip()}"
         note.drop_tree() if around is None else around.remove(note)
     return notes
+
+
+def _settle(line: Element) -> None:
+    """A paragraph that goes on an item; where a picture has closed the item before it, it is none itself."""
+    item = line.getparent()
+    while item is not None and item.tag == "li" and item[0] is line and not (item.text or "").strip():
+        around = item.getparent()
+        item.drop_tag()
+        if around is None or next(around.iterchildren("li"), None) is not None:
+            return
+        item = around.getparent()
+        around.drop_tag()
+
+
+def _tidy(table: Element) -> None:
+    """Tell tables from layouts, which place words and pictures: mammoth sets each cell in paragraphs."""
+    cells = list(table.iter("td", "th"))
+    rows = [sum(1 for _ in row.iterchildren("td", "th")) for row in table.iter("tr")]
+    is_single = len(rows) == 1 or max(rows, default=0) == 1
+    placed = any(one.tag != "p" or one.get("class") == "caption" for cell in cells for one in cell)
+    if placed or (is_single and next(table.iter("img"), None) is not None):
+        table.set("role", "presentation")
+        return
+    for cell in cells:  # a cell of several paragraphs has lines
+        inner = list(cell)
+        for one in inner[:-1]:
+            one.append(etree.Element("br"))
+        for one in inner:
+            one.drop_tag()
 
 
 def _lower_headings(root: Element) -> None:

@@ -294,9 +294,10 @@ def with_captions(blocks: Sequence[Block]) -> list[Block]:
     """Blocks with captions that stand alone and belong to the picture before, or after.
 
     A picture without two words of alternative text has those of its caption. Words in a card, which picture
-    and words share, and the only words of a text stay what they are.
+    and words share, are what they are where they are all its words, and so are the only words of a text.
     """
-    aside = [block.caption and not any(block.card) for block in blocks]
+    worded = {block.card for block in blocks if block.text and not block.caption}
+    aside = [block.caption and (not any(block.card) or block.card in worded) for block in blocks]
     if not letters(block for block, is_aside in zip(blocks, aside, strict=True) if not is_aside):
         return [replace(block, caption=False) for block in blocks]
     result: list[Block] = []
