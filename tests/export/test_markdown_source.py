@@ -119,6 +119,15 @@ def test_any_document_comes_out_with_additions_only(document, by, count, caption
     assert without_inserted(made, "text") == (again.markdown, len(pictures))
 
 
+def test_a_picture_of_an_item_stands_in_it_and_not_in_the_list_inside_it() -> None:
+    source = "1. Chop:\n   - peel\n   - cut\n     1. along\n     2. across\n2. Fry.\n"
+    story = parse_story_report(source, format="markdown").story
+    pictures = [(step.lines, PICTURE.format(place)) for place, step in enumerate(story.steps)]
+    made = lines_of(with_inserted(story.markdown, pictures, "text"))
+    assert [line[: line.index("!")] for line in made if "!" in line] == ["   ", "   "]
+    assert "2. Fry." in made
+
+
 MANUAL = """---
 title: Manual
 tags: [a]
