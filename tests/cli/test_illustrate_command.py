@@ -271,7 +271,7 @@ def test_where_little_fits_it_says_what_would_help(lib, typed, tmp_path, capsys)
     assert "limner models get clip'" in line
     assert "more pictures of what the text tells" in line
     assert "a pin" in line
-    assert "3 left blank (3 nothing fits)" in out
+    assert "3 left blank: no picture fits" in out
     assert typed(lib, "b.md", "-o", "b.html", *PINNED) == 0
     assert "What would help" not in capsys.readouterr().err
 

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 from limner.export.leaf import Leaf, ShownPicture, divided, filling, fit_own, language_of, pieces_of
 from limner.export.markup import html_of, inline_html
 from limner.export.plan import Layout, Plan
-from limner.export.targets import Exported, whole
+from limner.export.targets import Exported
 from limner.export.wording import (
     STRENGTHS,
     colophon,
@@ -32,6 +32,7 @@ from limner.export.wording import (
     story_credits,
     strength,
 )
+from limner.files import replacing
 from limner.match.illustrate import step_texts
 from limner.pictures.thumbnails import Copy, shrink
 from limner.records import Board, Framing, Part, Passage, PictureRef, chance_in_words
@@ -170,7 +171,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         strengths=STRENGTHS,
         blanks=[step.position + 1 for step in board.steps if step.chosen is None],
     )
-    with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+    with replacing(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         for part in parts:
             file.write(part)
     return Exported(out, warnings=tuple(warnings))
@@ -205,7 +206,7 @@ def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Ite
         looked = False
         if plan.with_reasons:
             # A heading that was not searched has none of the attention, which the text must get.
-            alone = searched[step.position] == leaf.text.text
+            alone = not searched[step.position].startswith(f"{leaf.text.title}. ")
             texts = [leaf.title, *(part.text for part in shown)]
             cut = pieces(texts[alone:], leaf.why.matched, step.attention)
             cut = [pieces(texts[:1], (), ())[0], *cut] if alone else cut

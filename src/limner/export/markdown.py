@@ -51,7 +51,7 @@ from limner.text.document import resolve_picture
 from limner.text.front_matter import without_front
 from limner.text.insertion import FOLDER, NAME, Layout, layout_of, with_inserted
 from limner.text.markdown import read_markdown
-from limner.text.named_files import is_web
+from limner.text.named_files import MISSING, is_web
 from limner.text.read import parse_story_report, take_title
 from limner.text.revise import Revision
 
@@ -237,6 +237,12 @@ def _not_said(board: Board, out: Path) -> Iterator[str]:
         elif own and leaf.picture is not None and leaf.picture.id in leaf.step.framing:
             yield f"{leaf.where} shows the text's own picture as the text has it, without frame and new words"
     lost += sum(not _leads_to(one, out) for part in board.story.between for one in part.pictures if one.path)
+    refs = [one for step in board.story.steps for one in step.pictures]
+    refs += [one for part in board.story.between for one in part.pictures]
+    dead = list(dict.fromkeys(one.target for one in refs if one.problem == MISSING))
+    if dead:
+        named = ", ".join(dead[:5]) + ("…" if len(dead) > 5 else "")
+        yield f"{counted(len(dead), 'picture')} of the text not there, and linked all the same: {named}"
     if lost:
         yield (
             f"{counted(lost, 'picture')} of the text not found from here, by the names that the text has for"

@@ -319,15 +319,29 @@ def with_captions(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _with_asides(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks of which some stand beside the text; the only words of a text stand nowhere else."""
+    """Blocks of which some stand beside the text, tables and code among them.
+
+    The only words of a text stand nowhere else.
+    """
+    blocks = [
+        replace(block, aside=block.aside or block.parts[-1].kind)
+        if block.kind == "verbatim" and block.parts and not block.pictures
+        else block
+        for block in blocks
+    ]
     if letters(block for block in blocks if not (block.aside or block.caption or block.kind == "heading")):
-        return list(blocks)
+        return blocks
     return [replace(block, aside="") for block in blocks]
 
 
 def _beside(blocks: Sequence[Block]) -> bool:
     """Whether all words of some blocks stand beside the text."""
     return all(block.aside for block in blocks if block.text) and any(block.aside for block in blocks)
+
+
+def _aside(blocks: Iterable[Block]) -> str:
+    """What some blocks that stand beside the text are: the first that says."""
+    return next(block.aside for block in blocks if block.aside)
 
 
 def _with_lines(blocks: Sequence[Block], drafts: Sequence[StepDraft]) -> list[StepDraft]:
@@ -466,7 +480,8 @@ def _lists(sections: list[Section]) -> Cut:
             elif recipe:
                 made.left_out.append(omitted(_around(made), blocks))
             elif _beside(blocks):
-                made.left_out.append(omitted(blocks[0].aside, blocks))
+                alone = len(blocks) == len(pairs)
+                made.left_out.append(omitted(_aside(blocks), with_heading(section) if alone else blocks))
             else:
                 made.drafts += whole_step(blocks, section.title)
     return made
@@ -500,7 +515,7 @@ def _by_unit(sections: list[Section], by: Segmentation, where: str = "text") -> 
         if not blocks and following.level > section.level:  # it names a group, not a step
             made.left_out.append(LeftOut("heading without text", section.title))
         elif _beside(blocks) and not (by == "heading" and section.level):
-            made.left_out.append(omitted(blocks[0].aside, with_heading(section)))
+            made.left_out.append(omitted(_aside(blocks), with_heading(section)))
         elif by == "heading":
             made.drafts += whole_step(blocks, section.title)
         else:
