@@ -21,7 +21,7 @@ from docx.shared import Mm, Pt, RGBColor
 
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import runs_of
-from limner.export.plan import Plan
+from limner.export.plan import Plan, picture_share
 from limner.export.targets import Exported, made_at, packed, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.language import RIGHT_TO_LEFT
@@ -228,10 +228,13 @@ class _Document:
         grid.autofit = False
         self.turned(grid)
         before, self.place = self.place, None
-        for cell, share in zip(grid.rows[0].cells, (0.62, 0.38), strict=True):
+        beside = picture_share(self.board.story)
+        for cell, share, is_first in zip(
+            grid.rows[0].cells, (1 - beside, beside), (True, False), strict=True
+        ):
             cell.width = Mm(self.width * share)
             self.place = _Cell(cell)
-            if share > 0.5:
+            if is_first:
                 self.title(leaf)
                 self.words(leaf)
             else:

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from limner.export.leaf import Leaf, ShownPicture, divided, filling, fit_own, language_of, pieces_of
 from limner.export.markup import html_of, inline_html
-from limner.export.plan import Layout, Plan
+from limner.export.plan import Layout, Plan, picture_share
 from limner.export.targets import Exported
 from limner.export.wording import (
     STRENGTHS,
@@ -158,6 +158,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         story=board.story,
         language=language_of(board.story),
         layout=layout,
+        roomy=picture_share(board.story) >= 0.5,
         reasons=plan.with_reasons,
         style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
         policy=policy(style),
@@ -190,7 +191,8 @@ def _strip(board: Board) -> Iterator[tuple[int, Copy | None]]:
 def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Iterator[dict[str, object]]:
     """What the template shows, piece by piece: of each step, and of what stands between."""
     searched = step_texts(board.story)
-    usual = SMALL_AREA_PX if layout == "recipe" else PLATE_AREA_PX
+    is_small = layout == "recipe" and picture_share(board.story) < 0.5
+    usual = SMALL_AREA_PX if is_small else PLATE_AREA_PX
     area = None if plan.originals else usual
     for piece in pieces_of(board, plan, layout):
         if not isinstance(piece, Leaf):

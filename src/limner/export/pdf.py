@@ -19,7 +19,7 @@ import typst
 
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import Listing, ListItem, nested, runs_of
-from limner.export.plan import Plan
+from limner.export.plan import Plan, picture_share
 from limner.export.targets import Exported, made_at, put
 from limner.export.typefaces import FOLDER, missing, package_for, script_of, visible
 from limner.export.wording import colophon, credit_line, how_made
@@ -91,10 +91,11 @@ class _Book:
         self.page = width, height
         self.side = min(width, height) * 0.095
         self.inner = width - 2 * self.side, height - self.side - 18
-        wide, high = self.inner
-        self.room = {"recipe": (wide * 0.36, 70.0), "article": (wide, min(high * 0.36, wide * 0.75))}.get(
-            self.layout, (wide * 0.52, high)
-        )
+        (wide, high), share = self.inner, picture_share(board.story)
+        self.room = {
+            "recipe": (wide * share - 4, 70.0),
+            "article": (wide, min(high * 0.36, wide * 0.75)),
+        }.get(self.layout, (wide * 0.52, high))
         """Width and height in mm that a step's picture may take; in books, all pictures of a step."""
         self.above = 1  # level of the heading that the steps stand below
 
