@@ -387,6 +387,19 @@ def words_of(story: Story, board: Board | None = None, copies: dict[str, Path] |
     return "\n".join(made)
 
 
+def without_pictures(story: Story) -> Story:
+    """A story without the pictures that its text shows; their captions are paragraphs."""
+    steps = tuple(step.model_copy(update={"pictures": ()}) for step in story.steps)
+    between = []
+    for part in story.between:
+        between += [
+            part.model_copy(update={"kind": "paragraph", "text": said.text, "marks": (), "pictures": ()})
+            for said in captions_of(part.pictures)
+        ]
+        between.append(part.model_copy(update={"pictures": ()}))
+    return story.model_copy(update={"steps": steps, "between": tuple(between)})
+
+
 def revised_source(revision: Revision) -> str | None:
     """The author's Markdown in which the steps that were changed stand anew, each in its own lines.
 
