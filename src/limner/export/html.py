@@ -158,7 +158,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         story=board.story,
         language=language_of(board.story),
         layout=layout,
-        roomy=picture_share(board.story) >= 0.5,
+        roomy=layout == "recipe" and picture_share(board.story) >= 0.5,
         reasons=plan.with_reasons,
         style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
         policy=policy(style),
