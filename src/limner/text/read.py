@@ -146,7 +146,8 @@ class Reading:
         for (reason, kept), items in islice(alike.items(), REASONS):
             words = sum(len(item.text.split()) for item in items)
             pictures = sum(len(item.pictures) for item in items)
-            what = "no step, but kept in its place" if kept else "left out"
+            in_source = "no step, and kept in Markdown alone" if self.story.markdown else "left out"
+            what = "no step, but kept in its place" if kept else in_source
             lost = f"{counted(words, 'word')}, {counted(pictures, 'picture')}"
             lines.append(f"{what}: {reason}: {len(items)} ({lost})")
         if len(alike) > REASONS:
