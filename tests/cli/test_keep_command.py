@@ -166,7 +166,7 @@ def test_a_picture_of_the_text_itself_stays_and_a_new_one_counts_as_a_change(hom
         (["a.md", "--again", "3"], 2, "--again: names steps of an earlier storyboard; add --keep"),
         (["a.md", "--keep", "a.json", "--again", "x"], 2, "--again 'x': expected steps from 1, such as 3,5"),
         (["a.md", "--keep", "a.json", "--again", "0"], 2, "--again '0': expected steps from 1, such as 3,5"),
-        (["a.md", "--keep", "no.json"], 1, "no.json is not there; expected a storyboard's .json file"),
+        (["a.md", "--keep", "no.json"], 1, "no.json does not exist; expected a storyboard's .json file"),
         (["a.md", "a.md", "--keep", "a.json"], 2, "found 2 texts"),
     ],
 )
@@ -189,7 +189,7 @@ def test_a_step_to_choose_anew_that_the_text_does_not_have_is_refused(home, lib,
     ("arguments", "part"),
     [
         ({"again": [2]}, "again: .* needs an earlier storyboard; add keep"),
-        ({"keep": "no.json"}, "no.json is not there"),
+        ({"keep": "no.json"}, "no.json does not exist"),
         ({"keep": 5}, "keep: 5 is of type int"),
         ({"keep": "a.json", "again": "2"}, "again: '2' is of type str; expected a list of steps"),
         ({"keep": "a.json", "again": [0]}, "again: step 0 is not there; the text has 4 steps"),

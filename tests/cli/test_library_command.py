@@ -90,8 +90,8 @@ def test_the_environment_names_a_library(home, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["a.md", "picturs"], "picturs: not there; expected a text, or a folder of pictures"),
-        (["b.md", "pictures"], "b.md: not there; expected a text, or a folder of pictures"),
+        (["a.md", "picturs"], "picturs: does not exist; expected a text, or a folder of pictures"),
+        (["b.md", "pictures"], "b.md: does not exist; expected a text, or a folder of pictures"),
     ],
 )
 def test_what_is_not_there_is_said_before_pictures_are_read(home, capsys, words, part):

@@ -1,4 +1,4 @@
-"""What commands write: data to stdout, everything else to stderr.
+"""Output of commands: data to stdout, everything else to stderr.
 
 Colour and width follow the terminal; piped output is plain and never wrapped.
 """
@@ -28,7 +28,7 @@ _everything: ContextVar[bool] = ContextVar("everything", default=False)
 
 @contextmanager
 def all_options() -> Iterator[None]:
-    """Help shows all options, as ``--help-all`` asks."""
+    """Show all options in the help, for ``--help-all``."""
     before = _everything.set(True)
     try:
         yield
@@ -48,12 +48,12 @@ MORE = Parameter(group=_MoreOptions("More options", sort_key=1))
 
 
 def say(line: str) -> None:
-    """One plain line for the person, on stderr."""
+    """Print a line for the user on stderr."""
     sys.stderr.write(f"{line}\n")
 
 
 def asked(question: str) -> bool:
-    """Whether the person says yes; nobody says so where there is no terminal."""
+    """Ask a yes-or-no question; False without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     sys.stderr.write(f"{question} [y/N] ")
@@ -62,11 +62,11 @@ def asked(question: str) -> bool:
 
 
 STDOUT = "/dev/stdout"
-"""Names the disk that the standard output goes to, where it goes to one."""
+"""Name of the standard output in messages about a full disk."""
 
 
 def emit(text: str, *, flush: bool = False) -> None:
-    """Data, on stdout; flushed where it must be read while the command goes on.
+    """Print data on stdout; flush it if it must be read while the command runs.
 
     Raises:
         StorageError: stdout goes to a disk that is full.
@@ -78,7 +78,7 @@ def emit(text: str, *, flush: bool = False) -> None:
 
 
 def emit_json(value: object) -> None:
-    """Data as JSON, on stdout; text that is not UTF-8 stays escaped."""
+    """Print data as JSON on stdout; without UTF-8 output, other characters than ASCII are escaped."""
     from pydantic_core import to_jsonable_python
 
     escaped = not sys.stdout.encoding.lower().startswith("utf")
@@ -86,7 +86,7 @@ def emit_json(value: object) -> None:
 
 
 def emit_report(value: object, lines: Iterable[str], *, as_json: bool) -> None:
-    """A result on stdout: as JSON, or as the lines that tell it."""
+    """Print a result on stdout, as JSON or as lines of text."""
     if as_json:
         emit_json(value)
     else:
@@ -94,13 +94,13 @@ def emit_report(value: object, lines: Iterable[str], *, as_json: bool) -> None:
 
 
 def deliver(text: str, to: Path | None, what: str, *, private: bool = False) -> None:
-    """A text on stdout, or into a file with a line that says what is in it.
+    """Print a text on stdout, or write it to a file and report that on stderr.
 
     Args:
-        text: to write.
-        to: file, or None.
-        what: is in it.
-        private: as of `limner.files.replacing`.
+        text: the text.
+        to: file, or None for stdout.
+        what: description of the text, for the report.
+        private: see `limner.files.replacing`.
     """
     if to is None:
         emit(text)
@@ -111,19 +111,19 @@ def deliver(text: str, to: Path | None, what: str, *, private: bool = False) -> 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Says how to go on after Ctrl-C."""
+    """Print how to continue after Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted: run the same command again to go on")
+        say("interrupted: run the same command again to continue")
         raise
 
 
 def emit_table(table: "Table", rows: Sequence[Sequence[str]]) -> None:
-    """A table on stdout: drawn in a terminal, tab-separated in a pipe.
+    """Print a table on stdout: formatted in a terminal, tab-separated in a pipe.
 
     Args:
-        table: with its columns; `rows` are added.
+        table: table with its columns; `rows` are added.
         rows: cells as plain text.
     """
     if not sys.stdout.isatty():
