@@ -229,7 +229,7 @@ WRONG = {
     ),
     "pins: step 0": (lambda lib: lib.illustrate(WORDS, pins={0: None}), "steps count from 1"),
     "pins: a word": (lambda lib: lib.illustrate(WORDS, pins={"x": None}), "expected the number of a step"),
-    "pins: words": (lambda lib: lib.illustrate(WORDS, pins="3=cake.jpg"), "expected a table of steps"),
+    "pins: words": (lambda lib: lib.illustrate(WORDS, pins="3=cake.jpg"), "expected a dict of steps"),
     "pins: no picture": (lambda lib: lib.illustrate(WORDS, pins={3: "cake.jpg"}), r"no picture 'cake\.jpg'"),
     "pins: a number": (lambda lib: lib.illustrate(WORDS, pins={3: 5}), "expected a path"),
     "bans: no picture": (lambda lib: lib.illustrate(WORDS, bans="cake.jpg"), r"no picture 'cake\.jpg'"),
@@ -251,7 +251,7 @@ WRONG = {
     "search: a shape": (lambda lib: lib.search("x", orientation="wide"), "orientation 'wide'"),
     "search: chance": (
         lambda lib: lib.search(lib.search("x", k=1)[0].picture, min_probability=0.5),
-        "--min-score goes with words",
+        "--min-score needs words",
     ),
     "add: a number": (lambda lib: lib.add(3), "add: 3 is of type int"),
     "add: no folder": (lambda lib: lib.add("nowhere"), "nowhere: no such folder"),

@@ -2,12 +2,12 @@
 
 
 def counted(count: int, noun: str, plural: str = "") -> str:
-    """A number and its noun: ``1 picture``, ``1,906 pictures``, ``0 near-duplicate groups``.
+    """Format a number with its noun: ``1 picture``, ``1,906 pictures``, ``0 near-duplicate groups``.
 
     Args:
-        count: how many, ≥ 0.
-        noun: of one, with any words before it.
-        plural: of several; unless given the noun with its usual ending.
+        count: number, ≥ 0.
+        noun: noun in the singular, with any words before it.
+        plural: noun in the plural. Default: the singular with its regular ending.
     """
     if count == 1:
         return f"1 {noun}"

@@ -15,7 +15,7 @@ class Crew:
     Attributes:
         number: rank of this process, from 0.
         size: number of processes.
-        summed: array → its sum over all processes; exact where all but one have 0.
+        summed: function that sums an array over all processes; exact if only one of them has other than 0.
     """
 
     number: int = 0

@@ -1,4 +1,4 @@
-"""Work in threads: results in order, and few of them waiting."""
+"""Parallel work in threads, with results in order and bounded memory."""
 
 import contextlib
 import os
@@ -14,19 +14,19 @@ T = TypeVar("T")
 R = TypeVar("R")
 MOST_WORKERS = 16
 _ARENA_MAX, _ARENAS = -8, 2
-"""The option's number in the GNU C library's malloc.h, and its value."""
+"""Number of the option M_ARENA_MAX in the GNU C library's malloc.h, and its value."""
 
 
 def cores() -> int:
-    """Threads that decode unless someone says otherwise: one per usable core, at most 16."""
+    """Default number of threads that decode: one per usable core, at most 16."""
     usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return min(max(usable, 1), MOST_WORKERS)
 
 
 def share_memory() -> None:
-    """Let all threads of this process take memory from few places, so that what one frees serves another.
+    """Limit the number of malloc arenas, so that threads reuse each other's freed memory.
 
-    The GNU C library keeps eight places per core, each as large as it ever was; others are left alone.
+    The GNU C library has up to eight arenas per core, which never shrink. Other C libraries are not changed.
     """
     if sys.platform == "linux":
         import ctypes
@@ -44,15 +44,15 @@ def ahead(
     initializer: Callable[..., Any] | None = None,
     initargs: tuple[Any, ...] = (),
 ) -> Generator[R, None, None]:
-    """`map` in threads, in order; when it is closed early, what has not begun is cancelled.
+    """Map a function over items in threads, in order; closing the generator cancels items not yet begun.
 
     Args:
-        items: may be endless; taken as room appears.
-        work: called in a worker; its error is raised where its result would come.
-        workers: threads, at least 1.
-        in_flight: most items begun and not yet taken, and so a bound on memory.
-        initializer: called in each thread before its first item.
-        initargs: for it.
+        items: items, which may be endless; they are read as workers become free.
+        work: function called in a worker; its error is raised instead of its result.
+        workers: number of threads, at least 1.
+        in_flight: most items begun and not yet consumed, a bound on memory.
+        initializer: function called in each thread before its first item.
+        initargs: arguments of `initializer`.
     """
     waiting: deque[Future[R]] = deque()
     pool = ThreadPoolExecutor(workers, "limner-ahead", initializer, initargs)
@@ -69,15 +69,15 @@ def ahead(
 
 _LIMITING = threading.Lock()
 _limited: list[Any] = []
-"""The limit that holds, once for each that is within `one_core_products`."""
+"""Limits in force, one for each open `one_core_products`."""
 
 
 @contextmanager
 def one_core_products() -> Iterator[None]:
-    """Within, each product of NumPy is computed on a single core, whichever thread asks for it.
+    """Context in which each product of NumPy uses a single core, in all threads.
 
-    For work in threads of its own, as in `one_core_each`. Several may be within at once; the last that leaves
-    sets the number back.
+    For parallel work in own threads, as in `one_core_each`. Contexts may overlap; the last to end restores
+    the number of cores.
     """
     from threadpoolctl import threadpool_limits
 
@@ -93,9 +93,9 @@ def one_core_products() -> Iterator[None]:
 
 
 def one_core_each(items: Iterable[T], work: Callable[[T], R], *, workers: int) -> Generator[R, None, None]:
-    """`ahead` where torch computes on a single core in each worker; its number of threads is set back.
+    """Map like `ahead`, with torch on a single core in each worker; its number of threads is restored.
 
-    Threads of one product wait for each other by spinning, which takes the cores from everyone else.
+    Threads of one product wait for each other by spinning, which blocks cores for other work.
     """
     import torch
 
@@ -110,5 +110,5 @@ def one_core_each(items: Iterable[T], work: Callable[[T], R], *, workers: int) -
             initargs=(1,),
         )
     finally:
-        # Torch remembers the number last set, by whichever thread, for threads begun later.
+        # New threads use the number that any thread set last.
         torch.set_num_threads(threads)

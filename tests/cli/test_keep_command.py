@@ -65,7 +65,8 @@ def test_every_step_stays_without_being_told_again(home, lib, capsys):
     assert shown(home, lib, "first.json", *PINNED) == ODD
     capsys.readouterr()
     assert shown(home, lib, "second.json", "--keep", "first.json") == ODD
-    assert "4 steps: 3 pinned, 1 left blank (1 asked for); 4 kept, 0 anew\n" in capsys.readouterr().out
+    summary = "4 steps: 3 pinned, 1 left blank (1 asked for); 4 kept, 0 chosen again\n"
+    assert summary in capsys.readouterr().out
     first, second = (json.loads((home / name).read_text()) for name in ("first.json", "second.json"))
     assert [one["origin"] for one in second["steps"]] == [one["origin"] for one in first["steps"]]
 
@@ -74,7 +75,7 @@ def test_what_is_named_pinned_banned_or_reworded_is_chosen_anew(home, lib, capsy
     shown(home, lib, "first.json", *PINNED)
     keep = ("--keep", "first.json")
     assert shown(home, lib, "b.json", *keep, "--again", "3, 4")[:3] == [*ODD[:2], "green hill"]
-    assert "; 2 kept, 2 anew" in capsys.readouterr().out
+    assert "; 2 kept, 2 chosen again" in capsys.readouterr().out
     pinned = shown(home, lib, "b.json", *keep, "--pin", "1=red boat at sea.png")
     assert pinned == ["red boat at sea", *ODD[1:]]
     banned = shown(home, lib, "b.json", *keep, "--ban", "white house.png")
@@ -132,7 +133,7 @@ def test_a_picture_that_is_gone_frees_its_step_and_is_said(home, lib, tmp_path, 
     assert [line for line in err.splitlines() if "any more" in line] == [
         f"step 1: {gone} is not in the library any more; chosen anew"
     ]
-    assert "; 3 kept, 1 anew" in out
+    assert "; 3 kept, 1 chosen again" in out
 
 
 def test_crops_and_further_pictures_stay_with_the_step(home, lib):

@@ -67,9 +67,7 @@ def test_the_library_used_last_is_asked_and_never_read_into(home, capsys):
     assert run(["search", "a red field", "--folder", "nosuch"]) == 0
     out, err = capsys.readouterr()
     assert out == ""  # no table of nothing
-    assert (
-        f"no picture of the library lies in {home / 'nosuch'}; what was indexed: {home / 'pictures'}" in err
-    )
+    assert f"no picture of the library is in {home / 'nosuch'}; indexed folders: {home / 'pictures'}" in err
     draw(home / "others", "green hill")
     assert run(["index", "others", "--encoder", "colour", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["pictures"] == 1
