@@ -131,7 +131,7 @@ def test_a_picture_that_is_gone_frees_its_step_and_is_said(home, lib, tmp_path, 
     assert shown(home, "own", "b.json", "--keep", "first.json")[:2] == ["boat, red", "blue lake"]
     out, err = capsys.readouterr()
     assert [line for line in err.splitlines() if "any more" in line] == [
-        f"step 1: {gone} is not in the library any more; chosen anew"
+        f"step 1: {gone} is not in the library any more; chosen again"
     ]
     assert "; 3 kept, 1 chosen again" in out
 
@@ -183,7 +183,7 @@ def test_a_step_to_choose_anew_that_the_text_does_not_have_is_refused(home, lib,
     shown(home, lib, "a.json")
     words = ["--keep", "a.json", "--again", "2,5", "--library", str(lib), "-o", "b.html"]
     assert run(["illustrate", "a.md", *words]) == 1
-    assert "again: step 5 is not there; the text has 4 steps" in capsys.readouterr().err
+    assert "again: step 5 does not exist; the text has 4 steps" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_step_to_choose_anew_that_the_text_does_not_have_is_refused(home, lib,
         ({"keep": "no.json"}, "no.json does not exist"),
         ({"keep": 5}, "keep: 5 is of type int"),
         ({"keep": "a.json", "again": "2"}, "again: '2' is of type str; expected a list of steps"),
-        ({"keep": "a.json", "again": [0]}, "again: step 0 is not there; the text has 4 steps"),
+        ({"keep": "a.json", "again": [0]}, "again: step 0 does not exist; the text has 4 steps"),
     ],
 )
 def test_python_says_what_is_wrong_too(home, lib, arguments, part):

@@ -1,7 +1,4 @@
-"""Why each step of a storyboard shows what it shows, in numbers and in one plain sentence.
-
-It reads what was computed. It changes no choice.
-"""
+"""Explanation of each step of a storyboard, in numbers and in one sentence."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
