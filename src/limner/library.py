@@ -506,9 +506,8 @@ class Library:
 
         Example:
             >>> lib = limner.Library("lib")
-            >>> board = lib.illustrate(["A girl sails a boat.", "A bear cooks."], pins={2:
-            "shore/IMG_0006.jpg"})
-            >>> board.steps[1].origin
+            >>> board = lib.illustrate(["A girl sails a boat."], pins={1: "shore/IMG_0006.jpg"})
+            >>> board.steps[0].origin
             'pinned'
         """
         if again and keep is None:

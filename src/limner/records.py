@@ -44,7 +44,7 @@ class PictureRef(Record):
         alt: alternative text, as written.
         sha256: hash of the original file where a data set states it; outside the steps, that of the file when
             the text was read, without which no export shows it.
-        problem: why it cannot be shown, such as "is not there"; "" where nothing is wrong or nobody looked.
+        problem: why it cannot be shown, such as "is not there"; "" if nothing is wrong or nobody looked.
     """
 
     target: str

@@ -231,7 +231,7 @@ def find_object(content: str, due: str) -> dict[str, Any]:
     """The last JSON object in an answer that has a certain key; fences and prose around it are passed over.
 
     Args:
-        content: of a model.
+        content: content of a model.
         due: the key.
     Raises:
         ChatError: there is none.

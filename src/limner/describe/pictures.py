@@ -46,7 +46,7 @@ class DescribeReport(Record):
         left: pictures still to be described.
         failed: pictures without a usable answer, by path, with the reason.
         seconds: wall time.
-        stopped: why the run ended early; "" where it did not.
+        stopped: reason for an early end; "" without one.
         interrupted: True after Ctrl-C; the same command continues.
     """
 
@@ -203,7 +203,7 @@ def described(picture: Picture, chat: Chat) -> ModelWords:
     """What a model says that a picture shows.
 
     Args:
-        picture: of a library; a copy without metadata is sent, its longest side `SIDE_PX` at most.
+        picture: picture of a library; a copy without metadata is sent, its longest side `SIDE_PX` at most.
         chat: the model.
     Raises:
         DataError: the picture cannot be read, or has changed since it was indexed.

@@ -40,7 +40,7 @@ def rewritten(story: Story, chat: Chat, progress: Progress | None = None) -> lis
         chat: the model.
         progress: told how far it is, and which steps have no usable answer.
     Returns:
-        S sentences, one per step in order; "" where no answer could be used.
+        S sentences, one per step in order; "" if no answer could be used.
     Raises:
         EndpointError: the endpoint does not answer, refuses, or answers nothing usable again and again.
     """

@@ -43,7 +43,7 @@ class PublishedBackbone:
 
         Args:
             device: torch device that computes.
-            precision: of products.
+            precision: precision of products.
         """
         self._device, self._precision = device, precision
 
@@ -54,7 +54,7 @@ class PublishedBackbone:
         return net.to(self._device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload,no-any-return]
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (260, 260, 3) bytes."""
+        """Prepare an upright RGB picture as (260, 260, 3) bytes."""
         return frame(image, SIDE_PX, "squash", bicubic=True)
 
     def rows(self, batch: ByteArray) -> FloatArray:
@@ -89,7 +89,7 @@ def features_of(net: BaseNet, rows: Tensor, dtype: torch.dtype = torch.bfloat16)
     Args:
         net: its backbone in evaluation mode.
         rows: (B, `ROW`) float32; of their features the first stages' alone count.
-        dtype: of products and maps; sums over places are float32.
+        dtype: dtype of products and maps; sums over places are float32.
     """
     backbone: Any = net.backbone
     maps = rows[:, :MAPS].view(-1, SIDE, SIDE, CHANNELS).to(dtype)

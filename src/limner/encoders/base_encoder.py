@@ -81,13 +81,13 @@ class BaseImageEncoder:
         """Look at a file; its network is loaded when a picture is encoded.
 
         Args:
-            name: of the encoder.
+            name: name of the encoder.
             file: see `limner.encoders.base_network.save_base`.
             precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
             device: what computes, as `limner.devices.device_of` takes it; all but the CPU by torch.
             engine: what runs the network on a CPU; auto is OpenVINO.
         Raises:
-            MissingError: the file is not there.
+            MissingError: the file does not exist.
             CheckpointError: the file is damaged, of another kind or of another backbone.
         """
         self.name = name
@@ -106,7 +106,7 @@ class BaseImageEncoder:
         return picture_rows(self._file.path, self._precision, device)
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (260, 260, 3) bytes."""
+        """Prepare an upright RGB picture as (260, 260, 3) bytes."""
         return frame(image, SIDE_PX, bicubic=True)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
@@ -127,7 +127,7 @@ class BaseTextEncoder:
     """Texts → the space ``base``: a sentence encoder's vectors through one text side of a file.
 
     English goes through MiniLM, and the words that the file learned are added; all else goes through the
-    multilingual encoder where there is one.
+    multilingual encoder if there is one.
     """
 
     def __init__(
@@ -142,13 +142,13 @@ class BaseTextEncoder:
         """Load the text sides.
 
         Args:
-            name: of the encoder.
+            name: name of the encoder.
             file: see `limner.encoders.base_network.save_base`.
             english: MiniLM.
             multilingual: the multilingual USE, or None.
             foreign: texts → which of them the multilingual encoder reads; None for none of them.
         Raises:
-            MissingError: the file is not there.
+            MissingError: the file does not exist.
             CheckpointError: the file is damaged or of another kind.
         """
         self.name = name
@@ -162,7 +162,7 @@ class BaseTextEncoder:
         self.fingerprint = hashlib.sha256(f"{_METHOD} text {file.sha256} {known}".encode()).hexdigest()
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length.
+        """Encode N texts as (N, D) float32 rows of unit length.
 
         Raises:
             DataError: a text has no words.

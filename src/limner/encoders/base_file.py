@@ -70,7 +70,7 @@ class BaseCard(Record):
     """What a file says of itself.
 
     Attributes:
-        name: of the encoder.
+        name: name of the encoder.
         command: what trains the file again.
         data: sets it was trained on, each with its licence.
         terms: what may be done with it, in one sentence.
@@ -89,7 +89,7 @@ class Header(Record):
 
     Attributes:
         format: 2 where the file has learned words, so that a limner that cannot read them says so.
-        backbone_sha256: of the weights that it was trained upon.
+        backbone_sha256: SHA-256 of the weights that it was trained upon.
         shape: see `BaseShape`.
         card: see `BaseCard`.
     """
@@ -122,7 +122,7 @@ def read_card(path: Path) -> BaseCard:
     """What a file says of itself, without reading its tensors.
 
     Raises:
-        MissingError: the file is not there.
+        MissingError: the file does not exist.
         CheckpointError: the file is damaged or of another kind.
     """
     return read_header(path).card
@@ -132,7 +132,7 @@ def read_header(path: Path) -> Header:
     """The checked metadata of a file, without its tensors.
 
     Raises:
-        MissingError: the file is not there.
+        MissingError: the file does not exist.
         CheckpointError: the file is damaged, of another kind or of another backbone.
     """
     metadata = Arrays(path).metadata
@@ -154,10 +154,10 @@ def read_tensors(path: Path, prefix: str = "") -> dict[str, FloatArray]:
     """The tensors of a file in float32, by their names.
 
     Args:
-        path: of the file.
-        prefix: of those that are wanted.
+        path: path of the file.
+        prefix: prefix of the names to read.
     Raises:
-        MissingError: the file is not there.
+        MissingError: the file does not exist.
         CheckpointError: the file is damaged.
     """
     held = Arrays(path)
@@ -185,10 +185,10 @@ class TextSide:
         """Read its tensors.
 
         Args:
-            path: of the file.
+            path: path of the file.
             side: ``sentence`` takes MiniLM's rows, ``foreign`` those of the multilingual USE.
         Raises:
-            MissingError: the file is not there.
+            MissingError: the file does not exist.
             CheckpointError: the file is damaged or of another kind.
         """
         shape, own = read_header(path).shape, read_tensors(path, f"{side}.")
@@ -227,9 +227,9 @@ class WordSide:
         """Read its words.
 
         Args:
-            path: of a file that has words, see `Header`.
+            path: path of a file that has words, see `Header`.
         Raises:
-            MissingError: the file is not there.
+            MissingError: the file does not exist.
             CheckpointError: the file is damaged.
         """
         try:

@@ -52,7 +52,7 @@ class Projection(nn.Module):
     """Rows → unit rows: a linear map, and beside it a curved one where it has hidden units."""
 
     def __init__(self, inputs: int, width: int, hidden: int = 0, dropout: float = 0.0) -> None:
-        """Draw the weights from torch's generator; the curved part begins as nothing.
+        """Initialise the weights at random, from torch's generator; the curved part begins as nothing.
 
         Args:
             inputs: numbers in.
@@ -88,7 +88,7 @@ class BaseNet(nn.Module):
     feature_deviation: Tensor
 
     def __init__(self, shape: BaseShape, backbone: nn.Module, dropout: float = 0.0) -> None:
-        """Draw the projections from torch's generator.
+        """Initialise the projections at random, from torch's generator.
 
         Args:
             shape: sizes.
@@ -302,7 +302,7 @@ def load_base(path: Path) -> BaseNet:
     """The network of a file, in evaluation mode; without its words, which only texts need.
 
     Raises:
-        MissingError: the file or the backbone's package is not there.
+        MissingError: the file or the backbone's package is missing.
         CheckpointError: the file is damaged, of another kind or of another backbone.
     """
     header = read_header(path)
@@ -337,7 +337,7 @@ class PictureSide(nn.Module):
 
         Args:
             net: fused.
-            precision: of the backbone's products; sums are float32.
+            precision: precision of the backbone's products; sums are float32.
         """
         super().__init__()
         self.net, self.precision = net, precision
@@ -372,8 +372,8 @@ def picture_rows(path: Path, precision: Precision, device: str) -> Callable[[Byt
     """The picture side of a file at work by torch.
 
     Args:
-        path: of the file.
-        precision: of products, or a better one; sums are float32.
+        path: path of the file.
+        precision: precision of products, or a better one; sums are float32.
         device: torch device that computes.
     Returns:
         (B, 260, 260, 3) bytes → (B, D + L): joint rows and looks side by side.

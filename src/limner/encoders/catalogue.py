@@ -98,7 +98,7 @@ def text_encoder(
         weights: folder of a CLIP model, as in `clip_encoder`.
     Raises:
         ConfigError: unknown name.
-        MissingError: its package or weights are not there.
+        MissingError: its package or weights are missing.
     """
     if name.startswith(CLIP):
         return clip_encoder(name, weights=weights)
@@ -118,7 +118,7 @@ def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
             name of a model of sentence-transformers.
     Raises:
         ConfigError: unknown name.
-        MissingError: its package is not there.
+        MissingError: its package is not installed.
     """
     from limner.encoders.sentences import NamedSentences, use_files
 
@@ -155,7 +155,7 @@ def image_encoder(
         name: one of `image_encoders`, or ``clip:ARCHITECTURE``.
         weights: a file, or a folder to look in; None looks in the usual places.
         sentences: embeds class names for the space ``labels``; None loads MiniLM.
-        precision: of the backbone; ``colour`` has none.
+        precision: precision of the backbone; ``colour`` has none.
         engine: what runs a shipped or torchvision network on a CPU, see `limner.encoders.openvino`; auto is
             OpenVINO for a shipped one, the quicker for others.
         device: what computes, as `limner.devices.device_of` takes it; openvino takes the CPU for auto.
@@ -209,10 +209,10 @@ def clip_encoder(
     Args:
         name: ``clip:ARCHITECTURE``, such as ``clip:ViT-B-32-quickgelu``.
         weights: its folder, or one that holds such folders; None looks in the usual places.
-        precision: of the picture side; None for that of `made`, else bfloat16.
+        precision: precision of the picture side; None for that of `made`, else bfloat16.
         made: fingerprint of the vectors that a library has, see `limner.encoders.clip.ClipEncoder`.
     Raises:
-        MissingError: there is none.
+        MissingError: none exists.
         CheckpointError: its folder is damaged.
     """
     from limner.encoders.clip import ClipEncoder
@@ -298,8 +298,8 @@ class Available:
     """What a machine has of one encoder.
 
     Attributes:
-        name: of the encoder.
-        file: its weights, or None where it needs none or has none.
+        name: name of the encoder.
+        file: its weights, or None if it needs none or has none.
         missing: why it cannot be used, or "".
     """
 
@@ -331,9 +331,9 @@ class PublishedWeights:
     """Published weights, before they are downloaded.
 
     Attributes:
-        name: as `fetch_weights` takes it, with the tag that was chosen where there are several.
+        name: as `fetch_weights` takes it, with the tag that was chosen if there are several.
         source: where they come from.
-        megabytes: of the file; 0 where nobody says.
+        megabytes: size of the file in MB; 0 if unknown.
         licence: as stated, or "".
         folder: where they go.
     """
@@ -355,8 +355,8 @@ def offered(name: str, folder: Path | None = None) -> PublishedWeights:
     """What `fetch_weights` would download; of a CLIP that is not listed, Hugging Face is asked.
 
     Args:
-        name: as of `fetch_weights`.
-        folder: likewise.
+        name: see `fetch_weights`.
+        folder: see `fetch_weights`.
     Raises:
         ConfigError: as `fetch_weights`.
         MissingError: the extra is not installed, or the network refuses.

@@ -88,7 +88,7 @@ class Pieces:
 
 
 def scaled(image: Image, card: ClipCard) -> ByteArray:
-    """One upright RGB picture → (S, S, 3) bytes, as open_clip scales and cuts it.
+    """Prepare an upright RGB picture as (S, S, 3) bytes, as open_clip scales and cuts it.
 
     Raises:
         DataError: the picture is not RGB.
@@ -132,8 +132,8 @@ class ClipEncoder:
 
         Args:
             folder: see `limner.encoders.clip_files.read_clip`.
-            precision: of the picture side, where the processor has it; None for that of `made`, else
-                bfloat16. Texts are encoded in float32 always.
+            precision: precision of the picture side, where the processor has it; None for that of `made`,
+                else bfloat16. Texts are encoded in float32 always.
             made: fingerprint of the vectors that a library has; if they are of these weights and this
                 precision, pictures are prepared as for them.
         Raises:
@@ -182,7 +182,7 @@ class ClipEncoder:
         return read_tower(self._folder.path / name, self.dim, precision)
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (S, S, 3) bytes, S being the model's."""
+        """Prepare an upright RGB picture as (S, S, 3) bytes, S being the model's."""
         if self._earlier:
             return frame(image, self._card.side_px, "squash" if self._card.resize == "squash" else "crop")
         return scaled(image, self._card)
@@ -207,7 +207,7 @@ class ClipEncoder:
         return ImageVectors({"clip": unit_rows(self.name, rows)})
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length.
+        """Encode N texts as (N, D) float32 rows of unit length.
 
         Raises:
             DataError: a text is empty once cleaned, naming its place.

@@ -36,7 +36,7 @@ def _own_tokenizer(architecture: str, folder: Path) -> tuple[str, int]:
     """Content of a tokenizer in the layout of Hugging Face, and the number of its piece that fills up.
 
     Raises:
-        MissingError: its files are not there.
+        MissingError: its files do not exist.
         CheckpointError: they are damaged.
     """
     if not all((folder / name).is_file() for name in TOKENIZER_FILES):
@@ -170,7 +170,7 @@ def fetch_clip(architecture: str, tag: str = "") -> Path:
 
     Args:
         architecture: open_clip's name.
-        tag: as of `published_clip`.
+        tag: see `published_clip`.
     Raises:
         ConfigError: as `published_clip`.
         MissingError: the extra is not installed, or the network refuses.
@@ -302,9 +302,9 @@ def earlier_fingerprint(
 
     Args:
         architecture: open_clip's name.
-        sha256: of the weights.
-        precision: of the picture side.
-        framing: of pictures.
+        sha256: SHA-256 of the weights.
+        precision: precision of the picture side.
+        framing: framing of pictures.
         tokenizer: what was said of one of its own.
     """
     said = f"clip/1 {architecture} {sha256} {precision} {framing}{tokenizer}"

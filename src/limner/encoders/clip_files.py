@@ -31,7 +31,7 @@ class ClipCard(Record):
     """What a CLIP's folder says of itself.
 
     Attributes:
-        format: of the folder.
+        format: format of the folder.
         architecture: open_clip's name.
         source: where the files come from.
         licence: terms of the weights as their publisher states them, or "".
@@ -41,14 +41,14 @@ class ClipCard(Record):
         side_px: S, side of the square that the image network takes.
         mean, std: of a channel, of values in [0, 1].
         resize: ``shortest`` scales the shorter side to S and cuts out the centre; ``squash`` scales both.
-        interpolation: of that scaling.
+        interpolation: interpolation of that scaling.
         context: word pieces that the text network takes, those that frame a text included.
         pad: piece that fills up.
         clean: what is done to a text first.
         image, text: file of a network.
         sha256: file → hash.
         earlier: precision → fingerprint that limner gave the vectors of these weights when torch made them,
-            from pictures that were framed in another way; empty where it never read such weights.
+            from pictures that were framed in another way; empty if it never read such weights.
     """
 
     format: Literal[1] = 1
@@ -172,7 +172,7 @@ def find_clip_folder(name: str, given: Path | None = None) -> ClipFolder:
         name: ``clip:ARCHITECTURE``.
         given: the folder, or one that holds such folders; None for the usual places.
     Raises:
-        MissingError: there is none; the message says what to run.
+        MissingError: none exists; the message says what to run.
         CheckpointError: a card is damaged.
     """
     if given is not None and not given.exists():
@@ -201,7 +201,7 @@ class PublishedClip:
         tag: tells it from others of the architecture.
         image, text: repository and path of a network.
         tokenizer, preprocessing: likewise.
-        megabytes: of all files.
+        megabytes: size of all files in MB.
         licence: what the repositories state.
         dim, context, pad, clean: as of `ClipCard`.
     """
@@ -270,7 +270,7 @@ HINT = (
 
 
 def published(name: str) -> PublishedClip | None:
-    """What is published under a name; None where nothing is.
+    """What is published under a name; None if nothing is.
 
     Args:
         name: ``clip`` for the usual one, or ``clip:ARCHITECTURE``, with ``@TAG`` for others than its first.

@@ -62,7 +62,7 @@ class ColourEncoder:
     ).hexdigest()
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (64, 64, 3) bytes, all of it squeezed into the square."""
+        """Prepare an upright RGB picture as (64, 64, 3) bytes, all of it squeezed into the square."""
         return frame(image, _SIDE_PX)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:

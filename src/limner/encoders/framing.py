@@ -24,7 +24,7 @@ def shorter_side_px(side_px: int, framing: Framing) -> int:
 
 
 def frame(image: Image, side_px: int, framing: Framing = "squash", *, bicubic: bool = False) -> ByteArray:
-    """One upright RGB picture → (side, side, 3) bytes.
+    """Prepare an upright RGB picture as (side, side, 3) bytes.
 
     Picture → another picture of its story, storybook validation, ResNet-50: R@1 / mean AP squash .783 / .540,
     crop .757 / .521, padded .761 / .547; text → picture is best with squash too.

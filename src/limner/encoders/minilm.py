@@ -96,7 +96,7 @@ class MiniLM:
         return words, places + kinds[0], pair("embeddings.LayerNorm"), layers
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length, in the order given.
+        """Encode N texts as (N, D) float32 rows of unit length, in the order given.
 
         Raises:
             DataError: a text holds nothing that the tokenizer knows as writing, naming its place.

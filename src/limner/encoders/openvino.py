@@ -49,7 +49,7 @@ def save_network(path: Path, network: nn.Module, side_px: int, source: str) -> N
     """Write a network in OpenVINO's own form, its tensors in half precision.
 
     Args:
-        path: of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
+        path: path of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
         network: (B, S, S, 3) bytes → (B, F), on the CPU, in evaluation mode.
         side_px: S.
         source: SHA-256 of the weights that it was made of.
@@ -73,7 +73,7 @@ def read_network(path: Path, source: str, precision: Precision) -> Callable[[Byt
     """A network that `save_network` wrote, made ready.
 
     Args:
-        path: of the layers.
+        path: path of the layers.
         source: SHA-256 of the weights that it is to be made of.
         precision: at least that of products, where the processor has it.
     Returns:
@@ -136,7 +136,7 @@ def save_tower(path: Path, network: nn.Module, example: Tensor) -> None:
     """Write one side of a model with two in OpenVINO's own form, its tensors in half precision.
 
     Args:
-        path: of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
+        path: path of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
         network: (B, …) → (B, D), on the CPU, in evaluation mode.
         example: (2, …) that it takes; only B may vary later.
     Raises:
@@ -166,7 +166,7 @@ def read_tower(path: Path, width: int, precision: Precision) -> Tower:
     """One side of a model with two, from OpenVINO's own form or an ONNX file, made ready.
 
     Args:
-        path: of the layers or of the ONNX file.
+        path: path of the layers or of the ONNX file.
         width: D.
         precision: at least that of products, where the processor has it.
     Raises:
@@ -252,9 +252,9 @@ class Quickest:
         """Compile nothing yet.
 
         Args:
-            name: of the encoder, for messages.
+            name: name of the encoder, for messages.
             side_px: S.
-            precision: of products.
+            precision: precision of products.
             engine: openvino is taken at the first picture, and what keeps it from that is an error.
             network: makes what `compiled` takes.
             by_torch: (B, S, S, 3) bytes and a precision → (B, F).

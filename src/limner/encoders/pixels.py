@@ -127,8 +127,8 @@ def stages(model: nn.Module, name: str) -> Stages:
     """The stages of a torchvision classifier; weights are shared with it.
 
     Args:
-        model: of the ResNet, VGG (up to each pooling), ConvNeXt or EfficientNet family.
-        name: of the architecture, for the message.
+        model: model of the ResNet, VGG (up to each pooling), ConvNeXt or EfficientNet family.
+        name: name of the architecture, for the message.
     Raises:
         ConfigError: it has no maps of features, as transformers.
     """
@@ -198,7 +198,7 @@ class DrawingNet(nn.Module):
     width = 384
 
     def __init__(self) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__()
         layers: list[nn.Module] = []
         for before, after in pairwise((3, 24, 48, 96, self.width // 2)):
@@ -259,8 +259,8 @@ def grid_of(model: nn.Module, name: str) -> Grid:
     """A torchvision classifier up to its last map of features; weights are shared with it.
 
     Args:
-        model: of the ResNet, VGG, ConvNeXt or EfficientNet family.
-        name: of the architecture, for the message.
+        model: model of the ResNet, VGG, ConvNeXt or EfficientNet family.
+        name: name of the architecture, for the message.
     Raises:
         ConfigError: it has no such map, as transformers.
     """
@@ -273,7 +273,7 @@ class DrawingGrid(nn.Module):
     width = DrawingNet.width // 2
 
     def __init__(self) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__()
         self.grid = Grid(DrawingNet().layers)
 
@@ -290,7 +290,7 @@ class Tiny(nn.Module):
     """
 
     def __init__(self) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__()
         self.features = nn.Sequential(
             *(
@@ -338,8 +338,8 @@ def food_parameters(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Parameters of the food ResNet under torchvision's names.
 
     Args:
-        state: of a ResNet-50 by itself, which is given back; or of a model of recipes and pictures, as the
-            authors of Recipe1M publish it: its ResNet-50 is `visionMLP`, a sequence of nine children.
+        state: parameters of a ResNet-50, which are returned; or of a model of recipes and pictures, as
+            the authors of Recipe1M publish it: its ResNet-50 is `visionMLP`, a sequence of nine children.
     """
     own = {
         name.removeprefix(_OF_RECIPES).removeprefix("module."): tensor
@@ -395,7 +395,7 @@ class Backbone:
 
     Attributes:
         network: (B, 3, H, W) normalised → (B, F) pooled features, in evaluation mode.
-        head: weight (C, F) and bias (C,) of the last layer in float32, or None where the file has none.
+        head: weight (C, F) and bias (C,) of the last layer in float32, or None if the file has none.
         width: F.
     """
 
@@ -461,7 +461,7 @@ class PixelEncoder:
         Args:
             name: architecture.
             backbone: see `build`.
-            sha256: of the weight file.
+            sha256: SHA-256 of the weight file.
             conse: turns probabilities of the backbone's classes into the space of sentences; None leaves
                 ``labels`` out.
             precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
@@ -489,7 +489,7 @@ class PixelEncoder:
         )
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (224, 224, 3) bytes."""
+        """Prepare an upright RGB picture as (224, 224, 3) bytes."""
         return frame(image, SIDE_PX)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:

@@ -33,7 +33,7 @@ def by_windows(
     is the mean of theirs weighted by their lengths, rescaled to length 1.
 
     Args:
-        name: of the encoder, for messages.
+        name: name of the encoder, for messages.
         texts: N texts.
         pieces: N lists of word pieces.
         size: word pieces of a window, at most.
@@ -126,7 +126,7 @@ class NamedSentences:
         return int(found)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length, in the order given.
+        """Encode N texts as (N, D) float32 rows of unit length, in the order given.
 
         Raises:
             DataError: a text is blank, naming its place.
@@ -198,7 +198,7 @@ class MultilingualUSE:
         return hashlib.sha256(joined.encode()).hexdigest()
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length, in the order given.
+        """Encode N texts as (N, D) float32 rows of unit length, in the order given.
 
         Raises:
             DataError: a text holds nothing that the tokenizer knows as writing, naming its place.

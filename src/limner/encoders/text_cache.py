@@ -93,13 +93,13 @@ class RecentTexts(_Cached):
         self._lock, self._turns = threading.Lock(), Turns()
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length, not to be written to."""
+        """Encode N texts as (N, D) float32 rows of unit length, not to be written to."""
         key = hashlib.sha256(repr(list(texts)).encode("utf-8", "surrogatepass")).digest()
         rows = self._kept(key)
         if rows is not None:
             return rows
         with self._turns:
-            rows = self._kept(key)  # another thread may have encoded it meanwhile
+            rows = self._kept(key)  # another thread may have encoded it in the meantime
             if rows is None:
                 rows = self._encoder.encode_text(list(texts))
                 rows.flags.writeable = False
@@ -139,7 +139,7 @@ class KeptTexts(_Cached):
         self._kept: dict[tuple[str, ...], FloatArray] = {}
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length."""
+        """Encode N texts as (N, D) float32 rows of unit length."""
         portion = tuple(texts)
         if portion in self._kept:
             return self._kept[portion].copy()
@@ -159,7 +159,7 @@ class StoredTexts(_Cached):
 
         Args:
             encoder: frozen.
-            folder: of the file; made when the first vectors are written. A damaged file is made again.
+            folder: folder of the file; made when the first vectors are written. A damaged file is made again.
         """
         super().__init__(encoder)
         self._file = folder / f"texts-{encoder.name}-{encoder.fingerprint[:12]}.npz"

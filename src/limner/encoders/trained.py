@@ -33,7 +33,7 @@ class TrainedModel(Protocol):
         """Whether a relation's logit is a text term plus a picture term."""
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) rows of unit length."""
+        """Encode N texts as (N, D) rows of unit length."""
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
         """Stories → per story (T, D) rows of unit length."""
@@ -104,7 +104,7 @@ def trained_runs(
     Args:
         model: the run or its folder; None for none.
         metric: likewise.
-        device: of those that are opened here, as `limner.devices.device_of` takes it.
+        device: device of runs that are opened here, see `limner.devices.device_of`.
     Raises:
         MissingError: no installed package opens runs, or there is none in a folder.
         ConfigError: something that is no run, or one of the other kind.

@@ -70,7 +70,7 @@ class Vocabulary:
     tokeniser: TokeniserName = "default"
 
     def __post_init__(self) -> None:
-        """Refuse a word that comes twice."""
+        """Reject a word that comes twice."""
         if len(self._numbers) != len(self.words):
             raise DataError(
                 f"vocabulary: {len(self.words) - len(self._numbers)} words come twice; each needs its own"
@@ -87,7 +87,7 @@ class Vocabulary:
         """The words of the training texts, most frequent first, then in order of the alphabet.
 
         Args:
-            train_texts: of the training split only.
+            train_texts: texts of the training split only.
             tokeniser: which one cuts the texts.
             min_count: rarer words are unknown; at least 1.
         """

@@ -70,7 +70,7 @@ class SentenceFiles:
         tokenizer: text of ``tokenizer.json``.
         state: parameter name → array.
         heads: attention heads.
-        sha256: of the tokenizer and the tensors together.
+        sha256: SHA-256 of the tokenizer and the tensors together.
     """
 
     tokenizer: str
@@ -131,7 +131,7 @@ def find(name: str, given: Path | None = None, official: str = "", *, published:
         official: file name that its publisher uses, preferred where a place holds several.
         published: whether 'limner models get' knows it.
     Raises:
-        MissingError: there is none; the message says what to run.
+        MissingError: none exists; the message says what to run.
         CheckpointError: a place holds several and none of them is the obvious one.
     """
     if given is not None:
@@ -156,7 +156,7 @@ def find_clip(architecture: str, given: Path | None = None, known: Sequence[str]
 
     Args:
         architecture: open_clip's name.
-        given: as in `find`.
+        given: see `find`.
         known: all of open_clip's names, so that a name is not taken for a longer one.
     Raises:
         MissingError: there are none.
@@ -370,7 +370,7 @@ def stamp(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
     """What changes with some files: path, bytes and time of change of each.
 
     Raises:
-        MissingError: one is not there.
+        MissingError: a file does not exist.
     """
     try:
         found = [(path, path.stat()) for path in paths]
@@ -383,7 +383,7 @@ def shipped_sentences() -> SentenceFiles:
     """MiniLM as it comes with limner; its hash is that of the published model, whose vectors it makes.
 
     Raises:
-        MissingError: a file is not there.
+        MissingError: a file does not exist.
         CheckpointError: a file is damaged.
     """
     tensors, tokenizer = SHIPPED_SENTENCES
@@ -400,7 +400,7 @@ def save_half(files: SentenceFiles, path: Path) -> None:
     """Write the tensors of a sentence encoder in half precision, as `shipped_sentences` reads them.
 
     Args:
-        files: of the published model, see `read_sentence_files`.
+        files: files of the published model, see `read_sentence_files`.
         path: ends in ``.safetensors``.
     """
     half = {

@@ -45,7 +45,7 @@ class PagePart:
     Attributes:
         text: the part.
         met: whether it is of the matching words in the picture's words.
-        strength: of attention, 1 to 5; 0 where there is none.
+        strength: strength of attention, 1 to 5; 0 if there is none.
     """
 
     text: str

@@ -54,8 +54,8 @@ class Leaf:
         position: from 1.
         number: the author's, where the steps are numbered; else None.
         where: such as "step 3", for messages.
-        title: its own heading, "" where it has none or stands in a group with one.
-        level: of that heading, 2 to 6.
+        title: its own heading, "" if it has none or stands in a group with one.
+        level: level of that heading, 2 to 6.
         parts: its words, set as the author set them.
         pictures: what is shown, in order; none for a blank.
         picture: the first of them, or None.
@@ -186,7 +186,7 @@ def divided(parts: Sequence[Part]) -> list[tuple[bool, list[Part]]]:
 
 
 def language_of(story: Story) -> str:
-    """BCP 47 tag of a story: as it states, else that of most of its steps, "" where none can be told."""
+    """BCP 47 tag of a story: as it states, else that of most of its steps, "" if none can be told."""
     if story.language:
         return story.language
     found = Counter(one.code for one in languages_of_story(story).each)
@@ -234,7 +234,7 @@ def fit(
 def fit_own(
     own: PictureRef, plan: Plan, box_mm: tuple[float, float], warnings: list[str], *, kind: str = "JPEG"
 ) -> Copy | None:
-    """A copy of a picture that the text shows between its steps; None and a warning where there is none."""
+    """A copy of a picture that the text shows between its steps; None and a warning if there is none."""
     try:
         if own.path is None:
             raise DataError(f"it {own.problem or 'is not on this machine'}")

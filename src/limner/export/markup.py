@@ -120,7 +120,7 @@ def nested(parts: Sequence[Part], depth: int = 0) -> Iterator[Part | Listing]:
 
     Args:
         parts: in order, as their reader gave them: each says how many lists it stands in.
-        depth: of the place where they stand.
+        depth: depth of the place where they stand.
     """
     place = 0
     while place < len(parts):

@@ -51,7 +51,7 @@ class Plan:
         include: the whole text, or its steps alone.
         with_reasons: whether it tells why each picture was chosen, and how the storyboard was made.
         layout: how text and pictures stand; None: as suits the text.
-        page_size: of formats with pages; None: A4, and for slides a wide screen.
+        page_size: page size, for formats with pages; None for A4, or for slides a wide screen.
         originals: whether pictures keep all their pixels; in Markdown, their files as they are.
     """
 
@@ -62,10 +62,10 @@ class Plan:
     originals: bool = False
 
     def check(self, suffix: str) -> None:
-        """Refuse what a format does not have.
+        """Reject what a format does not have.
 
         Args:
-            suffix: of the format, such as .pdf.
+            suffix: suffix of the format, such as .pdf.
         Raises:
             ConfigError: an unknown choice, or a layout or page size that the format does not have.
         """

@@ -56,7 +56,7 @@ def is_picture(target: Path, board: Board) -> str | None:
 
 
 def check_target(board: Board, out: Path, *, overwrite: bool) -> None:
-    """Refuse a target that cannot or must not be written.
+    """Reject a target that cannot or must not be written.
 
     Args:
         board: the storyboard to be written.

@@ -41,7 +41,7 @@ def script_of(letter: str) -> str:
 
 
 def package_for(scripts: Iterable[str]) -> str:
-    """Debian packages whose fonts hold some scripts; "" where Unicode has no such characters."""
+    """Debian packages whose fonts hold some scripts; "" if Unicode has no such characters."""
     east = {"Korean", "Japanese"}
     held = set(scripts) - {UNASSIGNED}
     found = {_NOTO["Han"] if one in east else _NOTO.get(one, "fonts-noto-core") for one in held}

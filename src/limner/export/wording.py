@@ -132,7 +132,7 @@ def credit_line(picture: Picture) -> str:
 
 
 def known_credit(picture: Picture) -> str:
-    """Creator and licence as far as the metadata state them; "" where they are silent."""
+    """Creator and licence as far as the metadata state them; "" if they are silent."""
     return " · ".join(filter(None, map(_one_line, (picture.credit, picture.license))))
 
 

@@ -64,7 +64,7 @@ class BoardOptions(Record):
 
     Attributes:
         show: how readily a picture is shown: ``cautious``, ``usual``, or ``always``.
-        min_probability: chance below which a step stays blank, in place of what `show` says.
+        min_probability: chance below which a step stays blank, instead of what `show` says.
         candidates: pictures considered per step and channel.
         allow_repeats: whether a picture, or a near-duplicate of it, may be shown twice.
         pins: 0-based step → picture id, or None to keep the step blank.
@@ -124,9 +124,9 @@ class Weighed:
     Attributes:
         story: the text.
         cast, words: as of `readings_of`.
-        index: of the pictures.
+        index: index of the pictures.
         calibration: the numbers.
-        calibrated: as of `weigh`.
+        calibrated: see `weigh`.
         options: how; of its wishes pins, bans and candidates count here.
         given: 0-based step → picture that the text itself shows.
         wanted: 0-based step → picture that is fixed, or None for a blank.
@@ -228,8 +228,8 @@ def weigh(
             that no channel reads is left blank, where no picture is fixed elsewhere that others may be like;
             one of signs alone, such as emoji, in any case.
         calibrated: whether chances hold for the channels; where not, none is stated and no step left blank.
-        known: of the same channels and gallery; where its text is the same, what depends on no fixed picture
-            is taken from it.
+        known: known of the same channels and gallery; where its text is the same, what depends on no fixed
+            picture is taken from it.
         progress: an error that it raises between parts of the work ends it.
     Raises:
         DataError: a pin or ban the gallery does not hold, or a picture both fixed and banned.
@@ -329,7 +329,7 @@ def decide(
         pictures: ids → records in the same order, for those that end up on the board.
         library: name to note on the board.
         written: ids → what is written in those of these pictures that show words.
-        as_it_is: of the steps that stay, those that are not explained anew.
+        as_it_is: steps of the earlier storyboard that keep their explanation, by index.
     """
     options, calibration, pool, own = weighed.options, weighed.calibration, weighed.pool, weighed.own
     whole, pinned, chance = _worth(weighed, weighed.fixed)
@@ -382,9 +382,9 @@ def offers(
     Args:
         weighed: the text, all steps fixed; that step, if at all, as one that stays.
         step: 0-based.
-        pictures: as of `decide`.
+        pictures: see `decide`.
         options: how; `runners_up` says how many.
-        written: as of `decide`.
+        written: see `decide`.
     """
     pool, cells, column = weighed.pool, slice(step, step + 1), weighed.fixed.get(step, BLANK)
     others = [(one, own) for one, own in weighed.fixed.items() if one != step and own != BLANK]

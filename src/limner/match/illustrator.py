@@ -81,7 +81,7 @@ class Matches(list[Candidate]):
 
     Attributes:
         searched: pictures among which they were sought: those that meet the conditions.
-        below: of the best, those that are left out since their chance is below the cut-off.
+        below: number of the best that are left out because their probability is below `min_probability`.
     """
 
     def __init__(self, found: Sequence[Candidate] = (), *, searched: int, below: int = 0) -> None:
@@ -108,7 +108,7 @@ class Illustrator:
 
     Attributes:
         library, model, metric: as given.
-        name: of the library.
+        name: name of the library.
         catalogue: the pictures and what is known of each.
         lock: held while something is loaded or computed.
     """
@@ -130,9 +130,9 @@ class Illustrator:
             model: a trained run that the library was indexed with; it takes the place of all channels, and
                 predicts relations and attention. No calibration of blanks exists for it, so no step is left
                 blank.
-            metric: a trained same-document metric by which pictures are compared in place of all else.
+            metric: a trained same-document metric by which pictures are compared instead of all else.
             channels: those that take part; none for all that the library has.
-            weights: of clip, ``NAME=FILE`` or folders to look in; none for the usual places.
+            weights: weights of clip, ``NAME=FILE`` or folders to look in; none for the usual places.
             device: what compares a picture from outside the library; runs lie on theirs already.
         Raises:
             ConfigError: channels beside a run.
@@ -280,7 +280,7 @@ class Illustrator:
     ) -> Board:
         """Illustrate a story.
 
-        The text is encoded first, portion by portion, and others are answered meanwhile.
+        The text is encoded first, portion by portion, and others are answered in the meantime.
 
         Args:
             story: the text.
@@ -364,7 +364,7 @@ class Illustrator:
             shown: 0-based step → picture that it shows, or None.
             step: 0-based.
             relations: 0-based step → relation asked for.
-            progress: as of `board`.
+            progress: see `board`.
         Raises:
             LimnerError: as `board`.
         """
@@ -558,7 +558,7 @@ class Illustrator:
         Args:
             data: the whole file.
             where: its name, for messages.
-            suffix: of its name, lower case.
+            suffix: suffix of its name, lower case.
         Raises:
             LimnerError: as `limner.match.equipment.vectors_of_file` and `eyes_of`.
         """

@@ -38,7 +38,7 @@ def token_of(given: str | None, *, wanted: bool, alone: bool) -> str | None:
     """The token that a server asks for; None for one that asks for none.
 
     Args:
-        given: by the user, in place of one of 32 random bytes.
+        given: by the user, instead of one of 32 random bytes.
         wanted: False where the user asked for a server without a token.
         alone: whether only this machine can reach it.
     Raises:
@@ -136,7 +136,7 @@ def leading_to(address: str, near: Path) -> Iterator[str]:
 
     Args:
         address: with the token.
-        near: folder for it, made where there is none; browsers that are confined cannot read the system's
+        near: folder for it, made if there is none; browsers that are confined cannot read the system's
             folder for temporary files, which is taken where this one cannot be written to.
     """
     with _private_folder(near) as folder:

@@ -27,7 +27,7 @@ CONNECTIONS = 400
 AT_ONCE = 16
 """Connections taken in before those that are too many are closed."""
 QUEUE = 1024
-"""Connections that the system keeps meanwhile."""
+"""Connections that the system keeps in the meantime."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class LimitedConnection(H11Protocol):
         self._watch()
 
     def handle_events(self) -> None:
-        """Refuse by the connections alone: requests of those that are closed already take no place."""
+        """Reject by the connections alone: requests of those that are closed already take no place."""
         crowded = len(self.connections) > self.config.limits.most
         self.limit_concurrency = self.config.limit_concurrency if crowded else None
         super().handle_events()

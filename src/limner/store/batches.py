@@ -79,9 +79,9 @@ class Claims:
         """Start with nothing claimed.
 
         Args:
-            encoders: of pictures.
+            encoders: encoders of pictures.
             held: space → the pictures that have their vector in it.
-            read: pictures in which words were looked for; None where they are not.
+            read: pictures in which words were looked for; None if they are not.
         """
         self._encoders, self._held, self._read = encoders, held, read
         self._claimed: set[str] = set()

@@ -56,7 +56,7 @@ class VectorTable:
     Attributes:
         space: its name.
         rows: number of vectors, those of deleted pictures included.
-        version: of the table.
+        version: version of the table.
     """
 
     def __init__(self, store: Store, space: str) -> None:
@@ -164,7 +164,7 @@ class Statistics:
     """What is known of all vectors of a space.
 
     Attributes:
-        moments: of those of present pictures.
+        moments: moments of the vectors of present pictures.
         held: number of those.
         ids: (n,) pictures of the sample that have a vector, 64 hexadecimal digits, ascending.
         vectors: (n, D) theirs.
@@ -336,7 +336,8 @@ class Approximate:
         Returns:
             near-duplicates, presence and all spaces of the candidates are known.
         Raises:
-            DataError: a table or index is damaged, or another process has changed the library meanwhile.
+            DataError: a table or index is damaged, or another process has changed the library in the
+                meantime.
         """
         if like is not None and like.space in self._tables:
             shown = self._tables[like.space].of(like.ids)[1].astype(np.float32)
@@ -408,7 +409,7 @@ class Approximate:
 
 
 def probes_for(asked: Approximation, wanted: int) -> int | None:
-    """Parts of an index to look into for so many vectors; None where there is no index.
+    """Parts of an index to look into for so many vectors; None if there is no index.
 
     What was measured is at least; where more vectors are wanted than those parts hold, more are looked into.
     """

@@ -47,12 +47,12 @@ class Cache:
         self._folder, self.refused = folder, None if not folder.is_symlink() else _linked(folder)
 
     def kept(self, kind: str, key: str, ending: str, write: Callable[[BinaryIO], object]) -> ByteArray:
-        """What was kept of a kind under a key, or is written and kept now in place of others of the kind.
+        """What was kept of a kind under a key, or is written and kept now instead of others of the kind.
 
         Args:
             kind: begins the name of the file.
             key: 32 hexadecimal digits that say all that the content is made from.
-            ending: of the name.
+            ending: ending of the name.
             write: writes the content; called again where the disk refuses it.
         """
         path = self._folder / f"{kind}-{key}{ending}"
@@ -70,7 +70,7 @@ class Cache:
         return found
 
     def _opened(self, path: Path, *, again: bool = False) -> ByteArray | None:
-        """Content of a file; None where it is absent or not as it was written."""
+        """Content of a file; None if it is absent or not as it was written."""
         if self._folder.is_symlink() or path.is_symlink():
             return None
         try:

@@ -61,7 +61,7 @@ class Only(Record):
         folder: that one of its files lies in, or in a folder below.
         after, before: first and last day on which it may have been taken.
         dated: whether the day is known.
-        shape: of the upright picture.
+        shape: shape of the upright picture.
         used: whether it is used.
         captioned: whether it has words of its own.
         occasion: id of a picture taken on the same day, or "".
@@ -84,7 +84,7 @@ class Facets(Record):
         folders: those that hold pictures, or several folders with some, by path.
         months: as 2019-07, in order.
         undated: pictures of which the day is not known.
-        shapes: of the upright pictures.
+        shapes: shapes of the upright pictures.
         used: pictures that are used.
         uncaptioned: pictures without words of their own.
     """
@@ -150,7 +150,7 @@ class Ids(Sequence[str]):
         return row
 
     def rows(self, ids: Iterable[object]) -> IntArray:
-        """(K,) rows of ids; −1 where there is none."""
+        """(K,) rows of ids; −1 if there is none."""
         return self.rows_of(raw_of(ids))
 
     def rows_of(self, wanted: RawIds) -> IntArray:
@@ -168,7 +168,7 @@ class Catalogue:
     rows in order of first paths; and `said`, file names and captions, composed and in lower case.
 
     Attributes:
-        ids: of the pictures, ascending.
+        ids: ids of the pictures, ascending.
         stamp: names the list of ids.
     """
 
@@ -185,7 +185,7 @@ class Catalogue:
         Args:
             store: the tables.
             cache: what keeps the table of Arrow, or its folder.
-            state: of the table of pictures; None for what it is now.
+            state: state of the table of pictures; None for what it is now.
         Raises:
             DataError: a table is damaged.
         """
@@ -260,7 +260,7 @@ class Catalogue:
     def months(
         self, words: str, only: Only, used: Collection[str], order: Literal["newest", "oldest"]
     ) -> dict[str, int]:
-        """Months of a list in order of time, as 2019-07, "" where none is known → number of their pictures.
+        """Months of a list in order of time, as 2019-07, "" if none is known → number of their pictures.
 
         Arguments and errors as of `page`.
         """
@@ -505,7 +505,7 @@ def _files(table: pa.RecordBatch) -> IntArray:
 
 
 def _days(table: pa.RecordBatch) -> pa.Array:
-    """Day on which each was taken, as 2019-07-21; "" where that is not stated."""
+    """Day on which each was taken, as 2019-07-21; "" if that is not stated."""
     return pc.fill_null(pc.utf8_slice_codeunits(table["taken"], 0, 10), "")
 
 

@@ -35,7 +35,7 @@ def library_to_ask(
     """The library that is asked: as `library_to_fill`, but the one used last goes before the default one.
 
     Args:
-        named: on the command line; None where it is not.
+        named: on the command line; None if it is not.
         note: receives a line where the library is none that the person named, nor the default one.
         make: make the default one, empty, where it is wanted and not there.
     Raises:
@@ -61,7 +61,7 @@ def library_to_ask(
 
 
 def last_library() -> Path | None:
-    """The library used last; None where none was, or none is remembered."""
+    """The library used last; None if none was, or none is remembered."""
     try:
         raw = _memory().read_bytes().removesuffix(b"\n")
     except OSError:

@@ -57,8 +57,8 @@ class ClusterEngine:
 
     Attributes:
         encoders: makes them, in this process and in every worker, which is given the same.
-        address: of a cluster (``ray://…`` or ``HOST:PORT``); None for one on this machine that ends with the
-            work.
+        address: address of a cluster (``ray://…`` or ``HOST:PORT``); None for one on this machine that ends
+            with the work.
         workers: most processes; None for one per core or, where a cluster has cards, per card.
     """
 

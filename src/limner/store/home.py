@@ -49,7 +49,7 @@ class Home(Protocol):
     """Where a library lives.
 
     Attributes:
-        folder: of this machine: of the library itself, or of what it keeps here.
+        folder: folder of this machine: of the library itself, or of what it keeps here.
         name: short, for people.
         store: its tables.
     """
@@ -82,7 +82,7 @@ class Home(Protocol):
         """Keep settings, whole or not at all.
 
         Args:
-            before: as they were; None where there were none.
+            before: as they were; None if there were none.
             after: as they are to be.
         """
 
@@ -93,14 +93,14 @@ class Home(Protocol):
         """When a process last changed the library, seconds since 1970."""
 
     def text(self, name: str) -> bytes | None:
-        """A small text that is kept with the library; None where there is none.
+        """A small text that is kept with the library; None if there is none.
 
         Raises:
             DataError: it is damaged.
         """
 
     def keep(self, name: str, text: str) -> None:
-        """Keep a JSON object in place of the last of its name."""
+        """Keep a JSON object instead of the last of its name."""
 
     def where(self, name: str) -> str:
         """Where such a text is, for people."""
@@ -232,7 +232,7 @@ class BucketHome(Home):
     @property
     @override
     def cache(self) -> Path:
-        # Versions of tables begin anew in another library at the same address.
+        # Versions of tables begin again in another library at the same address.
         return self.folder / "cache" / self._made
 
     @override

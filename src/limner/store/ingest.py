@@ -133,7 +133,7 @@ def index(
             library.store.ensure(name, schema)
         if approximate_from is not None:
             library.save(approximate_from=approximate_from)
-        # Brought in the studio; tables that were made anew know nothing of them, and those of a library that
+        # Brought in the studio; tables that were made again know nothing of them, and those of a library that
         # was moved know where they were.
         own = library.folder / "pictures"
         left = any(one.endswith(f"{os.sep}pictures") and _is_gone(os.fsencode(one)) for one in known)
@@ -412,7 +412,7 @@ class _Run:
                 yield entry
 
     def _with_frames(self, entry: find.Entry) -> Iterable[find.Entry]:
-        """What the walk met; in place of a video its frames, if there are any and it was not met before."""
+        """What the walk met; instead of a video its frames, if there are any and it was not met before."""
         if not isinstance(entry, find.VideoFile):
             return (entry,)
         key = write.file_key(entry.path)
@@ -707,7 +707,7 @@ _OUTSIDE = frozenset(("metadata", "sidecar"))
 
 
 def _with_words(now: write.FileRow, before: write.FileRow) -> write.FileRow | None:
-    """A moved file with the words that a table or a sidecar gave it where it was; None where nothing is lost.
+    """A moved file with the words that a table or a sidecar gave it where it was; None if nothing is lost.
 
     What lies beside its new place counts alone.
     """

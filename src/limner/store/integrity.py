@@ -35,7 +35,7 @@ class Checksums(Protocol):
         """Make sure that all files of a version are as they were written."""
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
-        """All files, and whether each is as it was written; None where it has no checksum."""
+        """All files, and whether each is as it was written; None if it has no checksum."""
 
 
 class Unnoted:
@@ -60,7 +60,7 @@ class TableFiles:
 
         Args:
             tables: folder of all tables.
-            name: of the table.
+            name: name of the table.
         """
         self._folder = tables / f"{name}.lance"
         self._notes = self._folder / NOTES
@@ -81,7 +81,8 @@ class TableFiles:
         """Make sure that all files of a version are as they were written; each is read once.
 
         Args:
-            version: of the table, which will be read; None leaves the data out, of a table that is opened.
+            version: version of the table, which will be read; None leaves the data out, of a table that is
+                opened.
         Raises:
             DataError: one is damaged.
         """
@@ -93,7 +94,7 @@ class TableFiles:
         self._seen = seen
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
-        """All files, and whether each is as it was written; None where it has no checksum.
+        """All files, and whether each is as it was written; None if it has no checksum.
 
         One that is noted and absent comes as well: as damaged where the table as it is now needs it, else
         with None, since it may have been cleared away just before a kill.
@@ -140,7 +141,7 @@ class TableFiles:
     def _damaged(self, name: str, due: str) -> bool:
         try:
             return file_checksum(self._folder / name) != due
-        except FileNotFoundError:  # of an old version, removed meanwhile
+        except FileNotFoundError:  # of an old version, removed in the meantime
             return False
 
     def _names(self) -> list[str]:

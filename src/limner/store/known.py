@@ -261,12 +261,12 @@ class IndexReport(Record):
         new: read for the first time, or back after having been deleted.
         changed: read again because the file, its sidecars or its row of a table changed.
         unchanged: left alone, or found to hold what they held.
-        rehashed: of these, read to compare their content: they were copied, renamed in place, given other
-            rights, or all files were to be verified.
+        rehashed: number of these that were read to compare their content: they were copied, renamed in place,
+            given other rights, or all files were to be verified.
         completed: unchanged files read for a vector that was missing.
         moved: known by their content; where they were before they are no more.
         moved_folders: from where to where, the most files first.
-        unusable: of those found, not usable, whether found now or by an earlier run.
+        unusable: number of the found files that are not usable, whether found now or by an earlier run.
         deleted: marked as gone.
         missing: folders of which so much is gone that a drive may be away; nothing of it was marked.
         tables: what was read from tables that lie in the folders, a line each.

@@ -69,10 +69,10 @@ class PictureStore:
     """Pictures, what is known of them, and their vectors."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Open a library, or make an empty one where there is none.
+        """Open a library, or make an empty one if there is none.
 
         Args:
-            folder: of the library, or its address on object storage.
+            folder: folder of the library, or its address on object storage.
         Raises:
             DataError: the folder holds other things, its settings are damaged, a newer limner wrote it, or
                 another process makes a library there.
@@ -99,7 +99,7 @@ class PictureStore:
         """A library that exists.
 
         Raises:
-            MissingError: there is none, or the object store cannot be reached.
+            MissingError: none exists, or the object store cannot be reached.
             DataError: its settings are damaged, or a newer limner wrote it.
         """
         home_of(folder).read()

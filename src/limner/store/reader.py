@@ -32,7 +32,7 @@ class Pixels:
     Attributes:
         width_px, height_px, format, phash: as in `data.records.Picture`.
         prepared: encoder name → (H, W, 3) bytes, for the encoders that need this picture.
-        words: that were read in it, a line each; None where nobody looked.
+        words: that were read in it, a line each; None if nobody looked.
     """
 
     width_px: int

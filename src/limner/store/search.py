@@ -36,7 +36,7 @@ class Likeness:
     """A search for pictures like some others.
 
     Attributes:
-        ids: of those.
+        ids: ids of those.
         space: in which pictures are compared.
         evidence: how their cosine becomes nats.
         k: pictures wanted for each.
@@ -403,7 +403,7 @@ class Index:
         """Exact scores of given pictures for every text.
 
         Args:
-            channels: as in `search`.
+            channels: see `search`.
             rows: (R,) rows of the gallery.
         Returns:
             Scores and shares, (N, R).

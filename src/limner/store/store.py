@@ -37,7 +37,7 @@ class SpaceInfo(Record):
 
     Attributes:
         encoder: its name.
-        fingerprint: of its weights and settings.
+        fingerprint: fingerprint of its weights and settings.
         dim: D.
     """
 
@@ -50,7 +50,7 @@ class Approximation(Record):
     """How a search index of vectors is asked, and how much it finds, measured on vectors of the library.
 
     Attributes:
-        version: of the table that it was measured on.
+        version: version of the table that it was measured on.
         rows: vectors then.
         partitions: parts of the index; 0 where there are so few vectors that all are compared.
         probes: parts looked into per text.
@@ -106,7 +106,7 @@ def read_settings(folder: Path) -> Settings:
     """Settings of the library in a folder.
 
     Raises:
-        MissingError: there is none.
+        MissingError: none exists.
         DataError: they are damaged, or a newer limner wrote them.
     """
     try:
@@ -187,7 +187,7 @@ PICTURES_SCHEMA = pa.schema(
 """Columns of `pictures`: one row per content, the fields of `records.Picture`."""
 
 WORDS_SCHEMA = pa.schema([("id", pa.string()), ("captions", _CAPTIONS)])
-"""Columns of `words`: what the user wrote about a picture, in place of what its files say."""
+"""Columns of `words`: what the user wrote about a picture, instead of what its files say."""
 
 DESCRIPTIONS_SCHEMA = pa.schema(
     [
@@ -235,7 +235,7 @@ class TableState:
     """One version of a table, of which nothing changes any more.
 
     Attributes:
-        name: of the table.
+        name: name of the table.
         stamp: names its content: of two states with one stamp all rows are the same. "" without a table.
         table: as Lance has it.
     """
@@ -332,7 +332,7 @@ class Store:
         """Write rows, replacing those of equal key: doing it twice is doing it once.
 
         Args:
-            name: of the table.
+            name: name of the table.
             rows: no two of one key.
             known: keys of those that the table may hold; the others are appended, many times quicker. None
                 for all; of tables that others write to as well nobody knows.
@@ -467,7 +467,7 @@ class Store:
         """Make the search index of a table of vectors anew: it appears whole or not at all.
 
         Args:
-            name: of the table, which holds at least 256 vectors for each part.
+            name: name of the table, which holds at least 256 vectors for each part.
             partitions: parts that the vectors are put in.
         """
         table = self._table(name)
@@ -486,8 +486,8 @@ class Store:
     def compact(self) -> list[str]:
         """Join small pieces, bring search indices up to date and forget older versions.
 
-        A process that reads one of those meanwhile is told to read again, see `scan`. Where several write at
-        once, versions of the last hours stay.
+        A process that reads one of those in the meantime is told to read again, see `scan`. Where several
+        write at once, versions of the last hours stay.
 
         Returns:
             Names of the tables that other processes kept from being joined.

@@ -60,7 +60,7 @@ class Tables(Protocol):
     Attributes:
         shared: whether several processes may write at once.
         kept: how long versions stay that are not the newest.
-        options: of Lance.
+        options: options of Lance.
         mend: what to do with a damaged table.
     """
 

@@ -52,7 +52,7 @@ CANDIDATES = (1_000, 2_000, 4_000)
 """Vectors compared in full per text: what is tried."""
 SMALLEST_PART, FEW_PARTS = 256, 16
 DRIFT = 0.01
-"""Share of the vectors by which a table may have grown or shrunk before all is measured anew."""
+"""Share of the vectors by which a table may have grown or shrunk before all is measured again."""
 STAGE = "search index"
 
 
@@ -227,7 +227,7 @@ def sample_ids(store: Store, pictures: int, size: int = SAMPLE) -> NDArray[np.by
     Args:
         store: the tables.
         pictures: present ones.
-        size: of the sample, about.
+        size: size of the sample, about.
     """
     below = ""
     if pictures > size:

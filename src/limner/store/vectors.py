@@ -54,7 +54,7 @@ class Space:
     Attributes:
         matrix: (M, D) float16 rows of length 1, often memory-mapped; 0 where a picture has no vector.
         present: (M,) True where it has one.
-        fingerprint: of the encoder that made them.
+        fingerprint: fingerprint of the encoder that made them.
         total: (D + 1, D) `sums` of the rows, where they are known.
     """
 
@@ -64,7 +64,7 @@ class Space:
     total: IntArray | None = field(default=None, repr=False)
 
     def vectors(self, rows: Sequence[int] | NDArray[np.int64]) -> FloatArray:
-        """(R, D) float32 copies of the vectors of some pictures; zero where there is none."""
+        """(R, D) float32 copies of the vectors of some pictures; zero if there is none."""
         chosen = np.asarray(rows, dtype=np.int64)
         found = self.matrix[chosen].astype(np.float32)
         found[~self.present[chosen]] = 0
@@ -317,7 +317,7 @@ def moments(total: IntArray, count: int) -> Moments:
 
     Args:
         total: (D + 1, D).
-        count: of the rows.
+        count: number of the rows.
     """
     found = total / max(count, 1)
     mean = found[0] / UNITS

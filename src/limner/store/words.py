@@ -1,8 +1,8 @@
-"""What the user writes about a picture in place of what its files say, and what a model says beside that.
+"""What the user writes about a picture instead of what its files say, and what a model says beside that.
 
 Kept in tables of their own under the picture's content, so that they outlive indexing, new paths and other
 metadata; no file of the user's is touched. What is written counts at once: the captions of those pictures
-are encoded anew.
+are encoded again.
 """
 
 from __future__ import annotations

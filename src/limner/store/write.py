@@ -78,11 +78,11 @@ def file_row(
         status: ok, skipped or deleted.
         size: bytes.
         mtime_ns: as its status said when it was read; −1 never equals a real time, so that it is tried again.
-        sha256: of its content, "" where it could not be read.
+        sha256: SHA-256 of its content, "" if it could not be read.
         reason: why it was skipped, or what is wrong with its metadata.
-        words_key: of what describes it from outside.
+        words_key: key of the captions from outside the file.
         words: what is said about it.
-        stamp: as `limner.pictures.decode.stamp_of`; "" where it is not known.
+        stamp: as `limner.pictures.decode.stamp_of`; "" if it is not known.
     """
     said = words if words is not None else Words()
     return {
@@ -267,7 +267,7 @@ def read_by(store: Store, engine: str) -> NDArray[np.bytes_]:
 
 
 def write_words_shown(store: Store, words: Mapping[str, str], engine: str) -> None:
-    """Keep what pictures show in writing: content hash → lines, "" where there is none."""
+    """Keep what pictures show in writing: content hash → lines, "" if there is none."""
     rows = [{"id": sha256, "engine": engine, "text": text} for sha256, text in words.items()]
     store.upsert(OCR, pa.Table.from_pylist(rows, schema=OCR_SCHEMA))
 
@@ -290,7 +290,7 @@ def sentences_of(english: TextEncoder | None, multilingual: SentenceEncoder | No
     """Which encoder is given which captions.
 
     Args:
-        english: makes the space "captions", of all languages where there is no other.
+        english: makes the space "captions", of all languages if there is no other.
         multilingual: makes the space "multilingual" of captions in all languages that it reads.
     """
     found: Sentences = {}
@@ -328,7 +328,7 @@ def encode_captions(
     Args:
         library: its table of the space exists, and its settings hold the shares of languages.
         space: captions or multilingual.
-        encoder: of the caption texts.
+        encoder: encoder of the caption texts.
         reads: languages that it reads; captions in others do not enter. None for all.
         progress: told of every picture encoded.
         stopped: asked between batches; True ends early.
@@ -378,11 +378,11 @@ def _encode_texts(
     Args:
         library: its table of the space exists.
         space: its name.
-        encoder: of the texts.
+        encoder: encoder of the texts.
         pictures: id, and all texts of the picture.
-        readable: of these the ones that the encoder reads.
-        progress: as of `encode_captions`.
-        stopped: likewise.
+        readable: those that the encoder can read.
+        progress: see `encode_captions`.
+        stopped: see `encode_captions`.
     """
     store, table = library.store, vectors_name(space)
     known = sorted_rows(store, table, [("id", DIGEST), ("input_hash", "S32")])
@@ -426,7 +426,7 @@ def readable_captions(
     Args:
         texts: its captions.
         reads: ISO 639 codes; None for all.
-        shares: of the languages of the library's captions.
+        shares: shares of the languages of the library's captions.
     """
     if reads is None:
         return list(texts)
@@ -449,7 +449,7 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
     """Unit mean of the unit vectors of each picture's captions.
 
     Args:
-        encoder: of texts.
+        encoder: encoder of texts.
         texts: B pictures with one caption or more each.
     Returns:
         (B, D) float32.
@@ -495,7 +495,7 @@ def group_counts(store: Store) -> tuple[int, int]:
 
 
 def lacking(store: Store, spaces: Sequence[str]) -> dict[str, int]:
-    """Space → present pictures without a vector in it, where there are any."""
+    """Space → present pictures without a vector in it, if there are any."""
     present = sorted_ids(store, PICTURES, PRESENT)
     missing = {
         space: int((~among(sorted_ids(store, vectors_name(space)), present)).sum()) for space in spaces

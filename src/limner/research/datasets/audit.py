@@ -133,7 +133,7 @@ class SetAudit(Record):
     """Everything the audit found.
 
     Attributes:
-        name: of the set.
+        name: name of the set.
         rows: pairs of text and picture.
         texts, images, pairs: how many of them are distinct, as written.
         same_texts: distinct texts, letter case and white space aside.
@@ -176,8 +176,8 @@ def audit(
 
     Args:
         data: as read; its own split is what "released" means.
-        kinds: of splits; None takes grouped, and released where the files state one.
-        seed: of the splits and draws.
+        kinds: kinds of splits; None takes grouped, and released where the files state one.
+        seed: seed of the splits and draws.
         draws: random splits for the expectation; 0 leaves it out.
         strict: group over every text, however short.
     Raises:
@@ -277,7 +277,7 @@ def random_leak(
         pairs: (N,), any split is ignored.
         test_share: in (0, 1).
         draws: at least 1.
-        seed: of the draws.
+        seed: seed of the draws.
     """
     total = len(pairs)
     size = round(test_share * total)

@@ -75,7 +75,7 @@ class FeatureKey(Record):
 
 
 def precision_of(transform: str) -> Precision | None:
-    """What the backbone of a key, the first of joined ones, multiplied in; None where it does not say."""
+    """What the backbone of a key, the first of joined ones, multiplied in; None if it does not say."""
     last = transform.partition(";")[0].rpartition(" ")[2]
     return next((one for one in get_args(Precision) if one == last), None)
 
@@ -85,7 +85,7 @@ class FeatureSource(Record):
 
     Attributes:
         backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
-        weights_sha256: of the weight file.
+        weights_sha256: SHA-256 of the weight file.
         transform: framing, side and precision.
     """
 
@@ -322,7 +322,7 @@ def extract(
     it is on disk, so that a kill costs the last few batches and nothing else.
 
     Args:
-        root: folder of all stores; made if absent.
+        root: folder of all stores; created if missing.
         key: what the features are of.
         pictures: id → file, every picture once; ids that state the content (SHA-256) keep a changed picture
             from passing for the old one.
@@ -500,7 +500,7 @@ def picture_features(
             `block_features`.
         weights: a file, or a folder to look in; None looks in the usual places.
         device: torch device that computes.
-        precision: of the backbone; None for that of a store that is there, else `usual_precision`.
+        precision: precision of the backbone; None for that of a store that is there, else `usual_precision`.
         report: called with rows done and rows due.
         elsewhere: opens a complete store of a key and these pictures at another place; None has it at `root`.
     Raises:
@@ -569,7 +569,7 @@ def block_features(
             published backbone alone, an eighth of the room; or "pooled", the last 1,280 of these.
         mirrored: store the training pictures mirrored as well.
         device: torch device that computes.
-        precision: as of `picture_features`.
+        precision: see `picture_features`.
         report: called with rows done and rows due, of either store.
     Raises:
         MissingError: the package of the backbone is not installed.

@@ -82,9 +82,9 @@ class FetchReport(Record):
     Attributes:
         wanted: pictures asked for.
         done: of them, there.
-        dead: of them, not to be had.
-        left: of them, not tried for want of room.
-        size_bytes: of all that are there.
+        dead: number of pictures that cannot be downloaded.
+        left: number of pictures not tried, because the folder is full.
+        size_bytes: size of all that are there.
         requests: made in this run, redirects not counted.
         reasons: why pictures died → how many.
         same_bytes: pictures whose bytes came for three URLs or more; often a host's "not available".

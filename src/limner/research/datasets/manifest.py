@@ -1,6 +1,6 @@
 """What earlier runs found out about picture files, so that an unchanged file is read and decoded once.
 
-One SQLite file in the folder of the feature stores; it may be removed at any time, and is then made anew.
+One SQLite file in the folder of the feature stores; it may be removed at any time, and is then made again.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class Looked(NamedTuple):
     """What a picture file holds.
 
     Attributes:
-        sha256: of its bytes, 64 hex digits.
+        sha256: SHA-256 of its bytes, 64 hex digits.
         fault: what is wrong with it; "" when it decodes to the end.
     """
 
@@ -136,7 +136,7 @@ class PictureHashes:
         self._new.clear()
 
     def _open(self, file: Path) -> sqlite3.Connection:
-        """The file, made if absent."""
+        """The file, created if missing."""
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._store = sqlite3.connect(file, timeout=60)

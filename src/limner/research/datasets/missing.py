@@ -36,7 +36,7 @@ def pair_set(
     """What a reader has found, as a set: see `with_pictures`.
 
     Args:
-        name: of the set.
+        name: name of the set.
         pairs: in file order.
         source: as the reader got it.
         relations: names in the order of the labels.
@@ -59,7 +59,7 @@ def with_pictures(
     Args:
         data: `image` as the set names it.
         source: where its pictures lie; without them the set stays as it is, for its texts alone.
-        files: `image` → file name below the folder; None where they are the same.
+        files: `image` → file name below the folder; None if they are the same.
         named: by its "path", which is not looked for elsewhere, by "name", or by "stem", for any suffix.
     Raises:
         DataError: the folder is not there, a name leads out of it, too many pictures are missing, or all are.

@@ -111,7 +111,7 @@ def set_of(data: PairSet, name: str) -> PairSet:
 
     Args:
         data: as `mixed` makes it.
-        name: of the set.
+        name: name of the set.
     Raises:
         ConfigError: the mixture has no such set.
     """

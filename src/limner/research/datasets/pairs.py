@@ -103,7 +103,7 @@ def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: 
     Args:
         groups: (N,) group number per item.
         sizes: split → number of items, each at least 1; they sum to N.
-        seed: of the order.
+        seed: seed of the order.
     Returns:
         (N,) split names; none stays empty.
     Raises:
@@ -185,7 +185,7 @@ class Pair(Record):
         image: file path, or URL where no picture is there; only ever compared or opened.
         image_hash: SHA-256 of the picture's bytes, 64 hex digits; "" while unknown.
         group: duplicate group; "" before a split was made.
-        split: train, val or test; "" where none was made.
+        split: train, val or test; "" if none was made.
         labels: relation → 0 or 1, in the order of the data set.
         seq: recipe, story, article or album it belongs to; "" for none.
         pos: place in it, from 0; None for none.
@@ -238,7 +238,7 @@ class MissingPicture(Record):
     """A pair that was left out because of its picture.
 
     Attributes:
-        id: of the pair.
+        id: id of the pair.
         image: the picture's name.
         reason: one line.
     """
@@ -255,7 +255,7 @@ class PairSet:
     Attributes:
         name: such as ``"clue"``.
         relations: names in the order of the label vector.
-        pairs: in file order; `split` as the files state it, "" where they state none.
+        pairs: in file order; `split` as the files state it, "" if they state none.
         missing: pairs left out because of their picture.
         notes: one line for everything put right while reading.
     """
@@ -344,10 +344,10 @@ def split_pairs(
         data: a set as read.
         kind: "grouped" parts no group; "released" keeps the test rows of the files and cuts whole groups off
             train for validation; "random" parts rows and leaks, to reproduce what was published.
-        seed: of the order in which groups or rows are dealt.
+        seed: seed of the order in which groups or rows are dealt.
         strict: group over every text, however short.
-        test_share: of all pairs, in (0, 1); None for that of the files, see `share_of_test`.
-        val_share: of all pairs, in (0, 1); None for a tenth of what is not test.
+        test_share: share of test among all pairs, in (0, 1); None for that of the files, see `share_of_test`.
+        val_share: share of validation among all pairs, in (0, 1); None for a tenth of what is not test.
     Raises:
         ConfigError: unknown kind, or shares for a released split.
         DataError: released, but the files state no split; or too few groups.
@@ -385,11 +385,11 @@ def split_pairs(
 
 
 def shuffle_relations(data: PairSet, seed: int) -> PairSet:
-    """The control: whole label rows dealt anew inside each split, so that they say nothing about their pair.
+    """The control: whole label rows dealt again inside each split, so that they say nothing about their pair.
 
     Args:
         data: with labels.
-        seed: of the order.
+        seed: seed of the order.
     """
     rng = np.random.default_rng(seed)
     pairs = list(data.pairs)
@@ -405,7 +405,7 @@ def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
 
     Args:
         data: as `story_pairs` gives it; a pair without a source stays with its story alone.
-        seed: of the order in which groups are dealt.
+        seed: seed of the order in which groups are dealt.
     Raises:
         DataError: too few sources for three splits.
     """

@@ -41,7 +41,7 @@ class Source:
         missing: what to do about pictures that are not there or do not open.
         max_missing: share of pairs in [0, 1] that "abort" lets pass.
         every: all captions of a picture, or one.
-        seed: of the choice of the one, where it is drawn.
+        seed: seed of the choice of the one, where it is drawn.
         manifest: folder that remembers which picture files were looked at; None looks at all of them.
         opened: pictures are read and checked; else only whether they are there is noted, and all pairs stay.
     """
@@ -63,7 +63,7 @@ class Source:
         """The one file of one of these names in the folder `place`, or in a folder below it.
 
         Raises:
-            MissingError: there is none.
+            MissingError: none exists.
             DataError: several folders below it hold one.
         """
         here = [self.place / name for name in names if (self.place / name).is_file()]
@@ -89,10 +89,10 @@ class DataSet:
         about: one line for a list.
         read: its pairs in file order, with the split that the files state.
         relations: those annotated, in the order of the labels.
-        sequence: what pairs make in their order, such as "story"; "" where they make nothing.
-        folder: where it is looked for below $LIMNER_DATA/data; "" where its place must be named.
+        sequence: kind of sequence that the pairs form, such as "story"; "" if they make nothing.
+        folder: where it is looked for below $LIMNER_DATA/data; "" if its place must be named.
         beside: pictures are named by the files themselves, so that texts are never read alone.
-        wanted: folder of the annotations → picture URL → file name; None where no URLs are known.
+        wanted: folder of the annotations → picture URL → file name; None if no URLs are known.
         draw: (stories, seed, size_px) → pairs and (N, size_px, size_px, 3) bytes, for a set that is drawn; a
             size of 0 draws no picture.
         graphs: likewise, (stories, seed, shuffled=seed of the control or None) → picture → scene graph.
@@ -169,8 +169,8 @@ class SourceConfig(Config):
         test_share, val_share: of all pairs, where the split is not released; None for the share of test that
             the files state, else 0.2, and for a tenth of what is not test.
         by_source: a grouped split parts no source of stories either.
-        every_caption: of sets with several captions, take all of a picture, not one alone.
-        caption_seed: of coco, which one.
+        every_caption: whether to use all captions of a picture, not one, for sets with several.
+        caption_seed: seed of the choice of coco's captions.
     """
 
     set: str
@@ -210,10 +210,10 @@ def read_json(path: Path, form: type[Form], expected: str) -> Form:
 
     Args:
         path: the file; a pickle is refused, whatever its name.
-        form: of the whole file.
+        form: form of the whole file.
         expected: one phrase for messages, such as ``"an object of images and annotations"``.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a pickle, not JSON, or of another form.
     """
     refuse_pickle(path)
@@ -224,10 +224,10 @@ def read_json(path: Path, form: type[Form], expected: str) -> Form:
 
 
 def refuse_pickle(path: Path) -> None:
-    """Refuse a pickle by its name and by its first bytes; nothing of it is ever loaded. Nor are archives.
+    """Reject a pickle by its name and by its first bytes; nothing of it is ever loaded. Nor are archives.
 
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a pickle, an archive, a folder, or not to be opened.
     """
     with readable(path, "give the file of the annotations"), path.open("rb") as file:
@@ -260,8 +260,8 @@ def read_table(
         header: whether the first line names the columns.
         filled: columns that must not be empty.
     Raises:
-        MissingError: no such file.
-        DataError: it cannot be read, is not UTF-8, a column is absent or named twice, a row has another
+        MissingError: the file does not exist.
+        DataError: the file cannot be read, is not UTF-8, a column is absent or named twice, a row has another
             number of fields, or there is none.
     """
     refuse_pickle(path)
@@ -310,9 +310,9 @@ def files_by_split(source: Source, *names: str) -> list[tuple[Path, SplitName]]:
 
     Args:
         source: its place is the folder.
-        names: of files, with ``*`` for train, val or test.
+        names: names of files, with ``*`` for train, val or test.
     Raises:
-        MissingError: there is none of any split.
+        MissingError: none exists of any split.
         DataError: several folders hold one.
     """
     found: list[tuple[Path, SplitName]] = []

@@ -32,12 +32,12 @@ def learn_vectors(
     that the texts lack are drawn like the unknown word.
 
     Args:
-        train_texts: of the training split only.
-        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets.
+        train_texts: texts of the training split only.
+        vocabulary: vocabulary of V words, padding and unknown among them, whose rows the matrix gets.
         width: E, numbers per word; the defaults are those of the CMCM release.
         window: words on either side.
         epochs: passes over the texts.
-        seed: of all random numbers.
+        seed: seed of all random numbers.
     Returns:
         (V, E) float32; row 0 is zero, row 1 random.
     Raises:
@@ -80,7 +80,7 @@ def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
     Returns:
         Word → (E,) float32; words the file lacks are absent. Of a word that comes twice the first counts.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a line has another width or no finite numbers, naming the line.
     """
     file = Path(path)
@@ -117,10 +117,10 @@ def glove_vectors(path: Path | str, vocabulary: Vocabulary, *, width: int, seed:
 
     Args:
         path: see `read_glove`.
-        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets; a word in capitals
-            that the file lacks is looked up in lower case.
+        vocabulary: vocabulary of V words, padding and unknown among them, whose rows the matrix gets; a word
+            in capitals that the file lacks is looked up in lower case.
         width: E, numbers per word.
-        seed: of the words that are drawn.
+        seed: seed of the words that are drawn.
     Returns:
         (V, E) float32; row 0 is zero.
     Raises:
@@ -172,10 +172,10 @@ def document_vectors(
 
     Args:
         texts: n training texts; test texts have no place here.
-        size: of a vector.
+        size: size of a vector.
         min_count: texts' words that are rarer are left out.
         epochs: passes over the texts.
-        seed: of training.
+        seed: seed of training.
     Returns:
         (n, size); a text of which no word is left gets the zero vector, and so lies near others like it.
     Raises:

@@ -48,7 +48,7 @@ class ChannelWeights:
         text: a, nats per unit of score; above 0.
         pictures: (K,) times the K kinds of evidence of two pictures for each other; (2 K,) of a pinned chain,
             those of neighbours and then those of the given picture.
-        blank: nats of a step without a picture; None where every step has one.
+        blank: nats of a step without a picture; None if every step has one.
     """
 
     text: float
@@ -204,7 +204,7 @@ def _drawn(told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None) -> t
 
 
 def _laid(told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Nats of each step alone, and of two pictures, with the blank last where there is one."""
+    """Nats of each step alone, and of two pictures, with the blank last if there is one."""
     nats = (text * told.scores).index_fill(1, told.gone, NEVER)
     if blank is not None:
         nats, pair = torch.cat([nats, blank.expand(len(nats), 1)], dim=1), pad(pair, (0, 1, 0, 1))

@@ -75,7 +75,7 @@ class LinearCalibration(Record):
     """The numbers of `linear.json`.
 
     Attributes:
-        schema_version: of this form.
+        schema_version: schema version of this form.
         channels: channel → evidence of its cosines.
         beside: channel → `Channel.beside`.
         pairs: gallery space that compares pictures → how much two of its pictures say for each other.
@@ -93,9 +93,9 @@ class LinearCalibration(Record):
         """A channel with its evidence.
 
         Args:
-            name: of the channel, and of its gallery space.
-            encoder: of texts.
-            reads: as in `Channel`.
+            name: name of the channel, and of its gallery space.
+            encoder: encoder of texts.
+            reads: see `Channel`.
         Raises:
             ConfigError: the channel has none.
         """
@@ -143,7 +143,7 @@ def linear_channels(
     Args:
         library: an indexed library.
         names: channel names; none means every channel that some picture of the library has.
-        weights: as of `limner.match.equipment.channels_of`.
+        weights: see `limner.match.equipment.channels_of`.
     Raises:
         LimnerError: as `limner.match.equipment.channels_of`.
         ConfigError: a channel has no evidence.

@@ -71,7 +71,7 @@ class Ranking:
         Args:
             ties: mean counts half of the tied pictures, pessimistic all, optimistic none.
         Raises:
-            ConfigError: no such policy.
+            ConfigError: the policy is unknown.
         Source: docs/methods/evaluation.md §1.
         """
         share = {"mean": 0.5, "pessimistic": 1.0, "optimistic": 0.0}
@@ -146,7 +146,7 @@ class Metric:
         """The per-query values, (N,), whose mean (median for MedR) is the metric.
 
         Args:
-            ranking: of the relevant pictures; for StR of the pictures of the query's own story.
+            ranking: ranking of the relevant pictures; for StR of the pictures of the query's own story.
             ties: the policy; expected recall has none.
         """
         if self.kind == "ER":
@@ -162,9 +162,9 @@ class Metric:
         """The metric with its bootstrap interval by group.
 
         Args:
-            ranking: as in `values`.
+            ranking: see `values`.
             groups: (N,) such as the story of each query.
-            resamples: of the bootstrap.
+            resamples: resamples of the bootstrap.
         """
         from limner.research.evaluation.uncertainty import interval
 
@@ -248,7 +248,7 @@ def rank_blocks(
         score_rows: (start, stop) → (stop − start, M) scores of those queries, as `Score` gives them; counted
             on the device they lie on.
         shape: (N, M).
-        relevant: as in `rank`.
+        relevant: see `rank`.
         block: queries per block; by default as many as keep a block at 16 M scores.
         first: number of the first query in messages.
     """
@@ -349,7 +349,7 @@ def _count_on_device(table: Any, right: _Right, start: int) -> Counts:  # noqa: 
 
 
 def _look_at(table: Any, doubtful: NDArray[np.int64], start: int) -> None:  # noqa: ANN401  (see `Score`)
-    """Refuse a score that is not finite; a sum is finite only if its terms are, but it may overflow."""
+    """Reject a score that is not finite; a sum is finite only if its terms are, but it may overflow."""
     for row in doubtful.tolist():
         values = host(table[row])
         if not np.isfinite(values).all():

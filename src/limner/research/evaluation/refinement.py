@@ -195,7 +195,7 @@ def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> Fl
 
     Args:
         scores: (N, M) cosines θ over the pool, each picture once.
-        logits: of the same texts and pictures.
+        logits: logits of the same texts and pictures.
         refinement: how.
     Returns:
         (N, M) float32, comparable inside a row only. A negative θ is lowered by confidence when multiplied.
@@ -237,12 +237,12 @@ def choose(
     lower threshold and the lower strength.
 
     Args:
-        score: of N validation queries with M pictures; asked for blocks.
-        logits: of the same.
+        score: score of N validation queries with M pictures; asked for blocks.
+        logits: logits of the same.
         ranks: (Q, M) scores, and which of the queries these are → (Q,) rank of the right picture of each.
         strengths: λ to try.
         thresholds: T to try.
-        form: as in `Refinement`.
+        form: see `Refinement`.
     Source: docs/methods/cmcm.md §4.3.
     """
     count, size, _ = logits.shape

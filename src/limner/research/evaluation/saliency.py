@@ -116,9 +116,9 @@ def sequence_saliency(
 
     Args:
         stories: (N,) story of every query.
-        relevant: as in `noun_saliency`.
-        pictures: likewise.
-        scores: likewise.
+        relevant: see `noun_saliency`.
+        pictures: see `noun_saliency`.
+        scores: see `noun_saliency`.
     Raises:
         ShapeError: as there.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``sequence``.

@@ -191,7 +191,7 @@ def coherence(
         chosen: (N,) columns, steps of a story in their order.
         stories: (N,).
     Returns:
-        (N,) cosines, None where a story begins; 1 where a picture is chosen twice in a row.
+        (N,) cosines, None if a story begins; 1 where a picture is chosen twice in a row.
     Source: docs/methods/evaluation.md §6.3.
     """
     table = unit_or_zero(features)[chosen]
@@ -239,7 +239,7 @@ def saliency_of(
         stories: (N,).
         relevant: (N,) columns of the query's own pictures.
         features: (M, F) of the pictures.
-        in_sample: as in `label_scores`.
+        in_sample: see `label_scores`.
         scores: another model of the pictures than the linear one of their features.
     """
     made = scores or (lambda truth: label_scores(features, truth, in_sample=in_sample))

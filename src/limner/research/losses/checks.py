@@ -46,7 +46,7 @@ def product(one: Tensor, other: Tensor) -> Tensor:
 
 
 def finite(where: str, what: str, values: Tensor) -> None:
-    """Refuse NaN and infinity.
+    """Reject NaN and infinity.
 
     Args:
         where: the loss, for the message.

@@ -19,7 +19,7 @@ def info_nce(logits: Tensor, neg: Tensor) -> Tensor:
         logits: (B, B) text rows, image columns, divided by the temperature; true pairs on the diagonal.
         neg: (B, B) bool, symmetric, the truly wrong pairs.
     Returns:
-        (): at least 0; 0 where there is no wrong pair.
+        (): at least 0; 0 if there is no wrong pair.
     Raises:
         ShapeError: not square, or the mask is no such mask.
         NumericsError: a logit is not finite.

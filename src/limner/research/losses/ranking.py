@@ -56,8 +56,8 @@ def max_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     """Hinge on the hardest wrong candidate, both directions.
 
     Args:
-        scores: as in `sum_hinge`.
-        margin: as in `sum_hinge`.
+        scores: see `sum_hinge`.
+        margin: see `sum_hinge`.
         neg: as in `sum_hinge`; a query without a wrong candidate adds 0.
     Returns:
         (): mean over the pairs; the gradient goes to the hardest candidate only.

@@ -75,7 +75,7 @@ def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
         logits: (B, B, C) of every text with every picture of a batch.
         neg: (B, B) bool, the wrong pairs.
     Returns:
-        (): at least ln 2, where every wrong pair is undecided; 0 where there is no wrong pair.
+        (): at least ln 2, where every wrong pair is undecided; 0 if there is no wrong pair.
     Raises:
         ShapeError: sizes differ.
         NumericsError: a logit is not finite.

@@ -225,7 +225,7 @@ def _mean(costs: Tensor, wrong: Tensor) -> Tensor:
     return costs.masked_fill(~wrong, 0).sum() / wrong.sum().clamp(min=1)
 
 
-NOTHING = -1  # in place of a candidate, for a query without a wrong one
+NOTHING = -1  # instead of a candidate, for a query without a wrong one
 CLOSEST, FARTHEST = 0.5, 1.4  # nearer candidates are taken to be so near; none is drawn from so far on
 
 
@@ -279,7 +279,7 @@ def draw(
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         neg: (B, B) bool; also rules the transposed direction.
-        dim: as in `log_weights`.
+        dim: see `log_weights`.
         generator: on the CPU; None takes torch's global one.
     Returns:
         Candidates; equally likely ones where none is near enough.
@@ -383,7 +383,7 @@ def mithun_loss(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     """Hinge on the hardest wrong candidate, both directions, each query weighted by its rank.
 
     Args:
-        scores: as in `mithun_weights`.
+        scores: see `mithun_weights`.
         margin: score units, > 0.
         neg: as in `mithun_weights`; a query without a wrong candidate adds 0.
     Returns:

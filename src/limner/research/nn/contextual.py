@@ -51,7 +51,7 @@ class ContextualEncoder(nn.Module):
         context: Context = "others",
         vectors: Tensor | None = None,
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             words: V, padding (0) among them.

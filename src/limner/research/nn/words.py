@@ -38,7 +38,7 @@ class EncodedTexts(NamedTuple):
 
     Attributes:
         vectors: (B, D) rows of unit length.
-        attention: (B, T) weights that sum to 1 over the real words and are 0 on padding; None where the
+        attention: (B, T) weights that sum to 1 over the real words and are 0 on padding; None if the
             pooling has none.
     """
 
@@ -97,14 +97,14 @@ class WordEncoder(nn.Module):
         bidirectional: bool = True,
         pooling: Pooling = "scaled",
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             vocabulary_size: V, padding (0) and unknown (1) among them.
             dim: D of the vectors that come out.
             vectors: (V, E) to start the embedding from; trained further. None draws them.
             width: E, of a word vector.
-            hidden: of the LSTM, per direction.
+            hidden: hidden size of the LSTM, per direction.
             bidirectional: read the text both ways.
             pooling: "none" joins the final states of all directions, "additive" and "scaled" attend.
         Raises:
@@ -156,7 +156,7 @@ def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Ten
     """What a layer says at every place.
 
     Args:
-        recurrence: of one layer, `batch_first`, one way or both.
+        recurrence: recurrence of one layer, `batch_first`, one way or both.
         padded: (B, L, W); what stands after a row's length has no influence.
         lengths: (B,) int64 on the CPU, in 1…L.
     Returns:

@@ -23,10 +23,10 @@ WORDS = {True: "on", False: "off", None: "none", "finetune": "trained"}
 
 
 def settings_of(runs: Iterable[ResultFile]) -> RunSettings | None:
-    """Settings of the runs of one row; None where there are none.
+    """Settings of the runs of one row; None if there are none.
 
     Args:
-        runs: of one system on one split, of any data sets and seeds.
+        runs: runs of one system on one split, of any data sets and seeds.
     """
     found = [run.about for run in runs]
     return settings_from(found) if found else None

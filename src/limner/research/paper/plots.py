@@ -95,7 +95,7 @@ def refinement_bars(table: Table) -> Figure:
     Systems of which there is neither a result nor a published figure are left out.
 
     Args:
-        table: of retrieval, see `coherence_tables.build`.
+        table: table of retrieval, see `coherence_tables.build`.
     Raises:
         ConfigError: the table has no blocks plain and refined.
         DataError: no system has a median rank.
@@ -144,7 +144,7 @@ def setting_curve(
     """Median rank against a setting, ours and the published curve (Figure 8).
 
     Args:
-        name: of the setting.
+        name: name of the setting.
         measured: (setting, value, low, high), in any order.
         published: (setting, value, deviation).
     """
@@ -203,10 +203,10 @@ def write(path: Path, make: Callable[..., Figure], *arguments: Any) -> None:  # 
     Args:
         path: PDF, PNG or SVG by its suffix; the same figure is the same file.
         make: one of the functions here.
-        arguments: of it.
+        arguments: arguments of it.
     Raises:
         ConfigError: another suffix.
-        MissingError: the folder is not there.
+        MissingError: the folder does not exist.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigError(
@@ -247,7 +247,7 @@ def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Fig
     """An empty figure with so many axes side by side, without frames.
 
     Args:
-        count: of the axes.
+        count: number of the axes.
         width: inches, of the figure.
         height: inches.
     """
@@ -319,7 +319,7 @@ def agreement(first: Scores, second: Scores, names: Sequence[str], published: fl
     Args:
         first: (n,) scores of one measure.
         second: (n,) of the other, in the same order.
-        names: of the measures.
+        names: names of the measures.
         published: the paper's correlation.
     Source: docs/methods/complementary.md §9.2.
     """
@@ -352,7 +352,7 @@ class Gain:
     Attributes:
         data: name of the data set.
         measure: DIVERSITY or DISCREPANCY.
-        deviation: of the raw scores over the training pairs.
+        deviation: deviation of the raw scores over the training pairs.
         gain: c-way accuracy, mean of both directions, minus that of equal weights.
         published: whether it is the paper's.
     """
@@ -421,7 +421,7 @@ def sweep_picture(points: Sequence[Point], metric: str) -> Figure:
     """Means over seeds with every seed as a dot: over the one setting that is a number, else by name.
 
     Args:
-        points: of one sweep.
+        points: points of one sweep.
         metric: validation figure.
     Raises:
         DataError: see `sweeps.by_setting`.
@@ -469,7 +469,7 @@ class GalleryRow:
         relations: that hold between it and its own picture.
         truth: its own picture.
         answers: per system, its name, its best pictures in order, and the place of the right one among them
-            (from 0; None where it is not shown).
+            (from 0; None if it is not shown).
     """
 
     text: str

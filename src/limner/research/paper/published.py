@@ -142,9 +142,10 @@ def build(
         data: data set of the results; None takes that of the published table, for cmcm-7 both that were
             measured, and for complementary-…, vrss-1, gsda-1 and limner-1 all. A note says which results a
             table of CMCM passes over, and how to show them.
-        protocol: of the pools of the results that are shown, ``legacy`` for cmcm-4, cmcm-5 and cmcm-7 alone.
-        resamples: of every interval and comparison.
-        measured: runs in memory, in place of those in `runs`.
+        protocol: protocol of the pools of the results that are shown, ``legacy`` for cmcm-4, cmcm-5 and
+            cmcm-7 alone.
+        resamples: resamples of every interval and comparison.
+        measured: runs in memory, instead of those in `runs`.
     Raises:
         ConfigError: no such table, or none of the legacy protocol.
         MissingError: `runs` is no folder.
@@ -216,7 +217,7 @@ def tables_of(
         name: as in `build`, of a table of results.
         results: as `ResultFile.read_all` gives them; those on validation are left aside.
         data: the only data set shown; None as in `build`.
-        resamples: of every interval and comparison.
+        resamples: resamples of every interval and comparison.
     Raises:
         DataError: two runs were measured on different rows, or looked at by different features.
     """
@@ -248,11 +249,11 @@ class Scene:
     """All results on one part of one split, and the table to be made of them.
 
     Attributes:
-        name: of the table.
+        name: name of the table.
         data: data set.
-        split: of it.
+        split: split of it.
         cohort: the results.
-        resamples: of every bootstrap.
+        resamples: resamples of every bootstrap.
         published: whether the paper gives figures of this data set.
         control: system whose plain figures all others are compared with.
     """
@@ -279,7 +280,7 @@ class Scene:
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """Relations of the results, in their order; the published ones where there is no result."""
+        """Relations of the results, in their order; the published ones if there is no result."""
         for runs in self.cohort.systems.values():
             return tuple(runs[0].labels)
         return tuple(reference()["relations"][self.data])
@@ -326,7 +327,7 @@ def _own_model(name: str, results: Sequence[ResultFile], data: str | None, resam
 
 
 def pools_of(runs: Sequence[Result], stage: Stage, *, full: bool) -> list[Ranked]:
-    """Queries and ranks of every pool of every run; empty where the stage was not measured."""
+    """Queries and ranks of every pool of every run; empty if the stage was not measured."""
     return [
         (np.array(pool.queries, dtype=np.int64), np.array(ranks, dtype=np.float64))
         for run in runs
@@ -556,7 +557,7 @@ def questions_of(results: Sequence[ChoiceResult], first: Sequence[str] = ()) -> 
     """Sort results of one split by data set and c; data sets share one draw of groups, each a part of it.
 
     Args:
-        results: of one split and part.
+        results: results of one split and part.
         first: data sets that come before the others, which follow by name.
     Raises:
         DataError: two runs on one data set answered different questions.
@@ -578,7 +579,7 @@ def questions_of(results: Sequence[ChoiceResult], first: Sequence[str] = ()) -> 
 
 
 def credits_of(runs: Sequence[ChoiceResult], direction: int) -> Values | None:
-    """(N,) credit of a system, mean over its seeds; None where it was not measured.
+    """(N,) credit of a system, mean over its seeds; None if it was not measured.
 
     Args:
         runs: its runs.
@@ -783,7 +784,7 @@ def _ablation(one: Questions, where: str, resamples: int) -> Table:
 
 
 def _mean_of(statistics: Sequence[Statistic | None]) -> Statistic | None:
-    """Their mean; None where one is missing, because a mean of fewer is another figure."""
+    """Their mean; None if one is missing, because a mean of fewer is another figure."""
     there = [one for one in statistics if one is not None]
     if not there or len(there) < len(statistics):
         return None
@@ -864,7 +865,7 @@ _VALUES: Mapping[str, Callable[[FoundPictures], Sequence[float | None]]] = {
 
 
 def _values(measure: str, run: SequenceResult, decoding: Decoding) -> Values | None:
-    """(N,) of every step, NaN of steps that do not count; None where it was not measured."""
+    """(N,) of every step, NaN of steps that do not count; None if it was not measured."""
     found = run.found.get(decoding)
     if found is None:
         return None
@@ -953,7 +954,7 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
 
 
 def _judge(result: SequenceResult) -> str:
-    """What its VSR asks; "" where none was measured, or by the linear model that the table's notes name."""
+    """What its VSR asks; "" if none was measured, or by the linear model that the table's notes name."""
     usual: str = reference()["judge"]
     return "" if result.judge == usual else result.judge
 

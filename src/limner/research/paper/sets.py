@@ -35,7 +35,7 @@ def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Tab
         name: cmcm-1 (CITE++) or cmcm-2 (Clue).
         data: data set below $LIMNER_DATA/data; None takes the table's, and where that is not there, the
             paper's figures stand alone.
-        resamples: of every interval.
+        resamples: resamples of every interval.
     Raises:
         ConfigError, MissingError, DataError: the data set that was asked for cannot be read, or has no
             relations.
@@ -187,7 +187,7 @@ def _values(found: Sequence[tuple[About, PairScores]]) -> dict[str, list[float]]
 
 
 def _factors(done: Done) -> str:
-    """The outer factors that a training of a sweep has, and "" where it has others or measured no choices."""
+    """The outer factors that a training of a sweep has, and "" if it has others or measured no choices."""
     weights = done.config.get("weights", {})
     words = f"{weights.get('beta', 0):g}, {weights.get('gamma_hat', 0):g}"
     asked = any(name.startswith(CHOICE) for name in done.point.validation)

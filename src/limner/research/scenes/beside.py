@@ -82,7 +82,7 @@ def beside(
         first: features of every picture of the set.
         data: read with its pictures.
         root: folder of all feature stores.
-        names: of image encoders, as `limner.encoders.catalogue.image_encoder` takes them, all of whose
+        names: names of image encoders, as `limner.encoders.catalogue.image_encoder` takes them, all of whose
             spaces count; and of detectors, as `limner.research.scenes.folder.detector` takes them, whose
             classes are COCO's 80: of each class the square root of its largest score, in [0, 1], in the
             picture scaled to a square; and `TRAITS`.

@@ -59,10 +59,10 @@ class ScenesReport(Record):
         objects, relations: in all graphs.
         empty: pictures with nothing in them.
         related_by: prior or position, or graphs for graphs that were given.
-        labels: of objects, the most frequent first.
+        labels: labels of objects, the most frequent first.
         unmatched: labels that are no class of the prior, with the number of objects.
         unused: graphs that were given but belong to no picture.
-        seconds: of looking.
+        seconds: seconds of looking.
     """
 
     pictures: int
@@ -98,9 +98,9 @@ def detect_scenes(
 
     Args:
         source: the pictures.
-        to: folder for what is written; made if absent.
+        to: folder for what is written; created if missing.
         finder: looks at the pictures.
-        prior: of relations; None takes positions.
+        prior: prior of relations; None takes positions.
         label_names: detector's label → class of the prior.
         min_score: least score of a detection, in [0, 1].
         must_overlap: relate only things whose boxes overlap.
@@ -172,7 +172,7 @@ def import_scenes(
 
     Args:
         source: the pictures.
-        to: folder for what is written; made if absent.
+        to: folder for what is written; created if missing.
         graphs: JSON lines; each names its picture by id, file name, or file name without suffix.
         ids: as for `detect_scenes`.
     Returns:

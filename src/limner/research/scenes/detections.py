@@ -81,7 +81,7 @@ def fingerprint(*parts: str) -> str:
 
 
 def match_names(names: Sequence[str], classes: int, where: str) -> None:
-    """Refuse another number of names than a detector has classes.
+    """Reject another number of names than a detector has classes.
 
     Raises:
         CheckpointError: the numbers differ.

@@ -48,7 +48,7 @@ class FasterRCNN:
         Args:
             name: one of `ARCHITECTURES`.
             state: parameter name → tensor; see `limner.encoders.weight_files.read_state`.
-            sha256: of the weight file.
+            sha256: SHA-256 of the weight file.
             classes: names without the background, in the order of the outputs; None takes COCO's where the
                 weights have 91 outputs.
             where: the file, for messages.

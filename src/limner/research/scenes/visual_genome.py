@@ -33,7 +33,7 @@ class Annotated:
 
     Attributes:
         image: its id.
-        labels: of its things, lower case.
+        labels: labels of its things, lower case.
         boxes: left, top, right, bottom, in any one unit.
         triples: place of the subject, predicate, place of the object.
     """
@@ -78,7 +78,7 @@ def read_names(path: Path) -> Names:
     Args:
         path: a JSON object with ``idx_to_label`` and ``idx_to_predicate``, each number → name from "1".
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: another form.
     """
     whole = read_json(
@@ -103,7 +103,7 @@ def annotated_pictures(path: Path) -> Iterator[Annotated]:
         path: a JSON list as Visual Genome publishes it (relationships.json or scene_graphs.json), or JSON
             lines of scene graphs as limner writes them (suffix .jsonl).
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: of another form, naming the picture.
     """
     with installed("ijson", RESEARCH):

@@ -66,7 +66,7 @@ class Desk:
     Attributes:
         votes: the database.
         plan: how pages are dealt.
-        wording: of the study.
+        wording: wording of the study.
         pictures: folder of the pictures.
         invitation: token that whoever begins must bring; "" asks for none.
         hold_s: seconds a page is kept for a rater who does not answer.
@@ -415,12 +415,12 @@ def serve_study(
     """Serve a study until Ctrl-C.
 
     Args:
-        folder: of the study.
+        folder: folder of the study.
         votes: where they are kept, see `limner.research.study.votes.votes_url`.
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
         names: under which raters reach the server, beside its address.
-        proxies: as of `serve`.
+        proxies: see `serve`.
         limit: pages one rater is asked at most; None for all.
         hold_s: seconds a page is kept for a rater who does not answer.
         notice: contact, purpose and retention, of a study that was registered without.

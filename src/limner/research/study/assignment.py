@@ -22,7 +22,7 @@ class Unit:
     """What is shown on one page.
 
     Attributes:
-        name: of the item, or of the sequence.
+        name: name of the item, or of the sequence.
         items: one, or all steps of a sequence in order.
         check: an attention check: shown to everybody, and not counted among the raters wanted.
     """
@@ -36,7 +36,7 @@ def units(items: Sequence[Item], checks: Collection[str]) -> dict[str, Unit]:
     """Pages by name, in the order of their first items; items that are pre-filled are on none.
 
     Args:
-        items: of a study.
+        items: items of a study.
         checks: ids of attention checks. A sequence is a check if all its steps are; a check among other steps
             is shown and counted with them.
     """

@@ -73,11 +73,11 @@ class StudySettings(Record):
         notice: contact, purpose and retention, which raters beyond this machine must be told.
         hypotheses: one sentence each; the usual one unless given.
         size: drawn per stratum; None draws all.
-        seed: of the draw and of all orders.
+        seed: seed of the draw and of all orders.
         raters: votes wanted per item.
         checks: attention checks per item or sequence that is none.
-        level: of the tests.
-        power: of the sensitivity.
+        level: level of the tests.
+        power: power of the sensitivity.
     """
 
     protocol: Protocol
@@ -98,7 +98,7 @@ def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[
     """The analysis as sentences.
 
     Args:
-        settings: of the study.
+        settings: settings of the study.
         items: judged, attention checks left out.
         strata: their number.
     """
@@ -180,7 +180,7 @@ class Copies:
 
 
 def _encoded(picture: PictureSource) -> bytes:
-    """A picture written anew: upright, no larger than a screen, without a word beside its pixels."""
+    """A picture written again: upright, no larger than a screen, without a word beside its pixels."""
     if isinstance(picture, Path):
         try:
             read = read_file(os.fsencode(picture.absolute()))
@@ -213,7 +213,7 @@ def attention_checks(
         protocol: pairwise or tick-all.
         pages: those that raters are shown; their pictures are used again.
         count: checks wanted.
-        seed: of the choice of pictures.
+        seed: seed of the choice of pictures.
     Returns:
         As many; none where the pages have fewer than two different pictures.
     """
@@ -351,7 +351,7 @@ def _write(
 
 
 def _added(one: Proposal, copies: Copies) -> dict[str, str | None]:
-    """Letter of a system → the word for its copy; None where it shows no picture."""
+    """Letter of a system → the word for its copy; None if it shows no picture."""
     if not one.text.strip():
         raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
     return {

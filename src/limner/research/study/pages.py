@@ -41,14 +41,14 @@ def of_another_page(form: Form, unit: Unit, plan: AssignmentPlan, rater: str) ->
 def read_answers(
     form: Form, unit: Unit, plan: AssignmentPlan, rater: str, *, pairs: bool
 ) -> list[Answered] | None:
-    """The answers on all items of a page, or None where one is missing or makes no sense.
+    """The answers on all items of a page, or None if one is missing or makes no sense.
 
     Args:
         form: fields and their values.
         unit: the page.
         plan: draws the order that the rater saw.
         rater: public id.
-        pairs: of the pairwise protocol; else any number of pictures may be ticked, or none of them.
+        pairs: pairs of the pairwise protocol; else any number of pictures may be ticked, or none of them.
     """
     found: list[Answered] = []
     for number, item in enumerate(unit.items, start=1):
@@ -109,7 +109,7 @@ class ShownItem:
 
     Attributes:
         number: from 1.
-        field: of the form.
+        field: field of the form.
         text: to judge by.
         before, near, after: texts of the story: far ahead, around and including it, far behind.
         current: place of the one to judge in `near`.

@@ -58,7 +58,7 @@ def new_secret() -> str:
 
 
 def public_id(secret: str) -> str:
-    """What votes carry in place of a rater's secret: nobody can come back as them by it."""
+    """What votes carry instead of a rater's secret: nobody can come back as them by it."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -164,7 +164,7 @@ class Recruitment(Record):
         """Who comes by an address, in the words of the panel; None for a preview.
 
         Args:
-            parameters: of the address.
+            parameters: query parameters of the URL.
         Raises:
             PanelError: one is missing or is no name.
         """
@@ -213,7 +213,7 @@ class Newcomers:
         """Seconds until somebody new may begin; 0 lets them, and counts them.
 
         Args:
-            address: of the network; what is not one, such as that of a test, stands for itself.
+            address: address of the network; what is not one, such as that of a test, stands for itself.
         """
         with self._turn:
             one = self._of(address)

@@ -409,7 +409,7 @@ def report_text(
     """The whole report.
 
     Args:
-        files: of the study.
+        files: files of the study.
         report: what came out.
         form: md, latex (tables alone; needs the package booktabs), html (one page) or json.
         published: also show the figures of the papers, beside ours.
@@ -461,8 +461,8 @@ def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: 
     many tick either. The remaining items, where both fit or raters differ, are counted.
 
     Args:
-        folder: of the study, which holds the pictures.
-        files: of it.
+        folder: folder of the study, which holds the pictures.
+        files: files of it.
         votes: from a database or an exported file.
         to: an .html file.
         count: items per group, evenly spread over all of it, so that nobody chooses them.
@@ -559,7 +559,7 @@ def tidy_csv(
     """All votes as comma-separated values, for example for R or pandas.
 
     Args:
-        files: of the study.
+        files: files of the study.
         votes: that fit it; of withdrawn ones all but what they said is given.
         panelists: rater → how a panel knows them.
         worker_ids: name workers as the panel does, with its numbers of the study and the visit; else a hash

@@ -196,17 +196,17 @@ class VoteBase:
         clock: Callable[[], float] | None = None,
         reading_only: bool = False,
     ) -> None:
-        """Connect, and make the tables where there are none.
+        """Connect, and make the tables if there are none.
 
         Args:
-            folder: of the study.
+            folder: folder of the study.
             study: its registration; one database may hold the votes of several.
             votes: see `votes_url`.
             clock: seconds, by which places are held and answers take time; a `steady_clock` unless given.
                 Dates are those of the machine.
             reading_only: change nothing, also where a table is absent.
         Raises:
-            ConfigError: no such kind of database.
+            ConfigError: the kind of database is unknown.
             MissingError: its driver is not installed.
             DataError: it cannot be reached, or is no such database.
         """
@@ -272,7 +272,7 @@ class VoteBase:
             with self._writer, self._engine.connect() as connection, connection.begin():
                 if self._sqlite:
                     connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if lasting else 'NORMAL'}")
-                    # One that reads first and writes later may find that another has written meanwhile.
+                    # One that reads first and writes later may find that another has written in the meantime.
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
                 else:
                     if not lasting:
@@ -447,7 +447,7 @@ class VoteBase:
             rater: public id of one who takes part.
             plan: how pages are dealt.
             hold_s: seconds after which a place that was not answered may be given to another, whatever the
-                machine's clock is set to meanwhile.
+                machine's clock is set to in the meantime.
         Raises:
             DataError: the database refused.
         """
@@ -603,7 +603,7 @@ class VoteBase:
 
         Args:
             rater: whose; None for all votes.
-            items: of the rater, on which.
+            items: items of the rater.
         """
         with self.reading() as connection:
             names = sql.inspect(connection).get_table_names() if self._reading_only else METADATA.tables
@@ -683,7 +683,7 @@ def _answer(stored: str) -> Answer:
 def _lapsed(held: float, now: float, hold_s: float) -> bool:
     """Whether a place has been held for too long.
 
-    A time to come is one as well: the server was started anew after the machine's clock had been set back.
+    A time to come is one as well: the server was started again after the machine's clock had been set back.
     Other servers' clocks may be a little ahead.
     """
     return not now - hold_s <= held <= now + hold_s
@@ -707,7 +707,7 @@ def votes_url(folder: Path, votes: str | None = None) -> sql.URL:
     """Where the votes of a study lie.
 
     Args:
-        folder: of the study.
+        folder: folder of the study.
         votes: a URL such as ``postgresql://user@host/name``, the path of an SQLite file, or None for the file
             in the folder of the study.
     Raises:
@@ -777,7 +777,7 @@ def read_stored(folder: Path | str, votes: str | None = None) -> StoredVotes:
     """The votes of a study without a server.
 
     Args:
-        folder: of the study.
+        folder: folder of the study.
         votes: see `votes_url`; or a .jsonl file of exported votes.
     Raises:
         MissingError: there is no such file yet.
@@ -794,7 +794,7 @@ def stored_votes(folder: Path | str, votes: str | None = None) -> Iterator[VoteB
     """The database of a study that has votes already.
 
     Args:
-        folder: of the study.
+        folder: folder of the study.
         votes: see `votes_url`.
     Raises:
         MissingError: there is no such file yet.

@@ -30,7 +30,7 @@ def system(name: str) -> "System[Any, Any]":
     """A system by its name.
 
     Raises:
-        ConfigError: no such system.
+        ConfigError: the system is unknown.
     """
     if name not in names():
         raise ConfigError(unknown("system", name, names()))
@@ -78,7 +78,7 @@ def _key(override: str) -> str:
 
 
 def _given(key: str, overrides: Sequence[str]) -> str:
-    """What ``key=value`` says of a setting that is a name, the last time; "" where none does."""
+    """What ``key=value`` says of a setting that is a name, the last time; "" if none does."""
     found = [one.partition("=")[2].strip().strip("\"'") for one in overrides if _key(one) == key]
     return found[-1] if found else ""
 
@@ -93,7 +93,7 @@ def overlays(
     A table ``[PRESET]``, such as ``[laptop]``, has the same form.
 
     Args:
-        values: of the row.
+        values: values of the row.
         row: its file; overlays lie in a folder ``data`` beside it or one level up.
         data: name of an overlay, or its file. That of a data set has the name of the set.
         presets: by name.

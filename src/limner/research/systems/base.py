@@ -65,7 +65,7 @@ class RefinedScores:
     """How predicted relations refine scores.
 
     Attributes:
-        form: of the refinement.
+        form: form of the refinement.
         strength, threshold: where the settings state them; None chooses on validation.
     """
 
@@ -84,17 +84,18 @@ class Capabilities:
             compares pictures with pictures.
         trains_with: frozen encoders of texts that training alone needs.
         no_library: what keeps a library from being indexed with a run, as it goes on after the name of the
-            system; "" where nothing does.
+            system; "" if nothing does.
         backbone: "frozen", whose features are stored; a small net over the pixels of "drawings"; or one to
             "finetune".
-        layer: of the features: vectors ("pooled", "stages", "described"), a "grid", or rows of "blocks".
+        layer: layer of the features: vectors ("pooled", "stages", "described"), a "grid", or rows of
+            "blocks".
         trains_backbone: what drawings go through is trained along; else it is fixed.
         mirrored: features of mirrored training pictures are wanted as well.
         gradients: trains in steps; where False, it is fitted at once.
-        refinement: of scores by the relations that it predicts; None where it predicts none.
+        refinement: refinement of scores by the relations that it predicts; None if it predicts none.
         attention: weighs the words of a text.
         captions: tells stories from pictures.
-        margin: of the validation loss, score units.
+        margin: margin of the validation loss, score units.
     """
 
     stories: bool = False
@@ -125,7 +126,7 @@ class Capabilities:
         """Whose features the pictures are, and whether they were trained: ``resnet50 frozen``.
 
         Args:
-            architecture: of the backbone that is frozen or trained.
+            architecture: architecture of the backbone that is frozen or trained.
         """
         if self.backbone == "drawings":
             return "net for drawings trained" if self.trains_backbone else "colours of drawings frozen"
@@ -161,7 +162,7 @@ class Parts:
         vocabulary: words of the training texts.
         image_width: F of the picture features.
         max_length: words of a text that count.
-        backbone: bytes of pictures → features, trained along or fixed; None where features are stored.
+        backbone: bytes of pictures → features, trained along or fixed; None if features are stored.
         vectors: (V, E) where word vectors start; None draws them.
         sentences, multilingual: frozen encoders of texts.
         about: what a system keeps of a run beside weights and settings, as JSON values.
@@ -204,14 +205,15 @@ class Model(nn.Module):
     are described by something fixed.
 
     Attributes:
-        name: of the model, for messages.
+        name: name of the model, for messages.
         architecture: its settings.
         vocabulary, max_length: of the texts it reads.
         image_width: F of a picture's features.
-        features: bytes of pictures → (B, F), fixed; None where features are stored.
+        features: bytes of pictures → (B, F), fixed; None if features are stored.
         relations: C names, where it predicts some.
         separable: whether a relation's logit is a text term plus a picture term.
-        precision: of products where `encode_image` takes pixels; features that are stored keep their own.
+        precision: precision of products where `encode_image` takes pixels; features that are stored keep
+            their own.
     """
 
     name: ClassVar[str] = ""
@@ -285,7 +287,7 @@ class Model(nn.Module):
         return found
 
     def check_width(self, features: Tensor) -> None:
-        """Refuse features that are no vectors of the width the model was made for."""
+        """Reject features that are no vectors of the width the model was made for."""
         if features.ndim != 2 or features.shape[1] != self.image_width:
             shape, due = tuple(features.shape), self.image_width
             raise ShapeError(f"{self.name}: picture features have shape {shape}, expected (B, {due})")
@@ -648,7 +650,7 @@ class System(Generic[C, M]):
         Args:
             config: settings.
             corpus: training and validation rows.
-            folder: of the run.
+            folder: folder of the run.
             validate: figures of a model on the validation rows.
             maximise: whether more of ``loop.metric`` is better.
             report: told every step and epoch; True asks to stop.
@@ -697,7 +699,7 @@ class System(Generic[C, M]):
     def _picture_side(
         self, can: Capabilities, corpus: Corpus, pretrained: tuple[nn.Module, int] | None
     ) -> tuple[nn.Module | None, int]:
-        """What turns a batch of pictures into features (None where those are stored), and their width F."""
+        """What turns a batch of pictures into features (None if those are stored), and their width F."""
         if can.backbone == "drawings":
             return drawing_backbone(can)
         if can.backbone == "finetune":
@@ -764,9 +766,9 @@ def backbone_of(model: nn.Module, name: str, layer: "Layer", width: int) -> tupl
 
     Args:
         model: whose weights are shared.
-        name: of the architecture, for the message.
+        name: name of the architecture, for the message.
         layer: "grid" for its last map, else the pooled features.
-        width: of the pooled features.
+        width: width of the pooled features.
     Raises:
         ConfigError: it has no map of features.
     """

@@ -47,7 +47,7 @@ class Architecture(Config):
     Attributes:
         dim: D of the joint space.
         word_width: E of a word vector.
-        hidden: of the LSTM, per direction.
+        hidden: hidden size of the LSTM, per direction.
         bidirectional: whether it reads both ways.
         pooling: "none" (Base, CMCM-NoAttn), "additive" or "scaled".
         relations: how relations are predicted; "none" for Base and CMCA.
@@ -73,7 +73,7 @@ class LossConfig(Config):
         margin: in units of the distance or of the cosine.
         relation_form: weights and reduction of the relation loss.
         relation_weight: λ_cls; with 0 no relations are predicted.
-        indifference_weight: of wrong pairs' relations against one half.
+        indifference_weight: weight of wrong pairs' relations against one half.
     Source: CMCM 2022, Eqs. 1 to 3; docs/methods/cmcm.md §3.
     """
 
@@ -157,7 +157,7 @@ class CoherenceModule(nn.Module):
     """
 
     def __init__(self, dim: int, relations: int, kind: Kind = "linear", hidden: int = 512) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             dim: D.
@@ -243,7 +243,7 @@ class ImageHead(nn.Module):
         Args:
             width: F of a feature.
             dim: D.
-            backbone: bytes of pictures → (B, F); None where features are stored.
+            backbone: bytes of pictures → (B, F); None if features are stored.
         """
         super().__init__()
         self.backbone = backbone
@@ -273,7 +273,7 @@ class Cmcm(Model):
     name = "cmcm"
 
     def __init__(self, architecture: Architecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator; names of the relations are part of what was kept.
+        """Initialise the weights at random, from torch's generator, except the names of the relations.
 
         Raises:
             ConfigError: relations are to be predicted and none is named.

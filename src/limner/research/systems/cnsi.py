@@ -48,7 +48,7 @@ class CnsiArchitecture(Config):
             frozen encoder of "sentences", the control of systems that have one.
         word_width: E.
         dim: D of the order space, and of the last recurrent layer.
-        hidden: of the first two recurrent layers over a story.
+        hidden: hidden size of the first two recurrent layers over a story.
         dropout: on sentence vectors in the second stage.
         coherence: width of the coherence vector; 0 for NSI.
     Source: CNSI 2018; docs/methods/gsda.md §8.3, §8.5.
@@ -70,8 +70,8 @@ class CnsiConfig(RunConfig):
 
     Attributes:
         model: see `CnsiArchitecture`.
-        sentence_epochs: of the first stage, the first ones of ``loop.epochs``. Until they are over the second
-            is untrained and validation near chance.
+        sentence_epochs: number of epochs of the first stage, the first ones of ``loop.epochs``. Until they
+            are over the second is untrained and validation near chance.
         sentence_batch: pairs per step of the first stage; ``data.batch`` counts stories, in the second.
         sentence_margin, story_margin: m of either stage, energy units.
         backbone: "frozen" features, or fixed colours of "drawings".
@@ -132,7 +132,7 @@ class Cnsi(TextModel, StoryModel):
     name = "cnsi"
 
     def __init__(self, architecture: CnsiArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Raises:
             ShapeError: the word vectors do not fit.

@@ -22,7 +22,7 @@ class DocumentArchitecture(Config):
 
     Attributes:
         dim: D.
-        dropout: of feature entries in training.
+        dropout: dropout of feature entries in training.
     """
 
     dim: int = Field(default=128, ge=1)
@@ -36,7 +36,8 @@ class DocumentConfig(RunConfig):
         model: see `DocumentArchitecture`.
         temperature: τ of the softmax.
         backbone: "frozen" features, or fixed colours of "drawings".
-        features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
+        features: features of the backbone: "stages", what all of its stages see, or "pooled", what the last
+            one does.
     """
 
     PRESETS = every_preset(
@@ -60,7 +61,7 @@ class SameDocument(EvenFeatures):
     name = "document"
 
     def __init__(self, architecture: DocumentArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__(architecture, parts)
         self.project = nn.Linear(parts.image_width, architecture.dim, bias=False)
 

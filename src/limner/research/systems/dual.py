@@ -41,8 +41,8 @@ class DualArchitecture(Config):
     Attributes:
         dim: D of the joint space.
         context: what a step knows of its story: nothing, the mean of its vectors, or a GRU both ways.
-        hidden: of the GRU, per direction.
-        dropout: of input entries in training.
+        hidden: hidden size of the GRU, per direction.
+        dropout: dropout of input entries in training.
     """
 
     dim: int = Field(default=512, ge=1)
@@ -57,7 +57,8 @@ class DualConfig(RunConfig):
     Attributes:
         model: see `DualArchitecture`.
         backbone: "frozen" features, or fixed colours of "drawings".
-        features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
+        features: features of the backbone: "stages", what all of its stages see, or "pooled", what the last
+            one does.
     """
 
     PRESETS = every_preset(
@@ -81,7 +82,7 @@ class Dual(StoryModel, EvenFeatures):
     name = "dual"
 
     def __init__(self, architecture: DualArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__(architecture, parts)
         assert parts.sentences is not None  # noqa: S101  (declared)
         own, self.sentences = architecture, parts.sentences

@@ -54,7 +54,7 @@ class LdaArchitecture(Config):
     """Priors of the topics, and sizes of what visual words are made of.
 
     Attributes:
-        components: of the PCA of local vectors, at most; never more than the vectors have numbers.
+        components: components of the PCA of local vectors, at most; never more than the vectors have numbers.
         visual_words: centres.
         alpha: sum of the symmetric prior over topics, so that each of K has alpha / K.
         eta: symmetric prior of every word under a topic.
@@ -295,7 +295,7 @@ class LdaSystem(System[LdaConfig, Lda]):
         Args:
             config: settings.
             corpus: training and validation rows.
-            folder: of the run; made if absent. Gets the weights and a line of history per K.
+            folder: folder of the run; created if missing. Gets the weights and a line of history per K.
             validate: figures of a model on the validation rows.
             maximise: whether more of ``loop.metric`` is better.
             report: told every number of topics as an epoch; True asks to stop.
@@ -349,7 +349,7 @@ def training_words(texts: list[str], min_count: int) -> tuple[str, ...]:
     """Words that occur often enough, most frequent first.
 
     Args:
-        texts: of the training split only.
+        texts: texts of the training split only.
         min_count: rarer words are left out.
     Raises:
         DataError: none is left.

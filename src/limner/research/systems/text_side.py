@@ -28,7 +28,7 @@ class TextModel(Model):
     """A model that is made with trained words or with a frozen encoder of sentences.
 
     Attributes:
-        sentence_encoder: None where it reads words.
+        sentence_encoder: None if it reads words.
     """
 
     sentence_encoder: TextEncoder | None
@@ -73,10 +73,10 @@ class TextReader(nn.Module):
     """A text as one vector: a GRU over its words, or a linear layer over the vector of its sentence."""
 
     def __init__(self, name: str, parts: Parts, *, word_width: int, dim: int) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
-            name: of the model, for messages.
+            name: name of the model, for messages.
             parts: its `sentences` are read where there are some, else the words of its vocabulary.
             word_width: E of a word vector.
             dim: D of the result.

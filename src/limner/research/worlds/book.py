@@ -135,7 +135,7 @@ class SyntheticStory:
 
         Args:
             count: how many, 0 or more; half show another character, half another deed.
-            seed: of the choice.
+            seed: seed of the choice.
         """
         rng = np.random.default_rng([seed, self.style.seed])
         stranger = draw_character(rng, taken=self.cast)
@@ -156,7 +156,7 @@ class SyntheticStory:
 
 
 def _other_deed(rng: np.random.Generator, scene: DrawnScene, shown: set[tuple[str, str]]) -> tuple[Tale, str]:
-    """A deed that the story does not show, fit for the scene's place where there is one."""
+    """A deed that the story does not show, fit for the scene's place if there is one."""
     all_deeds = [
         (tale, phase)
         for tale in tales().values()
@@ -323,7 +323,7 @@ def picture_book_pairs(stories: Sequence[SyntheticStory]) -> PairSet:
     """The pages of stories as pairs; split by story, with thirteen relations.
 
     Args:
-        stories: of a `PictureBook`.
+        stories: stories of a `PictureBook`.
     """
     pairs = tuple(
         Pair(
@@ -359,7 +359,7 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
 
     Args:
         stories: how many, at least 10 so that every split has one.
-        seed: of the stories.
+        seed: seed of the stories.
         size_px: side of a drawing; 0 draws none.
     Returns:
         Pairs; (N, size_px, size_px, 3) bytes in their order, the caller's own; (0, 0, 0, 3) of none.

@@ -36,7 +36,7 @@ class Shape:
         verb: area, blob, slab, oval, stroke, arc, curl, glow, shadow, or the name of a smaller drawing.
         points: (u, v, share): right and above of the origin, moved by a share of the way to the far end.
         numbers: radii, widths and the like, as the verb wants them.
-        fill: colour, see `Pen.colour`; "" where the verb takes none.
+        fill: colour, see `Pen.colour`; "" if the verb takes none.
         when: every one of them must hold: alternatives among facts, `!` for none of them.
         part: part of the thing that the shape belongs to, or "".
         look: options of the canvas: line, alpha, turn, raw.

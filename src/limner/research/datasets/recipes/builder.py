@@ -52,7 +52,7 @@ class Draft:
     Attributes:
         page: as read.
         root: folder that its saved pictures must lie below; None for a page off the web.
-        page_sha256: of its bytes.
+        page_sha256: SHA-256 of its bytes.
         segments: what is left of it.
         removed: what is not.
         stripped: boiler-plate phrases taken off.
@@ -90,7 +90,7 @@ class BuildReport(Record):
         orders: where pictures stand, after or before their words or beside them in cards → how many pages.
         dropped: rule → how many parts, pictures or pages it removed.
         stripped: boiler-plate phrases taken off.
-        boilerplate_version: of the list.
+        boilerplate_version: version of the list.
         noun_rule_off: pages that the noun rule did not judge, not being English.
         without_license: recipes whose page states none.
     """
@@ -128,7 +128,7 @@ def build_recipes(
             off the web are kept below it in ``fetched``.
         settings: bounds of what is fetched.
         split: how authors are parted.
-        seed: of the split.
+        seed: seed of the split.
         fetch: bring the pictures of saved pages, too, that lie on the web; those of URLs always come.
         again: ask again for what was refused for good.
         recipeqa: files and pictures of RecipeQA, whose recipes come after the pages under the same rules.

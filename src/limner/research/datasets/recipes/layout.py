@@ -38,7 +38,7 @@ def steps_of_page(blocks: Sequence[Block], whole: Collection[str]) -> tuple[list
     shows the whole goes, and so do pictures with the same address later on.
 
     Args:
-        blocks: of the main content.
+        blocks: blocks of the main content.
         whole: file names and alternative texts of pictures that show the finished whole.
     Returns:
         Blocks, headings included, and what is left out.
@@ -122,7 +122,7 @@ def picture_order(blocks: Sequence[Block], starts: Sequence[int]) -> PictureOrde
     after; then the alternative texts are compared with the words on both sides. A draw is after.
 
     Args:
-        blocks: of the steps, in order.
+        blocks: blocks of the steps, in order.
         starts: places of those that begin an explicit step.
     """
     if len(starts) >= 2:

@@ -66,7 +66,7 @@ def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[SavedPiece]:
 
     Args:
         steps: in order.
-        title: of the page; as a heading of steps it says nothing of any.
+        title: title of the page; as a heading of steps it says nothing of any.
     """
     pieces, last = [], title
     for step in steps:

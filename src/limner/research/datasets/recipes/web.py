@@ -181,7 +181,7 @@ def bring(
     """Fetch what is not there yet, as far as the hosts permit.
 
     Args:
-        urls: of pages, or of pictures.
+        urls: URLs of pages, or of pictures.
         folder: is made when absent.
         settings: bounds and pauses; hosts may ask for longer ones.
         robots: what hosts permit; hosts met on the way are asked, too.

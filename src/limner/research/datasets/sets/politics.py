@@ -46,7 +46,7 @@ def read_politics(source: Source) -> PairSet:
         One pair per item; pages of equal text are one sequence, so that no page is parted. `notes` counts the
         texts left out.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a pickle, not of either form, nothing left, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """

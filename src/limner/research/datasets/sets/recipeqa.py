@@ -40,7 +40,7 @@ class _Step:
     picture: str
 
     def is_part_of(self, other: "_Step") -> bool | None:
-        """Whether both are one step, by the first that both have; None where nothing tells."""
+        """Whether both are one step, by the first that both have; None if nothing tells."""
         for key in ("body", "id", "title", "picture"):
             mine, its = getattr(self, key), getattr(other, key)
             if mine and its:
@@ -93,7 +93,7 @@ def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, P
         counted: what holds no recipe, questions about one that is there already, and steps to which these
             added something, or which they do not fit, are counted here.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: not of the form.
     """
     place = source.place

@@ -123,7 +123,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
             self._weights.load_state(memory)
 
     def close(self, folder: Path) -> None:
-        """Scores of the measures and the last weight of every training pair, where there are any.
+        """Scores of the measures and the last weight of every training pair, if there are any.
 
         The memory has served its purpose then, and is removed.
         """

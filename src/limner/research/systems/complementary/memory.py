@@ -55,7 +55,7 @@ class Bank(NamedTuple):
             tables: (B, R) each.
             by: (B, R).
             usable: (B, R) bool; what is not usable comes last.
-            count: of the columns each process gives at most; one process gives all as they are.
+            count: number of the columns each process gives at most; one process gives all as they are.
         Returns:
             (B, M) of every table, and of `usable`.
         """

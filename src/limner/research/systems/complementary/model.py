@@ -28,8 +28,8 @@ class PvseArchitecture(Config):
         heads: K, embeddings of an item.
         dim: H of an embedding, even.
         word_width: E.
-        image_hidden: of the attention over places.
-        text_hidden: of the attention over words.
+        image_hidden: hidden size of the attention over places.
+        text_hidden: hidden size of the attention over words.
     Source: PVSE 2019; docs/methods/complementary.md §2.1.
     """
 
@@ -77,7 +77,7 @@ class Pvse(Model):
     name = "pvse"
 
     def __init__(self, architecture: PvseArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Raises:
             ConfigError: H is odd.
@@ -220,7 +220,7 @@ class GraphConfig(Config):
     Attributes:
         vectors: doc2vec learned on the training texts, or a frozen encoder of sentences.
         size: N, neighbours of a text.
-        method: of the search.
+        method: method of the search.
         width, min_count, epochs: of doc2vec.
     Source: T&K 2022, Sections 3.2 and 3.5; docs/methods/complementary.md §3.
     """
@@ -274,8 +274,8 @@ class ComplementaryConfig(RunConfig):
         model: see `PvseArchitecture`.
         method: what weighs the pairs, or what loss replaces weights; "hardest" is PVSE with the hardest
             wrong candidate alone.
-        form: of hal and mithun: their "own" loss, or their weights as "alpha" in the weighted hinge.
-        margin: of all hinges, score units.
+        form: form of hal and mithun: their "own" loss, or their weights as "alpha" in the weighted hinge.
+        margin: margin of all hinges, score units.
         diversity_weight, domain_weight: of PVSE's two regularisers.
         weights, graph, baselines: see the classes.
         backbone: "frozen" grids of features, a small net for "drawings", or "finetune" the backbone along.

@@ -35,10 +35,10 @@ class CaptionerArchitecture(Config):
 
     Attributes:
         local: width of what a picture says alone.
-        hidden: of the Bi-LSTM over the pictures, per direction.
+        hidden: hidden size of the Bi-LSTM over the pictures, per direction.
         joined: width of a picture within its story.
         seen: width of what the decoder sees of a picture, at every word.
-        state: of the decoder's two-layer LSTM.
+        state: state of the decoder's two-layer LSTM.
         word_width: E.
         dropout: in every place but word vectors: between layers of both LSTMs, on the encoder's and the
             decoder's outputs and on what the decoder sees.
@@ -82,7 +82,7 @@ class Captioner(nn.Module):
         image_width: int,
         max_length: int,
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             architecture: sizes.

@@ -38,7 +38,7 @@ class GsdaArchitecture(Config):
 
     Attributes:
         word_width: E.
-        hidden: of either LSTM, per direction.
+        hidden: hidden size of either LSTM, per direction.
         attention: width in which words meet the other sentences.
         dim: D of the joint space.
         context: "others"; "own", the control whose words attend to the key of their own sentence; "literal"
@@ -60,9 +60,9 @@ class GraphArchitecture(Config):
 
     Attributes:
         convolution: "bipartite", relations being nodes; or "triple", that of sg2im.
-        dim: of a graph's vector.
-        width: of the hidden layers.
-        layers: of the convolution.
+        dim: dimension of a graph's vector.
+        width: width of the hidden layers.
+        layers: layers of the convolution.
     Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
     """
 
@@ -84,14 +84,14 @@ class Gsda(StoryModel, FixedFeatures):
         graphs: GraphEncoder | None = None,
         captioner: Captioner | None = None,
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             architecture: sizes and parts.
             parts: its `sentences` are the keys, through which other sentences are read; where they are a
                 module, its weights are kept with the model's.
             graphs: encoder of scene graphs, for the graph terms and for re-ranking.
-            captioner: of the dual task.
+            captioner: captioner of the dual task.
         """
         super().__init__(architecture, parts)
         own, keys = architecture, parts.sentences
@@ -159,7 +159,7 @@ class Gsda(StoryModel, FixedFeatures):
         """Scene graphs of M pictures → what they say of each other, by cosine.
 
         Args:
-            graphs: of labels that the run knows.
+            graphs: graphs of labels that the run knows.
         Returns:
             (M, D) float32 unit rows, D the width of graph vectors, and (M,) True where a graph is empty: its
             vector is learned but describes no picture, so nothing is to be compared with it.
@@ -217,8 +217,8 @@ class GsdaConfig(RunConfig):
         graphs: file of scene graphs; of drawn pictures "drawn", what they show, or "shuffled", the control;
             "made-up" for runs of seconds alone.
         graph_model: see `GraphArchitecture`.
-        label_vectors: of what words mean in labels: "glove", the file `data.glove`, or another file of that
-            format; "" for the encoder of sentences.
+        label_vectors: word vectors of labels: "glove", the file `data.glove`, or another
+            file of that format; "" for the encoder of sentences.
         caption: what the captioner tells from: "soft" choices, the true pictures ("teacher"), the best of the
             batch ("literal"), sampled ones whose telling is the retriever's reward ("reinforce"), or nothing.
         caption_weight: λ_cap.

@@ -51,8 +51,8 @@ class LimnerConfig(RunConfig):
         look_temperature: τ of the softmax between pictures of a story and all others.
         foreign_weight, look_weight: of the multilingual text side and of looks beside the English text side.
         joined_weight: likewise of all that reads a text, added up; 0 trains either text side by itself.
-        class_weight: of the names of ImageNet's classes with what the published classifier takes for their
-            pictures, see `Classes`; 0 leaves them out.
+        class_weight: class weight of the names of ImageNet's classes with what the published classifier takes
+            for their pictures, see `Classes`; 0 leaves them out.
     """
 
     PRESETS = every_preset(
@@ -109,8 +109,8 @@ class Classes:
         Args:
             net: with its published classifier, and the moments of the features.
             features: (P, F) of training pictures, by the published backbone.
-            english: of sentences.
-            foreign: of sentences in many languages.
+            english: encoder of English sentences.
+            foreign: encoder of sentences in many languages.
         Source: the means of classes under linear discriminant analysis: those of a class with weights w lie
             along Σ w, where Σ is the covariance of the features.
         """
@@ -148,7 +148,7 @@ class PictureBatch:
     """B pictures, each with all of its texts: T texts together.
 
     Attributes:
-        ids: of the pairs, (T,).
+        ids: ids of the pairs, (T,).
         texts: (T,) int64, which training pairs they are.
         owners: (T,) int64, which of the B pictures a text is of.
         rows: (P, R) stored rows of the P pictures of this process's share.

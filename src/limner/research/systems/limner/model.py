@@ -89,7 +89,7 @@ class Limner(StoryModel):
         beside: projection of what further encoders see in a picture; None without them.
         traits: projection of a picture's traits, which looks read as well; None without them.
         traits_share: length of what traits say in looks, beside 1 of what the backbone says.
-        words: (V, D) vectors of words; None where none are read.
+        words: (V, D) vectors of words; None if none are read.
     """
 
     name = "limner"
@@ -98,7 +98,7 @@ class Limner(StoryModel):
     beside_deviation: Tensor
 
     def __init__(self, architecture: LimnerArchitecture, parts: Parts, *, traits: bool = False) -> None:
-        """Draw the projections from torch's generator; the context begins as nothing.
+        """Initialise the projections at random, from torch's generator; the context begins as nothing.
 
         Args:
             architecture: sizes and parts.
