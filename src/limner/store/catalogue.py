@@ -414,9 +414,7 @@ def _table(store: Store, state: TableState) -> pa.RecordBatch:
     # Lance does not keep the order of the columns that it is asked for.
     held = pa.Table.from_batches((one.select(PICTURES_SCHEMA.names) for one in batches), PICTURES_SCHEMA)
     order, columns = pc.sort_indices(held["id"]), {}
-    for name, kind in zip(
-        _LARGE.names, _LARGE.types, strict=True
-    ):  # one at a time is in memory twice
+    for name, kind in zip(_LARGE.names, _LARGE.types, strict=True):  # one at a time is in memory twice
         column = held[name].cast(kind).combine_chunks()
         held = held.drop_columns([name])
         columns[name] = column.take(order)

@@ -49,7 +49,7 @@ class Likeness:
 
 
 BLOCK_ROWS = 16_384
-"""Number of pictures scored at a time, so that their scores fit a core's cache; so many are kept in float32."""
+"""Number of pictures scored at a time, so that their scores fit a core's cache; so many stay in float32."""
 
 GATHERED_ROWS = 512
 """Scattered rows that one thread reads."""
