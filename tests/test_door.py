@@ -225,7 +225,7 @@ WRONG = {
     "by": (lambda lib: lib.illustrate(WORDS, by="word"), "unknown segmentation 'word'"),
     "pins: no such step": (
         lambda lib: lib.illustrate(["a"], pins={3: None}),
-        r"step 3: not there; the text has 1 step$",
+        r"step 3: no such step; the text has 1 step$",
     ),
     "pins: step 0": (lambda lib: lib.illustrate(WORDS, pins={0: None}), "steps count from 1"),
     "pins: a word": (lambda lib: lib.illustrate(WORDS, pins={"x": None}), "expected the number of a step"),

@@ -1,4 +1,4 @@
-"""A CLIP on disk: a folder with two networks, a tokenizer and a card that says how they are used.
+"""A CLIP model on disk: a folder with two networks, a tokenizer and a card with their parameters.
 
 Published ones are fetched as ONNX files; what limner writes itself (`limner.encoders.clip_export`) is in
 OpenVINO's own form. Both are read without torch.
@@ -23,17 +23,17 @@ CARD = "clip.json"
 TOKENIZER = "tokenizer.json"
 ONNX = ".onnx"
 Clean = Literal["lower", "whitespace", "canonicalize"]
-"""What open_clip does to a text before it is cut into pieces."""
+"""Ways in which open_clip cleans a text before tokenising it."""
 _HASH = Field(pattern="^[0-9a-f]{64}$")
 
 
 class ClipCard(Record):
-    """What a CLIP's folder says of itself.
+    """Metadata of a CLIP model's folder.
 
     Attributes:
         format: format of the folder.
         architecture: open_clip's name.
-        source: where the files come from.
+        source: origin of the files.
         licence: terms of the weights as their publisher states them, or "".
         weights: SHA-256 that tells these weights from others; of the file that they were exported from, or of
             both networks.
@@ -42,11 +42,11 @@ class ClipCard(Record):
         mean, std: of a channel, of values in [0, 1].
         resize: ``shortest`` scales the shorter side to S and cuts out the centre; ``squash`` scales both.
         interpolation: interpolation of that scaling.
-        context: word pieces that the text network takes, those that frame a text included.
-        pad: piece that fills up.
-        clean: what is done to a text first.
+        context: maximum number of word pieces of a text, including the two special ones.
+        pad: padding piece.
+        clean: cleaning of texts.
         image, text: file of a network.
-        sha256: file → hash.
+        sha256: SHA-256 by file.
         earlier: precision → fingerprint that limner gave the vectors of these weights when torch made them,
             from pictures that were framed in another way; empty if it never read such weights.
     """
@@ -73,7 +73,7 @@ class ClipCard(Record):
 
 @dataclass(frozen=True)
 class ClipFolder:
-    """A CLIP that is there.
+    """An installed CLIP model.
 
     Attributes:
         path: the folder.
