@@ -28,7 +28,7 @@ from limner.research.datasets.pairs import (
 
 
 class SharedParts(Record):
-    """What two parts have in common.
+    """Overlap of two parts.
 
     Attributes:
         parts: their names.
@@ -130,7 +130,7 @@ class RandomLeak(Record):
 
 
 class SetAudit(Record):
-    """Everything the audit found.
+    """Result of an audit.
 
     Attributes:
         name: name of the set.
@@ -248,7 +248,7 @@ def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
 
 
 def leaked(pairs: Sequence[Pair]) -> dict[str, tuple[str, ...]]:
-    """What each test pair shares with train and validation, so that results can be given with and without.
+    """Overlaps of each test pair with train and validation, for results with and without them.
 
     Returns:
         id of every test pair, in order → what it shares: text, image, pair, sequence; () for a clean one.
@@ -262,7 +262,7 @@ def leaked(pairs: Sequence[Pair]) -> dict[str, tuple[str, ...]]:
 
 
 def _keys(pair: Pair) -> dict[str, Hashable]:
-    """What a pair can share → by what it is known; no sequence for a pair of none."""
+    """Keys of a pair by kind of overlap, without a sequence if it belongs to none."""
     text, image = text_id(pair.text), pair.image_id
     keys: dict[str, Hashable] = {"text": text, "image": image, "pair": (text, image)}
     return keys | ({"sequence": pair.seq} if pair.seq else {})
@@ -271,7 +271,7 @@ def _keys(pair: Pair) -> dict[str, Hashable]:
 def random_leak(
     pairs: Sequence[Pair], test_share: float = 0.2, draws: int = 200, seed: int = 0
 ) -> RandomLeak:
-    """What random splits leak, by drawing them.
+    """Overlaps of random splits, measured on samples.
 
     Args:
         pairs: (N,), any split is ignored.

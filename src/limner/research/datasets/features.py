@@ -53,7 +53,7 @@ WORKERS = 2
 
 
 class FeatureKey(Record):
-    """What features are of; two keys never share a store.
+    """Key of a feature store: data, pictures and encoder; different keys have different stores.
 
     Attributes:
         data: data set.
@@ -75,13 +75,13 @@ class FeatureKey(Record):
 
 
 def precision_of(transform: str) -> Precision | None:
-    """What the backbone of a key, the first of joined ones, multiplied in; None if it does not say."""
+    """Precision of a key's backbone, the first of several; None if it is not stated."""
     last = transform.partition(";")[0].rpartition(" ")[2]
     return next((one for one in get_args(Precision) if one == last), None)
 
 
 class FeatureSource(Record):
-    """What made the features a run was trained on, as its checkpoint states it.
+    """Encoder of the features that a run was trained on, as stated in its checkpoint.
 
     Attributes:
         backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
@@ -111,7 +111,7 @@ class FeatureSource(Record):
 
 
 class _Made(Record):
-    """What is in `KEY`."""
+    """Content of the file `KEY`."""
 
     format: str = "limner-features-1"
     key: FeatureKey
@@ -119,7 +119,7 @@ class _Made(Record):
 
 
 class _Done(Record):
-    """What is in `DONE`: rows that are safely on disk, and the shape of one."""
+    """Content of the file `DONE`: number of flushed rows, and the shape of a row."""
 
     rows: int = Field(ge=0)
     shape: tuple[int, ...] = ()
@@ -148,7 +148,7 @@ class Features:
         stored: NDArray[np.float16],
         sums: NDArray[np.uint64],
     ) -> None:
-        """Take what `open_features` read."""
+        """Wrap rows that are already open; use `open_features` instead."""
         self.key, self.ids, self.stored, self.sums = key, ids, stored, sums
         self._sound = np.zeros(len(ids), dtype=bool)
         self.row_of = {name: row for row, name in enumerate(ids)}
@@ -157,7 +157,7 @@ class Features:
 
     @property
     def backbone(self) -> dict[str, str]:
-        """What made them, of whatever data set."""
+        """Encoder of the features, independent of the data set."""
         return self.key.model_dump(exclude={"data"})
 
     def places(self, ids: Sequence[str]) -> NDArray[np.int64]:
@@ -193,7 +193,7 @@ class Features:
         return self.take(places)
 
     def damaged(self, places: NDArray[np.int64]) -> list[int]:
-        """Those of some rows that are not as they were written, in order."""
+        """Indices of the damaged rows among some, in order."""
         new = np.unique(places[~self._sound[places]])
         plain = np.asarray(self.stored)
         wrong = [row for row in new.tolist() if rows_checksum(plain[row]) != self.sums[row]]
@@ -206,7 +206,7 @@ class MirroredFeatures(Features):
     """A store, and beside it one of the same pictures mirrored, for training alone."""
 
     def __init__(self, plain: Features, mirrored: Features) -> None:
-        """Take both; `mirrored` may hold fewer pictures."""
+        """Join two stores; `mirrored` may have fewer pictures."""
         super().__init__(plain.key, plain.ids, plain.stored, plain.sums)
         self._mirrored = mirrored
 
@@ -258,7 +258,7 @@ def read_store(
 
 
 def repair(folder: Path) -> int:
-    """Take damaged rows and those behind them out of a store; the next extraction makes them again.
+    """Remove damaged rows and those after them from a store; the next extraction computes them again.
 
     Returns:
         How many are left.

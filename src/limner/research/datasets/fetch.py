@@ -102,7 +102,7 @@ class FetchReport(Record):
 
 @dataclass(frozen=True)
 class FetchProgress:
-    """How far a fetch is.
+    """Progress of a download.
 
     Attributes:
         done, dead, total: pictures.
@@ -162,7 +162,7 @@ def fetch_pictures(
 
 @dataclass
 class _Run:
-    """One fetch: queues per host, one bound on all."""
+    """One download, with a queue per host and one limit for all."""
 
     wanted: Mapping[str, str]
     folder: Path
@@ -206,7 +206,7 @@ class _Run:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     def report(self) -> FetchReport:
-        """What there is now."""
+        """Present progress."""
         every = [self.manifest.known[url] for url in self.wanted if url in self.manifest.known]
         done = [one for one in every if one.state == "done"]
         dead = [one for one in every if one.state == "dead"]
@@ -303,7 +303,7 @@ class _Run:
 
 
 def _host(url: str) -> str:
-    """What a host's queue is known by; one queue for whatever is no URL."""
+    """Key of a host's queue; one queue for all malformed URLs."""
     try:
         return urlsplit(url).netloc.lower()
     except ValueError:

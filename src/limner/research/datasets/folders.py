@@ -1,4 +1,4 @@
-"""What lies in a folder where files were looked for in vain, and what to do about it.
+"""Advice on a folder in which expected files are missing, with its content.
 
 Archives left packed, a folder one level too deep or too high, and files of another version are what goes
 wrong with a downloaded set, so a message names them.
@@ -58,7 +58,7 @@ def has_pictures(root: Path) -> bool:
 
 
 def whereabouts(place: Path, wanted: Sequence[str] = ()) -> str:
-    """What is in a folder, and where what was looked for may be instead, in clauses for a message.
+    """Content of a folder, and possible locations of the missing files, as clauses for a message.
 
     Args:
         place: the folder that was named; it need not be there.

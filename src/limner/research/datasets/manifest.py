@@ -1,4 +1,4 @@
-"""What earlier runs found out about picture files, so that an unchanged file is read and decoded once.
+"""Cache of facts about picture files, so that an unchanged file is read and decoded only once.
 
 One SQLite file in the folder of the feature stores; it may be removed at any time, and is then made again.
 """
@@ -26,7 +26,7 @@ WITHOUT ROWID"""
 
 
 class Looked(NamedTuple):
-    """What a picture file holds.
+    """Facts about a picture file.
 
     Attributes:
         sha256: SHA-256 of its bytes, 64 hex digits.
@@ -38,7 +38,7 @@ class Looked(NamedTuple):
 
 
 def picture_fault(data: bytes) -> str:
-    """What is wrong with the bytes of a picture; "" when they decode to the end."""
+    """Error of decoding a picture, or ""."""
     if not data:
         return "empty file"
     try:

@@ -58,7 +58,7 @@ def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
 
 
 def row_keys(text: str, image: str = "", sequence: str = "", *, strict: bool = False) -> list[Hashable]:
-    """What a text with its picture must not be parted over: picture, text of enough tokens, sequence.
+    """Keys by which pairs belong together in a split: picture, long enough text, sequence.
 
     Short texts are left out, unless `strict`, because they would chain unrelated pictures.
     Source: docs/methods/data.md §4.2.

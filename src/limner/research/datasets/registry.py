@@ -1,4 +1,4 @@
-"""How a data set declares itself, and what its reader shares with the others.
+"""Registry of data sets, with the common parts of their readers.
 
 A set is one file of its name in `limner.research.datasets.sets`, which registers a `DataSet`; nothing else
 needs to know it. Sets that share a reader lie in one file: ``cite++`` in that of ``cite``. The drawn picture
@@ -33,7 +33,7 @@ _PICKLE_PROTOCOLS = tuple(b"\x80" + bytes([number]) for number in range(2, 6))
 
 @dataclass(frozen=True)
 class Source:
-    """Where the files of a set lie, and what of them is read.
+    """Location of a data set's files, and the options of its reader.
 
     Attributes:
         place: the file of the annotations, or its folder.
@@ -82,7 +82,7 @@ class Source:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a data set declares of itself.
+    """Declaration of a data set.
 
     Attributes:
         name: as settings and commands name it.
@@ -125,7 +125,7 @@ def register(data: DataSet) -> None:
 
 
 def data_sets() -> Mapping[str, DataSet]:
-    """All sets by name; every file that registers one is imported for it, once."""
+    """All data sets by name; every module that registers one is imported once."""
     for module in iter_modules(import_module(_SETS).__path__):
         import_module(f"{_SETS}.{module.name}")
     for module_name in _ELSEWHERE.values():
@@ -156,7 +156,7 @@ def data_set(name: str) -> DataSet:
 
 
 class SourceConfig(Config):
-    """Where pairs come from, and how they are split.
+    """Source of pairs, and their split.
 
     Attributes:
         set: name of a registered set.

@@ -67,7 +67,7 @@ class Choices:
 
 
 class Answers(NamedTuple):
-    """How every question was answered: 1 right, 0 wrong, 1/t where t options tie at the top.
+    """Score of every answer: 1 right, 0 wrong, 1/t if t options tie at the top.
 
     Attributes:
         picture_to_text: (N,) the picture is given.
@@ -86,7 +86,7 @@ def default_choices(data: str) -> int:
 def draw_choices(
     text_ids: Sequence[Hashable], image_ids: Sequence[Hashable], c: int, seed: int = 0
 ) -> Choices:
-    """Draw c − 1 distractors for every pair and direction, uniformly and without replacement.
+    """Sample c − 1 distractors for every pair and direction, uniformly and without replacement.
 
     Args:
         text_ids: (N,) of the pairs, equal for equal texts.

@@ -156,7 +156,7 @@ class JudgedTask:
 
 
 class JudgedResult(Record):
-    """What one system scored; its JSON form is printed.
+    """Scores of one system; its JSON form is printed.
 
     Attributes:
         system: its name.

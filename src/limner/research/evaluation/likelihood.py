@@ -1,4 +1,4 @@
-"""How likely whole storyboards are: the weights of text and of pictures fitted together, and what follows.
+"""Likelihood of whole storyboards, with jointly fitted weights of text and of pictures.
 
 A storyboard x of a story has the weight exp(Σ_t a·s(t, x_t) + Σ of the pictures' evidence for each other).
 Its share among all storyboards is exact: neighbours form a chain, or all are drawn to one latent picture, or
@@ -42,7 +42,7 @@ class Telling:
 
 @dataclass(frozen=True)
 class ChannelWeights:
-    """What is fitted.
+    """Fitted parameters.
 
     Attributes:
         text: a, nats per unit of score; above 0.
@@ -78,7 +78,7 @@ def chain(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def anchor(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
-    """All steps are drawn to one latent picture, whatever it is; arguments and result as of `chain`."""
+    """Log-likelihood if all steps agree with one latent picture; arguments and result as in `chain`."""
     expect("anchor", nats=(nats, "S M"), pair=(pair, "M M"))
     passed = _raised(pair)
     drawn = passed(nats)  # (S, M) of each step under each latent picture
@@ -88,7 +88,7 @@ def anchor(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pin(nats: Tensor, pull: Tensor) -> Tensor:
-    """All steps are drawn to a picture that is given.
+    """Log-likelihood if all steps agree with a given picture.
 
     Args:
         nats: (S, M) of each step alone.
@@ -103,7 +103,7 @@ def pin(nats: Tensor, pull: Tensor) -> Tensor:
 def log_likelihood(
     form: Form, told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None = None
 ) -> Tensor:
-    """Of a story's own storyboard, in nats; with a pin, of all but its first step, whose picture is given.
+    """Log-likelihood of a story's own storyboard, in nats; with a pin, of all but its first step.
 
     Steps that show the given picture again do not count.
 

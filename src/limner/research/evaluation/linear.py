@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 
 
 def _entry(table: Mapping[str, Value], name: str, what: str) -> Value:
-    """What a table says of a name.
+    """Entry of a table for a name.
 
     Raises:
         ConfigError: the table has no such name.
@@ -44,7 +44,7 @@ def _entry(table: Mapping[str, Value], name: str, what: str) -> Value:
 
 
 class PairCalibration(Record):
-    """How much two pictures of one space say for each other.
+    """Evidence of two pictures of one space for each other.
 
     Attributes:
         evidence: cosine → log P(same story) / P(different stories); the standardised part is the
@@ -103,7 +103,7 @@ class LinearCalibration(Record):
         return Channel(name, encoder, name, evidence, self.beside.get(name, 1.0), reads)
 
     def pairwise(self, space: str) -> PairCalibration:
-        """How much two pictures of a space say for each other.
+        """Evidence of two pictures of a space for each other.
 
         Raises:
             ConfigError: the space has none.

@@ -42,7 +42,7 @@ SLICES_ALONE = 8
 
 @dataclass(frozen=True)
 class Ranking:
-    """Where the best relevant picture of each query stands, ties kept apart.
+    """Rank of the best relevant picture of each query, with ties counted separately.
 
     Attributes:
         better: (N,) irrelevant pictures that score above the best relevant one.
@@ -134,12 +134,12 @@ class Metric:
 
     @property
     def higher_is_better(self) -> bool:
-        """Its own direction."""
+        """Direction of the metric."""
         return self.kind != "MedR"
 
     @property
     def statistic(self) -> Literal["mean", "median"]:
-        """How the per-query values become one number."""
+        """Aggregation of the values of queries to one number."""
         return "median" if self.kind == "MedR" else "mean"
 
     def values(self, ranking: Ranking, ties: Ties = "mean") -> Ranks:
@@ -242,7 +242,7 @@ def rank_blocks(
     block: int | None = None,
     first: int = 0,
 ) -> Ranking:
-    """As `rank`, with scores made block by block, so that N × M never has to exist.
+    """Rank like `rank`, with scores computed in blocks, so that N × M never exists.
 
     Args:
         score_rows: (start, stop) → (stop − start, M) scores of those queries, as `Score` gives them; counted
@@ -291,7 +291,7 @@ class _Right:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def slice(self, start: int, stop: int) -> "_Right":
-        """Those of some queries."""
+        """Ranks of some queries."""
         first, last = self.starts[start], self.starts[stop]
         return _Right(self.columns[first:last], self.starts[start : stop + 1] - first)
 
@@ -337,7 +337,7 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
 
 
 def _count_on_device(table: Any, right: _Right, start: int) -> Counts:  # noqa: ANN401  (a tensor)
-    """As `_count`, of a tensor, which stays where it is."""
+    """Count like `_count`, for a tensor on its device."""
     owners = right.owners()
     own = host(table[owners, right.columns])
     best = np.maximum.reduceat(own, right.starts[:-1])

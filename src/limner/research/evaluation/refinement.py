@@ -57,7 +57,7 @@ class OuterSum:
         return OuterSum(self.text_terms[queries], self.image_terms[pictures])
 
     def confidence(self, start: int, stop: int, strength: float, form: Form) -> FloatArray:
-        """Of texts start to stop with all pictures, (stop − start, M), summed over relations.
+        """Confidence of texts start to stop with all pictures, (stop − start, M), summed over relations.
 
         "multiply" sums exp(strength · |σ(z) − ½|), in [C, C·e^(strength/2)]; "add" sums |σ(z) − ½|. e^z is a
         product of e^text and e^picture, and σ(z) − ½ = ½ − 1/(e^z + 1), so that a pair costs one division.
@@ -148,7 +148,7 @@ def pair_logits(model: Model, texts: FloatArray, images: FloatArray) -> PairLogi
 
 @dataclass(frozen=True)
 class Refinement:
-    """How scores are refined.
+    """Parameters of the refinement of scores.
 
     Attributes:
         strength: λ, or κ where it adds; 0 leaves every ranking as it is.

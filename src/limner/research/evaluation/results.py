@@ -76,7 +76,7 @@ class PoolRanks(Record):
 
 
 class About(Record):
-    """What a result is of; every result file says it.
+    """Subject of a result, stored in every result file.
 
     Attributes:
         system: row of the tables, such as ``CMCM_Story``.
@@ -121,13 +121,13 @@ class About(Record):
 
     @property
     def identity(self) -> dict[str, object]:
-        """What no two runs that are compared may share, by name."""
+        """Facts that must differ between compared runs, by name."""
         names = ("system", "data", "split", "part", "protocol", "preset", "seed")
         return {name: getattr(self, name) for name in names}
 
 
 class ResultFile(Record):
-    """What all result files share.
+    """Base of all result files.
 
     Attributes:
         format: format of the file.
@@ -145,12 +145,12 @@ class ResultFile(Record):
 
     @property
     def identity(self) -> dict[str, object]:
-        """What no two results that are compared may share, by name."""
+        """Facts that must differ between compared results, by name."""
         return self.about.identity
 
     @property
     def name(self) -> str:
-        """Of its file, without the suffix."""
+        """Name of its file, without the extension."""
         return self.about.name
 
     def write(self, run: Path | str) -> Path:
@@ -182,7 +182,7 @@ class ResultFile(Record):
 
     @classmethod
     def read_part(cls, run: Path, part: Literal["val", "test"]) -> Self:
-        """What was measured of one run on one part.
+        """Measurements of one run on one part.
 
         Raises:
             DataError: it was not measured, or the file is damaged.
@@ -198,7 +198,7 @@ class ResultFile(Record):
 
     @classmethod
     def read_all(cls, runs: Path | str, *, variants: bool = False) -> list[Self]:
-        """All such files of the run folders below a folder, in the order of their paths.
+        """Read all such files of the run folders below a folder, in the order of their paths.
 
         Args:
             runs: the folder.
@@ -341,7 +341,7 @@ Pictures = Literal["true", "found"]
 
 
 class FoundPictures(Record):
-    """What one way of choosing pictures found, step by step.
+    """Pictures chosen by one decoding, step by step.
 
     Attributes:
         own: (N,) rank of the best picture of the step itself, ties counted half.
@@ -381,7 +381,7 @@ class TextScores(Record):
 
 
 class Captions(Record):
-    """How well a run's captioner generates the stories, step by step.
+    """Evaluation of a run's captioner, step by step.
 
     Attributes:
         tokens: (N,) of the step's true text, see `limner.research.evaluation.caption_scores.perplexity`.

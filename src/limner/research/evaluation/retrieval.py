@@ -46,7 +46,7 @@ class RankingPool:
 
 
 def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT) -> list[RankingPool]:
-    """Draw pools of different pictures without replacement, by the seeds 0…count−1.
+    """Sample pools of different pictures without replacement, with the seeds 0…count−1.
 
     Args:
         columns: (N,) the column of each query's picture, as `different` numbers them.
@@ -198,7 +198,7 @@ def different_pairs(
 
 @dataclass(frozen=True)
 class _Scored:
-    """What is kept of the scores of Q queries in a pool.
+    """Stored part of the scores of Q queries in a pool.
 
     Attributes:
         plain: (Q,) ranks.

@@ -18,7 +18,7 @@ from limner.research.datasets.pairs import duplicate_groups
 from limner.text.entity_grid import roles_of
 
 Scorer = Callable[[NDArray[np.bool_]], NDArray[np.float32]]
-"""Which labels every picture has, (M, L) → how sure a model of pictures is of each, (M, L)."""
+"""Function from labels of pictures (M, L) to the probabilities of a model of pictures (M, L)."""
 LABELS = 500
 FOLDS = 5
 STRENGTH = 10.0
@@ -144,7 +144,7 @@ def folds(size: int, *, in_sample: bool = False) -> Iterator[tuple[NDArray[np.in
 def label_scores(
     features: NDArray[np.floating], truth: NDArray[np.bool_], *, in_sample: bool = False
 ) -> NDArray[np.float32]:
-    """How sure a linear model is of every label, for every picture.
+    """Probabilities of a linear model for every label of every picture.
 
     One logistic regression per label on unit rows less their mean. Pictures are dealt into five folds by seed
     0, and each is scored by the model of the other folds. A label that the other folds never show scores as

@@ -184,7 +184,7 @@ def measure_sequences(
 def coherence(
     features: NDArray[np.floating], chosen: NDArray[np.int64], stories: Sequence[str]
 ) -> list[float | None]:
-    """How much every step's picture looks like that of the step before.
+    """Visual similarity of every step's picture to that of the step before.
 
     Args:
         features: (M, F) of the pictures.
@@ -250,7 +250,7 @@ def saliency_of(
 
 
 class _Placed(NamedTuple):
-    """Where a decoding puts pictures.
+    """Assignment of pictures by a decoding.
 
     Attributes:
         own: (N,) ranks of the step's own pictures.

@@ -91,7 +91,7 @@ class StoryTask:
 
 
 class StoryResult(Record):
-    """What one system scored on a task; its JSON form is the result file.
+    """Scores of one system on a task; its JSON form is the result file.
 
     Attributes:
         system: its name.

@@ -1,4 +1,4 @@
-"""What every loss demands of its arguments before it trusts them.
+"""Checks of the arguments of losses.
 
 Kept in one place so that all losses refuse the same things with the same words. Margins, temperatures and
 forms are settings, checked where settings are read.

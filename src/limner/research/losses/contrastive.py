@@ -89,7 +89,7 @@ def same_group(vectors: Tensor, groups: Tensor, image_ids: Tensor, temperature: 
 
 
 def order_energy(texts: Tensor, images: Tensor) -> Tensor:
-    """How far each text's vector exceeds each picture's: ‖[s_i − v_j]₊‖².
+    """Order violation of each text and each picture: ‖[s_i − v_j]₊‖².
 
     Args:
         texts: (N, D).

@@ -76,7 +76,7 @@ Negatives = Literal["mean", "sum"]
 def generated_hinge(
     scores: Tensor, margin: float, neg: Tensor, anchor: Anchor = "both", over: Negatives = "mean"
 ) -> Tensor:
-    """What wrong pictures, or wrong generated vectors, cost every step.
+    """Hinge of every step over wrong pictures, or over wrong generated vectors.
 
     Args:
         scores: (S, S) cosines, generated rows, real columns; true pairs on the diagonal.

@@ -15,7 +15,7 @@ from limner.research.losses.checks import product
 
 
 class Chosen(NamedTuple):
-    """What every query takes from M candidates.
+    """Result of every query's attention over M candidates.
 
     Attributes:
         values: (S, W), exactly those of the best candidate; their gradient is that of the soft mean.

@@ -19,7 +19,7 @@ _CLOSEST = 1e-12  # squared distance below which the gradient of the root is cut
 
 
 def negatives(text_ids: Tensor, image_ids: Tensor) -> Tensor:
-    """Which pairs of a batch are truly wrong: another text and another picture.
+    """Mask of the truly wrong pairs of a batch: another text and another picture.
 
     Args:
         text_ids: (B,) integers, equal for equal texts.
@@ -119,7 +119,7 @@ def batch_hard(
 
 
 def pair_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
-    """What each wrong candidate costs each query; arguments as in `sum_hinge`, checked by the caller.
+    """Hinge of each query and wrong candidate; arguments as in `sum_hinge`, checked by the caller.
 
     Returns:
         (B, B) of text i against picture j, and (B, B) of picture j against text i: both have text rows and
@@ -132,7 +132,7 @@ def pair_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tenso
 
 
 def hardest_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
-    """What its hardest wrong candidate costs each query; arguments as in `max_hinge`, checked by the caller.
+    """Hinge of each query and its hardest wrong candidate; arguments as in `max_hinge`, already checked.
 
     Returns:
         (B,) of the texts and (B,) of the pictures; 0 for a query without a wrong candidate.
@@ -149,7 +149,7 @@ GAMMA = 0.5  # of the kernel of `domain_loss`
 
 
 def diversity_loss(residuals: Tensor) -> Tensor:
-    """How alike the heads of an item are: mean_i ‖G_i − I‖_F / K².
+    """Redundancy of the heads of an item: mean_i ‖G_i − I‖_F / K².
 
     Args:
         residuals: (B, K, H) what each head adds; G_i holds the cosines of the K rows.
@@ -170,7 +170,7 @@ def diversity_loss(residuals: Tensor) -> Tensor:
 
 
 def domain_loss(x: Tensor, y: Tensor) -> Tensor:
-    """How far two clouds of vectors lie apart: mean k(x, x) − 2 mean k(x, y) + mean k(y, y).
+    """Maximum mean discrepancy of two sets of vectors: mean k(x, x) − 2 mean k(x, y) + mean k(y, y).
 
     The kernel is exp(−½‖a − b‖); the distance is not squared.
 

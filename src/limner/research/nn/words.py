@@ -34,7 +34,7 @@ def word_embedding(where: str, words: int, width: int, vectors: Tensor | None) -
 
 
 class EncodedTexts(NamedTuple):
-    """What the tower says about B texts.
+    """Output of the text encoder for B texts.
 
     Attributes:
         vectors: (B, D) rows of unit length.
@@ -153,7 +153,7 @@ WASTE = 1.5  # the longest row of a group is at most this many times as long as 
 
 
 def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Tensor:
-    """What a layer says at every place.
+    """Output of a recurrent layer at every position.
 
     Args:
         recurrence: recurrence of one layer, `batch_first`, one way or both.
@@ -185,7 +185,7 @@ def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Ten
 
 
 def last_states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Tensor:
-    """What a layer says when it has read a row, both ways one beside the other.
+    """Final states of a recurrent layer, both directions concatenated.
 
     Args:
         recurrence: as for `states`.
@@ -236,7 +236,7 @@ def _one_way(recurrence: nn.GRU | nn.LSTM, rows: Tensor, direction: str) -> Tens
 
 
 def _turned(rows: Tensor, lengths: Tensor) -> Tensor:
-    """Every row back to front, its padding where it was."""
+    """Reverse every row without its padding."""
     places = torch.arange(rows.shape[1])[None]
     ends = lengths[:, None]
     back = torch.where(places < ends, ends - 1 - places, places)

@@ -71,7 +71,7 @@ class Figure:
 
 
 ZERO = Figure("percent", lambda weights: np.zeros(len(weights)))
-"""What a difference is compared with."""
+"""Reference of a difference."""
 
 
 @dataclass(frozen=True)
@@ -296,7 +296,7 @@ def difference(
 
 
 def joined(differences: Iterable[str]) -> str:
-    """What settings differ in, of several pairs of rows; each once."""
+    """Settings that differ in any of several pairs of rows, each once."""
     return "; ".join(dict.fromkeys(one for one in differences if one))
 
 
@@ -501,7 +501,7 @@ def framed(
 
 
 def _marks(control: str, count: int, resamples: int, unit: str) -> str:
-    """What the marks of a table mean."""
+    """Legend of a table's marks."""
     if not count:
         units = "stories" if unit == "story" else "duplicate groups"
         return f"No marks: nothing to compare with {control}, or fewer than ten {units}."

@@ -24,7 +24,7 @@ Member = TypeVar("Member")
 
 
 def check_page(out: Path) -> None:
-    """See whether a page can be written, before anything is computed.
+    """Check that a page can be written, before anything is computed.
 
     Raises:
         ConfigError: `out` is no .html file.

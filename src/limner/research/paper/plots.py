@@ -198,7 +198,7 @@ def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]
 
 
 def write(path: Path, make: Callable[..., Figure], *arguments: Any) -> None:  # noqa: ANN401
-    """Draw a figure and write it, whole or not at all.
+    """Draw a figure and write it atomically.
 
     Args:
         path: PDF, PNG or SVG by its suffix; the same figure is the same file.
@@ -347,7 +347,7 @@ def spearman(first: Scores, second: Scores) -> float:
 
 @dataclass(frozen=True)
 class Gain:
-    """What a measure's weights gained on one data set.
+    """Gain of a measure's weights on one data set.
 
     Attributes:
         data: name of the data set.
@@ -448,7 +448,7 @@ def sweep_picture(points: Sequence[Point], metric: str) -> Figure:
 
 
 def _numbers(points: Sequence[Point]) -> dict[str, float]:
-    """Where every setting stands on the axis, if there is one setting and it is a number; else nothing."""
+    """Position of every setting on the axis if there is one numeric setting; otherwise empty."""
     if len(points[0].settings) != 1:
         return {}
     try:
@@ -479,7 +479,7 @@ class GalleryRow:
 
 
 def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]]) -> Figure:
-    """How much every word of a text counts, the systems side by side (Figure 7).
+    """Weight of every word of a text, by system (Figure 7).
 
     Args:
         systems: name of each → per text its words and their weights, which sum to 1; all of the same texts.

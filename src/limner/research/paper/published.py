@@ -116,7 +116,7 @@ class PaperTables(Record):
         return self.markdown()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """HTML for a notebook."""
         return self.html()
 
 
@@ -273,7 +273,7 @@ class Scene:
 
     @property
     def legacy(self) -> tuple[str, ...]:
-        """What is to be said of the pools of the release; nothing where others were measured."""
+        """Notes on the pools of the release; empty if other pools were measured."""
         every = [run for runs in self.cohort.systems.values() for run in runs]
         legacy = any(run.about.protocol == "legacy" for run in every)
         return (reference()["notes"]["legacy"],) if legacy else ()
@@ -286,7 +286,7 @@ class Scene:
         return tuple(reference()["relations"][self.data])
 
     def title(self, tail: str = "") -> str:
-        """What is shown and where its figures are from; the published table is named where it is redone."""
+        """Caption of a table: its content and the source of its figures."""
         title = str(reference()[self.name]["title"])
         if not self.published:
             title = title.partition(": ")[2].capitalize()
@@ -433,7 +433,7 @@ def _spread(run: Result, stage: Stage) -> float:
 
 
 def _confidence(entries: Mapping[str, Any], *, full: bool) -> list[str]:
-    """What the release's files say of a ranking by the predicted relations alone, on its pools."""
+    """Results of the release's files for a ranking by the predicted relations only, on its pools."""
     known = {name: one["confidence"] for name, one in entries.items() if "confidence" in one}
     words = ", ".join(f"{name} {written(value, 'rank')}" for name, value in known.items())
     return [] if full or not known else [reference()["notes"]["confidence"].format(words)]
@@ -712,7 +712,7 @@ def _seeds_of_choices(found: Sequence[Questions], where: str) -> Table:
 
 
 def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
-    """What the paper claims, as paired differences of the mean of both directions.
+    """Claims of the paper, as paired differences of the mean of both directions.
 
     Beside them what it leaves open: whether it is the weights that help, or the form of the loss they enter.
     """
@@ -954,13 +954,13 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
 
 
 def _judge(result: SequenceResult) -> str:
-    """What its VSR asks; "" if none was measured, or by the linear model that the table's notes name."""
+    """Model of its VSR; "" if none was measured, or for the linear model of the table's notes."""
     usual: str = reference()["judge"]
     return "" if result.judge == usual else result.judge
 
 
 def _control(name: str, systems: Iterable[str]) -> str:
-    """What others are compared with: the paper's own system, or its only other preset if not run."""
+    """Row that others are compared with: the paper's own system, or its only other preset."""
     control, every = str(reference()[name]["control"]), list(systems)
     presets = [one for one in every if one.startswith(f"{control} [")]
     return presets[0] if control not in every and len(presets) == 1 else control

@@ -1,4 +1,4 @@
-"""Every published figure by its name: what it shows is collected from measured runs here, and drawn."""
+"""Published figures by name, drawn from measured runs."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -39,7 +39,7 @@ class Pictures:
     """Pictures of a run's data set by the id of a pair, whole as their files hold them."""
 
     def __init__(self, data: "PairSet", rows: "PictureRows") -> None:
-        """Take the pairs, and where drawn pictures are: those lie in no files."""
+        """Prepare the pairs, and the pixels of drawn pictures, which have no files."""
         self._pairs, self._rows = {pair.id: pair for pair in data.pairs}, rows
 
     def __call__(self, name: str) -> Image.Image:
@@ -132,7 +132,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
 def _measured_alike(
     runs: Sequence[Path], part: Literal["val", "test"]
 ) -> tuple[list[SequenceResult], dict[str, str], Pictures]:
-    """What runs found for the same steps, and the texts and pictures of their data set.
+    """Results of runs for the same steps, with the texts and pictures of their data set.
 
     Raises:
         DataError: one was not measured, or on other steps, or the data set has changed.

@@ -146,7 +146,7 @@ def write_scenes(out: Path, title: str, note: str, scenes: Iterable[ShownScene])
 
 
 def drawn(scene: ShownScene) -> Drawing:
-    """Where everything of a picture stands.
+    """Positions of all elements of a picture.
 
     Args:
         scene: picture and graph.

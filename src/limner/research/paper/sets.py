@@ -24,12 +24,12 @@ from limner.research.paper.sweeps import POINT, Done, read_point
 from limner.research.paper.table import Cell, Kind, Row, Table, reference
 
 CHOICE = "C@"
-"""How the validation figure of c-way questions begins."""
+"""Prefix of the validation figure of c-way questions."""
 SPREAD = ("μσ", "μ", "σ")
 
 
 def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Table:
-    """How often each relation holds in the training part, validation included, per kind of split.
+    """Frequency of each relation in the training part, including validation, by kind of split.
 
     Args:
         name: cmcm-1 (CITE++) or cmcm-2 (Clue).
@@ -147,7 +147,7 @@ def dispersion(runs: Path | None, data: str | None = None) -> Table:
 
 
 def _about(run: Path) -> About:
-    """What a run is of, as its first result says."""
+    """Subject of a run, from its first result."""
     for kind in (Result, ChoiceResult):
         for path in sorted((run / kind.FOLDER).glob("*.json")):
             return kind.read(path).about
@@ -206,7 +206,7 @@ def _swept(trained: Sequence[Done]) -> dict[str, list[float]]:
 def _cells(
     values: Mapping[str, Sequence[float]], published: Mapping[str, float], *, measured: bool
 ) -> tuple[Cell, ...]:
-    """Every column's mean; what measured runs do not have, such as another measure, is no gap."""
+    """Mean of every column; a measure that measured runs do not have is no gap."""
     entry = reference()["complementary-1"]
     kinds: dict[str, Kind] = dict.fromkeys(entry["settings"], "setting")
     kinds |= {f"{name} {short}": "score" for short in reference()["measures"] for name in SPREAD}

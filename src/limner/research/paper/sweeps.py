@@ -323,7 +323,7 @@ def sweep_table(points: Sequence[Point], metric: str, *, maximise: bool, title: 
 
 
 def kind_of(metric: str) -> Kind:
-    """How a validation figure is written."""
+    """Format of a validation figure."""
     if metric.startswith(FRACTIONS):
         return "percent"
     return "rank" if metric == "MedR" else "precision"

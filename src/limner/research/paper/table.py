@@ -140,7 +140,7 @@ class Cell(Record):
 
 
 class RunSettings(Record):
-    """How the runs behind some figures were trained and measured.
+    """Training and measurement of the runs of some figures.
 
     Attributes:
         preset: preset of the runs, "" if none was recorded.
@@ -252,7 +252,7 @@ class Table(Record):
 
     @property
     def beside(self) -> list[tuple[str, ...]]:
-        """What stands before the figures of every row: its name and, where any row has them, settings."""
+        """First columns of every row: its name and, if any row has them, settings."""
         letters = self.letters
         words = [
             row.settings.words(letters.get(row.settings.listed, "")) if row.settings else NONE

@@ -49,7 +49,7 @@ Ids = Literal["sha256", "path"]
 
 
 class ScenesReport(Record):
-    """What one run of ``limner scenes`` did.
+    """Result of one run of ``limner scenes``.
 
     Attributes:
         pictures: with a graph.
@@ -229,7 +229,7 @@ def _decoded(
 
 
 def _looked(picture: SourcePicture, file: FileBytes, decoded: Decoded, found: Detections) -> LookedAt:
-    """What was found, as a record; numbers are rounded to what a box can mean."""
+    """Convert detections to a record, with numbers rounded to a sensible precision."""
     objects = []
     for box, label, score in zip(found.boxes.tolist(), found.labels, found.scores.tolist(), strict=True):
         left, top, right, bottom = (round(value, 5) for value in box)

@@ -1,4 +1,4 @@
-"""What a detector finds in a picture, and which of it is kept.
+"""Detections of a picture, and their selection.
 
 One form for every detector, so that scene graphs do not depend on which one looked. It runs no network.
 """

@@ -1,4 +1,4 @@
-"""What detectors found in the pictures of a collection, kept on disk so that a stopped run goes on.
+"""Detections of the pictures of a collection, stored on disk so that an interrupted run continues.
 
 A journal of one line per picture, appended as it is looked at: looking takes long, relating is done anew each
 time. It looks at no picture.
@@ -58,7 +58,7 @@ class LookedAt(Record):
 
 
 class Looking(Record):
-    """What decides what is found: another of these, other detections.
+    """Parameters of the detections: if one of them changes, the detections change.
 
     Attributes:
         kind: kind of file this is.
@@ -242,7 +242,7 @@ def folder_pictures(source: Path) -> Sources:
 
 
 def matched(images: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:
-    """Which picture each foreign name means: its id, else its file name, else that without the suffix.
+    """Picture of each foreign name: by id, file name, or file name without extension.
 
     Args:
         images: ids of pictures.

@@ -44,7 +44,7 @@ class SceneObject(Record):
 
 
 class SceneRelation(Record):
-    """What one thing is to another.
+    """Relation between two objects.
 
     Attributes:
         s: place of the subject among the objects, from 0.

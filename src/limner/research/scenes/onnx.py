@@ -235,7 +235,7 @@ class OnnxDetector:
         self.fingerprint = fingerprint(_METHOD, compiled.by, digest, *classes)
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """What pictures show; see `Detector`."""
+        """Detect objects; see `Detector`."""
         side = self.side_px
         framed = [
             letterboxed(image, side) if self._family == "yolox" else (squashed(image, side), (side, side))
@@ -261,7 +261,7 @@ class OnnxDetector:
 
 
 def letterboxed(image: Image, side_px: int) -> tuple[FloatArray, tuple[int, int]]:
-    """As YOLOX takes it: blue, green, red from 0 to 255, the picture whole in the upper left corner.
+    """Input of YOLOX: blue, green, red from 0 to 255, with the whole picture in the upper left corner.
 
     Returns:
         (3, side, side), and width and height of the picture in it, in pixels.

@@ -136,7 +136,7 @@ def load_prior(path: Path | str) -> RelationPrior:
 
 @dataclass
 class LabelNames:
-    """What a finder's labels are called in the prior, and which have no name there.
+    """Names of a detector's labels in the prior, and the labels without one.
 
     Attributes:
         prior: None if relations come from positions: every label then stands for itself.
@@ -226,7 +226,7 @@ def relate(
 
 
 def position(subject: Sequence[float], object_: Sequence[float]) -> str:
-    """Where the first box lies as seen from the second, one of six relations; y grows downwards.
+    """Position of the first box relative to the second, one of six relations; y increases downwards.
 
     Args:
         subject: left, top, right, bottom.

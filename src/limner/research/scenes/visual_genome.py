@@ -29,7 +29,7 @@ _EXPECTED = "a list of {image_id, relationships: [{predicate, subject: {name, x,
 
 @dataclass(frozen=True)
 class Annotated:
-    """What was annotated on one picture.
+    """Annotations of one picture.
 
     Attributes:
         image: its id.
@@ -57,7 +57,7 @@ class Names(Record):
 
 
 class PriorReport(Record):
-    """What counting met.
+    """Result of counting.
 
     Attributes:
         pictures: read, whether with relations or not.

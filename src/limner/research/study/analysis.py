@@ -33,7 +33,7 @@ PAIR_OUTCOMES = ("better", "worse", "same", "neither", NO_MAJORITY)
 
 
 class Decided(Record):
-    """What came out for one item.
+    """Result of one item.
 
     Attributes:
         item: its id.
@@ -91,7 +91,7 @@ class CheckedRaters(Record):
 
 
 class Withdrawn(Record):
-    """What is left out because raters withdrew.
+    """Items and votes left out because raters withdrew.
 
     Attributes:
         raters: who withdrew after voting.
@@ -109,7 +109,7 @@ def withdrawn(votes: Iterable[Vote]) -> Withdrawn:
 
 
 class Flags(Record):
-    """What to look into; nothing is left out for it.
+    """Findings to check; they exclude nothing.
 
     Attributes:
         untimed: votes that took no time, 0 seconds.
@@ -331,7 +331,7 @@ class StratumPreference(Record):
 
 
 class Ticks(Record):
-    """How often a system's picture was ticked.
+    """Frequency with which a system's picture was ticked.
 
     Attributes:
         votes: share of the votes.
@@ -367,7 +367,7 @@ class View(Record):
 
 
 class StudyReport(Record):
-    """All that came out of a study.
+    """Result of a study.
 
     Attributes:
         format: format of the record.

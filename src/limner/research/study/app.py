@@ -61,7 +61,7 @@ Form = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class Desk:
-    """What the routes work with.
+    """State of the routes.
 
     Attributes:
         votes: the database.
@@ -99,7 +99,7 @@ class Desk:
         recruitment: Recruitment,
         newcomers: Newcomers,
     ) -> Desk:
-        """Of a study in a folder; see `serve_study`."""
+        """Create the application for a study in a folder; see `serve_study`."""
         return cls(
             votes,
             AssignmentPlan.of(files, limit),

@@ -19,7 +19,7 @@ EARLY = 5
 
 @dataclass(frozen=True)
 class Unit:
-    """What is shown on one page.
+    """Content of one page.
 
     Attributes:
         name: name of the item, or of the sequence.
@@ -141,7 +141,7 @@ class AssignmentPlan:
         return order
 
     def token(self, rater: str, unit: Unit) -> str:
-        """What answers of this rater on this page carry in their names, and no others."""
+        """Key in the names of this rater's answers on this page, which is unique."""
         return f"{_draw(self.study, rater, 'page', unit.name):064x}"[:16]
 
     def shown_order(self, rater: str, item: Item) -> tuple[str, ...]:

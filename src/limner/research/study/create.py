@@ -54,7 +54,7 @@ HYPOTHESES: dict[Protocol, str] = {
     "pairwise": "In each stratum the picture of A is preferred to that of B more often than the other way.",
     "tick-all": "The picture of B is ticked without that of C in more steps than the other way round.",
 }
-"""Those of the published studies, by letters."""
+"""Hypotheses of the published studies, with letters for the systems."""
 CONSENT = (
     "You will see texts with pictures and say which pictures fit. There are no right or wrong opinions; some"
     " items ask for one certain answer, to check that texts are read. Your answers, the time they take and a"
@@ -63,7 +63,7 @@ CONSENT = (
 
 
 class StudySettings(Record):
-    """How a study is done.
+    """Design of a study.
 
     Attributes:
         protocol: pairwise or tick-all.

@@ -80,7 +80,7 @@ AROUND = 2
 
 @dataclass(frozen=True)
 class RaterWording:
-    """What raters read about a study, and nothing else of it.
+    """Text about a study for raters.
 
     Attributes:
         title, question, consent: as registered.
@@ -105,7 +105,7 @@ class RaterWording:
 
 @dataclass(frozen=True)
 class ShownItem:
-    """One item as it stands on a page.
+    """One item of a page.
 
     Attributes:
         number: from 1.
@@ -132,7 +132,7 @@ class Pages:
     """Renders pages of one study."""
 
     def __init__(self, wording: RaterWording) -> None:
-        """Take the words that all pages share."""
+        """Set the texts that all pages share."""
         self._templates = environment("limner.research.study")
         self._wording = wording
 

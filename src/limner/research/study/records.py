@@ -26,7 +26,7 @@ PAIR_WORDS: Mapping[PairAnswer, str] = {
     "same": "Both pictures are exactly the same",
     "neither": "Neither picture fits",
 }
-"""What the answers are called for raters; attention checks ask for them in these words."""
+"""Names of the answers for raters, also used in attention checks."""
 Answer = PairAnswer | tuple[str, ...]
 """Pairwise: one of `PAIR_ANSWERS`. Tick-all: ids of ticked candidates in canonical order, possibly none."""
 
@@ -50,7 +50,7 @@ class RatedPicture(Record):
 
 
 class Item(Record):
-    """One thing to judge, as raters may see it. Nothing in it gives a system or an attention check away.
+    """One item as raters see it. It reveals neither the systems nor attention checks.
 
     Attributes:
         id: opaque.
@@ -91,14 +91,14 @@ class Item(Record):
 
 
 class Stratum(Record):
-    """How many there were to draw from, and how many were drawn."""
+    """Numbers of available and of sampled items."""
 
     population: int = Field(ge=1)
     drawn: int = Field(ge=1)
 
 
 class Sample(Record):
-    """How the items were chosen.
+    """Selection of the items.
 
     Attributes:
         method: always a simple random sample without replacement, within each stratum.
@@ -114,7 +114,7 @@ class Sample(Record):
 
 
 class Notice(Record):
-    """What raters are told about the study before they agree.
+    """Information about the study for raters before they consent.
 
     Attributes:
         contact: whom to write to.
@@ -181,7 +181,7 @@ class Study(Record):
 
 
 class KeyEntry(Record):
-    """What raters must not know about an item.
+    """Hidden facts of an item.
 
     Attributes:
         systems: candidate → letters of the systems whose picture it is; empty for an attention check.
@@ -197,7 +197,7 @@ class KeyEntry(Record):
 
 
 class Key(Record):
-    """Which picture is whose.
+    """System of each picture.
 
     Attributes:
         format: format of the file.
@@ -223,7 +223,7 @@ class SampleDraw(Record):
 
 
 class Population(Record):
-    """Everything the sample was drawn from, so that anybody can draw it again.
+    """Population of the sample, so that it can be reproduced.
 
     Attributes:
         format: format of the file.
@@ -289,7 +289,7 @@ def _digest(*parts: object) -> bytes:
 
 
 class Vote(Record):
-    """What one rater answered about one item; one per rater and item.
+    """Answer of one rater about one item; one per rater and item.
 
     Attributes:
         item: its id.

@@ -196,7 +196,7 @@ def _pattern_name(pattern: str, report: StudyReport) -> str:
 
 
 def _ticked(report: StudyReport, view: View) -> Table:
-    """Every system by itself, however the majority of whole patterns falls out."""
+    """Results of every system on its own."""
     rows = []
     for letter in ("A", "B", "C"):
         found = view.ticks.get(letter)
@@ -438,7 +438,7 @@ def report_text(
 
 
 def registration_lines(study: Study) -> list[str]:
-    """What was registered, one fact a line."""
+    """Registration, one fact per line."""
     sizes = ", ".join(
         f"{name}: {one.drawn:,} of {one.population:,}" for name, one in study.sample.strata.items()
     )

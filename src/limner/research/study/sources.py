@@ -39,7 +39,7 @@ Part = Literal["val", "test"]
 
 @dataclass(frozen=True)
 class Proposal:
-    """One text and what every system shows for it.
+    """One text with the pictures of every system.
 
     Attributes:
         source: its id in the data.

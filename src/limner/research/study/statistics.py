@@ -62,7 +62,7 @@ class MeanTest(Record):
 
 
 class Power(Record):
-    """What a study of so many items can see.
+    """Sensitivity of a study with so many items.
 
     Attributes:
         n: items.
@@ -162,7 +162,7 @@ def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float
 
 
 def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
-    """What a two-sided one-sample test of n scores can see.
+    """Sensitivity of a two-sided one-sample test of n scores.
 
     Args:
         n: items, at least 3.

@@ -124,7 +124,7 @@ FIRST_WAIT_S = 0.02
 BUSY_S = 30
 HOLD_S = 1200.0
 LEAST_LETTERS = 8
-"""Of a rater's id, where only its beginning is given."""
+"""Least number of characters of a rater's id, if only its beginning is given."""
 # Of errors that stay however often one tries.
 _LASTING = ("full", "not a database", "readonly", "I/O", "does not exist", "authentication failed", "no such")
 Made = TypeVar("Made")
@@ -138,7 +138,7 @@ class TakenError(DataError):
 
 @dataclass(frozen=True)
 class Turn:
-    """What a rater is to do now.
+    """Next task of a rater.
 
     Attributes:
         unit: the page to answer; None when there is none.
@@ -171,7 +171,7 @@ class CheckedVotes(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredVotes:
-    """What is known of the votes of a study without a server.
+    """State of the votes of a study, without a server.
 
     Attributes:
         votes: all, those that were withdrawn last.
@@ -243,7 +243,7 @@ class VoteBase:
 
     @contextmanager
     def reading(self) -> Iterator[sql.Connection]:
-        """One consistent view of what is stored."""
+        """Consistent view of the stored votes."""
         try:
             with self._engine.connect() as connection:
                 if self._sqlite:
@@ -314,7 +314,7 @@ class VoteBase:
     # Raters
 
     def join(self, secret: str, panelist: Panelist | None = None) -> str:
-        """Take in a rater who has just consented; the same secret again is the same rater.
+        """Register a rater who has just consented; the same secret is the same rater.
 
         Args:
             secret: see `limner.research.study.recruitment.new_secret`; by it they come back.
@@ -571,7 +571,7 @@ class VoteBase:
     # Votes and their checksums
 
     def answers(self, rater: str, items: Collection[str]) -> dict[str, Answer]:
-        """What a rater answered on some items.
+        """Answers of a rater on some items.
 
         Raises:
             DataError: a vote of theirs is damaged.
@@ -580,7 +580,7 @@ class VoteBase:
         return {row["item"]: _answer(row["answer"]) for row in rows}
 
     def votes(self) -> list[Vote]:
-        """All votes that stand, by time.
+        """All valid votes, by time.
 
         Raises:
             DataError: a vote is damaged.
@@ -632,7 +632,7 @@ class VoteBase:
         return CheckedVotes(rows, told, 0)
 
     def unsound(self) -> list[str]:
-        """What SQLite finds wrong with the whole file; nothing where it is sound, or in no file."""
+        """Errors that SQLite finds in the whole file; empty if it is sound, or not a file."""
         if not self._sqlite:
             return []
         with self.reading() as connection:
@@ -659,7 +659,7 @@ class VoteBase:
 
 
 def _checksum(vote: Row) -> str:
-    """Of a row of `VOTES` or `WITHDRAWN`: the names and values of its columns, as they are stored."""
+    """Checksum of a row of `VOTES` or `WITHDRAWN`: of the names and values of its columns, as stored."""
     return checksum(repr(sorted(vote.items())).encode("utf-8", "surrogatepass"))
 
 
@@ -704,7 +704,7 @@ def steady_clock() -> Callable[[], float]:
 
 
 def votes_url(folder: Path, votes: str | None = None) -> sql.URL:
-    """Where the votes of a study lie.
+    """Location of the votes of a study.
 
     Args:
         folder: folder of the study.

@@ -78,7 +78,7 @@ def _key(override: str) -> str:
 
 
 def _given(key: str, overrides: Sequence[str]) -> str:
-    """What ``key=value`` says of a setting that is a name, the last time; "" if none does."""
+    """Last value of a setting among ``key=value`` overrides, or ""."""
     found = [one.partition("=")[2].strip().strip("\"'") for one in overrides if _key(one) == key]
     return found[-1] if found else ""
 
@@ -86,7 +86,7 @@ def _given(key: str, overrides: Sequence[str]) -> str:
 def overlays(
     values: Mapping[str, Any], row: Path, data: str, presets: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """What a data set needs of a row's settings: under "" always, under the name of a preset at that one.
+    """Settings that a data set needs: always under "", or under the name of a preset.
 
     An overlay is a TOML file with settings for all systems, tables ``[SYSTEM]`` for one system, and inside
     these ``[[SYSTEM.rows]]`` for the rows whose files are listed in ``names``; each goes over those before.

@@ -1,4 +1,4 @@
-"""What a system is: its settings, its model, its batches and losses, and what it can do.
+"""Interface of a system: settings, model, batches, losses and capabilities.
 
 A system states these; everything that all of them do alike, from a fresh model to a saved one, is here.
 """
@@ -62,7 +62,7 @@ M = TypeVar("M", bound="Model")
 
 @dataclass(frozen=True)
 class RefinedScores:
-    """How predicted relations refine scores.
+    """Refinement of scores by predicted relations.
 
     Attributes:
         form: form of the refinement.
@@ -76,7 +76,7 @@ class RefinedScores:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a system does with given settings; whoever uses a run reads it here.
+    """Capabilities of a system with given settings.
 
     Attributes:
         stories: encodes the steps of a story together.
@@ -156,7 +156,7 @@ def to_tensor(values: NDArray[Any], device: torch.device) -> Tensor:
 
 @dataclass
 class Parts:
-    """What a model is made of: of the training rows when a run starts, of its file when it is read back.
+    """Inputs of a model's constructor, from the training rows of a new run or from the file of a saved one.
 
     Attributes:
         vocabulary: words of the training texts.
@@ -185,7 +185,7 @@ class Parts:
 
 
 class Surprise(NamedTuple):
-    """How little true sentences were expected.
+    """Surprise (negative log-likelihood) of true sentences.
 
     Attributes:
         nats: (S,) negative log-likelihood of each sentence, its end included, unless it is cut before it.
@@ -222,14 +222,14 @@ class Model(nn.Module):
     relations: tuple[str, ...] = ()
 
     def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401  (a system's own sizes)
-        """Take what every model has; a subclass draws its weights from torch's generator."""
+        """Set the common parts of a model; a subclass initialises its weights from torch's generator."""
         super().__init__()
         self.architecture = architecture
         self.vocabulary, self.max_length = parts.vocabulary, parts.max_length
         self.image_width = parts.image_width
 
     def settle(self, corpus: Corpus) -> None:
-        """Take constants, such as the mean feature, from the training rows."""
+        """Compute constants, such as the mean feature, from the training rows."""
 
     @property
     def dim(self) -> int:
@@ -264,7 +264,7 @@ class Model(nn.Module):
         return digest.hexdigest()
 
     def identity(self) -> tuple[object, ...]:
-        """What else changes a vector; its `repr` counts."""
+        """Further values that change a vector, by their `repr`."""
         return (self.max_length,)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
@@ -330,7 +330,7 @@ class Model(nn.Module):
         return scores(texts, images)
 
     def products(self, texts: Tensor, images: Tensor) -> Tensor:
-        """What `score` gives, of tensors on any device."""
+        """Scores like `score`, of tensors on any device."""
         return texts @ images.t()
 
     def scorer(self, texts: FloatArray, images: FloatArray) -> Callable[[Some, Some], Any]:
@@ -372,7 +372,7 @@ class Model(nn.Module):
         raise self._without("attention")
 
     def surprise(self, pictures: Sequence[FloatArray], stories: Sequence[Sequence[str]]) -> Surprise:
-        """How little sentences are expected from features of their pictures, per story (T, F)."""
+        """Surprise of sentences given the features of their pictures, (T, F) per story."""
         raise self._without("captioner")
 
     def tell(self, pictures: Sequence[FloatArray]) -> list[list[str]]:
@@ -453,7 +453,7 @@ class StoryModel(Model):
 
 
 class SystemTask(loop.Task, Generic[C, M]):
-    """What the loop trains of a system, which adds `step`.
+    """Training task of a system, which adds `step`.
 
     Attributes:
         stories: whether batches are of whole stories.
@@ -511,7 +511,7 @@ class System(Generic[C, M]):
     training: type[SystemTask[C, M]]
 
     def capabilities(self, config: C) -> Capabilities:
-        """What it does with these settings."""
+        """Capabilities with given settings."""
         raise NotImplementedError
 
     def build(self, config: C, parts: Parts) -> M:
@@ -685,7 +685,7 @@ class System(Generic[C, M]):
     def saved_with(
         self, config: C, corpus: Corpus, vocabulary: Vocabulary, image_width: int
     ) -> dict[str, Any]:
-        """What `load` needs of every run to build its model again."""
+        """Values that `load` needs to build the model of a run again."""
         saved: dict[str, Any] = {
             "config": config.model_dump(mode="json"),
             "vocabulary": json.loads(vocabulary.to_json()),
@@ -699,7 +699,7 @@ class System(Generic[C, M]):
     def _picture_side(
         self, can: Capabilities, corpus: Corpus, pretrained: tuple[nn.Module, int] | None
     ) -> tuple[nn.Module | None, int]:
-        """What turns a batch of pictures into features (None if those are stored), and their width F."""
+        """Network from a batch of pictures to features (None if they are stored), and their width F."""
         if can.backbone == "drawings":
             return drawing_backbone(can)
         if can.backbone == "finetune":
@@ -737,7 +737,7 @@ def feature_moments(corpus: Corpus, described: Callable[[Tensor], Tensor]) -> tu
 
 
 def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
-    """What takes the bytes of drawings, a small net or fixed colours, and the width of its features."""
+    """Network of drawings, a small net or fixed colours, and the width of its features."""
     if not can.trains_backbone:
         return CellColours(), CellColours.width
     backbone = DrawingGrid() if can.layer == "grid" else DrawingNet()
@@ -779,7 +779,7 @@ def backbone_of(model: nn.Module, name: str, layer: "Layer", width: int) -> tupl
 
 
 PICTURES_AT_ONCE = 512
-"""Those that one of several processes encodes at a time."""
+"""Number of items that one of several processes encodes at a time."""
 
 
 def encoded_images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:

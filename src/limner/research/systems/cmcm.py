@@ -65,7 +65,7 @@ class Architecture(Config):
 
 
 class LossConfig(Config):
-    """What is minimised.
+    """Loss of CMCM.
 
     Attributes:
         ranking: "batch_hard" over texts and pictures alike, "max_hinge" or "sum_hinge" on the cosines.
@@ -180,7 +180,7 @@ class CoherenceModule(nn.Module):
         return logits if self.second is None else self._deeper(logits)
 
     def terms(self, texts: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
-        """What a text adds, (N, C) with the bias, and what a picture adds, (M, C); a logit is their sum.
+        """Text terms (N, C), with the bias, and picture terms (M, C); a logit is their sum.
 
         Raises:
             ConfigError: the module is not linear.
@@ -216,7 +216,7 @@ class CoherenceModule(nn.Module):
 
 
 class Joint(NamedTuple):
-    """What the model says about B pairs.
+    """Outputs of the model for B pairs.
 
     Attributes:
         texts: (B, D) rows of unit length.
@@ -403,7 +403,7 @@ class CmcmTask(SystemTask[CmcmConfig, Cmcm]):
     """A ranking loss, and losses of relations where some are predicted."""
 
     def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on."""
+        """Prepare the training of a model."""
         super().__init__(model, corpus, config, parts)
         labels = torch.from_numpy(corpus.train.labels)
         self._labels = labels.to(model.device)
@@ -439,7 +439,7 @@ class CmcmTask(SystemTask[CmcmConfig, Cmcm]):
 
 
 class CmcmSystem(System[CmcmConfig, Cmcm]):
-    """What it declares."""
+    """Registration of CMCM and its baselines."""
 
     name = "cmcm"
     settings = CmcmConfig

@@ -232,7 +232,7 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
     """Sentences with their pictures, then whole stories; in the second stage the first is frozen."""
 
     def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on; stories are parsed here."""
+        """Prepare the training of a model; stories are parsed here."""
         super().__init__(model, corpus, config, parts)
         self._corpus, rows, device = corpus, corpus.train, model.device
         self._pairs = TrainingBatches(corpus, model.vocabulary, config, device, size=config.sentence_batch)
@@ -323,7 +323,7 @@ def shuffled_steps(steps: Tensor, rng: np.random.Generator) -> NDArray[np.int64]
 
 
 class CnsiSystem(System[CnsiConfig, Cnsi]):
-    """What it declares."""
+    """Registration of CNSI and NSI."""
 
     name = "cnsi"
     settings = CnsiConfig

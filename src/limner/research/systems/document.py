@@ -80,14 +80,14 @@ class DocumentTask(SystemTask[DocumentConfig, SameDocument]):
     stories = True
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
-        """How well a picture tells its story's others from all other pictures."""
+        """Retrieval of a story's other pictures from one of them."""
         vectors = batch.whole(self.model.pictures(batch.pictures))
         ids = self._batches.image_ids[batch.rows]
         return {"total": same_group(vectors, batch.stories, ids, self.config.temperature)}
 
 
 class DocumentSystem(System[DocumentConfig, SameDocument]):
-    """What it declares."""
+    """Registration of the same-document metric."""
 
     name = "document"
     settings = DocumentConfig

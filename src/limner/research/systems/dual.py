@@ -149,7 +149,7 @@ class DualTask(SystemTask[DualConfig, Dual]):
     stories = True
 
     def __init__(self, model: Dual, corpus: Corpus, config: DualConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on."""
+        """Prepare the training of a model."""
         super().__init__(model, corpus, config, parts)
         self._texts = torch.from_numpy(model.sentences.encode_text(corpus.train.texts)).to(model.device)
 
@@ -162,7 +162,7 @@ class DualTask(SystemTask[DualConfig, Dual]):
 
 
 class DualSystem(System[DualConfig, Dual]):
-    """What it declares."""
+    """Registration of the dual encoder."""
 
     name = "dual"
     settings = DualConfig

@@ -117,7 +117,7 @@ class LdaConfig(RunConfig):
 
 
 class Lda(Model):
-    """What was fitted, and how texts and pictures are scored by it."""
+    """Fitted LDA model, and its scores of texts and pictures."""
 
     name = "lda"
     mean: Tensor
@@ -126,7 +126,7 @@ class Lda(Model):
     topics: Tensor
 
     def __init__(self, architecture: LdaArchitecture, parts: Parts) -> None:
-        """Take what was fitted.
+        """Wrap a fitted model.
 
         Args:
             architecture: priors and sizes.
@@ -245,7 +245,7 @@ def word_counts(texts: Sequence[str], words: Sequence[str]) -> Any:  # noqa: ANN
 
 
 class LdaSystem(System[LdaConfig, Lda]):
-    """What it declares, and how it is fitted."""
+    """Registration of LDA, and its fitting."""
 
     name = "lda"
     settings = LdaConfig
@@ -264,7 +264,7 @@ class LdaSystem(System[LdaConfig, Lda]):
         raise ConfigError("lda: is fitted, not trained by gradients; use limner train, which fits it")
 
     def build(self, config: LdaConfig, parts: Parts) -> Lda:
-        """What a file holds.
+        """Content of a file.
 
         Raises:
             CheckpointError: a part is missing or does not fit.

@@ -20,7 +20,7 @@ TextSide = Literal["words", "sentences"]
 
 
 def reading(text: TextSide, can: Capabilities) -> Capabilities:
-    """What a system can do that reads texts by their words, or else through the frozen encoder."""
+    """Capabilities of a system that reads texts by words or through the frozen encoder."""
     return replace(can, reads=frozenset({text}))
 
 
@@ -43,7 +43,7 @@ class TextModel(Model):
         return super().identity() if self.sentence_encoder is None else (self.sentence_encoder.fingerprint,)
 
     def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """What the text side takes: (B, L) words and (B,) lengths, or (B, W) sentence vectors and ones."""
+        """Inputs of the text encoder: (B, L) words and (B,) lengths, or (B, W) sentence vectors and ones."""
         if self.sentence_encoder is None:
             return super().numbers(texts)
         vectors = to_tensor(self.sentence_encoder.encode_text(texts), self.device)
@@ -57,7 +57,7 @@ class TextTask(SystemTask[C, T]):
     """Training of such a model; all training texts go through the frozen encoder once."""
 
     def __init__(self, model: T, corpus: Corpus, config: C, parts: Parts) -> None:
-        """Take what is trained and what it trains on; sentence vectors are made here."""
+        """Prepare the training of a model, with sentence vectors."""
         super().__init__(model, corpus, config, parts)
         self._vectors: Tensor | None = None
         if model.sentence_encoder is not None:

@@ -124,7 +124,7 @@ class VseTask(TextTask[VseConfig, Vse]):
 
 
 class VseSystem(System[VseConfig, Vse]):
-    """What it declares."""
+    """Registration of VSE0 and VSE++."""
 
     name = "vse"
     settings = VseConfig

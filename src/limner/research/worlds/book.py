@@ -177,7 +177,7 @@ def _pick(rng: np.random.Generator, choices: Sequence[str]) -> str:
 
 
 def draw_character(rng: np.random.Generator, taken: Sequence[Character] = ()) -> Character:
-    """Draw a character of another species and name than those taken.
+    """Sample a character with a new species and name.
 
     Args:
         rng: source of chance.
@@ -204,7 +204,7 @@ def draw_character(rng: np.random.Generator, taken: Sequence[Character] = ()) ->
 
 
 def draw_style(rng: np.random.Generator) -> Style:
-    """Draw an illustrator's hand."""
+    """Sample an illustrator's style."""
     ink = [(58, 44, 54), (84, 56, 44), (44, 54, 84), (40, 40, 44)][int(rng.integers(4))]
     return Style(
         int(rng.integers(2**31)),
@@ -285,7 +285,7 @@ class PictureBook:
 
 
 def _plan(rng: np.random.Generator, count: int) -> list[tuple[Tale, str, Setting]]:
-    """What happens on each page: opening, one or two whole activities, moments, closing; the day goes by."""
+    """Plot of a story by page: opening, one or two whole activities, moments, closing; time passes."""
     book = list(tales().values())
     activities = [tale for tale in book if tale.role == "activity"]
     deeds = [int(k) for k in rng.choice(len(activities), 2 if count >= 8 else 1, replace=False)]
@@ -376,13 +376,13 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
 
 @lru_cache(maxsize=2)
 def _drawn(stories: int, seed: int, size_px: int) -> tuple[PairSet, Pixels]:
-    """What is drawn, kept: the runs of a table are trained on the same books, which take a minute to draw."""
+    """Cache of books: the runs of a table use the same ones, which take a minute to draw."""
     books = PictureBook(seed).stories(stories)
     return picture_book_pairs(books), drawings(books if size_px else [], size_px)
 
 
 def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dict[str, SceneGraph]:
-    """What the pictures of many stories show, picture → scene graph: the truth, with scores of 1.
+    """True scene graphs of the pictures of many stories, by picture, with scores of 1.
 
     Args:
         stories: as for `picture_book`.

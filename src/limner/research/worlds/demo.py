@@ -40,7 +40,7 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class DemoCollection:
-    """What the demonstration wrote.
+    """Result of the demonstration.
 
     Attributes:
         pictures: folder of the drawings, to index.

@@ -1,4 +1,4 @@
-"""What is true in a picture-book picture: who is there, where, with what, doing what.
+"""True content of a picture-book picture: characters, place, objects and actions.
 
 Drawing, wording and scene graphs all read these records, so that they cannot disagree.
 It draws nothing, says nothing and chooses nothing.

@@ -80,7 +80,7 @@ class Draft:
 
 
 class BuildReport(Record):
-    """What a build made and lost.
+    """Result of a build, with its losses.
 
     Attributes:
         pages: given, recipes of RecipeQA among them.
@@ -275,12 +275,12 @@ def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
 
 
 def picture_key(picture: PictureRef) -> str:
-    """What a picture is known by: its file, or its address."""
+    """Key of a picture: its file, or its URL."""
     return picture.path or picture.target
 
 
 def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: Bring) -> dict[str, Judged]:
-    """Every picture of the pages, opened and judged once.
+    """All pictures of the pages, each opened and checked once.
 
     Args:
         drafts: whose pictures they are.
@@ -317,7 +317,7 @@ def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: 
 
 
 def _fill(draft: Draft, refused: Mapping[str, str]) -> None:
-    """Take over what may be used of a page, and list the rest.
+    """Copy the usable parts of a page, and list the others.
 
     Args:
         draft: gets its segments.
@@ -395,7 +395,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) -> None:
-    """What was lost, and where every page came from."""
+    """Losses, and the origin of every page."""
     lost: list[dict[str, Any]] = []
     pages: list[dict[str, Any]] = []
     for name, reason in failed.items():

@@ -1,4 +1,4 @@
-"""How a page lays out its steps: where they begin and end, and whether a picture stands before its words.
+"""Layout of the steps of a page: their start and end, and the order of picture and text.
 
 All of it is judged page by page from the blocks alone, and what lies outside the steps is listed.
 """
@@ -17,7 +17,7 @@ from limner.text.plain import markers_in, names_method
 from limner.text.segment import letters, omitted, split_sections, with_heading, without_supplies
 
 PictureOrder = Literal["after", "before", "beside"]
-"""Where pictures stand: after their words, before them, or in one card with them."""
+"""Position of pictures: after their text, before it, or in one card with it."""
 _AFTER_STEPS = re.compile(
     r"(?:recipe |chef'?s |cook'?s |my )?(?:notes?|tips?|nutrition|storage|comments?|reviews?|faqs?)\b.{0,30}"
     r"|(?:\d+ )?(?:comments?|reviews?|thoughts|responses?)\b.{0,60}|leave a (?:reply|comment)"

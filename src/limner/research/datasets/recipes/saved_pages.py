@@ -151,7 +151,7 @@ _MOST_PARAGRAPHS = 10_000
 
 @dataclass(frozen=True)
 class SavedPage:
-    """What a page gives.
+    """Result of reading a page.
 
     Attributes:
         where: file or URL it was read from.

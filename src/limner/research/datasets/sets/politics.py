@@ -20,7 +20,7 @@ FILE_NAMES = ("politics.json", "politics.jsonl")
 MIN_CHARS = 500
 """Texts of no more characters are left out."""
 SENTENCES = 2
-"""Of a text, how many count, from the first."""
+"""Number of sentences of a text that count, from the first."""
 
 
 class _Item(BaseModel):

@@ -23,7 +23,7 @@ from limner.research.datasets.recipes.saved_pages import SavedPiece, one_picture
 from limner.research.datasets.registry import DataSet, Source, files_by_split, read_json, register
 
 PLACEHOLDER = "@placeholder"
-"""What a cloze has in the place of what it asks for."""
+"""Placeholder of a cloze."""
 
 
 class _File(TypedDict):
@@ -48,7 +48,7 @@ class _Step:
         return None
 
     def fill(self, other: "_Step") -> bool:
-        """Take what is missing from the same step of another question; whether there was anything."""
+        """Add missing parts from the same step of another question; whether there were any."""
         gained = [
             key for key in ("body", "title", "picture") if getattr(other, key) and not getattr(self, key)
         ]
@@ -57,7 +57,7 @@ class _Step:
         return bool(gained)
 
     def piece(self) -> SavedPiece:
-        """Its words, and its picture where it has one."""
+        """Text of a step, and its picture if there is one."""
         pictures = (PictureRef(target=self.picture),) if self.picture else ()
         return SavedPiece(" ".join(filter(None, (self.title, self.body))), pictures)
 

@@ -41,7 +41,7 @@ class PvseArchitecture(Config):
 
 
 class Polysemous(NamedTuple):
-    """What the model says about B pairs.
+    """Outputs of the model for B pairs.
 
     Attributes:
         texts, images: (B, K, H) rows of unit length.
@@ -181,7 +181,7 @@ WITH_ALPHA = ("hal", "mithun")
 
 
 class WeightsConfig(Config):
-    """How neighbourhoods, or baselines, weigh the pairs of a batch.
+    """Weighting of the pairs of a batch, by neighbourhoods or a baseline.
 
     Attributes:
         lam: λ, what the weights of a batch sum to; amrani takes the batch's size instead.
@@ -234,7 +234,7 @@ class GraphConfig(Config):
 
 
 class BaselineConfig(Config):
-    """What only some baselines have.
+    """Settings of the baselines.
 
     Attributes:
         hal_bank: let HAL look for hubs among the embeddings of the epoch before.
@@ -311,7 +311,7 @@ class ComplementaryConfig(RunConfig):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """What would be passed over in silence is refused."""
+        """Reject settings that would have no effect."""
         if self.form == "alpha" and self.method not in WITH_ALPHA:
             raise ValueError(f"form 'alpha' is of {' and '.join(WITH_ALPHA)}, method is {self.method!r}")
         if self.baselines.hal_bank and self.method != "hal":

@@ -58,7 +58,7 @@ class CaptionerArchitecture(Config):
 
 
 class Captioned(NamedTuple):
-    """What the captioner expected at every token of S true sentences, N tokens in all.
+    """Predictions of the captioner at the N tokens of S true sentences.
 
     Attributes:
         logits: (N, V) unnormalised, the tokens of all sentences one after the other.
@@ -204,7 +204,7 @@ class Captioner(nn.Module):
         return _AFTER.sub("", _BEFORE.sub("", spaced))
 
     def surprise(self, pictures: Sequence[np.ndarray], stories: Sequence[Sequence[str]]) -> Surprise:
-        """How little each sentence of each story is expected from its pictures, without dropout.
+        """Surprise of each sentence of each story given its pictures, without dropout.
 
         Args:
             pictures: per story (T, F).

@@ -274,7 +274,7 @@ class GsdaConfig(RunConfig):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """What would be passed over in silence is refused."""
+        """Reject settings that would have no effect."""
         if self.keys == "sentences" and self.keys_run:
             raise ValueError("keys_run goes with keys = 'vse0'; leave one of the two out")
         if self.graph == "off" and self.graphs:

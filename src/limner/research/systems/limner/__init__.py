@@ -101,7 +101,7 @@ class LimnerConfig(RunConfig):
 
 
 class Classes:
-    """Draws classes and made-up pictures of them."""
+    """Sampler of classes and synthetic features of them."""
 
     def __init__(self, net: BaseNet, features: Tensor, english: TextEncoder, foreign: TextEncoder) -> None:
         """Work out where the pictures of each class lie.
@@ -131,7 +131,7 @@ class Classes:
         self._mean, self._deviation = net.feature_mean, net.feature_deviation
 
     def loss(self, net: BaseNet, temperature: float) -> Tensor:
-        """How well each text side tells the made-up picture of a class from those of others."""
+        """Loss of each text encoder on synthetic features of classes."""
         device = self._standard.device
         chosen = torch.randperm(CLASSES)[:DRAWN].to(device)
         mixed = torch.randint(len(self._standard), (len(chosen),)).to(device)
@@ -177,7 +177,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
     """
 
     def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on: all texts as vectors, and classes."""
+        """Prepare the training of a model: all texts as vectors, and classes."""
         super().__init__(model, corpus, config, parts)
         self._corpus = corpus
         sentences, multilingual = parts.sentences, parts.multilingual
@@ -349,11 +349,11 @@ def context_of(corpus: Corpus, vectors: Tensor) -> Tensor:
 __all__ = ["SYSTEM", "Limner", "LimnerArchitecture", "LimnerConfig", "LimnerSystem", "LimnerTask"]
 
 KEY = "multilingual"
-"""Of the second encoder's fingerprint, beside the weights of a run."""
+"""Name of the second encoder's fingerprint among a run's weights."""
 
 
 class LimnerSystem(System[LimnerConfig, Limner]):
-    """What it declares."""
+    """Registration of limner's own model."""
 
     name = "limner"
     settings = LimnerConfig

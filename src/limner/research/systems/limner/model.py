@@ -24,7 +24,7 @@ from limner.research.systems.base import Parts, StoryModel, feature_moments
 from limner.research.training.corpus import Corpus
 
 STORED = "backbone"
-"""Of what made the stored rows, beside the weights of a run."""
+"""Name of the encoder of the stored rows among a run's weights."""
 TRAITS_SPACE = 64
 """Numbers that traits become in looks."""
 
@@ -213,7 +213,7 @@ class Limner(StoryModel):
         return [[] if self.words is None else self.vocabulary.known(text) for text in texts]
 
     def words_of_file(self, where: str) -> LearnedWords | None:
-        """What an exported file holds of learned words; None without them.
+        """Learned words of an exported file, or None.
 
         A library reads an English text by MiniLM alone, and its words beside that.
 
