@@ -28,7 +28,7 @@ def home(tmp_path, monkeypatch):
 
 def test_one_command_reads_pictures_and_illustrates_and_search_finds_them(home, capsys):
     assert run(["search", "a red field"]) == 1
-    assert "no picture library yet; make it with 'limner index PICTURES'" in capsys.readouterr().err
+    assert "no picture library yet; create it with 'limner index PICTURES'" in capsys.readouterr().err
     assert run(["illustrate", "a.md", "pictures", "-o", "a.json"]) == 0
     out, err = capsys.readouterr()
     assert "files: 2 (2 new, 0 changed" in err

@@ -57,14 +57,14 @@ class ChannelWeights:
 
 
 def chain(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
-    """Neighbours say something for each other.
+    """Sum over storyboards and marginals of steps if neighbours agree with each other.
 
     Args:
         nats: (S, M) of each step alone.
         pair: (M, M) of two neighbours, symmetric.
     Returns:
-        the logarithm of the sum over all storyboards, and (S, M) that of the share of those in which a step
-        shows a picture.
+        Logarithm of the sum over all storyboards, and (S, M) logarithms of the shares of those in which a
+        step shows a picture.
     Source: the forward-backward algorithm of hidden Markov models; docs/methods/evaluation.md §12.
     """
     expect("chain", nats=(nats, "S M"), pair=(pair, "M M"))
@@ -78,7 +78,7 @@ def chain(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def anchor(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-likelihood if all steps agree with one latent picture; arguments and result as in `chain`."""
+    """Sum and marginals if all steps agree with one latent picture; arguments and result as in `chain`."""
     expect("anchor", nats=(nats, "S M"), pair=(pair, "M M"))
     passed = _raised(pair)
     drawn = passed(nats)  # (S, M) of each step under each latent picture
@@ -88,7 +88,7 @@ def anchor(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pin(nats: Tensor, pull: Tensor) -> Tensor:
-    """Log-likelihood if all steps agree with a given picture.
+    """Marginals of steps if all agree with a given picture.
 
     Args:
         nats: (S, M) of each step alone.

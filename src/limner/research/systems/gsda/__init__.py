@@ -98,7 +98,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
         return found
 
     def _caption_terms(self, scores: Tensor, batch: Batch, captioner: Captioner) -> dict[str, Tensor]:
-        """Captioning loss on the mode's pictures, and its gradient term for the retriever.
+        """Captioning loss on the mode's pictures and, with "reinforce", the policy loss of the retriever.
 
         Source: GSDA 2021, Eqs. 7 and 8; docs/methods/gsda.md §4.4.
         """
