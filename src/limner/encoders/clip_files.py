@@ -109,12 +109,12 @@ class ClipFolder:
 
 
 def models_folder() -> Path:
-    """Where models that are fetched or exported are kept."""
+    """Folder of downloaded and exported models."""
     return data_folder() / "models"
 
 
 def folder_of(architecture: str, place: Path | None = None) -> Path:
-    """The folder that a CLIP goes to.
+    """Target folder of a CLIP model.
 
     Args:
         architecture: open_clip's name.
@@ -124,7 +124,7 @@ def folder_of(architecture: str, place: Path | None = None) -> Path:
 
 
 def read_clip(path: Path) -> ClipFolder:
-    """Open a folder; its networks are not read yet.
+    """Open a folder without reading its networks.
 
     Raises:
         MissingError: there is no card, or it cannot be read.
@@ -143,7 +143,7 @@ def read_clip(path: Path) -> ClipFolder:
 
 
 def clips_at(place: Path) -> list[ClipFolder]:
-    """What a folder is, or what its folders are."""
+    """CLIP models in a folder: itself, or its subfolders."""
     try:
         inside = sorted(place.iterdir()) if place.is_dir() else []
     except OSError as error:
@@ -152,7 +152,7 @@ def clips_at(place: Path) -> list[ClipFolder]:
 
 
 def clips() -> list[ClipFolder]:
-    """All that are there, those of ``$LIMNER_WEIGHTS`` first; of an architecture the first.
+    """All installed CLIP models, one per architecture, those of ``$LIMNER_WEIGHTS`` first.
 
     Raises:
         MissingError: a place of the variable does not exist, or a folder cannot be read.
@@ -166,7 +166,7 @@ def clips() -> list[ClipFolder]:
 
 
 def find_clip_folder(name: str, given: Path | None = None) -> ClipFolder:
-    """The folder of an architecture.
+    """Find the folder of an architecture.
 
     Args:
         name: ``clip:ARCHITECTURE``.
@@ -194,15 +194,15 @@ def find_clip_folder(name: str, given: Path | None = None) -> ClipFolder:
 
 @dataclass(frozen=True)
 class PublishedClip:
-    """A CLIP that somebody publishes as ONNX files.
+    """A CLIP model that is published as ONNX files.
 
     Attributes:
         architecture: open_clip's name.
-        tag: tells it from others of the architecture.
+        tag: tag of the weights of the architecture.
         image, text: repository and path of a network.
         tokenizer, preprocessing: likewise.
         megabytes: size of all files in MB.
-        licence: what the repositories state.
+        licence: licence as stated by the repositories.
         dim, context, pad, clean: as of `ClipCard`.
     """
 
@@ -226,7 +226,7 @@ class PublishedClip:
 
     @property
     def repositories(self) -> list[str]:
-        """Whose files they are."""
+        """Repositories of the files."""
         files = (self.image, self.text, self.tokenizer, self.preprocessing)
         return list(dict.fromkeys(repository for repository, _ in files))
 
@@ -260,17 +260,17 @@ PUBLISHED = (
     ),
     _transformers_js("ViT-B-16-quickgelu", "Xenova/clip-vit-base-patch16", 302, _OPENAI),
 )
-"""What 'limner models get' fetches, the usual one first; ``-quickgelu`` are OpenAI's own weights."""
+"""Models that 'limner models get' downloads, the default first; ``-quickgelu`` are OpenAI's own weights."""
 HINT = (
     "CLIP would find more for English texts: published, ViT-B/32 finds the photographs of 59 of 100 captions"
     " first among 1,000 (Flickr30k), base of 25 (Flickr8k). Get it once by 'limner models get clip'"
     f" ({PUBLISHED[0].megabytes} MB); new libraries then take it."
 )
-"""Said to a person whose new library is made without it."""
+"""Advice for a new library without CLIP."""
 
 
 def published(name: str) -> PublishedClip | None:
-    """What is published under a name; None if nothing is.
+    """Published model of a name, or None.
 
     Args:
         name: ``clip`` for the usual one, or ``clip:ARCHITECTURE``, with ``@TAG`` for others than its first.

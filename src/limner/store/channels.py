@@ -111,7 +111,7 @@ class Channel:
 
         Args:
             texts: steps of one text.
-            languages: ISO 639 code of each; None takes all for languages that the channel reads.
+            languages: ISO 639 code of each; None uses all for languages that the channel reads.
         """
         found: list[list[str]] = []
         letters = 0
@@ -151,7 +151,7 @@ class EncodedChannel:
         Args:
             channel: the channel.
             texts: the steps.
-            languages: ISO 639 code of each; None takes all for languages that the channel reads.
+            languages: ISO 639 code of each; None uses all for languages that the channel reads.
         """
         read = channel.readable(texts, languages)
         vectors = np.zeros((len(texts), channel.encoder.dim), dtype=np.float32)

@@ -176,7 +176,7 @@ def audit(
 
     Args:
         data: as read; its own split is what "released" means.
-        kinds: kinds of splits; None takes grouped, and released where the files state one.
+        kinds: kinds of splits; None uses grouped, and released where the files state one.
         seed: seed of the splits and draws.
         draws: random splits for the expectation; 0 leaves it out.
         strict: group over every text, however short.

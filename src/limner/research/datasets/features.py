@@ -226,7 +226,7 @@ def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None =
     Args:
         root: folder of all stores.
         key: what the features must be of.
-        ids: pictures it must hold, in order; None takes what it holds.
+        ids: pictures it must hold, in order; None uses what it holds.
     Raises:
         MissingError: no such store.
         CheckpointError: of another key or other pictures, incomplete, or damaged.

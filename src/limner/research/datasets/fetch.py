@@ -134,7 +134,7 @@ def fetch_pictures(
     Args:
         wanted: URL → file name; names distinct and without folders.
         folder: is made when absent.
-        settings: bounds; None takes the defaults.
+        settings: bounds; None uses the defaults.
         again: ask again for pictures that died for good.
         progress: called after every picture.
         fault: what is wrong with the bytes that came, "" when nothing is; what is no picture brings its own.

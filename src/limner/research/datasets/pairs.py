@@ -404,7 +404,7 @@ def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
     """The set with a grouped split that parts no source either: no book, site or author is on two sides.
 
     Args:
-        data: as `story_pairs` gives it; a pair without a source stays with its story alone.
+        data: see `story_pairs`; a pair without a source stays with its story alone.
         seed: seed of the order in which groups are dealt.
     Raises:
         DataError: too few sources for three splits.
@@ -422,7 +422,7 @@ def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
     """The pairs under some licences.
 
     Args:
-        data: whose pairs state theirs in ``meta["license"]``, as `illustrated.story_pairs` gives it.
+        data: whose pairs state theirs in ``meta["license"]``, see `illustrated.story_pairs`.
         allowed: licences, spelt as the data spell them; none allows all.
     Raises:
         DataError: no pair is left.

@@ -204,7 +204,7 @@ class ResultFile(Record):
             runs: the folder.
             variants: accept runs that differ in their settings alone, as a curve over a setting needs.
         Raises:
-            MissingError: no such folder.
+            MissingError: the folder does not exist.
             DataError: a file is none, or two are of the same system, data, split, part, preset, seed and c.
         """
         folder = Path(runs)

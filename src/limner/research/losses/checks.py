@@ -21,7 +21,7 @@ def score_table(where: str, scores: Tensor, neg: Tensor) -> Tensor:
     Returns:
         (B, B) float32, or float64 where that was given.
     Raises:
-        ShapeError: not square, or the mask is no such mask.
+        ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
     """
     size = expect(where, scores=(scores, "B B"), neg=(neg, "B B"))["B"]

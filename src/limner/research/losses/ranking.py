@@ -38,11 +38,11 @@ def sum_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         margin: score units, > 0.
-        neg: (B, B) bool, as `negatives` gives it; also rules the transposed direction.
+        neg: (B, B) bool, see `negatives`; also rules the transposed direction.
     Returns:
         (): mean over the pairs; 0 for a batch without a wrong candidate.
     Raises:
-        ShapeError: not square.
+        ShapeError: the scores are not square.
         NumericsError: a score is not finite.
     Source: VSE++ 2018, its VSE0; docs/methods/index.md §4.1. Departs: duplicates are no candidates, and
     a mean over the pairs where the authors sum.
@@ -62,7 +62,7 @@ def max_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     Returns:
         (): mean over the pairs; the gradient goes to the hardest candidate only.
     Raises:
-        ShapeError: not square.
+        ShapeError: the scores are not square.
         NumericsError: a score is not finite.
     Source: VSE++ 2018; docs/methods/index.md §4.2; CMCM 2022, Eq. 1; docs/methods/cmcm.md §3.1.
     Departs: duplicates are no candidates; the sign is the one that penalises violations, which Equation 1 as
@@ -88,7 +88,7 @@ def batch_hard(
         texts: (B, D) rows of unit length; row i belongs to row i of `images`.
         images: (B, D) rows of unit length.
         margin: distance units, > 0.
-        neg: (B, B) bool, symmetric, as `negatives` gives it.
+        neg: (B, B) bool, symmetric, see `negatives`.
         geometry: "euclidean" distance, or "cosine" distance 1 − s.
         within: also take wrong items of the anchor's own kind (text against text, picture against picture).
     Returns:

@@ -124,12 +124,12 @@ def weighted_hinge(
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         alpha: (B,) at least 0; no gradient flows to it.
         margin: score units, > 0.
-        neg: (B, B) bool, as `ranking.negatives` gives it; also rules the transposed direction.
-        image_alpha: (B,) other weights where pictures ask for texts; None takes `alpha` there too.
+        neg: (B, B) bool, see `ranking.negatives`; also rules the transposed direction.
+        image_alpha: (B,) other weights where pictures ask for texts; None uses `alpha` there too.
     Returns:
         (): the weighted sum ÷ 2B²; 0 for a batch without a wrong candidate.
     Raises:
-        ShapeError: sizes differ, or no such mask.
+        ShapeError: sizes differ, or the mask is invalid.
         NumericsError: a score or weight is not finite, or a weight negative.
     Source: T&K 2022, Eq. 1; docs/methods/complementary.md §7.1, §8.4 for weights per direction. Departs:
     duplicates are no candidates; the divisor stays 2B², so that a batch with duplicates does not weigh its

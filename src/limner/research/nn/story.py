@@ -112,7 +112,7 @@ class StepEncoder(nn.Module):
             lengths: (S,) int64 on the CPU, words of each.
             steps: (B,) int64 on the CPU, at least 1, with sum S.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         padded, real = in_stories("steps", self.dropout(self.reader(texts, lengths)), steps)  # (B, T, W)
         if self.story is None or self.bilinear is None:
@@ -248,7 +248,7 @@ class PictureSequenceEncoder(nn.Module):
         Returns:
             (S, joined).
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         expect("captioner", features=(features, f"S {self.image_width}"))
         alone = self.local_norm(self.local(features))  # (S, local)

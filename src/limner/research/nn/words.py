@@ -162,7 +162,7 @@ def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Ten
     Returns:
         (B, L, H) or, both ways, (B, L, 2·H); zeros where a row is over.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     expect("recurrence", rows=(padded, "B L W"), lengths=(lengths, "B"))
     if not len(padded) or int(lengths.min()) < 1 or int(lengths.max()) > padded.shape[1]:
@@ -194,7 +194,7 @@ def last_states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -
     Returns:
         (B, H) or (B, 2·H).
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     whole, rows = states(recurrence, padded, lengths), torch.arange(len(padded))
     if not recurrence.bidirectional:
@@ -253,7 +253,7 @@ def in_stories(where: str, rows: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]
     Returns:
         (B, T, W), zeros where a story is over, and (B, T) True where there is a step.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     counts = steps.tolist()
     if rows.ndim != 2 or min(counts, default=0) < 1 or sum(counts) != len(rows):
@@ -276,7 +276,7 @@ def read_both_ways(recurrence: nn.GRU | nn.LSTM, rows: Tensor, steps: Tensor) ->
     Returns:
         (S, 2·H) its outputs in the order of the rows.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     padded, real = in_stories("recurrence", rows, steps)
     packed = pack_padded_sequence(padded, steps, batch_first=True, enforce_sorted=False)
@@ -294,7 +294,7 @@ def read_forward(recurrence: nn.LSTM, rows: Tensor, counts: Tensor) -> Tensor:
     Returns:
         (N, H) its outputs in the order of the rows.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     padded, real = in_stories("recurrence", rows, counts)
     # what is padded comes after a sequence, where it changes nothing

@@ -139,7 +139,7 @@ def build(
             gsda-1 (the same with the coherence of found pictures) or limner-1 (limner's own model, step by
             step, against the plain dual encoder).
         runs: folder that holds measured runs; None shows the published figures alone.
-        data: data set of the results; None takes that of the published table, for cmcm-7 both that were
+        data: data set of the results; None uses that of the published table, for cmcm-7 both that were
             measured, and for complementary-…, vrss-1, gsda-1 and limner-1 all. A note says which results a
             table of CMCM passes over, and how to show them.
         protocol: protocol of the pools of the results that are shown, ``legacy`` for cmcm-4, cmcm-5 and
@@ -215,7 +215,7 @@ def tables_of(
 
     Args:
         name: as in `build`, of a table of results.
-        results: as `ResultFile.read_all` gives them; those on validation are left aside.
+        results: see `ResultFile.read_all`; those on validation are left aside.
         data: the only data set shown; None as in `build`.
         resamples: resamples of every interval and comparison.
     Raises:

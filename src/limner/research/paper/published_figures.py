@@ -65,8 +65,8 @@ def draw_figure(
         pictures: ids of test pairs whose pictures are queries.
         relations: that hold for the texts to show.
         weights: weights of the backbone, where features must still be computed.
-        data: data set of the results; None takes the one that was measured, of several Clue, or CITE++.
-        split: its split; None takes the one that was measured, of several the released one.
+        data: data set of the results; None uses the one that was measured, of several Clue, or CITE++.
+        split: its split; None uses the one that was measured, of several the released one.
         row: row of the tables, whose runs a curve is of.
         count: number of texts, stories, pairs or steps, where none are named.
         resamples: resamples of every interval.

@@ -33,7 +33,7 @@ def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Tab
 
     Args:
         name: cmcm-1 (CITE++) or cmcm-2 (Clue).
-        data: data set below $LIMNER_DATA/data; None takes the table's, and where that is not there, the
+        data: data set below $LIMNER_DATA/data; None uses the table's, and where that is not there, the
             paper's figures stand alone.
         resamples: resamples of every interval.
     Raises:
@@ -95,7 +95,7 @@ def dispersion(runs: Path | None, data: str | None = None) -> Table:
             alone.
         data: the only data set shown; None shows all.
     Raises:
-        MissingError: no such folder.
+        MissingError: the folder does not exist.
         DataError: a run left pair scores and was not measured, so that nothing says what it is of.
     Source: T&K 2022, Table 1; docs/methods/complementary.md §6.3.
     """

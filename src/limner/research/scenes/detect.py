@@ -100,7 +100,7 @@ def detect_scenes(
         source: the pictures.
         to: folder for what is written; created if missing.
         finder: looks at the pictures.
-        prior: prior of relations; None takes positions.
+        prior: prior of relations; None uses positions.
         label_names: detector's label → class of the prior.
         min_score: least score of a detection, in [0, 1].
         must_overlap: relate only things whose boxes overlap.

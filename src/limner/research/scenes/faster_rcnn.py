@@ -49,7 +49,7 @@ class FasterRCNN:
             name: one of `ARCHITECTURES`.
             state: parameter name → tensor; see `limner.encoders.weight_files.read_state`.
             sha256: SHA-256 of the weight file.
-            classes: names without the background, in the order of the outputs; None takes COCO's where the
+            classes: names without the background, in the order of the outputs; None uses COCO's where the
                 weights have 91 outputs.
             where: the file, for messages.
             device: torch device that computes.

@@ -273,7 +273,7 @@ def detector(
             ``$LIMNER_WEIGHTS``.
         weights: weights of a Faster R-CNN: a file, or a folder to look in; for an ONNX name the folder it is
             in.
-        classes: names of its classes in order; None takes COCO's 80.
+        classes: names of its classes in order; None uses COCO's 80.
         device: torch device that computes, see `limner.devices.device_of`.
     Raises:
         ConfigError: unknown name, or a file that is not run there.

@@ -201,7 +201,7 @@ def relate(
     Args:
         image: id of the picture.
         objects: things, best first, under the prior's names; others get no relation.
-        prior: prior of relations; None takes `position`.
+        prior: prior of relations; None uses `position`.
         must_overlap: relate only things whose boxes overlap.
     Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.3.
     """

@@ -151,7 +151,7 @@ def count_relations(
 
     Args:
         files: relations; see `annotated_pictures`.
-        names: what to count; None takes the 150 most frequent labels and 50 most frequent predicates of
+        names: what to count; None uses the 150 most frequent labels and 50 most frequent predicates of
             the files themselves, which are then read twice.
         only: ids of the pictures to count, such as a training split; None for all.
         seen: called with 1 for every picture read in the counting pass.

@@ -268,7 +268,7 @@ class ImageHead(nn.Module):
 
 
 class Cmcm(Model):
-    """The whole system."""
+    """The CMCM model."""
 
     name = "cmcm"
 
@@ -312,7 +312,7 @@ class Cmcm(Model):
             lengths: (B,) int64 in 1…T.
             pictures: B features, or what the backbone takes.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         texts = self.words(ids, lengths)
         images = self.image_head(pictures)

@@ -127,7 +127,7 @@ class CnsiConfig(RunConfig):
 
 
 class Cnsi(TextModel, StoryModel):
-    """The whole system."""
+    """The CNSI model."""
 
     name = "cnsi"
 
@@ -153,7 +153,7 @@ class Cnsi(TextModel, StoryModel):
         """(S, L) words and (S,) lengths on the CPU, or (S, W) sentence vectors → (S, D) |unit| rows.
 
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         return normalize(self.reader(words, lengths), dim=1).abs()
 
@@ -171,7 +171,7 @@ class Cnsi(TextModel, StoryModel):
         Returns:
             (S, D) |unit| rows.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         padded, real = in_stories("cnsi", self.dropout(sentences), steps)
         for layer in self.story:

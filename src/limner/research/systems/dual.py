@@ -77,7 +77,7 @@ class DualConfig(RunConfig):
 
 
 class Dual(StoryModel, EvenFeatures):
-    """The whole system."""
+    """The dual encoder."""
 
     name = "dual"
 
@@ -104,7 +104,7 @@ class Dual(StoryModel, EvenFeatures):
             texts: (S, W) sentence vectors, the steps of all stories one after the other.
             steps: (B,) int64 on the CPU, with sum S.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         own = self.dropout(texts)
         if self.story is not None:

@@ -95,7 +95,7 @@ class TextReader(nn.Module):
         """(B, L) int64 words of (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D).
 
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         if self.sentence is not None:
             found: Tensor = self.sentence(texts)

@@ -95,7 +95,7 @@ class Vse(TextModel):
         """(B, L) int64 and (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D) rows of unit length.
 
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         return normalize(self.reader(words, lengths), dim=1)
 

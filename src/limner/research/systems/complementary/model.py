@@ -98,7 +98,7 @@ class Pvse(Model):
             lengths: (B,) int64 in 1…L.
             pictures: (B, P, F), or what the backbone takes.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         texts, images = self.words(ids, lengths), self.grid(pictures)
         return Polysemous(texts.vectors, images.vectors, texts.residuals, images.residuals)

@@ -133,7 +133,7 @@ class Captioner(nn.Module):
             lengths: (S,) int64 on the CPU, in 1…L; of a longer one than `max_length` the words up to the one
                 after that count, and no end.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
             DataError: a number within a sentence that is no word.
         Source: GLAC Net 2018; GSDA 2021, Eq. 7; docs/methods/gsda.md §4.3, §4.4.
         """
@@ -290,7 +290,7 @@ def generate_numbers(captioner: Captioner, features: Tensor, steps: Tensor) -> l
     Returns:
         Per story the numbers of the words of its sentences.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     steps = steps.cpu()
     found: list[list[list[int]]] = [[] for _ in steps.tolist()]

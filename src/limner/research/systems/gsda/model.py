@@ -73,7 +73,7 @@ class GraphArchitecture(Config):
 
 
 class Gsda(StoryModel, FixedFeatures):
-    """The whole system."""
+    """The GSDA model."""
 
     name = "gsda"
 
@@ -122,7 +122,7 @@ class Gsda(StoryModel, FixedFeatures):
             keys: (S, K) of the same sentences, constants.
             steps: (B,) int64 on the CPU, with sum S.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         Source: GSDA 2021, Section 3.2; docs/methods/gsda.md §2.
         """
         return normalize(self.of_text(self.sentences(words, lengths, keys, steps).vectors), dim=1)

@@ -69,7 +69,7 @@ def others_mean(vectors: Tensor, steps: Tensor) -> Tensor:
     Returns:
         (S, W).
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     expect("others_mean", vectors=(vectors, "S W"), steps=(steps, "B"))
     stories = torch.repeat_interleave(steps).to(vectors.device)
