@@ -255,11 +255,11 @@ def test_whatever_a_file_holds_ends_in_rows_or_one_short_line(tmp_path_factory, 
 
 def test_messages_say_where_and_what_to_do(tmp_path):
     path = tmp_path / "set" / "rows.jsonl"
-    with pytest.raises(MissingError, match="not there; rows"):
+    with pytest.raises(MissingError, match="does not exist; rows"):
         rows(path)
     path.parent.mkdir()
     for content, message in (
-        (b'{"word": "a"}\n{"word"', r"^set/rows\.jsonl:2: not JSON \(.*\); each line holds one row$"),
+        (b'{"word": "a"}\n{"word"', r"^set/rows\.jsonl:2: not JSON \(.*\); expected one row per line$"),
         (
             b'{"word": 3}',
             r"^set/rows\.jsonl:1: word: .* valid string; see the test for the form$",

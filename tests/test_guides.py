@@ -6,10 +6,12 @@ import os
 import re
 import shlex
 import shutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import limner
 from limner.cli.main import run
 from limner.devices import usual_precision
 from limner.research.worlds.demo import demo_collection
@@ -84,6 +86,13 @@ def test_a_guide_runs_as_it_stands(guide, *, here, capsys):
                 f"{line}\nthe page shows:\n{shown}\nit prints:\n{said}"
             )
     assert ran or guide.stem == "own-model"  # whose commands train: tests/test_documented_commands.py
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["limner.library", "limner.records", "limner.errors"])
+def test_the_examples_of_the_public_api_run(module, here):
+    report = doctest.testmod(import_module(module), extraglobs={"limner": limner}, optionflags=CHECKED)
+    assert report.attempted > report.failed == 0
 
 
 @pytest.mark.slow

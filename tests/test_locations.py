@@ -54,7 +54,7 @@ def test_objects_are_listed_folder_by_folder_and_read(bucket):
     assert {key: read_bytes(home / key) for key in contents} == contents
     with pytest.raises(FileNotFoundError):
         read_bytes(home / "none")
-    with pytest.raises(MissingError, match=f"^{bucket}/none: nothing is there; check the address$"):
+    with pytest.raises(MissingError, match=f"^{bucket}/none: contains nothing; check the URL$"):
         list(objects(home / "none"))
 
 

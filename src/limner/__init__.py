@@ -1,11 +1,11 @@
-"""limner illustrates a text with pictures from your own collection.
+"""limner: illustrate a text with pictures from your own collection.
 
 Importing it loads nothing: every public name, the version included, is resolved when first used.
 """
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # as `typing` has it, which takes longer to load than all the rest
+TYPE_CHECKING = False  # as in `typing`, whose import takes longer than all the rest
 if TYPE_CHECKING:
     from limner.errors import LimnerError
     from limner.library import Library, Storyboard
@@ -57,5 +57,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names, for completion."""
+    """List the public names, for completion."""
     return __all__

@@ -1,7 +1,7 @@
-"""Check array shapes by letter.
+"""Array shapes by letter, protocols of encoders, and cosine similarity.
 
-Letters are those of the whole project: N queries, M gallery, D joint width, K embeddings
-per item, S steps, B batch. It checks; it never reshapes, pads or broadcasts.
+The letters of the whole project: N queries, M gallery, D joint width, K embeddings per item, S steps, B
+    batch.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ class HasShape(Protocol):
 
 
 def expect(where: str, **arrays: tuple[HasShape, str]) -> dict[str, int]:
-    """Check that arrays share the sizes their letters say.
+    """Check that axes with the same letter have the same size.
 
     Args:
-        where: the caller, for the message.
+        where: name of the caller, for messages.
         arrays: name = (array, letters); letters are space separated, a number fixes a size.
             ``expect("search", queries=(q, "N D"), pictures=(v, "M D"))``.
     Returns:
-        Letter → size.
+        Size by letter.
     Raises:
-        ShapeError: wrong number of axes, or one letter with two sizes.
+        ShapeError: an array has the wrong number of axes, or a letter has two sizes.
     """
     sizes: dict[str, int] = {}
     for name, (array, letters) in arrays.items():
@@ -57,12 +57,12 @@ def expect(where: str, **arrays: tuple[HasShape, str]) -> dict[str, int]:
 
 FloatArray = NDArray[np.float32]
 Some = NDArray[np.int64] | slice
-"""Rows of an array: their numbers, or a stretch, of which no copy is made."""
+"""Rows of an array: their indices, or a slice, which needs no copy."""
 ByteArray = NDArray[np.uint8]
 
 
 class TextEncoder(Protocol):
-    """Turns texts into unit vectors of one space."""
+    """Encodes texts as unit vectors of one space."""
 
     @property
     def name(self) -> str:
@@ -76,31 +76,31 @@ class TextEncoder(Protocol):
 
     @property
     def dim(self) -> int:
-        """D, the width of a vector."""
+        """Width D of a vector."""
         ...
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length."""
+        """Encode N texts as (N, D) float32 rows of unit length."""
         ...
 
 
 class SentenceEncoder(TextEncoder, Protocol):
-    """A text encoder that says which languages it reads."""
+    """A text encoder with a list of its languages."""
 
     @property
     def reads(self) -> frozenset[str] | None:
-        """ISO 639 codes; None where nothing is known about it, and every text is given to it."""
+        """ISO 639 codes of its languages; None if they are unknown, so that it gets every text."""
         ...
 
 
 @dataclass(frozen=True)
 class ImageVectors:
-    """What one forward pass says about B pictures.
+    """Output of one forward pass over B pictures.
 
     Attributes:
-        spaces: space name → (B, D) float32 rows of unit length.
-        labels: per picture, the most probable (class name, probability), best first; empty where
-            the encoder knows no classes.
+        spaces: (B, D) float32 rows of unit length, by name of the space.
+        labels: for each picture, the most probable (class name, probability), best first; empty if the
+            encoder knows no classes.
     """
 
     spaces: dict[str, FloatArray]
@@ -108,7 +108,7 @@ class ImageVectors:
 
 
 class ImageEncoder(Protocol):
-    """Turns pictures into unit vectors of one or more spaces."""
+    """Encodes pictures as unit vectors of one or more spaces."""
 
     @property
     def name(self) -> str:
@@ -122,20 +122,20 @@ class ImageEncoder(Protocol):
 
     @property
     def spaces(self) -> dict[str, int]:
-        """Space name → D. ``visual`` compares pictures, the others answer texts."""
+        """Width D by name of the space: ``visual`` compares pictures, the others compare them with texts."""
         ...
 
     @property
     def side_px(self) -> int:
-        """Pixels of the shorter side that `prepare` needs; a decoder may stop at twice that."""
+        """Length in pixels of the shorter side that `prepare` needs; a decoder may stop at twice that."""
         ...
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (H, W, 3) bytes, always of the same H and W; runs in workers."""
+        """Prepare an upright RGB picture as (H, W, 3) bytes of fixed H and W; runs in worker threads."""
         ...
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
-        """(B, H, W, 3) bytes → vectors and labels."""
+        """Compute vectors and labels of (B, H, W, 3) bytes."""
         ...
 
 
@@ -146,10 +146,10 @@ def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
     """Scale rows to length 1; a zero row stays zero.
 
     Args:
-        where: the caller, for the message.
+        where: name of the caller, for messages.
         vectors: (N, D), any finite values.
     Raises:
-        NumericsError: a value is not finite, naming the first row.
+        NumericsError: a value is not finite; the message names the first row.
     """
     expect(where, vectors=(vectors, "N D"))
     values = np.asarray(vectors, dtype=np.float32)
@@ -159,7 +159,7 @@ def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
         raise NumericsError(f"{where}: row {row} of {len(values)} is not finite; check its input")
     with np.errstate(over="ignore"):
         norms = np.linalg.norm(values, axis=1, keepdims=True)
-    extreme = np.flatnonzero(~((norms > _TINY) & (norms < 1 / _TINY)))  # squares leave float32
+    extreme = np.flatnonzero(~((norms > _TINY) & (norms < 1 / _TINY)))  # squares out of range
     norms[extreme] = 0
     unit: FloatArray = np.divide(values, norms, out=np.zeros_like(values), where=norms > 0)
     exact = values[extreme].astype(np.float64)
@@ -169,8 +169,8 @@ def unit_rows(where: str, vectors: FloatArray) -> FloatArray:
 
 
 def usable_rows(vectors: NDArray[np.float32] | NDArray[np.float16]) -> NDArray[np.bool_]:
-    """(N,) which of (N, D) rows can be compared with others: finite, and not all zeros."""
-    if vectors.dtype == np.float16:  # by its bits: a fourth of the time
+    """Mask (N,) of the (N, D) rows that can be compared: finite, and not all zeros."""
+    if vectors.dtype == np.float16:  # testing the bits takes a quarter of the time
         largest = (np.ascontiguousarray(vectors).view(np.uint16) & 0x7FFF).max(axis=1, initial=0)
         return np.asarray((largest > 0) & (largest < 0x7C00), dtype=bool)
     return np.asarray(np.isfinite(vectors).all(axis=1) & np.any(vectors, axis=1), dtype=bool)
@@ -196,6 +196,6 @@ def scores(texts: FloatArray, images: FloatArray) -> FloatArray:
 
 
 def sum_errors(texts: FloatArray) -> FloatArray:
-    """(N,) bounds of what float32 makes of a cosine of (N, D) texts, from one order of its sum to another."""
-    # Of either of two sums of the same D products; 1 % covers lengths rounded up.
+    """Bounds (N,) of the difference between float32 cosines of (N, D) texts summed in different orders."""
+    # rounding errors of two sums of the same D products; 1 % covers lengths that were rounded up
     return np.full(len(texts), 1.01 * texts.shape[1] * 2.0**-23, dtype=np.float32)

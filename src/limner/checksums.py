@@ -1,8 +1,8 @@
-"""Checksums of what is stored (XXH3), and notes of them in a folder.
+"""Checksums of stored files (XXH3), in the files or in a list of their folder.
 
-So a flipped bit is found when it is read, and not believed, and a noted file that was altered is named.
-They tell chance from content, not an attacker from an owner: whoever can write a file can write its checksum.
-The notes are written after the file: a kill at any moment leaves notes that fit.
+They detect accidental corruption when a file is read. They do not protect against an attacker: whoever can
+write a file can write its checksum. The list is written after the file, so that it is right even if the
+process is killed at any moment.
 """
 
 import json
@@ -28,12 +28,12 @@ _TAIL = len(_MARK) + 16
 
 
 def checksum(data: bytes) -> str:
-    """Of some bytes: 32 hexadecimal digits, 128 bits."""
+    """Checksum of bytes: 128 bits as 32 hexadecimal digits."""
     return xxhash.xxh3_128_hexdigest(data)
 
 
 def file_checksum(path: Path) -> str:
-    """Of a file's bytes, see `checksum`."""
+    """Checksum of a file's bytes, see `checksum`."""
     found = xxhash.xxh3_128()
     with path.open("rb") as file:
         while part := file.read(_CHUNK):
@@ -42,10 +42,10 @@ def file_checksum(path: Path) -> str:
 
 
 def rows_checksum(*rows: NDArray) -> int:  # type: ignore[type-arg]
-    """Of the numbers of arrays as they lie in memory, one after the other: 64 bits.
+    """Checksum of arrays as they are stored in memory, one after the other: 64 bits.
 
     Args:
-        rows: contiguous, of any kind and shape.
+        rows: contiguous arrays of any type and shape.
     """
     found = xxhash.xxh3_64()
     for part in rows:
@@ -54,11 +54,11 @@ def rows_checksum(*rows: NDArray) -> int:  # type: ignore[type-arg]
 
 
 def arrays_checksum(arrays: Mapping[str, NDArray], about: Mapping[str, str]) -> str:  # type: ignore[type-arg]
-    """Of named arrays and what is said about them, whatever file they are in.
+    """Checksum of named arrays with their metadata, independent of their file.
 
     Args:
-        arrays: contiguous; name, kind, shape and numbers all count.
-        about: texts by name.
+        arrays: contiguous arrays; name, type, shape and values all count.
+        about: metadata by name.
     """
     found = xxhash.xxh3_128()
     for name in sorted(arrays):
@@ -70,21 +70,22 @@ def arrays_checksum(arrays: Mapping[str, NDArray], about: Mapping[str, str]) -> 
 
 
 def arrays_file(arrays: Mapping[str, NDArray], about: Mapping[str, str]) -> bytes:  # type: ignore[type-arg]
-    """A safetensors file with its `arrays_checksum` in it; read by `read_arrays`."""
+    """Bytes of a safetensors file that contains its `arrays_checksum`; read by `read_arrays`."""
     return save(dict(arrays), {**about, "checksum": arrays_checksum(arrays, about)})
 
 
 def read_arrays(path: Path) -> tuple[dict[str, NDArray], dict[str, str]]:  # type: ignore[type-arg]
-    """Arrays of a safetensors file, and what is said about them; earlier versions wrote no checksum.
+    """Read the arrays of a safetensors file, with their metadata; earlier versions wrote no checksum.
 
     Raises:
-        DataError: it cannot be read, is no such file, or is not as it was written; the reason alone.
+        DataError: the file cannot be read, is no safetensors file, or is damaged; the message is the reason
+            only.
     """
     try:
         with safe_open(path, framework="np") as file:
             about = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (no mapping)
-    except Exception as error:  # a damaged header may say anything
+    except Exception as error:  # a damaged header can cause any error
         raise DataError(" ".join(str(error).split())[:80]) from error
     due = about.pop("checksum", None)
     if due not in (None, arrays_checksum(arrays, about)):
@@ -93,13 +94,13 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray], dict[str, str]]:  # typ
 
 
 def has_checksum(path: Path) -> bool:
-    """Whether a safetensors file has one; earlier versions wrote none."""
+    """Whether a safetensors file has a checksum; earlier versions wrote none."""
     with safe_open(path, framework="np") as file:
         return "checksum" in (file.metadata() or {})
 
 
 def tail_of(parts: Iterable[NDArray]) -> bytes:  # type: ignore[type-arg]
-    """What `seal_bytes` puts after bytes that lie in several parts."""
+    """Checksum that `seal_bytes` appends, for bytes in several parts."""
     found = xxhash.xxh3_128()
     for part in parts:
         found.update(part.data)
@@ -107,27 +108,27 @@ def tail_of(parts: Iterable[NDArray]) -> bytes:  # type: ignore[type-arg]
 
 
 def seal_bytes(data: bytes) -> bytes:
-    """Bytes of any kind with their checksum at the end; read by `unseal_bytes`."""
+    """Append the checksum to bytes of any kind; `unseal_bytes` removes it."""
     return data + _MARK + xxhash.xxh3_128_digest(data)
 
 
 def unseal_bytes(data: bytes) -> bytes | None:
-    """What `seal_bytes` was given; None where it is not as it was written, or was never sealed."""
+    """Content without the checksum of `seal_bytes`; None if it is damaged or has no checksum."""
     content = data[:-_TAIL]
     return content if seal_bytes(content) == data else None
 
 
 def unseal_array(data: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
-    """As `unseal_bytes`, without a copy: of a file that is mapped into memory."""
+    """Content like `unseal_bytes`, without a copy, for a memory-mapped file."""
     content = data[:-_TAIL]
     return content if data[-_TAIL:].tobytes() == tail_of([content]) else None
 
 
 def seal(json_object: str) -> str:
-    """A JSON object with the checksum of its text as its first key; read by `unseal`.
+    """Insert the checksum of a JSON object as its first key; `unseal` removes it.
 
     Args:
-        json_object: of one key or more.
+        json_object: text of an object with at least one key.
     """
     head, body = json_object[:1], json_object[1:]
     if head != "{" or not body.lstrip().startswith('"'):
@@ -136,14 +137,14 @@ def seal(json_object: str) -> str:
 
 
 def unseal(data: bytes, where: Path, hint: str) -> bytes:
-    """The JSON object that `seal` was given; one that was never sealed comes back as it is.
+    """JSON object without the checksum of `seal`; one without a checksum is returned as it is.
 
     Args:
-        data: of the file.
-        where: the file, for the message.
-        hint: what to do where it is damaged.
+        data: content of the file.
+        where: path of the file, for messages.
+        hint: advice for a damaged file.
     Raises:
-        DataError: it is not as it was written.
+        DataError: the checksum differs from the content.
     """
     found = _SEALED.match(data)
     if found is None:
@@ -155,43 +156,43 @@ def unseal(data: bytes, where: Path, hint: str) -> bytes:
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether a file's beginning says that it has a checksum of its own."""
+    """Whether a file begins with a checksum of its own."""
     return _SEALED.match(data) is not None
 
 
 NOTES = "digests.json"
-_HINT = "a mere note: remove it; what is written next is noted in a new one"
+_HINT = "it is only a list of checksums: remove it; the next file that is written begins a new one"
 
 
 @contextmanager
 def noting(folder: Path, name: str, content: bytes | None = None) -> Iterator[None]:
-    """Note a file that the block writes, whole or not at all.
+    """Record the checksum of a file that the block writes atomically.
 
     Args:
-        folder: that keeps the notes; made if absent.
-        name: of the file, relative to it, with slashes.
-        content: of the file; None of one that has its checksum within.
+        folder: folder of the list; created if missing.
+        name: path of the file in the folder, with slashes.
+        content: content of the file; None for a file that contains its checksum.
     """
     make_folder(folder)
     file = folder / name
     due = [] if content is None else [checksum(content)]
-    if due and file.is_file():  # until it is replaced it holds what it held
+    if due and file.is_file():  # until it is replaced, the old content is valid too
         _change(folder, name, [*due, file_checksum(file)])
     yield
     _change(folder, name, due)
 
 
 def forget(folder: Path, name: str) -> None:
-    """A file was removed on purpose."""
+    """Remove a deleted file from the list."""
     if (folder / NOTES).is_file():
         _change(folder, name, None)
 
 
 def noted(folder: Path) -> dict[str, list[str]]:
-    """Name of each file → the checksums that it may have; none of a file that has its own within.
+    """Valid checksums by name of the file; empty for a file that contains its checksum.
 
     Raises:
-        DataError: the notes are damaged.
+        DataError: the list is damaged.
     """
     path = folder / NOTES
     try:
@@ -206,14 +207,14 @@ def noted(folder: Path) -> dict[str, list[str]]:
 
 
 def is_sound(file: Path, due: list[str]) -> bool | None:
-    """Whether a file that is there holds what was noted; None where that is in the file itself."""
+    """Whether an existing file has a recorded checksum; None if it contains its own."""
     return file_checksum(file) in due if due else None
 
 
 def _change(folder: Path, name: str, due: list[str] | None) -> None:
     with locked(folder / "lock"):
         before: dict[str, list[str]] = {}
-        with suppress(DataError):  # damaged notes are made anew
+        with suppress(DataError):  # a damaged list is created again
             before = noted(folder)
         after = {key: one for key, one in before.items() if key != name}
         if due is not None:

@@ -1,7 +1,7 @@
 """Typed settings from TOML files and ``key=value`` overrides.
 
-Strict by construction: a misspelt key or a value of the wrong kind is one clear line that names
-the place and the nearest key.
+A misspelt key or a value of the wrong type is an error of one line that names the setting and the nearest
+key.
 """
 
 import tomllib
@@ -23,22 +23,22 @@ class Config(BaseModel):
 
 C = TypeVar("C", bound=BaseModel)
 MOST = 2**63
-"""What no setting reaches, and what machines count up to."""
+"""Limit of integers: 64 bits."""
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file.
+    """Read the tables of a TOML file.
 
     Raises:
-        ConfigError: missing, unreadable or not TOML, with line and column.
+        ConfigError: the file is missing, unreadable or not TOML; the message has line and column.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    except ValueError as error:  # also of a number of more digits than Python reads
+    except ValueError as error:  # also raised for numbers with too many digits
         reason = str(error).partition(";")[0]
-        raise ConfigError(f"{path}: not valid TOML ({reason}); mend that line") from error
+        raise ConfigError(f"{path}: not valid TOML ({reason}); correct that line") from error
     except RecursionError:
         raise ConfigError(
             f"{path}: values nested too deeply; expected tables of settings; flatten it"
@@ -52,16 +52,16 @@ def build(
     overrides: Sequence[str] = (),
     context: Mapping[str, Any] | None = None,
 ) -> C:
-    """Settings from plain values, then ``key=value`` overrides, checked.
+    """Build settings from plain values and ``key=value`` overrides.
 
     Args:
         model: the settings class.
-        values: nested plain values, as TOML gives them.
-        where: file or option the values come from, for messages.
-        overrides: such as ``"train.lr=2e-4"``; values are read as TOML, else as a string.
-        context: for validators of the class.
+        values: nested plain values, as read from TOML.
+        where: file or option that the values come from, for messages.
+        overrides: overrides such as ``"train.lr=2e-4"``; a value that is no TOML is a string.
+        context: context for validators of the class.
     Raises:
-        ConfigError: the first wrong key or value.
+        ConfigError: a key is unknown or a value is wrong; the message names the first.
     """
     given = dict(values)
     for override in overrides:
@@ -77,12 +77,12 @@ def build(
 
 
 def load(model: type[C], path: Path, overrides: Sequence[str] = ()) -> C:
-    """Settings from a TOML file; see `build`."""
+    """Load settings from a TOML file; see `build`."""
     return build(model, read_toml(path), str(path), overrides)
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested values: those of `over` win, tables are joined."""
+    """Merge nested values: tables are joined, and values of `over` win."""
     both = dict(under)
     for key, value in over.items():
         inner = both.get(key)
@@ -108,7 +108,7 @@ def _assign(values: dict[str, Any], override: str) -> None:
 
 
 def _value(text: str) -> Any:  # noqa: ANN401  (any TOML value)
-    """TOML value of a word from the command line; a bare word is a string."""
+    """Parse a TOML value from the command line; a bare word is a string."""
     try:
         return tomllib.loads(f"v = {text}")["v"]
     except tomllib.TOMLDecodeError:
@@ -122,20 +122,20 @@ def _value(text: str) -> Any:  # noqa: ANN401  (any TOML value)
 
 
 def _first_problem(model: type[BaseModel], error: ValidationError) -> str:
-    """The first of pydantic's complaints as one line with a hint."""
+    """First of pydantic's errors, as one line with a hint."""
     problem = error.errors()[0]
     location = [str(part) for part in problem["loc"]]
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     if problem["type"] == "extra_forbidden":
         return unknown("setting", ".".join(location), _keys(model, location[:-1])) + more
     told = problem["msg"].removeprefix("Value error, ")
-    if not location:  # of settings that do not go together
+    if not location:  # settings that contradict each other
         return f"{told}{more}"
     return f"setting {'.'.join(location)!r}: {told}, found {problem['input']!r}{more}"
 
 
 def _keys(model: type[BaseModel], tables: Sequence[str]) -> list[str]:
-    """Dotted names of the settings beside the unknown one."""
+    """Dotted names of the settings in the same table as the unknown one."""
     inner: Any = model
     for table in tables:
         field = _fields(inner).get(table)
@@ -149,7 +149,7 @@ def _fields(model: object) -> Mapping[str, FieldInfo]:
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values by dotted key."""
+    """Flatten nested values to dotted keys."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         found |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
@@ -160,11 +160,11 @@ _NAMED = 5
 
 
 def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """The settings that differ, each with both values: ``loss.margin was 0.1, now 0.2``.
+    """List the settings that differ, with both values: ``loss.margin was 0.1, now 0.2``.
 
     Args:
-        before: nested plain values, in which the settings of a run lie under ``config``.
-        now: likewise. What follows from the settings is named only where they are the same.
+        before: nested plain values, with the settings of a run under ``config``.
+        now: the same, of today. Values derived from the settings are listed only if no setting differs.
     """
     old, new = flat(before), flat(now)
     changed = {
@@ -179,6 +179,6 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
 
 def _short(value: object) -> str:
-    """A value in at most 40 letters."""
+    """Value in at most 40 characters."""
     text = "not set" if value is None else str(value)
     return text if len(text) <= 40 else f"{text[:39]}…"

@@ -1,7 +1,7 @@
-"""What computes: the device, in which precision, and threads on the cores of this machine.
+"""Devices, precisions and threads, checked in one place, so that all commands accept the same names.
 
-Read in one place, so that all commands take and refuse the same. On a CPU that is OpenVINO; torch, which it
-does without, is of the extras ``torch`` and ``research``. Threads give results in order, and few wait.
+On a CPU, networks run in OpenVINO, which does not need torch; torch comes with the extras ``torch`` and
+``research``. Threads return results in order, and few wait.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 Precision = Literal["float32", "bfloat16", "float16"]
 TORCH = "'limner[torch]'"
-"""What a machine with a CUDA card or an Apple GPU needs for it, as pip takes it."""
+"""Argument of pip for the packages that CUDA cards and Apple GPUs need."""
 _NAMED = re.compile(r"cpu|mps|cuda(:\d{1,3})?", re.ASCII)
 
 
 def openvino() -> Any:  # noqa: ANN401  (a package that may be absent)
-    """OpenVINO, which reports its use to nobody here.
+    """Import OpenVINO with its telemetry disabled.
 
     Raises:
-        MissingError: it is not installed.
+        MissingError: OpenVINO is not installed.
     """
-    # It reports by this package, which asks nobody.
+    # The telemetry package sends data without asking.
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
     with installed("OpenVINO", "openvino"):
         import openvino
@@ -46,7 +46,7 @@ def openvino() -> Any:  # noqa: ANN401  (a package that may be absent)
 
 
 def has_nvidia_driver() -> bool:
-    """Whether there may be a CUDA card; without a driver nobody imports torch to find none."""
+    """Whether an NVIDIA driver is installed; without one, torch is not imported to look for a card."""
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -55,14 +55,13 @@ def has_nvidia_driver() -> bool:
 
 
 def device_of(name: str) -> str:
-    """The torch device that a person named.
+    """Find the torch device of that name.
 
     Args:
-        name: "auto" is the first CUDA card, else the CPU; "cpu", "cuda", "cuda:N" (N from 0) and "mps" are
-            what they say.
+        name: "cpu", "cuda", "cuda:N" (N from 0) or "mps"; "auto" is the first CUDA card, or else the CPU.
     Raises:
-        ConfigError: none of these, or this machine has no such device.
-        MissingError: torch, which every device but the CPU needs, is not installed.
+        ConfigError: the name is unknown, or this machine has no such device.
+        MissingError: the device needs torch, which is not installed.
     """
     if name == "cpu" or (name == "auto" and not (has_nvidia_driver() and find_spec("torch"))):
         return "cpu"
@@ -83,12 +82,10 @@ def device_of(name: str) -> str:
 
 
 def checked_device(name: str) -> str:
-    """A device that a person named, refused at once if it is not there; "auto" stays open.
-
-    To look for a card takes as long as importing torch, which nobody needs until something computes with it.
+    """Check the name of a device at once; "auto" is resolved later, because looking for a card imports torch.
 
     Args:
-        name: as of `device_of`.
+        name: see `device_of`.
     Raises:
         ConfigError: as `device_of`.
     """
@@ -96,12 +93,12 @@ def checked_device(name: str) -> str:
 
 
 def usual_precision(device: str) -> Precision:
-    """What torch multiplies in unless somebody says otherwise: bfloat16 where the machine is quick in it.
+    """Default precision of torch's products: bfloat16 if the machine supports it in hardware.
 
-    Elsewhere a picture takes twice as long as in float32 (AVX-512 alone), or thirteen times (AVX2).
+    Without that support a picture takes twice as long as in float32 (with AVX-512), or 13 times (AVX2).
 
     Args:
-        device: as of `device_of`.
+        device: see `device_of`.
     """
     import torch
 
@@ -112,7 +109,7 @@ def usual_precision(device: str) -> Precision:
 
 
 def autocast(device: str, precision: Precision) -> torch.autocast:
-    """Within, products are of half the bits where the precision says so; sums and weights stay float32.
+    """Context in which products use the given precision; sums and weights stay float32.
 
     Args:
         device: torch device that computes.

@@ -1,7 +1,7 @@
-"""Short texts in whatever encoding a program wrote them: read where it is certain, else refused.
+"""Decoding of short texts in an unknown encoding, if the encoding is certain.
 
-A caption is too short for statistics of letters alone: the same bytes are "Smørrebrød" in Windows-1252 and
-"Smřrebrřd" in Windows-1250. A reading counts only where some language of its encoding has all its letters.
+A caption is too short for statistics of letters: the same bytes are "Smørrebrød" in Windows-1252 and
+"Smřrebrřd" in Windows-1250. An encoding is possible only if one of its languages has all the letters.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from limner.language import language_of
 
-# Longest first: the mark of UTF-32 little-endian begins with that of UTF-16.
+# longest first: the mark of UTF-32 little-endian begins with that of UTF-16
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -21,7 +21,7 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-"""Byte-order marks and what they say."""
+"""Byte-order marks with their encodings."""
 UNCERTAIN = "is not UTF-8, and in which encoding it is written is not certain; save it as UTF-8"
 _WESTERN: dict[str, str] = {
     "ca": "àçèéíïòóúü",
@@ -56,22 +56,22 @@ _LATIN = {
     "cp1254": _TURKISH | {"de": _WESTERN["de"]},
     "cp1257": _BALTIC,
 }
-"""Encoding → language → the letters beyond a to z that it is written with."""
+"""Letters other than a to z, by encoding and language."""
 LATIN = tuple(_LATIN)
 """Encodings of Latin letters that `decode_caption` tells apart."""
 _LOW = re.compile(rb"[\x80-\x9f]")
-"""Bytes that are mostly signs in these, and letters in those of DOS and of old Macintoshes."""
+"""Bytes that are mostly symbols in these encodings, and letters in those of DOS and of old Macintoshes."""
 _WORD = re.compile(r"[^\W\d_]+")
 _SIGNS = frozenset("‘’“”„«»–—…€¡¿\u00a0")
-# Signs where nobody writes them: what is left of a letter in another encoding.
+# symbols in unusual positions: a letter in another encoding
 _MISPLACED = re.compile(
     r"[^\W\d_][«»–—…€¡¿“”„\u00a0][^\W\d_]|(?<!\S)[’”»–—…](?=\w)|(?<!\S)…(?!\S)|\u00a0(?!\S)"
 )
-# A caption in Japanese has these between its Chinese characters, and other encodings do not read as them.
+# kana, which Japanese captions contain and which other encodings do not decode to
 _KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 _JAPANESE = re.compile("[\u3000-\u30ff\u4e00-\u9fff\uff01-\uff5e\\s\x21-\x7e]*")
 _EXPECTED = dict.fromkeys((*_WESTERN, *_CENTRAL, *_BALTIC, *_TURKISH), 1.0) | {"en": 5.0}
-# English, as every program of Windows writes it; other encodings read a letter there.
+# English typography of Windows; letters in other encodings
 _APOSTROPHE = re.compile("(?<=[A-Za-z])’(?:s|t|re|ll|ve|d|m)\\b")
 _LEAST, _FEWEST_WORDS = 0.9, 3
 
@@ -79,14 +79,14 @@ _LEAST, _FEWEST_WORDS = 0.9, 3
 def decode_caption(data: bytes) -> str:
     """Decode a short text if its encoding is certain.
 
-    Certain are a byte-order mark, valid UTF-8, Japanese with kana in Shift-JIS, and a text in Latin letters
-    as Windows writes them, if all its possible readings are the same words, or if one alone is in a language
-    of its encoding.
+    Certain are a byte-order mark, valid UTF-8, Japanese with kana in Shift-JIS, and Latin letters in an
+    encoding of Windows, if all possible encodings give the same words, or if only one gives a text in one of
+    its languages.
 
     Args:
-        data: the bytes of the file.
+        data: content of the file.
     Raises:
-        ValueError: the encoding is not certain, or the bytes are not valid in it; in words for a person.
+        ValueError: the encoding is not certain, or the bytes are not valid in it; the message is for users.
     """
     marked = next((encoding for mark, encoding in MARKS if data.startswith(mark)), None)
     try:
@@ -94,7 +94,7 @@ def decode_caption(data: bytes) -> str:
     except UnicodeDecodeError:
         if marked:
             raise ValueError(
-                f"is not valid {marked}, which its first bytes promise; save it as UTF-8"
+                f"is not valid {marked}, although it begins with its byte-order mark; save it as UTF-8"
             ) from None
     if b"\0" in data:
         raise ValueError(UNCERTAIN)
@@ -124,14 +124,14 @@ def _read(data: bytes, encoding: str) -> str:
 
 
 def _languages(text: str, alphabets: Mapping[str, str]) -> set[str]:
-    """Languages in which a text can be written: all its letters are theirs, and its words look like words."""
+    """Languages that have all letters of a text and in which its words look like words."""
     beyond = [letter for letter in text if not letter.isascii()]
     letters = [letter for letter in beyond if letter.isalpha()]
     if not _SIGNS.issuperset(set(beyond) - set(letters)) or any(
         unicodedata.category(letter) not in {"Ll", "Lu"} for letter in letters
     ):
         return set()
-    if 2 * len(letters) > sum(map(str.isalpha, text)):  # such as Cyrillic or Chinese read as Latin letters
+    if 2 * len(letters) > sum(map(str.isalpha, text)):  # such as Cyrillic or Chinese decoded as Latin letters
         return set()
     foreign = [word for word in _WORD.findall(text) if not word.isascii()]
     if _MISPLACED.search(text) or not all(map(_is_word, foreign)):
@@ -141,12 +141,12 @@ def _languages(text: str, alphabets: Mapping[str, str]) -> set[str]:
 
 
 def _is_word(word: str) -> bool:
-    """Whether letters beyond a to z stand among others, capitals at the beginning or throughout."""
+    """Whether special letters are between others, and capitals only at the beginning or throughout."""
     is_cased = word.islower() or word.isupper() or word[1:].islower()
     return is_cased and (len(word) == 1 or any(map(str.isascii, word)))
 
 
 def _is_in(text: str, languages: set[str]) -> bool:
-    """Whether a text, of some words at least, is clearly written in one of some languages."""
+    """Whether a text of at least some words is clearly in one of the languages."""
     found = language_of(text, _EXPECTED)
     return len(text.split()) >= _FEWEST_WORDS and found.code in languages and found.probability >= _LEAST

@@ -1,27 +1,35 @@
-"""Every error limner raises on purpose, and the words that its messages share.
+"""All errors that limner raises on purpose, and the wording that their messages share.
 
-A message says where, what was found, what was expected and what to do, in one line.
-No handling here: the command line prints the line, a library user catches the class.
+A message has one line: where the error is, what was found, what was expected, and what to do.
+The command line prints it; a caller of the library catches the class.
 
 LimnerError
 ├── ConfigError      (ValueError)  a setting, option or configuration file
 ├── DataError        (ValueError)  a text, picture, library or data set
-├── MissingError     (OSError)     a file, weight or optional package that is not there
+├── MissingError     (OSError)     a file, weight or optional package that does not exist
 ├── StorageError     (OSError)     a disk that is full, read-only or failing
-├── ShapeError       (ValueError)  arrays that do not fit each other
-├── NumericsError    (ValueError)  NaN or infinity where a number was due
-└── CheckpointError  (ValueError)  a saved model or vector store that does not fit
+├── ShapeError       (ValueError)  arrays whose sizes contradict each other
+├── NumericsError    (ValueError)  NaN or infinity instead of a finite number
+└── CheckpointError  (ValueError)  a saved model or vector store that is damaged or another one
 """
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 RESEARCH = "'limner[research]'"
-"""What pip is asked for where a command of research lacks a package."""
+"""Argument of pip that installs the packages of the research commands."""
 
 
 class LimnerError(Exception):
-    """Root of the errors a caller of limner may want to catch."""
+    """Base of all errors that limner raises on purpose.
+
+    Example:
+        >>> try:
+        ...     limner.Library("lib").find("no such picture.jpg")
+        ... except limner.LimnerError as error:
+        ...     print(type(error).__name__)
+        DataError
+    """
 
 
 class ConfigError(LimnerError, ValueError):
@@ -33,17 +41,17 @@ class DataError(LimnerError, ValueError):
 
 
 class MissingError(LimnerError, OSError):
-    """A file, weight or optional package is not there."""
+    """A file, weight or optional package does not exist."""
 
 
 class StorageError(LimnerError, OSError):
-    """A disk does not take what is to be written: it is full, over a quota, read-only, or failing.
+    """A disk cannot be written: it is full, over a quota, read-only, or failing.
 
     Args:
-        number: of the system's refusal, as in `errno`.
-        reason: what the disk said, and how much was wanted and is free.
-        filename: of the file or folder that was to be written.
-        remedy: what to do.
+        number: error number, as in `errno`.
+        reason: the system's message, with the space needed and available.
+        filename: name of the file or folder that was to be written.
+        remedy: advice to the user.
     """
 
     def __init__(self, number: int, reason: str, filename: str, remedy: str) -> None:
@@ -56,24 +64,24 @@ class StorageError(LimnerError, OSError):
 
 
 class ShapeError(LimnerError, ValueError):
-    """Arrays do not fit each other or what was asked for."""
+    """The sizes of arrays contradict each other or the request."""
 
 
 class NumericsError(LimnerError, ValueError):
-    """NaN or infinity where a finite number was due."""
+    """A value is NaN or infinite instead of finite."""
 
 
 class CheckpointError(LimnerError, ValueError):
-    """A saved model or vector store does not fit what was asked for."""
+    """A saved model or vector store is damaged, or is not the requested one."""
 
 
 class LimnerWarning(UserWarning):
-    """Something that a caller should know and that stops nothing; the command prints it as a line."""
+    """A warning to the caller; a command prints it as a line."""
 
 
 @contextmanager
 def installed(what: str, package: str) -> Iterator[None]:
-    """Say what to install where an import in this block fails.
+    """Report what to install if an import in this block fails.
 
     Args:
         what: the missing part, such as ``"open_clip"``.

@@ -1,4 +1,4 @@
-"""Files that a kill or a full disk leaves old or new, never half; locks between processes; JSON lines."""
+"""Atomic writing of files, errors of full disks, locks between processes, and JSON Lines."""
 
 import contextlib
 import errno
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 Row = TypeVar("Row", bound="BaseModel")
 DRAFT_SUFFIX = ".limner-part"
-"""Ends the name of a file that is being written; what a kill leaves behind may be removed."""
+"""Extension of a file that is being written; those left by a killed process may be removed."""
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
-"""Rights of what its owner alone may read, such as the votes of a study, whatever the umask."""
+"""Mode of files that only the owner may read, such as the votes of a study."""
 _LONGEST_KEY = 40
 _CHUNK_BYTES = 1 << 20
-_FREE = "free some space and do it again"
+_FREE = "free some space and try again"
 _REMEDIES = {
     errno.ENOSPC: _FREE,
     errno.EDQUOT: _FREE,
-    errno.EFBIG: "raise the limit on the size of files and do it again",
-    errno.EROFS: "make it writable or name another place",
-    errno.EIO: "see whether the disk is sound, then do it again",
+    errno.EFBIG: "raise the limit on the size of files and try again",
+    errno.EROFS: "make it writable or choose another location",
+    errno.EIO: "check the disk, then try again",
 }
 _OF_SQLITE = {13: errno.ENOSPC, 10: errno.EIO, 8: errno.EROFS}
 _SQLITE_SHARED_SIZE = 4874  # no room for the memory that connections share
@@ -42,18 +42,18 @@ _OF_RUST = re.compile(r"\(os error (\d+)\)")
 
 
 def storage_error(error: BaseException, place: Path | str, wanted: int | None = None) -> StorageError | None:
-    """What an error says of the disk, in one line; None where it says nothing of it.
+    """Convert an error of a full, read-only or failing disk to a StorageError; None for other errors.
 
     Args:
-        error: of the system, or of a library in which it is wrapped: Lance, safetensors or SQLite.
+        error: error of the system, or of a library that wraps it: Lance, safetensors or SQLite.
         place: file or folder that was to be written.
-        wanted: bytes that were to be written there, where that is known.
+        wanted: number of bytes that were to be written, if known.
     """
     if isinstance(error, StorageError):
         return error
     told = _OF_RUST.search(str(error))
     number = error.errno if isinstance(error, OSError) and error.errno else int(told[1]) if told else 0
-    code = vars(error).get("sqlite_errorcode", 0)  # SQLite's own errors have it, those of its module do not
+    code = vars(error).get("sqlite_errorcode", 0)  # only errors of SQLite have it
     number = errno.ENOSPC if code == _SQLITE_SHARED_SIZE else _OF_SQLITE.get(code & 0xFF, number)
     remedy = _REMEDIES.get(number)
     if remedy is None:
@@ -69,11 +69,11 @@ def storage_error(error: BaseException, place: Path | str, wanted: int | None = 
 
 @contextmanager
 def storing(place: Path | str, wanted: int | None = None) -> Iterator[None]:
-    """Say in one line where the disk does not take what is written in the block.
+    """Convert errors of the disk in the block to a StorageError.
 
     Args:
-        place: as of `storage_error`.
-        wanted: likewise.
+        place: see `storage_error`.
+        wanted: see `storage_error`.
     Raises:
         StorageError: the disk is full, over a quota, read-only, or failing.
     """
@@ -88,19 +88,22 @@ def storing(place: Path | str, wanted: int | None = None) -> Iterator[None]:
 
 
 def reserve(file: BinaryIO, size: int) -> None:
-    """Take the place on the disk that so many zeros need after what was written to a file.
+    """Allocate disk space for zeros at the end of a file.
 
-    A file that is mapped into memory must not have holes: where the disk is full when one is filled, the
-    system ends the process by a signal.
+    A memory-mapped file must not be sparse: if the disk is full when a hole is filled, the system kills the
+    process.
 
+    Args:
+        file: file, open for writing.
+        size: number of bytes.
     Raises:
-        OSError: the disk is full; so many bytes are not to be had.
+        OSError: the disk does not have that much space.
     """
     if not size:
         return
     try:
         os.posix_fallocate(file.fileno(), file.tell(), size)
-    except (AttributeError, OSError) as error:  # not of this system, or not of this file system
+    except (AttributeError, OSError) as error:  # not supported by the system or the file system
         if isinstance(error, OSError) and error.errno not in (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS):
             raise
         for done in range(0, size, _CHUNK_BYTES):
@@ -111,26 +114,27 @@ def reserve(file: BinaryIO, size: int) -> None:
 def replacing(
     target: Path, *, sync: bool = True, wanted: int | None = None, private: bool = False
 ) -> Iterator[Path]:
-    """A temporary file beside `target` that takes its place when the block ends well.
+    """Create a temporary file next to `target` that replaces it when the block succeeds.
 
-    When the block raises, the temporary file is removed and the target is untouched.
+    If the block raises an error, the temporary file is removed and the target is unchanged.
 
     Args:
-        target: the file to appear, in a folder that exists; an existing file is replaced in one step.
-        sync: whether content and name are on the disk when the block ends; False for what is cheap to make
-            again and checked when read.
-        wanted: bytes that will be written, where that is known.
-        private: whether nobody but its owner may read it; else the user's umask decides.
+        target: the file, in an existing folder; an existing file is replaced in one step.
+        sync: whether content and name are flushed to the disk when the block ends; False for files that are
+            cheap to create again and checked when read.
+        wanted: number of bytes that will be written, if known.
+        private: whether only the owner may read the file; otherwise the user's umask applies.
     Yields:
-        an empty file in the same folder, to be written.
+        Path of an empty file in the same folder.
     Raises:
         StorageError: the disk is full, over a quota, read-only, or failing.
-        OSError: the folder cannot be written; it names the target.
+        OSError: the folder cannot be written; the error names the target.
     """
-    # a name of its own: writers do not share drafts, and the target's may be as long as names can be
+    # a unique name, so that writers do not share drafts, and short, as the target's may have the maximum
+    # length
     draft = target.with_name(f".{secrets.token_hex(8)}{DRAFT_SUFFIX}")
     try:
-        # not by tempfile: the user's umask decides who may read the file
+        # not with tempfile, so that the user's umask applies
         draft.touch(mode=PRIVATE_FILE if private else 0o666, exist_ok=False)
         yield draft
         if sync:
@@ -152,45 +156,45 @@ def replacing(
 
 
 def write_bytes(target: Path, data: bytes, *, private: bool = False) -> None:
-    """Write a file whole or not at all; it is on the disk when this returns. See `replacing`."""
+    """Write a file atomically and flush it to the disk. See `replacing`."""
     with replacing(target, wanted=len(data), private=private) as draft:
         draft.write_bytes(data)
 
 
 def write_text(target: Path, text: str, *, private: bool = False) -> None:
-    """Write UTF-8 text with its line ends as they are; see `write_bytes`."""
+    """Write UTF-8 text without changing its line ends; see `write_bytes`."""
     write_bytes(target, text.encode("utf-8"), private=private)
 
 
 def write_lines(target: Path, lines: Iterable[str]) -> None:
-    """Write lines of UTF-8 one after the other, each ended by a line feed; see `write_bytes`."""
+    """Write lines of UTF-8, each ended by a newline; see `write_bytes`."""
     with replacing(target) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
 def strangers(folder: Path, own: Container[str]) -> list[str]:
-    """Names in a folder, if it is there, that are neither `own` nor of files that a kill left unfinished."""
+    """Names in a folder, if it exists, except `own` and those of unfinished files."""
     if not folder.is_dir():
         return []
     return [one.name for one in folder.iterdir() if one.name not in own and one.suffix != DRAFT_SUFFIX]
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove what killed writers left in a folder, of which the caller is the only writer."""
+    """Remove unfinished files of killed processes; the caller must be the only writer of the folder."""
     for draft in folder.glob(f".*{DRAFT_SUFFIX}"):
-        # Windows keeps a file that another process has mapped; the next one to come removes it.
+        # Windows does not remove a file that another process has mapped; a later call does.
         with contextlib.suppress(OSError):
             draft.unlink()
 
 
 def sha256_of(path: Path) -> str:
-    """Hash of a file's bytes, 64 hex digits."""
+    """SHA-256 of a file's bytes, 64 hex digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk, where the system can."""
+    """Flush the names in a folder to the disk, if the system supports it."""
     if os.name == "nt":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -200,51 +204,51 @@ def sync_folder(folder: Path) -> None:
         refused = storage_error(error, folder)
         if refused is not None:
             raise refused from error
-        # Some network file systems cannot; the rename has happened all the same.
+        # Some network file systems do not support it; the rename has happened anyway.
     finally:
         os.close(handle)
 
 
 def data_folder() -> Path:
-    """Where programs keep the user's data on this machine."""
+    """Folder of the user's application data on this machine."""
     return user_data_path("limner", appauthor=False)
 
 
 def make_folder(folder: Path, *, private: bool = False) -> None:
-    """Make a folder and those above it, where they are absent; their names are on the disk then.
+    """Create a folder and its missing parents, and flush their names to the disk.
 
     Args:
-        folder: to make.
-        private: whether nobody but their owner may open those that are made; else the user's umask decides.
+        folder: the folder.
+        private: whether only the owner may open the new folders; otherwise the user's umask applies.
     """
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     for one in reversed(missing):
         one.mkdir(mode=PRIVATE_FOLDER if private else 0o777, exist_ok=True)
         sync_folder(one.parent)
-    folder.mkdir(exist_ok=True)  # refuses a file in its place
+    folder.mkdir(exist_ok=True)  # raises an error if a file has that name
 
 
 def make_private(place: Path) -> None:
-    """Let nobody but its owner read a file, or a folder with all that is in it.
+    """Make a file, or a folder with its content, readable only by the owner.
 
     Raises:
-        OSError: it belongs to somebody else.
+        OSError: the file belongs to another user.
     """
     for one in (place, *place.rglob("*")):
         one.chmod(PRIVATE_FOLDER if one.is_dir() else PRIVATE_FILE)
 
 
 def sync_tree(folder: Path, done: set[tuple[int, int, int]], last: str = "") -> None:
-    """Put all files in a folder, and in those below it, on the disk with their names.
+    """Flush all files in a folder and its subfolders to the disk, with their names.
 
     Args:
-        folder: that other programs or libraries wrote to.
-        done: what was there before and has not changed since; grows.
-        last: name of the folders that speak of the others, so that what they name is on the disk before them.
+        folder: folder that other programs or libraries wrote to.
+        done: files that are flushed already; new ones are added.
+        last: name of the folders that refer to the others, which are flushed last.
     """
     places = list(os.walk(folder, topdown=False))
     for place, _, names in sorted(places, key=lambda found: found[0].endswith(f"{os.sep}{last}")):
-        # Most files are done: no `Path` is made of them, which would take ten times as long.
+        # Most files are done. Creating a `Path` for each would take ten times as long.
         for path in (*(f"{place}{os.sep}{name}" for name in names), place):
             with contextlib.suppress(FileNotFoundError):  # another process removed it
                 status = os.stat(path)  # noqa: PTH116
@@ -264,11 +268,11 @@ def _sync_file(path: Path) -> None:
 
 @contextmanager
 def locked(file: Path, refusal: LimnerError | None = None) -> Iterator[None]:
-    """Hold a lock that other threads and processes see; the system releases it after a kill.
+    """Acquire a lock between threads and processes; the system releases it if the process is killed.
 
     Args:
-        file: of the lock, made if absent and left in place; it holds nothing.
-        refusal: raised at once when someone else holds the lock; None waits for it.
+        file: file of the lock, created if missing and never removed; it stays empty.
+        refusal: error to raise if the lock is taken; None waits for it.
     """
     lock = FileLock(file, timeout=-1 if refusal is None else 0, thread_local=False)
     try:
@@ -283,24 +287,24 @@ def locked(file: Path, refusal: LimnerError | None = None) -> Iterator[None]:
 
 @contextmanager
 def readable(path: Path, hint: str) -> Iterator[None]:
-    """Says what is wrong with a file that is opened and read in the block.
+    """Report errors of a file that the block opens and reads.
 
     Args:
         path: the file.
-        hint: what should be there, such as "a story folder holds x.jsonl".
+        hint: the expected content, such as "a story folder holds x.jsonl".
     Raises:
-        MissingError: no such file.
-        DataError: it cannot be read, or is not UTF-8.
+        MissingError: the file does not exist.
+        DataError: the file cannot be read, or is not UTF-8.
     """
     try:
         yield
     except LimnerError:
         raise
     except FileNotFoundError:
-        raise MissingError(f"{path}: not there; {hint}") from None
+        raise MissingError(f"{path}: does not exist; {hint}") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
-    except (OSError, ValueError) as error:  # such as links in a circle, or a name that no file can have
+    except (OSError, ValueError) as error:  # such as circular links, or an impossible name
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise DataError(f"{path}: {reason}; expected a file that can be read") from error
 
@@ -312,22 +316,22 @@ def json_rows(
     one: str,
     see: str,
     key: str = "",
-    holds: str = "expected a file of JSON lines",
+    holds: str = "expected a JSON Lines file",
 ) -> Iterator[tuple[str, Row]]:
-    """Place and row of every line that is not blank.
+    """Yield location and row of every line that is not blank.
 
     Args:
         path: the file.
-        form: of a row.
-        one: what a line holds, such as "story".
-        see: where the form is described.
-        key: field of which no value may come twice.
-        holds: what should be there, for the message that it is not, such as "a story folder holds x.jsonl".
+        form: model of a row.
+        one: name of a row, such as "story".
+        see: document that describes the form.
+        key: field with unique values.
+        holds: the expected file, for messages, such as "a story folder holds x.jsonl".
     Raises:
-        MissingError: no such file.
-        DataError: it cannot be read, is not UTF-8, a line is not of the form, or a key comes twice.
+        MissingError: the file does not exist.
+        DataError: the file cannot be read or is not UTF-8, a line is not of the form, or a key is repeated.
     """
-    from pydantic import ValidationError  # whoever has a form has imported it
+    from pydantic import ValidationError  # imported already by the module that defines the form
 
     seen = set()
     with readable(path, holds), path.open("rb") as file:
@@ -336,7 +340,7 @@ def json_rows(
             where = f"{path.parent.name}/{path.name}:{number}"
             try:
                 line.decode()
-                if not line.strip():  # of bytes: only ASCII white space is blank
+                if not line.strip():  # in bytes, only ASCII white space counts as blank
                     continue
                 row = form.model_validate_json(line)
             except UnicodeDecodeError as error:
@@ -347,7 +351,7 @@ def json_rows(
                 first = error.errors(include_url=False, include_input=False)[0]
                 if first["type"] == "json_invalid":
                     reason = first["msg"].removeprefix("Invalid JSON: ")
-                    raise DataError(f"{where}: not JSON ({reason}); each line holds one {one}") from error
+                    raise DataError(f"{where}: not JSON ({reason}); expected one {one} per line") from error
                 raise DataError(
                     f"{where}: {first_fault(error, 'the line')}; see {see} for the form"
                 ) from error
@@ -360,11 +364,11 @@ def json_rows(
 
 
 def first_fault(error: "ValidationError", whole: str = "the file") -> str:
-    """Place and message of the first fault in one line, such as ``pages.0.text: Field required``.
+    """Location and message of the first error in one line, such as ``pages.0.text: Field required``.
 
     Args:
-        error: of a pydantic form.
-        whole: the place of a fault of everything.
+        error: error of a pydantic model.
+        whole: location of an error that concerns no field.
     """
     first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(shown(part) for part in first["loc"]) or whole
@@ -372,13 +376,13 @@ def first_fault(error: "ValidationError", whole: str = "the file") -> str:
 
 
 def shown(part: object) -> str:
-    """A key of a file, which may hold line ends or a book, in one short line."""
+    """Format a key of a file, which may contain newlines or a whole book, in one short line."""
     text = "".join(letter if letter.isprintable() else "·" for letter in str(part))
     return text if len(text) <= _LONGEST_KEY else f"{text[:_LONGEST_KEY]}…"
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file is there; a name that no file can have names none."""
+    """Whether a file exists; False for an impossible name."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -386,10 +390,10 @@ def is_there(path: Path) -> bool:
 
 
 def whole_path(folder: Path | str) -> Path:
-    """A folder's absolute path without links.
+    """Resolve a folder to its absolute path without links.
 
     Raises:
-        DataError: its links lead in a circle, or no folder can have such a name.
+        DataError: the links are circular, or the name is impossible.
     """
     try:
         return Path(folder).resolve()
@@ -400,10 +404,10 @@ def whole_path(folder: Path | str) -> Path:
 
 
 def below(folder: Path, name: str, where: str) -> Path:
-    """The file that a name stands for; judged by the name, so that a link inside the folder may lead out.
+    """Path of a file in a folder. Only the name is checked: a link inside the folder may lead outside.
 
     Raises:
-        DataError: it lies outside the folder.
+        DataError: the name leads outside the folder.
     """
     named = Path(name)
     if "\0" in name or named.is_absolute() or ".." in named.parts:
@@ -414,25 +418,25 @@ def below(folder: Path, name: str, where: str) -> Path:
 
 
 def display(path: bytes) -> str:
-    """A path as text to show and store; bytes that are no UTF-8 are escaped."""
+    """Convert a path to text; bytes that are not UTF-8 are escaped."""
     return path.decode("utf-8", "backslashreplace")
 
 
 def composed(path: bytes) -> bytes:
-    """A path with each accent and its letter in one: the disk of a Mac writes é as two, and means one."""
+    """Normalise a path to composed form (NFC): a Mac's disk stores é as two characters."""
     return path if path.isascii() else os.fsencode(composed_text(os.fsdecode(path)))
 
 
 def composed_text(name: str) -> str:
-    """As `composed`, of a name or of words."""
+    """Normalise a name or text like `composed`."""
     return unicodedata.normalize("NFC", name)
 
 
 def as_on_disk(path: Path) -> Path:
-    """A path as the disk writes it, which may have é as two letters where whoever names it has one.
+    """Find a path on a disk that may store é as two characters.
 
     Returns:
-        The path itself where it is there, or nothing of its `composed` name is.
+        Path of the existing file with the same `composed` name; if there is none, the path itself.
     """
     if str(path).isascii() or path.exists() or path == path.parent:
         return path

@@ -1,7 +1,7 @@
-"""Which language a text is written in, found for the steps of one text or the captions of a library.
+"""Language detection for the steps of a text or the captions of a library.
 
-A caption of three words says little about its language, and its neighbours say much: the shares of the
-languages are estimated over all texts together and then weigh in on each. It encodes nothing.
+A caption of three words gives little evidence of its language, and its neighbours give much: the shares of
+the languages are estimated over all texts together and are the prior for each.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 ENGLISH = "en"
 UNKNOWN = "und"
-"""ISO 639 code of a text whose language cannot be found."""
-# Read by the multilingual encoder; a text is likelier to be in one of them than in any other language.
+"""ISO 639 code of an unknown language."""
+# languages of the multilingual encoder, which are more likely than all others
 COMMON = ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
 RIGHT_TO_LEFT = frozenset({"ar", "dv", "fa", "he", "ku", "ps", "sd", "sdh", "ug", "ur", "yi"})
 MORE_LANGUAGES = (
@@ -38,13 +38,13 @@ MORE_LANGUAGES = (
 
 
 def _table(text: str) -> dict[str, str]:
-    """Entries parted by commas: first word → the rest."""
+    """Parse entries separated by commas: the rest of each by its first word."""
     return dict(entry.split(maxsplit=1) for entry in " ".join(text.split()).split(","))
 
 
-# Labels of the detector that this package does not tell apart.
+# labels of the detector that count as one language
 _MERGED = _table("ary ar, arz ar, hbo he, nn no, pcm en, uzs uz, wuu zh, yue zh")
-# What the detector tells apart; a test holds the list to it.
+# labels of the detector; a test compares the list with it
 _LABELS = """
 ace af am an ar ary arz as az ba bcl be bg bn br bs ca crh cs cy da de dz el en eo es et eu ext fa
 fi fo fr fuv fy ga gcf gcr gd gl gom grc gu gug guw ha hbo he hi hr ht hu hy id ig is it ja jv ka
@@ -52,7 +52,7 @@ kab kik kk km kn ko ku ky la lb lg lij ln lo lt ltg lv mg mk ml mn mr ms mt my n
 or pa pcm pl ps pt qu ro ru rw sa sdh se si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk
 ur uz uzs vec vi vo wa wuu xh yo yue zh zu zxx
 """
-# First word of a letter's Unicode name → languages written so. All other languages are in Latin letters.
+# languages by the first word of the Unicode names of their letters; all others use Latin letters
 _SCRIPTS = _table(
     """
 ARABIC ar fa ur ps ug sdh, ARMENIAN hy, BENGALI bn as, CJK zh ja, CYRILLIC ru uk be bg mk sr kk ky mn tg tt
@@ -62,17 +62,17 @@ SINHALA si, TAMIL ta, TELUGU te, THAI th, TIBETAN dz
 """
 )
 _READABLE = {"LATIN", "FULLWIDTH", "HALFWIDTH", *_SCRIPTS}
-_BOTH_WAYS = {"sr"}  # written in Latin letters as well
-_KANA = 0.05  # of a text's letters: with so many kana, Chinese characters are Japanese
-# Before any text is seen: English, the other common ones together, all others together.
+_BOTH_WAYS = {"sr"}  # also written in Latin letters
+_KANA = 0.05  # share of kana from which Chinese characters are Japanese
+# prior shares: English, the other common languages together, all others together
 _PRIOR = (0.8, 0.19, 0.01)
-_PRIOR_TEXTS, _EXPECTED_TEXTS = 2.0, 10.0  # how many texts that prior, or stated shares, count as
-# A short text is said to be in none of the common languages only where that is this probable.
+_PRIOR_TEXTS, _EXPECTED_TEXTS = 2.0, 10.0  # number of texts that this prior, or given shares, count as
+# probability from which a short text is taken to be in none of the common languages
 _SURE = 0.95
 _ROUNDS = 8
 _SAMPLE = 2000  # texts from which shares are estimated
-_LETTERS = 600  # of each text that are read
-# Log odds of English that a known word adds and an unknown one takes off, and the most that words may add.
+_LETTERS = 600  # characters of each text that are used
+# log-odds of English that a known word adds and an unknown one subtracts, and the limit of their sum
 _KNOWN, _STRANGE, _MOST = 1.5, 0.5, 8.0
 _FOREIGN = "al da das de del della den der des die du el en et il la le les mi no se su un une van"
 _QUOTED = frozenset(_FOREIGN.split())
@@ -96,11 +96,11 @@ Float64Array = NDArray[np.float64]
 
 
 class Language(Record):
-    """A language and how sure it is.
+    """A language with its probability.
 
     Attributes:
-        code: ISO 639, such as ``en``; ``und`` where it cannot be found.
-        probability: that it is this one, in [0, 1].
+        code: ISO 639 code, such as ``en``; ``und`` if it is unknown.
+        probability: probability of this language, in [0, 1].
     """
 
     code: str
@@ -109,12 +109,11 @@ class Language(Record):
 
 @dataclass(frozen=True)
 class Languages:
-    """What languages texts are written in.
+    """Languages of several texts.
 
     Attributes:
-        each: one per text, in the order given.
-        shares: language → estimated share of the texts, largest first; those under a thousandth are
-            left out.
+        each: one per text, in the given order.
+        shares: estimated share of the texts by language, largest first, without those under 0.001.
     """
 
     each: tuple[Language, ...]
@@ -127,14 +126,14 @@ class Languages:
 
 
 def has_words(text: str) -> bool:
-    """Whether a text has a letter or a digit at all, and not only signs and emoji."""
+    """Whether a text has a letter or a digit, and not only punctuation and emoji."""
     return any(unicodedata.category(sign)[0] in "LN" for sign in text)
 
 
 def in_known_letters(text: str) -> bool:
     """Whether a text has a digit, or a letter of a script in which a known language is written.
 
-    Letters that stand for a style (``𝔡``, ``ⓓ``) or are nobody's (private use) are in none.
+    Stylistic letters (``𝔡``, ``ⓓ``) and those of private use are in none.
     """
     for sign in text:
         kind = unicodedata.category(sign)
@@ -145,18 +144,17 @@ def in_known_letters(text: str) -> bool:
 
 
 def language_of(text: str, shares: Mapping[str, float] | None = None) -> Language:
-    """The language of one text.
+    """Detect the language of one text.
 
     Args:
-        text: any.
-        shares: language → share, expected before the text is seen, such as that of the library it belongs
-            to; None expects mostly English.
+        text: any text.
+        shares: prior shares by language, such as those of the library; None for mostly English.
     """
     return languages_of([text], shares).each[0]
 
 
 def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None) -> Languages:
-    """The language of each of several texts that belong together.
+    """Detect the language of each of several texts that belong together.
 
     A text takes the language of its neighbours unless its own letters and words are clearly of another:
     shares of languages are the mixture weights that expectation maximisation gives to all texts, with
@@ -164,7 +162,7 @@ def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None
 
     Args:
         texts: steps of one text, or captions of one library.
-        shares: language → share, expected before these texts are seen, such as that of a library that
+        shares: prior shares by language, such as those of a library that
             is searched; None expects mostly English.
     Source: Lui & Baldwin 2012 (langid.py, the scores); Dempster, Laird & Rubin 1977 (the shares).
     """
@@ -175,7 +173,7 @@ def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None
     sample = texts[:: -(-len(texts) // _SAMPLE)]
     scores = _scores(sample, codes)
     sizes = np.array([min(len(text), _LETTERS) for text in sample]) + 1.0
-    sizes /= sizes.mean()  # a heading says less of its text's language than a paragraph
+    sizes /= sizes.mean()  # a heading is weaker evidence than a paragraph
     before = _EXPECTED_TEXTS if shares else _PRIOR_TEXTS
     weights = prior
     for _ in range(_ROUNDS):
@@ -192,19 +190,19 @@ def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None
 
 
 def direction(code: str) -> Literal["ltr", "rtl"]:
-    """Which way a language is written, as HTML's attribute ``dir`` wants it."""
+    """Writing direction of a language, as in HTML's attribute ``dir``."""
     return "rtl" if code.partition("-")[0] in RIGHT_TO_LEFT else "ltr"
 
 
 def language_name(code: str) -> str:
-    """What English calls a language, such as ``Swahili (sw)``; its code alone where that is not known."""
+    """English name of a language, such as ``Swahili (sw)``; only the code if the name is unknown."""
     names = _table(_NAMES)
     base = code.partition("-")[0]
     return f"{names[base]} ({code})" if base in names else f"language {code}"
 
 
 def _prior(codes: Sequence[str], shares: Mapping[str, float] | None) -> Float64Array:
-    """(L,) expected shares, each above 0, sum 1."""
+    """Prior shares (L,), each above 0, sum 1."""
     english, common, rare = _PRIOR
     usual = [
         english if code == ENGLISH else common / (len(COMMON) - 1) if code in COMMON else rare / len(codes)
@@ -218,7 +216,7 @@ def _prior(codes: Sequence[str], shares: Mapping[str, float] | None) -> Float64A
 
 
 def _posterior(scores: Float64Array, weights: Float64Array) -> Float64Array:
-    """(N, L) log-likelihoods and (L,) shares → (N, L) probabilities."""
+    """Posterior probabilities (N, L) from log-likelihoods (N, L) and shares (L,)."""
     logits = scores + np.log(weights)
     raised = np.exp(logits - logits.max(axis=1, keepdims=True))
     probability: Float64Array = raised / raised.sum(axis=1, keepdims=True)
@@ -226,7 +224,7 @@ def _posterior(scores: Float64Array, weights: Float64Array) -> Float64Array:
 
 
 def _decide(posterior: Float64Array, codes: Sequence[str]) -> list[Language]:
-    """The most probable language of each row, or the most probable common one where they differ little."""
+    """Most probable language of each row, or the most probable common one if they differ little."""
     usual = np.isin(codes, COMMON)
     found = []
     for row in posterior:
@@ -236,7 +234,7 @@ def _decide(posterior: Float64Array, codes: Sequence[str]) -> list[Language]:
 
 
 def _scores(texts: Sequence[str], codes: Sequence[str]) -> Float64Array:
-    """(N, L) log-likelihood of each language up to a constant per text, −inf for another script."""
+    """Log-likelihood (N, L) of each language up to a constant per text, −inf for another script."""
     scores = np.zeros((len(texts), len(codes)))
     english = codes.index(ENGLISH)
     counts = np.array([_english_words_of(text[:_LETTERS]) for text in texts])  # (N, 2) known, strange
@@ -251,7 +249,7 @@ def _scores(texts: Sequence[str], codes: Sequence[str]) -> Float64Array:
         known, strange = counts[row]
         if inside[english]:
             scores[row, english] += np.clip(words[row], -_MOST, _MOST)
-            # Reading the detector's model takes half a second, and English words leave it nothing to find.
+            # Loading the detector's model takes half a second, and is not needed if all words are English.
             if known and (not strange or words[row] >= _MOST or (english_text and known >= 2 * strange)):
                 continue
         if inside.sum() > 1:
@@ -283,7 +281,7 @@ def _latin() -> frozenset[str]:
 
 @lru_cache(maxsize=1_024)
 def _english_words_of(text: str) -> tuple[int, int]:
-    """How many words of a text a list of English words holds, and how many it does not."""
+    """Numbers of words of a text that are, and are not, in the list of English words."""
     listed = english_words()
     words = "".join(sign if sign.isalpha() else " " for sign in text.casefold()).split()
     telling = [word for word in words if len(word) > 1 and word not in _QUOTED]
@@ -293,13 +291,13 @@ def _english_words_of(text: str) -> tuple[int, int]:
 
 @cache
 def english_words() -> frozenset[str]:
-    """Words that English books use often, and those of a lexicon that are no names; see NOTICE."""
+    """Frequent words of English books, and words of a lexicon that are no names; see NOTICE."""
     packed = Path(__file__).with_name("english_words.txt.gz").read_bytes()
     return frozenset(gzip.decompress(packed).decode("utf-8").split())
 
 
 def _detected(text: str, codes: Sequence[str]) -> Float64Array:
-    """(L,) log-likelihoods by the detector's n-grams, tempered as it tempers its probabilities."""
+    """Log-likelihoods (L,) of the detector's n-grams, with its temperature."""
     merged = dict.fromkeys(codes, 0.0)
     for code, probability in _detector().rank(text):
         label = _MERGED.get(code, code)
@@ -317,7 +315,7 @@ def _detector() -> LanguageIdentifier:
 
 @cache
 def _codes() -> tuple[str, ...]:
-    """Languages told apart, sorted."""
+    """Languages that can be detected, sorted."""
     return tuple(sorted({_MERGED.get(code, code) for code in _LABELS.split()} - {"zxx"}))
 
 
@@ -331,7 +329,7 @@ _TERMINATORS = re.compile(
 
 
 def split_sentences(text: str) -> list[str]:
-    """Cut a paragraph into sentences; joined again they hold every character but the white space between.
+    """Split a paragraph into sentences; joined again they contain every character except white space between.
 
     Args:
         text: one paragraph.

@@ -1,4 +1,4 @@
-"""The one door: a `Library` that is filled, searched and illustrated from, and what it answers.
+"""The Python API: a `Library` to fill, search and illustrate texts from, with its results.
 
 Command line, studio and notebook call the same methods, so that they give the same storyboard.
 """
@@ -47,25 +47,34 @@ One = TypeVar("One")
 
 
 class Library:
-    """Pictures of yours, and all that is done with them.
+    """A library of your pictures: opened, or created if there is none.
 
     Args:
-        folder: of the library, or its address on object storage, such as ``s3://bucket/lib``; unless given
-            that of the environment variable LIMNER_LIBRARY, else the default library. An empty one is made
-            where there is none. Pictures stay where they are.
-        weights: of encoders, ``NAME=FILE`` or folders to look in, for searching and illustrating.
-        device: what computes: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps. Sentences are
-            read on the CPU, and a run that is open already stays where it is.
-        make: whether an empty library is made at once, and not only with its first pictures.
+        folder: path of the library, or its URL on object storage, such as ``s3://bucket/lib``. Default: the
+            environment variable LIMNER_LIBRARY; if unset, the default library. The library refers to your
+            pictures; it neither moves nor changes them.
+        weights: weights of encoders for searching and illustrating, ``NAME=FILE``, or folders to look in.
+        device: device of the encoders: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
+            Sentences are encoded on the CPU, and a trained run that is already open stays on its device.
+        make: whether an empty library is created at once; otherwise it is created with its first pictures.
 
     Attributes:
-        place: folder or address, by which it is opened again.
+        place: path or URL of the library.
+
+    Raises:
+        ConfigError: the device does not exist, or the folder is no path.
+        DataError: the library's settings are damaged, or a newer limner wrote them.
+        MissingError: the object store cannot be reached.
 
     Example:
+        >>> import limner
         >>> lib = limner.Library("lib")
-        >>> lib.add("~/Pictures")
-        >>> board = lib.illustrate("recipe.md", pins={3: "cake.jpg"})
-        >>> board.save("recipe.html")
+        >>> report = lib.add("demo/pictures")
+        >>> len(lib)
+        66
+        >>> board = lib.illustrate(["A girl sails a boat.", "A bear cooks supper."])
+        >>> len(board.steps)
+        2
     """
 
     def __init__(
@@ -94,17 +103,21 @@ class Library:
         device: str = "auto",
         note: Callable[[str], None] = lambda line: None,
     ) -> Self:
-        """A library that exists.
+        """Open an existing library; unlike `Library`, it never creates one.
 
         Args:
-            folder: as above; unless given that of LIMNER_LIBRARY, else the one that a command used last, else
-                the default library.
+            folder: path or URL, as above. Default: the environment variable LIMNER_LIBRARY; if unset, the
+                library that a command used last; if there is none, the default library.
             weights: as above.
             device: as above.
-            note: receives a line where it is the one used last.
+            note: function that receives a line of text if the library used last is opened.
         Raises:
-            MissingError: there is none, or the object store cannot be reached.
-            DataError: its settings are damaged, or a newer limner wrote it.
+            MissingError: the library does not exist, or the object store cannot be reached.
+            DataError: the library's settings are damaged, or a newer limner wrote them.
+
+        Example:
+            >>> limner.Library.open("lib")
+            Library('...lib'): 66 pictures
         """
         place = library_to_ask(None if folder is None else as_path(folder, "Library"), note)
         home_of(place).read()
@@ -112,13 +125,13 @@ class Library:
 
     @property
     def store(self) -> PictureStore:
-        """What it holds: pictures, what is known of them, and their vectors."""
+        """Pictures, metadata and vectors of the library."""
         if self._store is None:
             self._store, self._version = self._read()
         return self._store
 
     def __repr__(self) -> str:
-        """Where it is, and its number of pictures."""
+        """Location and number of pictures."""
         return f"Library({self.place!r}): {counted(len(self), 'picture')}"
 
     def __len__(self) -> int:
@@ -126,26 +139,30 @@ class Library:
         return len(self.store)
 
     def find(self, name: AnyPath) -> Picture:
-        """One picture by what a person would type.
+        """Find one picture by its path, file name or id.
 
         Args:
             name: absolute path, path relative to the working folder or to an indexed folder, unique end of a
                 path (such as a file name), or the first digits of an id (six or more).
         Raises:
-            DataError: none or several fit; the message names the nearest.
+            DataError: no picture or several pictures match; the message names the nearest.
+
+        Example:
+            >>> limner.Library("lib").find("shore/IMG_0006.jpg").format
+            'JPEG'
         """
         return self.store.find(name)
 
     def summary(self) -> LibrarySummary:
-        """Counts of everything it holds."""
+        """Counts of pictures, files, captions and vectors."""
         return self.store.summary()
 
     def version(self) -> tuple[int, ...]:
-        """Numbers that change whenever a process changes the library."""
+        """Version numbers of the library's tables: different after any process has changed the library."""
         return self.store.version()
 
     def remember(self) -> None:
-        """Keep it as the library used last, which `open` takes where none is named."""
+        """Make this the library used last, which `open` opens by default."""
         remember(self._path)
 
     def add(
@@ -173,50 +190,58 @@ class Library:
         """Read pictures into the library; only new and changed files are read.
 
         Args:
-            sources: folders, pictures, and CSV, JSON lines or Parquet files with a column of paths; none for
-                all that were added so far.
-            model: a trained run, or its folder, that looks at the pictures as well; see `illustrate`.
-            metric: a trained same-document metric, likewise.
-            encoders: what looks at the pixels; ``auto`` takes what the library was made with, for a new one
-                CLIP where one has been fetched, else base, which comes with limner. None keeps to those that
-                the library was made with, all of them.
-            weights: ``NAME=FILE``, or folders to look in; those of the library unless given.
-            precision: of the backbone; unless given that of the library's vectors, else bfloat16, by torch
-                float32 on CPUs that are slow in that.
-            engine: what runs the backbone on a CPU; auto takes openvino, of a network that is no file of
-                limner's once many pictures come and its vectors agree with torch's. ray reads and encodes in
-                many processes and needs the extra ``scale``.
-            address: of a Ray cluster; None for one on this machine.
-            captions: whether to use words that come with pictures.
-            sentences: folder or name of a sentence-transformers model, in place of the multilingual encoder.
-            follow_links: enter linked folders as well.
-            verify: compare the content of every file, also of those that look unchanged.
-            forget: take pictures for deleted even where a folder is not there, or most of it is missing.
-            workers: threads that decode, or processes of Ray; one per core unless given.
-            approximate_from: pictures from which a search does not compare all of them; the library keeps it.
-            language: ISO 639 code of the texts that a new library is for: of others than English, CLIP is not
-                taken unless it is named, for it reads English alone.
-            ocr: whether to read the words that pictures show, where the extra ``ocr`` is installed.
-            progress: told how far it is; unless given, a bar shows it.
-            stop: asked between files; once it says True, what was read is kept and the work ends.
+            sources: folders, pictures, and CSV, JSON Lines or Parquet files with a column of paths. Default:
+                all sources that were added before.
+            model: trained run, or its folder, whose image encoder is applied too; see `illustrate`.
+            metric: trained same-document metric, or its folder, that is applied too.
+            encoders: image encoders; ``auto`` uses those that the library was made with; for a new library,
+                CLIP if it has been downloaded, otherwise base, which comes with limner. None uses all that
+                the library was made with.
+            weights: weights, ``NAME=FILE``, or folders to look in. Default: those of this object.
+            precision: precision of the backbone. Default: that of the library's vectors; new libraries use
+                bfloat16 (with torch, float32 on CPUs that are slow in bfloat16).
+            engine: engine that runs the backbone on a CPU. auto uses openvino; a network that does not come
+                as a file of limner's runs in it only for many pictures, and if its vectors agree with
+                torch's. ray reads and encodes in many processes and needs the extra ``scale``.
+            address: URL of a Ray cluster; None for one on this machine.
+            captions: whether to use captions that come with the pictures.
+            sentences: folder or name of a sentence-transformers model to use instead of the multilingual
+                encoder.
+            follow_links: whether to enter linked folders too.
+            verify: whether to compare the content of every file, even of those that look unchanged.
+            forget: whether to treat missing pictures as deleted, even if a whole folder is missing.
+            workers: number of threads that decode, or of Ray's processes. Default: one per core.
+            approximate_from: number of pictures from which on searches use an approximate index; stored with
+                the library.
+            language: ISO 639 code of the texts that a new library is for. CLIP reads only English: with
+                another language it is not used unless it is named.
+            ocr: whether to read the text in pictures, if the extra ``ocr`` is installed.
+            progress: receiver of the progress. Default: a progress bar.
+            stop: function that is called between files; once it returns True, indexing ends, and the pictures
+                read so far stay in the library.
         Returns:
-            What is new, changed and unchanged, and what was skipped and why.
+            Counts of new, changed and unchanged files, and the skipped ones with reasons.
         Raises:
-            MissingError: a source is not there.
-            KeyboardInterrupt: after Ctrl-C; what was read is kept, and the same call continues. With
-                `progress`, the report says so instead.
+            MissingError: a source does not exist.
+            KeyboardInterrupt: the user pressed Ctrl-C; the pictures read so far stay in the library, and the
+                same call continues. With `progress`, the report states it instead.
             LimnerError: as `limner.match.equipment.encoders_for` and `limner.store.ingest.index`.
         Warns:
-            LimnerWarning: so much of a folder is missing that its drive may be away; nothing was forgotten.
-                With `progress`, the report says so instead.
+            LimnerWarning: so much of a folder is missing that its drive may be disconnected; nothing was
+                forgotten. With `progress`, the report states it instead.
+
+        Example:
+            >>> report = limner.Library("lib").add("demo/pictures")
+            >>> report.new, report.deleted
+            (0, 0)
         """
         from limner.pictures.ocr import is_installed, rapid_ocr
         from limner.progress import RESUME, index_progress
-        from limner.store.ingest import index  # who only asks a library needs none of these
+        from limner.store.ingest import index  # not needed to search or illustrate
 
         places = [as_path(source, "add") for source in sources]
         if address is not None and engine != "ray":
-            raise ConfigError("--address: a cluster is asked for by --engine ray; add it or drop the address")
+            raise ConfigError("--address: needs --engine ray; add it, or leave --address out")
         on_cpu = engine == "openvino" and self._device == "auto"
         device = "cpu" if on_cpu else checked_device(self._device)
         try:
@@ -256,7 +281,7 @@ class Library:
                     progress=shown,
                     stop=stop,
                 )
-                # After what failed it would be no help, and captions in another language tell of the texts.
+                # no advice after a failure, or if the captions are in a language that CLIP does not read
                 worded = next(iter(report.languages), ENGLISH)
                 if chosen.better and report.pictures and worded == ENGLISH:
                     shown.note(chosen.better)
@@ -271,10 +296,12 @@ class Library:
         return report
 
     def forget(self, folder: AnyPath) -> int:
-        """Take pictures of a folder for deleted that are not there, however many.
+        """Treat the missing pictures of a folder as deleted, even if all are missing.
 
+        Args:
+            folder: an indexed folder.
         Returns:
-            Number of files.
+            Number of files that were forgotten.
         Raises:
             LimnerError: as `limner.store.ingest.index`.
         """
@@ -288,13 +315,15 @@ class Library:
     def describe(
         self, chat: Chat, *, every: bool = False, limit: int | None = None, progress: Progress | None = None
     ) -> DescribeReport:
-        """Let a vision model describe pictures that nobody has written about.
+        """Caption pictures that have no caption with a vision model.
 
         Args:
             chat: the model.
-            every: describe pictures that have words in their files, too.
-            limit: pictures at most.
-            progress: told how far it is.
+            every: whether to describe pictures that have captions in their files too.
+            limit: most pictures to describe.
+            progress: receiver of the progress.
+        Returns:
+            Counts of described pictures, and the failures with reasons.
         Raises:
             LimnerError: as `limner.describe.pictures.describe_pictures`.
         """
@@ -305,10 +334,12 @@ class Library:
         return describe_pictures(self.store, chat, encoders, every=every, limit=limit, progress=progress)
 
     def remove_descriptions(self, model: str | None = None) -> int:
-        """Forget what models have said of the pictures; of one model alone where it is named.
+        """Remove the captions that vision models wrote.
 
+        Args:
+            model: name of a model, to remove only its captions.
         Returns:
-            Number of pictures.
+            Number of pictures whose captions were removed.
         Raises:
             LimnerError: as `limner.store.words.remove_descriptions`.
         """
@@ -333,33 +364,39 @@ class Library:
         metric: AnyRun | None = None,
         channels: Sequence[str] = (),
     ) -> Hits:
-        """Find pictures by words, or by a picture.
+        """Find pictures by words or by a picture.
 
         Args:
-            query: words; or a picture, as a `Picture` or a path: of the library, or a file elsewhere, which
-                is read and not added.
-            k: pictures at most.
-            added: with a picture, words for what the pictures should show as well.
-            without: words for what the pictures should not show.
-            folder: only pictures of which a file lies in it, or in a folder below.
-            after: only pictures taken on this day or later, such as ``2024-07-01``.
-            before: only pictures taken on this day or sooner.
-            orientation: only pictures that are landscape, portrait or square.
-            min_probability: with words, the chance below which pictures are left out, 0 to 1.
-            relation: with words and a trained run, a relation that the pictures should have.
-            model: as of `illustrate`.
-            metric: as of `illustrate`.
-            channels: as of `illustrate`.
+            query: words; or a picture of the library, as a `Picture` or a path; or the path of any other
+                picture, which is not added.
+            k: most pictures to return, at least 1.
+            added: words for things that the pictures should show too, if the query is a picture.
+            without: words for things that the pictures should not show.
+            folder: folder; only pictures in it or its subfolders are returned.
+            after: day, such as ``2024-07-01``; only pictures taken on it or later are returned.
+            before: day; only pictures taken on it or earlier are returned.
+            orientation: landscape, portrait or square; only such pictures are returned.
+            min_probability: probability, from 0 to 1, below which pictures are left out, if the query is
+                words.
+            relation: relation that the pictures should have, if the query is words and `model` is given.
+            model: see `illustrate`.
+            metric: see `illustrate`.
+            channels: see `illustrate`.
         Returns:
-            Pictures with the chance that they fit, best first: the best of those that meet the conditions.
-            None where nothing reads the words, which `notes` says.
+            Pictures that meet the conditions, best first, with the probability that each fits. Empty, with
+            the reason in `notes`, if no channel can read the words.
         Raises:
-            ConfigError: an option that does not go with the query, a day that is none.
-            DataError: no such picture, or a file that is none.
+            ConfigError: an option contradicts the query, or a day is no date.
+            DataError: the picture is not in the library, or the file is no picture.
             LimnerError: as `limner.match.illustrator.Illustrator.search` and `like`.
+
+        Example:
+            >>> hits = limner.Library("lib").search("a boat on the sea", k=3)
+            >>> [0 <= hit.probability <= 1 for hit in hits]
+            [True, True, True]
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ConfigError(f"search: k is {k!r}, expected a number of pictures, 1 or more")
+            raise ConfigError(f"search: k is {k!r}; expected a number of pictures, 1 or more")
         if not isinstance(query, str | Picture | PathLike):
             raise wrong_type("search", query, "words, a Picture of the library or the Path of one")
         if isinstance(query, str) and not query.strip():
@@ -377,22 +414,22 @@ class Library:
             )
         else:
             if min_probability is not None:
-                raise ConfigError("search: --min-score goes with words; a picture as the query has no chance")
+                raise ConfigError("search: --min-score needs words; a picture gives no probability")
             shown = query.id if isinstance(query, Picture) else self._shown(opened, Path(query))
             found = opened.like(shown, k, added=several(added), without=several(without), only=only)
             note = None
-        own = [*opened.notes, *([note] if note else [])]
+        notes = [*opened.notes, *([note] if note else [])]
         if only.folder and not found.searched and not opened.catalogue.passing(Only(folder=only.folder)):
             places = ", ".join(opened.library.settings.sources) or "none"
-            own.append(f"no picture of the library lies in {only.folder}; what was indexed: {places}")
+            notes.append(f"no picture of the library is in {only.folder}; indexed folders: {places}")
         else:
-            own += found.notes()
-        return Hits(found, opened.channel_names, own)
+            notes += found.notes()
+        return Hits(found, opened.channel_names, notes)
 
     def _shown(self, opened: Illustrator, path: Path) -> str | dict[str, FloatArray]:
-        """A picture by its path, for `limner.match.illustrator.Illustrator.like`.
+        """Query for `limner.match.illustrator.Illustrator.like`: the vectors of an existing file, or an id.
 
-        A file that is there is known by its content, wherever it lies; all else is a name of the library's.
+        An existing file is looked up by its content; any other path is a name in the library.
         """
         path = path.expanduser()
         if not path.is_file():
@@ -433,40 +470,50 @@ class Library:
 
         Args:
             text: a file (Markdown, HTML, plain text, JSON, Word or PDF), a text, a list of steps, or a
-                story. A string is a file where there is one of that name, or where it looks like its name.
-            by: what one step is; explicit steps, else paragraphs, unless given.
-            format: how to read it; a file by its suffix, a text as plain text, unless given.
-            pins: step, from 1 → the picture to show there, by path, name or id, or None to keep it blank.
-            bans: pictures not to use.
-            show: how readily a picture is shown: cautious, usual, or always.
-            min_probability: chance below which a step stays blank, 0 to 1, in place of what `show` says.
-            allow_repeats: let a picture, or one nearly the same, appear twice.
-            keep_given: keep pictures that the text shows itself.
-            keep: an earlier storyboard, or the JSON file of one: steps with the same words stay as they are
-                there, unless they are pinned, their picture is banned or gone, or `again` names them.
-            again: steps, from 1, that are chosen anew all the same.
-            allow_outside: let a text show files that are neither below its own folder nor in the library.
-            rewrite: story → per step what its picture would show, see `limner.describe.steps.rewritten`; it
-                is read beside the step, and never shown.
-            relation: of the trained run, such as ``action``, that the pictures should have.
-            model: a trained run, or its folder, in place of all channels; add it to the library first.
-            metric: a trained same-document metric by which pictures are compared; likewise.
-            channels: captions, base, labels or clip; all that the library has unless given.
+                story. A string names a file if that file exists or if it looks like a file name; otherwise
+                it is the text itself.
+            by: unit of the text that is one step. Default: explicit steps; if there are none, paragraphs.
+            format: format of the text. Default: that of the file's extension, or plain text.
+            pins: pictures to show, by step from 1: a path, file name or id, or None to keep the step blank.
+            bans: pictures never to use.
+            show: when to show a picture: cautious (only if it probably fits), usual (the default), or always.
+            min_probability: probability, from 0 to 1, below which a step stays blank; overrides `show`.
+            allow_repeats: whether a picture, or a near-duplicate, may appear more than once. Default: no.
+            keep_given: whether to keep the pictures that the text already shows.
+            keep: earlier storyboard, or its JSON file. Steps whose words have not changed keep their picture,
+                unless they are pinned or named in `again`, or the picture is banned or gone.
+            again: steps, from 1, for which to choose again, with `keep`.
+            allow_outside: whether the text may show files from outside its own folder and the library.
+            rewrite: function from the story to one sentence per step that describes its picture, see
+                `limner.describe.steps.rewritten`. The sentences help to find pictures, and are never shown.
+            relation: relation of the trained run, such as ``action``, that the pictures should have.
+            model: trained run, or its folder, to use instead of all channels; `add` its vectors first.
+            metric: trained same-document metric, or its folder, used to compare pictures; `add` its vectors
+                first.
+            channels: channels to use: captions, base, labels or clip. Default: all that the library has.
             options: more options, see `limner.match.illustrate.BoardOptions`, or a TOML file of them.
-            overrides: ``key=value`` words, which go before all other options.
+            overrides: options as ``key=value``, which override all others.
+        Returns:
+            The storyboard, with one step for each step of the text.
         Raises:
-            ConfigError: something that is no text, an unknown option, a pin below step 1, or `again` without
-                `keep`.
-            MissingError: no such file.
-            DataError: a text without words, a picture that the library does not hold or that several files
-                are called, or a step that the text does not have.
+            ConfigError: the text is none, an option is unknown, a pin is below step 1, or `again` is given
+                without `keep`.
+            MissingError: the file does not exist.
+            DataError: the text has no words, a picture is not in the library or its name is ambiguous, or the
+                text does not have a step that is named.
             LimnerError: as `limner.match.illustrator.Illustrator.board`.
+
+        Example:
+            >>> lib = limner.Library("lib")
+            >>> board = lib.illustrate(["A girl sails a boat."], pins={1: "shore/IMG_0006.jpg"})
+            >>> board.steps[0].origin
+            'pinned'
         """
         if again and keep is None:
             raise ConfigError(f"again: {again!r:.60} needs an earlier storyboard; add keep")
         if not isinstance(again, Sequence) or not all(isinstance(step, int) for step in again):
             raise wrong_type("again", again, "a list of steps, from 1, such as [3, 5]")
-        from limner.match.advice import advice  # as below, what a search needs none of
+        from limner.match.advice import advice  # here and below: not needed for a search
         from limner.match.shown import GivenPictures, elsewhere, shown_by
         from limner.text.read import reading_of
 
@@ -523,12 +570,12 @@ class Library:
         metric: AnyRun | None = None,
         channels: Sequence[str] = (),
     ) -> Illustrator:
-        """The library as it is now, ready to be asked; kept until it changes, whoever changes it.
+        """Prepared searcher over the current pictures; cached until any process changes the library.
 
         Args:
-            model: as of `illustrate`.
-            metric: likewise.
-            channels: likewise.
+            model: see `illustrate`.
+            metric: see `illustrate`.
+            channels: see `illustrate`.
         Raises:
             LimnerError: as `limner.match.illustrator.Illustrator` and `trained_runs`.
         """
@@ -536,10 +583,10 @@ class Library:
             self._store, self._version = self._read()
             self._opened.clear()
         runs, channels = (_run(model), _run(metric)), several(channels)
-        # A run that is open is held by what is kept, so that no other one gets its number.
+        # The cached illustrator refers to the run, so the run's id cannot be reused.
         key = (*(run if isinstance(run, Path) else id(run) for run in runs), *channels)
         if key not in self._opened:
-            from limner.match.illustrator import Illustrator  # who only adds pictures needs none of it
+            from limner.match.illustrator import Illustrator  # not needed to add pictures
 
             device = checked_device(self._device)
             asked = compared = None
@@ -558,35 +605,49 @@ class Library:
         return self._opened[key]
 
     def _read(self) -> tuple[PictureStore, tuple[int, ...]]:
-        """What it holds, read anew, so that whoever asks the old one goes on; and of which version."""
+        """Read the library again, without changing the old store, which may still be in use; its version."""
         store = PictureStore(self._path)
         return store, store.version()
 
 
 class Storyboard(Board):
-    """A storyboard that can be saved, and that a notebook shows.
+    """A storyboard that can be saved, and that a notebook shows; see `Library.illustrate`.
 
     Attributes:
-        notes: what a person should know of how the text was read and its pictures chosen, a line each.
-        kept: steps that stayed as an earlier storyboard has them; None where there was none to start from.
+        notes: remarks on how the text was read and its pictures were chosen, a line each.
+        kept: number of steps that kept their picture from an earlier storyboard; None without one.
+
+    Example:
+        >>> board = limner.Library("lib").illustrate(["A girl sails a boat."], show="always")
+        >>> print(board)
+          1  chosen   ...
+        1 step: 1 chosen, 0 left blank...
     """
 
     notes: tuple[str, ...] = Field(default=(), exclude=True)
     kept: int | None = Field(default=None, exclude=True)
 
     def __str__(self) -> str:
-        """As that of a storyboard; then what was kept, and what was decided anew."""
+        """Summary of the storyboard; with an earlier one, also the numbers of steps kept and chosen again."""
         if self.kept is None:
             return super().__str__()
-        return f"{super().__str__()}; {self.kept} kept, {len(self.steps) - self.kept} anew"
+        return f"{super().__str__()}; {self.kept} kept, {len(self.steps) - self.kept} chosen again"
 
     @classmethod
     def load(cls, path: AnyPath) -> Storyboard:
-        """A storyboard that was saved as JSON.
+        """Read a storyboard that was saved as JSON.
 
+        Args:
+            path: the .json file.
         Raises:
-            MissingError: there is no such file.
-            DataError: it holds no storyboard.
+            MissingError: the file does not exist.
+            DataError: the file cannot be read or contains no storyboard.
+
+        Example:
+            >>> board = limner.Library("lib").illustrate(["A girl sails a boat."])
+            >>> written = board.save("story.json", overwrite=True)
+            >>> limner.Storyboard.load("story.json").shown == board.shown
+            True
         """
         from limner.export import load
 
@@ -606,21 +667,27 @@ class Storyboard(Board):
         """Write the storyboard, whole or not at all.
 
         Args:
-            out: a file; its suffix says what is written: .html (one page), .pdf, .docx, .epub, .pptx, .md
+            out: the file; its extension gives the format: .html (one page), .pdf, .docx, .epub, .pptx, .md
                 (with copies of the pictures) or .json.
-            overwrite: whether a file that is there may be replaced.
-            include: the whole text, or its steps alone.
-            with_reasons: whether it tells why each picture was chosen, and how the storyboard was made.
-            layout: book, recipe, article or slides; None: as suits the text.
-            page_size: a4, a5 or letter; None: A4, and for slides a wide screen.
-            originals: whether pictures keep all their pixels; in Markdown, their files as they are.
+            overwrite: whether an existing file may be replaced.
+            include: text to include: ``everything``, or only the ``steps``.
+            with_reasons: whether to include the reason for each choice and the settings that were used.
+            layout: book, recipe, article or slides. Default: chosen from the text.
+            page_size: a4, a5 or letter. Default: A4; for slides, a wide screen.
+            originals: whether to include full-resolution pictures; in Markdown, unchanged copies.
 
         Returns:
-            What was written, with what the reader of the file should know.
+            Path of the file, with warnings about its content.
 
         Raises:
-            ConfigError: an unknown suffix, or a layout or page size that the format does not have.
+            ConfigError: the extension is unknown, the format has no such layout or page size, or the file
+                exists and `overwrite` is false.
             LimnerError: as `limner.export.export`.
+
+        Example:
+            >>> board = limner.Library("lib").illustrate(["A girl sails a boat."])
+            >>> board.save("story.html", overwrite=True).path.name
+            'story.html'
         """
         from limner.export import export
         from limner.export.plan import Plan
@@ -633,62 +700,67 @@ class Storyboard(Board):
         return {name: value for name, value in self if name not in ("notes", "kept")}
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """HTML for a notebook."""
         from limner.export.fragment import board_fragment
 
         return board_fragment(self, self.notes)
 
 
 class Hits(list[Candidate]):
-    """Pictures that were found, best first; a notebook shows them.
+    """Result of a search: pictures, best first, which a notebook shows; see `Library.search`.
 
     Attributes:
-        channels: ways in which they were compared.
-        notes: what a person should know of them, a line each.
-        searched: number of pictures among which they were sought: those that meet the conditions.
-        below: number of the best that are left out since their chance is below the cut-off.
+        channels: names of the channels that were compared.
+        notes: remarks on the result, a line each.
+        searched: number of pictures that were searched: those that meet the conditions.
+        below: number of pictures left out because their probability is below `min_probability`.
+
+    Example:
+        >>> hits = limner.Library("lib").search("a bear", k=2)
+        >>> len(hits), hits.searched
+        (2, 66)
     """
 
     def __init__(self, found: Matches, channels: Sequence[str], notes: Sequence[str]) -> None:
-        """Take what was found."""
+        """Wrap the matches of an `Illustrator`."""
         super().__init__(found)
         self.channels, self.notes = tuple(channels), tuple(notes)
         self.searched, self.below = found.searched, found.below
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """HTML for a notebook."""
         from limner.export.fragment import hits_fragment
 
         return hits_fragment(self, self.notes)
 
 
 def as_path(value: object, where: str) -> Path:
-    """A path that somebody gave, with ``~`` expanded."""
+    """Check a path that a caller gave, and expand its ``~``."""
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         raise wrong_type(where, value, "a path")
     try:
         return Path(value).expanduser()
-    except RuntimeError:  # such as ~nobody, which then is no path that exists
+    except RuntimeError:  # no such user: the path cannot exist
         return Path(value)
 
 
 def several(values: Sequence[One]) -> Sequence[One]:
-    """Several values, where somebody may have given one alone: a string is no list of its letters."""
+    """Sequence of values; a single value, such as a string, becomes a sequence of one."""
     return values if isinstance(values, list | tuple) else (values,)
 
 
 def wrong_type(where: str, found: object, due: str) -> ConfigError:
-    """An error on a value of a wrong type."""
+    """Error for a value of a wrong type."""
     return ConfigError(f"{where}: {found!r:.60} is of type {type(found).__name__}; expected {due}")
 
 
 def _conditions(
     folder: AnyPath | None, after: date | str | None, before: date | str | None, orientation: Shape | None
 ) -> Only:
-    """Conditions on pictures as people give them.
+    """Check the conditions of a search.
 
     Raises:
-        ConfigError: a day or an orientation that is none.
+        ConfigError: a day is no date, or the orientation is unknown.
     """
     from limner.files import display
     from limner.store.catalogue import Only, Shape
@@ -706,7 +778,7 @@ def _conditions(
 
 
 def _board(keep: object) -> Board:
-    """An earlier storyboard, as given or read from its file."""
+    """Earlier storyboard, as given or read from its file."""
     if isinstance(keep, Board):
         return keep
     from limner.export import load
@@ -729,14 +801,14 @@ def _pinned_twice(pins: Mapping[int, str | None], catalogue: Catalogue) -> list[
 
 
 def _run(one: AnyRun | None) -> Path | TrainedRun | None:
-    """A run as it is, and its folder as a path."""
+    """Trained run, or the path of its folder."""
     return as_path(one, "model") if isinstance(one, str | PathLike) else one
 
 
 def _pins(pins: object) -> dict[int, str | None]:
-    """Pins by the names of their pictures."""
+    """Check pins; by step, the name of the picture."""
     if not isinstance(pins, Mapping | None):
-        raise wrong_type("pins", pins, "a table of steps, from 1, and pictures, such as {3: 'cake.jpg'}")
+        raise wrong_type("pins", pins, "a dict of steps, from 1, and pictures, such as {3: 'cake.jpg'}")
     found: dict[int, str | None] = {}
     for step, picture in (pins or {}).items():
         if isinstance(step, bool) or not isinstance(step, int):
@@ -746,5 +818,5 @@ def _pins(pins: object) -> dict[int, str | None]:
 
 
 def _named(picture: object, where: str) -> str:
-    """What a picture is found by."""
+    """Name, path or id of a picture."""
     return picture.id if isinstance(picture, Picture) else str(as_path(picture, where))

@@ -1,7 +1,7 @@
-"""Addresses on object storage, such as `s3://bucket/folder`: what they name, and how it is read.
+"""URLs on object storage, such as `s3://bucket/folder`, and reading of their objects.
 
-Credentials, region and endpoint come from the environment alone, as the tools of each provider read them; no
-address, message or setting holds any.
+Credentials, region and endpoint come only from the environment, as for each provider's tools; no URL, message
+or setting contains any.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 @dataclass(frozen=True)
 class Location:
-    """A bucket or container, or what is below it.
+    """A bucket or container, or a key in it.
 
     Attributes:
         scheme: s3, gs or az.
-        bucket: its name.
-        key: of an object, or of a "folder": the beginning that the keys of several share; "" for the bucket.
+        bucket: name of the bucket.
+        key: key of an object, or prefix of several keys (a "folder"); "" for the bucket.
     """
 
     scheme: str
@@ -42,32 +42,32 @@ class Location:
     key: str = ""
 
     def __str__(self) -> str:
-        """The address."""
+        """The URL."""
         return f"{self.scheme}://{self.path}"
 
     @property
     def path(self) -> str:
-        """Bucket and key, as file systems take them."""
+        """Bucket and key, as pyarrow's file systems expect them."""
         return f"{self.bucket}/{self.key}".rstrip("/")
 
     @property
     def name(self) -> str:
-        """Its last part."""
+        """Last part of the key."""
         return self.path.rpartition("/")[2]
 
     def __truediv__(self, below: str) -> Self:
-        """What is below it."""
+        """Location below this one."""
         return type(self)(self.scheme, self.bucket, f"{self.key}/{below}".strip("/"))
 
 
 @dataclass(frozen=True)
 class StoredObject:
-    """One object of a list.
+    """One object of a listing.
 
     Attributes:
-        location: where it is.
-        size: bytes.
-        mtime_ns: when it was written, nanoseconds since 1970; as exact as the store says.
+        location: location of the object.
+        size: size in bytes.
+        mtime_ns: modification time in nanoseconds since 1970, as precise as the store states it.
     """
 
     location: Location
@@ -76,12 +76,12 @@ class StoredObject:
 
 
 def location(place: str | os.PathLike[str]) -> Location | None:
-    """What an address on object storage names; None where it is a path of this machine.
+    """Parse a URL on object storage; None for a path of this machine.
 
     `pathlib` joins slashes, so that `s3:/bucket` is read as `s3://bucket`.
 
     Raises:
-        ConfigError: the address names no bucket, or carries a user, a password or a question.
+        ConfigError: the URL names no bucket, or contains a user, a password or a query.
     """
     text = os.fspath(place)
     met = _ADDRESS.fullmatch(text) if isinstance(text, str) else None
@@ -91,7 +91,7 @@ def location(place: str | os.PathLike[str]) -> Location | None:
     bucket, _, key = rest.partition("/")
     if "@" in bucket or "?" in bucket:
         raise ConfigError(
-            f"{scheme}://…: the address carries a name, password or question, expected"
+            f"{scheme}://…: the URL contains a name, password or query, expected"
             f" {scheme}://BUCKET/FOLDER; put credentials into the environment"
             f" ({_PROVIDERS[scheme]}_… variables), and change any that was shown"
         )
@@ -99,28 +99,28 @@ def location(place: str | os.PathLike[str]) -> Location | None:
         raise ConfigError(f"{text}: no bucket is named, expected {scheme}://BUCKET/FOLDER")
     parts = [part for part in key.split("/") if part]
     if {".", ".."} & set(parts):
-        raise ConfigError(f"{text}: '.' and '..' mean nothing on object storage; write the address out")
+        raise ConfigError(f"{text}: '.' and '..' mean nothing on object storage; write out the whole URL")
     return Location(scheme, bucket, "/".join(parts))
 
 
 def on_this_machine(place: str | os.PathLike[str], instead: str) -> None:
-    """Refuse an address where only a folder of this machine will do.
+    """Reject a URL if a folder of this machine is needed.
 
     Args:
-        place: what was given.
-        instead: what to do.
+        place: path or URL.
+        instead: advice for the message.
     Raises:
-        ConfigError: it is an address on object storage.
+        ConfigError: `place` is a URL on object storage.
     """
     if (found := location(place)) is not None:
         raise ConfigError(f"{found}: on object storage, expected a folder of this machine; {instead}")
 
 
 def endpoint(scheme: str) -> str:
-    """Address of the server that the environment names for a provider; "" for the provider's own.
+    """URL of a provider's server in the environment; "" for the default one.
 
     Raises:
-        ConfigError: it carries a name or password.
+        ConfigError: the URL contains a name or password.
     """
     names = {"s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"), "az": ("AZURE_STORAGE_ENDPOINT",)}
     for name in names.get(scheme, ()):
@@ -134,10 +134,10 @@ def endpoint(scheme: str) -> str:
 
 
 def file_system(of: Location) -> FileSystem:
-    """The file system of pyarrow on which a location is; its paths are `Location.path`.
+    """File system of pyarrow for a location; its paths are `Location.path`.
 
     Raises:
-        ConfigError: what the environment says does not fit.
+        ConfigError: a variable of the environment is wrong.
         MissingError: pyarrow was built without this provider.
     """
     with reaching(of):
@@ -145,10 +145,10 @@ def file_system(of: Location) -> FileSystem:
 
 
 def read_bytes(of: Location) -> bytes:
-    """The content of one object.
+    """Read one object.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the object does not exist.
         MissingError: the store does not answer, refuses the credentials, or has no such bucket.
     """
     system = file_system(of)
@@ -157,9 +157,9 @@ def read_bytes(of: Location) -> bytes:
 
 
 def objects(below: Location) -> Iterator[StoredObject]:
-    """All objects below a location, in the order of their names folder by folder.
+    """List all objects below a location, in the order of their names, folder by folder.
 
-    One folder is asked for at a time, so that memory is bound by the largest, not by the number of all.
+    One folder is listed at a time, so that memory depends on the largest, not on the number of all objects.
 
     Raises:
         MissingError: the store does not answer, refuses the credentials, or has no such bucket or folder.
@@ -171,7 +171,7 @@ def objects(below: Location) -> Iterator[StoredObject]:
         with reaching(below):
             entries = system.get_file_info(FileSelector(below.path))
     except FileNotFoundError:
-        raise MissingError(f"{below}: nothing is there; check the address") from None
+        raise MissingError(f"{below}: contains nothing; check the URL") from None
     for entry in sorted(entries, key=lambda one: one.base_name):
         inner = below / entry.base_name
         if entry.type is FileType.Directory:
@@ -181,7 +181,7 @@ def objects(below: Location) -> Iterator[StoredObject]:
 
 
 def storage_options(of: Location) -> dict[str, str]:
-    """Options of Lance for a location: bounds on its patience, and the endpoint. It finds credentials."""
+    """Options of Lance for a location: timeouts and endpoint. Lance finds the credentials itself."""
     options = {
         "client_max_retries": str(_TRIES),
         "client_retry_timeout": str(_REQUEST_S),
@@ -195,28 +195,28 @@ def storage_options(of: Location) -> dict[str, str]:
 
 @contextmanager
 def reaching(of: Location) -> Iterator[None]:
-    """Turn what a library says of a store that cannot be reached into one line that says what to do.
+    """Convert a library's error about an unreachable store to one line with advice.
 
     Raises:
-        MissingError: of what the block raised; FileNotFoundError, errors of limner and of programming pass.
+        MissingError: the block raised such an error. FileNotFoundError and other errors are not converted.
     """
     try:
         yield
     except (LimnerError, FileNotFoundError):
         raise
-    except (OSError, ValueError, RuntimeError) as error:  # those of pyarrow and of Lance
+    except (OSError, ValueError, RuntimeError) as error:  # types that pyarrow and Lance raise
         said = refusal(of, str(error))
         if said is None and not isinstance(error, OSError):
             raise
-        # Not "from error": what a library says may show an address with its signature.
+        # Not "from error": a library's message may contain a URL with its signature.
         raise MissingError(said or f"{of}: {without_secrets(str(error))}") from None
 
 
 def refusal(of: Location, said: str) -> str | None:
-    """One line for what a library said of a store; None where it is of something else.
+    """Convert a library's message about a store to one line; None for other messages.
 
     Args:
-        of: what was asked for.
+        of: the requested location.
         said: the library's message.
     """
     variables = f"{_PROVIDERS[of.scheme]}_… variables"
@@ -261,11 +261,11 @@ _REFUSALS = (
         "check the network, and the endpoint and region in the {variables}",
     ),
 )
-"""Pattern of what libraries say, what was found, what to do; the first that fits counts."""
+"""Pattern of libraries' messages, description and advice; the first that matches counts."""
 
 
 def _named_by(of: Location) -> list[str]:
-    """Variables on which a file system depends, so that it is made again when they change."""
+    """Variables on which a file system depends, so that it is created again when they change."""
     prefix = _PROVIDERS[of.scheme] + "_"
     return sorted(name for name in os.environ if name.startswith(prefix))
 

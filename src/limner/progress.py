@@ -1,7 +1,7 @@
-"""Bars for long jobs: what is done, how fast, and how long it will still take.
+"""Progress bars for long jobs, with speed and time left.
 
-In a terminal a bar is drawn and redrawn on stderr, and in a notebook below its cell; in a pipe or a log a
-line is written every ten seconds.
+In a terminal a bar is drawn on stderr, in a notebook below its cell; in a pipe or a log, a line is written
+every ten seconds.
 """
 
 from __future__ import annotations
@@ -28,45 +28,45 @@ from rich.text import Text
 
 REDRAW_S = 0.2
 LINE_S = 10.0
-"""Seconds between two lines where nothing can be redrawn."""
+"""Seconds between two lines in a pipe or a log."""
 RESUME = "stopped; what was read is kept. Give the same command again to continue."
-"""What is said where indexing was interrupted."""
+"""Message after an interruption of indexing."""
 
 
 class Progress:
-    """Receives how far a long job is; this one ignores it. One that raises an error ends the job."""
+    """Receiver of the progress of a long job; this one ignores it. One that raises an error ends the job."""
 
     def stage(self, name: str, total: int | None) -> None:
-        """A new part of the job begins, of `total` units where that is known."""
+        """Begin a new part of the job, of `total` units if known."""
 
     def total(self, total: int) -> None:
-        """The number of units of this part has become known."""
+        """Set the number of units of this part."""
 
     def advance(self, count: int) -> None:
-        """So many more units are done."""
+        """Add to the number of finished units."""
 
     def note(self, line: str) -> None:
-        """A line the user should see."""
+        """Show a line to the user."""
 
 
 class Rate(ProgressColumn):
     """Units per second."""
 
     def render(self, task: Task) -> Text:
-        """One cell."""
+        """Render one cell."""
         speed = task.finished_speed or task.speed
         return Text(f"{speed:.1f}/s" if speed is not None else "", style="progress.data.speed")
 
 
 class Bar:
-    """What all bars share; use it in a ``with`` statement."""
+    """Base of all bars; use it in a ``with`` statement."""
 
     def __init__(self, *columns: ProgressColumn, transient: bool = False) -> None:
-        """Make a bar; where there is no terminal it is a line now and then.
+        """Create a bar; without a terminal it prints a line from time to time.
 
         Args:
-            columns: what follows description and bar.
-            transient: leave nothing behind at the end.
+            columns: columns after description and bar.
+            transient: whether the bar disappears at the end.
         """
         self.console = Console(stderr=True)
         self.bar = RichBars(
@@ -93,26 +93,26 @@ class Bar:
         self.bar.stop()
 
     def _write_lines(self) -> None:
-        """Say now and then how far the part is that is under way, until the end."""
+        """Print the progress of the current part from time to time, until the end."""
         while not self._ended.wait(LINE_S):
             under_way = [task for task in self.bar.tasks if not task.finished]
             if under_way:
                 self.note(self.line(under_way[-1]))
 
     def line(self, task: Task) -> str:
-        """How far a task is, in words."""
+        """Progress of a task, in words."""
         total = f" of {task.total:,.0f}" if task.total else ""
         left = f", {span(task.time_remaining)}" if task.time_remaining else ""
         speed = f", {task.speed:,.1f}/s" if task.speed else ""
         return f"{task.description}: {task.completed:,.0f}{total}{speed}{left}"
 
     def note(self, line: str) -> None:
-        """Print a line above the bar, also where no bar is drawn."""
+        """Print a line above the bar, even if no bar is drawn."""
         self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def span(seconds: float | None) -> str:
-    """A time left as a person says it: ``3 min left``."""
+    """Format the time left: ``3 min left``."""
     if seconds is None:
         return ""
     if seconds < 60:
@@ -121,7 +121,7 @@ def span(seconds: float | None) -> str:
 
 
 class IndexProgress(Bar, Progress):
-    """Draws what a `Progress` receives."""
+    """Progress of indexing, as bars."""
 
     def __init__(self) -> None:
         super().__init__(MofNCompleteColumn(), Rate(), TimeRemainingColumn())
@@ -130,7 +130,7 @@ class IndexProgress(Bar, Progress):
     def stage(self, name: str, total: int | None) -> None:
         """Begin a new bar below those that are done."""
         if self._task is not None:
-            # a bar whose length was only guessed ends where it stands
+            # a bar whose length was a guess ends at its current value
             task = next(task for task in self.bar.tasks if task.id == self._task)
             self.bar.update(self._task, total=task.completed)
         self._task = self.bar.add_task(name, total=total)
@@ -147,7 +147,7 @@ class IndexProgress(Bar, Progress):
 
 
 class NotebookProgress(Progress):
-    """What `IndexProgress` draws, in a notebook: one piece of HTML that is replaced, without any widgets."""
+    """Progress of indexing in a notebook: HTML that is replaced, without widgets."""
 
     def __init__(self) -> None:
         self._notes: list[str] = []
@@ -182,7 +182,7 @@ class NotebookProgress(Progress):
         self._draw()
 
     def note(self, line: str) -> None:
-        """A line below the bars."""
+        """Show a line below the bars."""
         self._notes.append(line)
         self._draw(now=True)
 
@@ -200,7 +200,7 @@ class NotebookProgress(Progress):
 
 
 def index_progress() -> IndexProgress | NotebookProgress:
-    """What shows how far a library is, where this runs; use it in a ``with`` statement."""
+    """Progress bar for a terminal or a notebook, whichever this runs in; use it in a ``with`` statement."""
     return NotebookProgress() if Console().is_jupyter else IndexProgress()
 
 
@@ -212,11 +212,11 @@ class BytesProgress(Bar):
         self._task = self.bar.add_task(name, total=None)
 
     def line(self, task: Task) -> str:
-        """How far the download is, in words."""
+        """Progress of the download, in words."""
         total = f" of {task.total / 1e6:,.1f}" if task.total else ""
         left = f", {span(task.time_remaining)}" if task.time_remaining else ""
         return f"{task.description}: {task.completed / 1e6:,.1f}{total} MB{left}"
 
     def __call__(self, done: int, total: int) -> None:
-        """Show how far it is; a total of 0 is unknown."""
+        """Show the progress; a total of 0 means unknown."""
         self.bar.update(self._task, completed=done, total=total or None)

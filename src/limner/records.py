@@ -1,4 +1,4 @@
-"""The records everything else passes around: stories of steps, pictures and storyboards.
+"""The records that all modules share: stories of steps, pictures and storyboards.
 
 Frozen pydantic models, so that each has one JSON form, checked when read.
 """
@@ -18,7 +18,7 @@ Segmentation = Literal["step", "paragraph", "sentence", "heading"]
 
 @cache
 def limner_version() -> str:
-    """Version of the installed package, as storyboards and studies note it."""
+    """Version of the installed package, as stored in storyboards and studies."""
     return version("limner")
 
 
@@ -29,23 +29,23 @@ class Record(BaseModel):
 
 
 class Problem(Record):
-    """A file and what is wrong with it."""
+    """A file with an error."""
 
     path: str
     reason: str
 
 
 class PictureRef(Record):
-    """A picture that a text already names: a choice of its author.
+    """A picture that a text already shows: a choice of its author.
 
     Attributes:
         target: path or URL exactly as written in the text.
-        path: the file it resolves to, absolute; None for a URL or a file that is not there or not allowed.
+        path: absolute path of the file; None for a URL or a file that is missing or not allowed.
         alt: alternative text, as written.
-        caption: what the text says below or above it, such as "Figure 1: The yard"; "" for nothing.
+        caption: the text's caption of it, such as "Figure 1: The yard"; "" for nothing.
         sha256: hash of the original file where a data set states it; in a storyboard, that of the file when
             the text was illustrated. Exports and studies show a file of the text only if it still has it.
-        problem: why it cannot be shown, such as "is not there"; "" where nothing is wrong or nobody looked.
+        problem: why it cannot be shown, such as "is not there"; "" if nothing is wrong or nobody looked.
     """
 
     target: str
@@ -57,12 +57,12 @@ class PictureRef(Record):
 
 
 class Mark(Record):
-    """Words inside a text that stand out from it, or that lead elsewhere.
+    """A formatted part of a text, or a link.
 
     Attributes:
-        start, end: where they begin and end, counted in characters.
-        kind: how they stand out; `above` and `below` are raised and lowered letters.
-        target: of a link, its address as written.
+        start, end: positions in the text, in characters; `end` is the first position after it.
+        kind: format; `above` and `below` are superscript and subscript.
+        target: URL of a link, as written.
     """
 
     start: int = Field(ge=0)
@@ -72,11 +72,11 @@ class Mark(Record):
 
 
 class Passage(Record):
-    """Words and what stands out of them.
+    """A formatted text.
 
     Attributes:
-        text: the words; line ends are meant.
-        marks: in the order of their beginnings.
+        text: the text; its line breaks are intended.
+        marks: formatted parts, in the order of their starts.
     """
 
     text: str = ""
@@ -84,16 +84,16 @@ class Passage(Record):
 
 
 class Part(Passage):
-    """One heading, paragraph, item of a list, table, piece of code or break, as the author set it.
+    """One heading, paragraph, list item, table, code block or break, as the author wrote it.
 
     Attributes:
-        kind: what it is.
-        level: 1 to 6 of a heading.
-        depth: how many lists it stands in.
-        number: of an item of a numbered list.
-        quoted: it stands in a quotation.
+        kind: kind of the part.
+        level: level of a heading, 1 to 6; otherwise 0.
+        depth: number of lists around it.
+        number: number of an item of a numbered list.
+        quoted: whether it is part of a quotation.
         rows: cells of a table, row by row.
-        head: how many rows of a table are its head.
+        head: number of header rows of a table.
         pictures: pictures that the text shows here, outside its steps.
     """
 
@@ -111,7 +111,7 @@ class Between(Part):
     """A part of the text that is in no step.
 
     Attributes:
-        before: number of the step that it stands before, from 0; that of all steps where it stands last.
+        before: index, from 0, of the step that follows it; the number of steps if none follows.
     """
 
     before: int = Field(ge=0)
@@ -122,11 +122,14 @@ class Step(Record):
 
     Attributes:
         text: the words, Unicode, as written apart from markup and surrounding white space.
-        title: the heading above it, if any.
+        title: the heading above it, or "".
         pictures: pictures the text itself shows here, in order.
-        parts: the same words with their markup; empty where they are one plain paragraph.
-        lines: of a text that came as Markdown, the first line that it is written in, from 0, and the one
-            after its last.
+        parts: the same words with their formatting; empty if they are one plain paragraph.
+        lines: for a text in Markdown, the index of its first line, from 0, and of the first line after it.
+
+    Example:
+        >>> limner.Step(text="A fox flew a kite.", title="Morning").text
+        'A fox flew a kite.'
     """
 
     text: str = Field(min_length=1)
@@ -142,15 +145,20 @@ class Story(Record):
     Attributes:
         id: stable name inside its source (file stem or data set id).
         title: its title, or "".
-        steps: at least one.
-        between: what of the text is in no step, in its order: introduction, ingredients, headings, notes.
-        by: how the text was cut.
-        language: BCP 47 tag where the source states one.
-        direction: writing direction of most of its letters.
-        split: train, val or test, where a data set states it.
-        author, illustrator, license, source: credits, as stated.
-        markdown: what it was read from, letter by letter, where that is Markdown; pictures that an earlier
-            export put in are taken out.
+        steps: the steps, at least one.
+        between: parts of the text outside its steps, in order: introduction, ingredients, headings, notes.
+        by: how the text was divided into steps.
+        language: BCP 47 tag if the source states one, or "".
+        direction: writing direction of most of its characters.
+        split: train, val or test if a data set states it, or "".
+        author, illustrator, license, source: credits, as stated, or "".
+        markdown: source text, unchanged, if it is Markdown; without pictures that an earlier export inserted.
+
+    Example:
+        >>> steps = [limner.Step(text="A fox flew a kite."), limner.Step(text="He sat by the fire.")]
+        >>> story = limner.Story(id="fox", title="A windy day", steps=steps)
+        >>> len(story.steps)
+        2
     """
 
     id: str
@@ -169,12 +177,12 @@ class Story(Record):
 
 
 class Caption(Record):
-    """Words that belong to a picture.
+    """A caption, or other words that belong to a picture.
 
     Attributes:
         text: the words.
-        source: where they come from: exif, iptc, xmp, keywords, sidecar, metadata, filename; library for
-            what the user wrote there; model for what a model of the user's says that the picture shows.
+        source: origin: exif, iptc, xmp, keywords, sidecar, metadata, filename; library for words that the
+            user wrote in the library; model for the description by a vision model.
     """
 
     text: str = Field(min_length=1)
@@ -182,24 +190,29 @@ class Caption(Record):
 
 
 class Picture(Record):
-    """One picture of a library: one content, whatever number of files hold it.
+    """One picture of a library. Files with the same content are one picture.
 
     Attributes:
         id: SHA-256 of the file's bytes, 64 hex digits.
-        paths: every present file with this content, absolute, sorted; display text (surrogates of
-            a non-UTF-8 name are escaped).
-        width_px, height_px: upright size.
+        paths: all existing files with this content, absolute, sorted; for display (bytes that are not UTF-8
+            are escaped).
+        width_px, height_px: size of the upright picture, in pixels.
         format: Pillow's format name, such as JPEG.
         size_bytes: length of the file.
         phash: 64-bit perceptual hash, 16 hex digits.
         group: id of the near-duplicate group (smallest picture id in it); pictures of one group
             are never used together.
-        taken: capture time as stated by the camera, without zone where none is stated.
-        captions: words from metadata, sidecars and a readable file name, and a model's description; or what
-            the user wrote in their place.
-        labels: most probable classes and probabilities from a classifier, best first.
+        taken: capture time as stated by the camera, without a time zone if none is stated; or None.
+        captions: words from metadata, sidecars and a readable file name, and a model's description; or the
+            words that the user wrote instead.
+        labels: most probable classes of a classifier with their probabilities, best first.
         credit: creator or credit line from metadata, or "".
         license: copyright or licence from metadata, or "".
+
+    Example:
+        >>> picture = limner.Library("lib").find("shore/IMG_0006.jpg")
+        >>> len(picture.id), picture.path.endswith("IMG_0006.jpg")
+        (64, True)
     """
 
     id: str
@@ -218,12 +231,12 @@ class Picture(Record):
 
     @property
     def path(self) -> str:
-        """The first file that holds it."""
+        """Path of its first file."""
         return self.paths[0]
 
     @property
     def alt(self) -> str:
-        """Text for a reader who cannot see it: the first caption that is a description."""
+        """Alt text: the first caption that is a description."""
         for caption in self.captions:
             if caption.source != "keywords":
                 return caption.text
@@ -233,7 +246,7 @@ class Picture(Record):
 SCHEMA_VERSION: Literal[1] = 1
 
 MOST_PICTURES = 4
-"""Pictures that a step may show."""
+"""Most pictures of a step."""
 
 Fit = Literal["fits", "maybe", "weak"]
 Origin = Literal["decoded", "pinned", "given", "blank"]
@@ -250,10 +263,10 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 Show = Literal["cautious", "usual", "always"]
-"""How readily a picture is shown: only where it probably fits, where it may, or at every step."""
+"""When to show a picture: only if it probably fits, if it may fit, or at every step."""
 
 FITS, WEAK = 0.5, 0.2
-"""Chances from which a picture is said to fit, and below which it is said to be weak."""
+"""Probabilities from which a picture is called fitting, and below which it is called weak."""
 FIT_WORDS: dict[Fit, str] = {"fits": "fits", "maybe": "may fit", "weak": "weak"}
 
 
@@ -262,52 +275,58 @@ class Candidate(Record):
 
     Attributes:
         picture: the picture.
-        score: log-odds that it is the one for the step, from its own words and pixels.
-        channels: channel → by how many standard deviations it is above the library's pictures for this step;
-            a channel that the picture lacks is not listed.
-        agreement: log-odds that the pictures of the other steps, and those that are fixed, add.
-        probability: chance that it fits the step, 0 to 1; None with a trained run, for which none was fitted.
-        matched: words of the step met in the picture's captions or labels.
+        score: log-odds that it is the picture for the step, from its own captions and pixels.
+        channels: score for this step by channel, in standard deviations above the mean of the library's
+            pictures, without channels that the picture lacks.
+        agreement: log-odds added by the pictures of the other steps and by fixed pictures.
+        probability: probability that it fits the step, from 0 to 1; None with a trained run, which is not
+            calibrated.
+        matched: words of the step that are in the picture's captions or labels.
+
+    Example:
+        >>> hit = limner.Library("lib").search("a boat", k=1)[0]
+        >>> hit.fit in ("fits", "maybe", "weak")
+        True
     """
 
     picture: Picture
     score: float
     channels: dict[str, float] = Field(default_factory=dict)
-    # the older names are still read
+    # older names, still accepted
     agreement: float = Field(default=0.0, validation_alias=AliasChoices("agreement", "pairwise", "pull"))
     probability: float | None = Field(default=None, ge=0, le=1)
     matched: tuple[str, ...] = ()
 
     @property
     def strength(self) -> float:
-        """Log-odds of all that speaks for it."""
+        """Sum of `score` and `agreement`, in log-odds."""
         return self.score + self.agreement
 
     @property
     def fit(self) -> Fit | None:
-        """Its chance in a word; None without one."""
+        """The probability in a word; None without a probability."""
         return None if self.probability is None else fit_of(self.probability)
 
     @property
     def why(self) -> str:
-        """By how much each channel puts it above the library's pictures, and the words that it shares."""
+        """Scores of the channels, and the words that the picture shares with the step."""
         parts = [f"{name} {value:+.1f} deviations" for name, value in self.channels.items()]
         shared = f"; words in common: {', '.join(self.matched)}" if self.matched else ""
         return (", ".join(parts) or "nothing is known of it") + shared
 
 
 def fit_of(probability: float) -> Fit:
-    """A chance in a word."""
+    """Probability in a word."""
     return "fits" if probability >= FITS else "maybe" if probability >= WEAK else "weak"
 
 
 def chance_in_words(probability: float) -> str:
-    """A chance in percent and in a word: ``34 % (may fit)``."""
+    """Probability in percent and in a word: ``34 % (may fit)``."""
     return f"{percent(probability)} % ({FIT_WORDS[fit_of(probability)]})"
 
 
 def percent(probability: float) -> str:
-    """A probability as a whole number of percent, ``under 1`` or ``over 99``."""
+    """Probability as a whole number of percent, ``under 1`` or ``over 99``."""
     return (
         "under 1" if probability < 0.01 else "over 99" if probability > 0.99 else f"{probability * 100:.0f}"
     )
@@ -338,14 +357,14 @@ WHOLE = Area(x=0, y=0, width=1, height=1)
 
 
 class Framing(Record):
-    """How a picture is shown at a step, and what the author says of it there.
+    """Crop, caption and alt text of a picture at a step.
 
     Attributes:
-        crop: the part that is shown; None for all of it.
-        focus: (x, y) of what must stay in sight where a place on a page has another shape, in fractions of
-            the upright picture; None for the middle of what is shown.
-        caption: words below it; None for what is known of its source.
-        alt: words for who cannot see it; None for its description.
+        crop: crop area; None for the whole picture.
+        focus: focal point (x, y), which stays visible if a layout crops the picture, in fractions of the
+            upright picture; None for the centre of the crop area.
+        caption: caption below the picture; None for its credit.
+        alt: alt text; None for its description.
     """
 
     crop: Area | None = None
@@ -355,25 +374,31 @@ class Framing(Record):
 
 
 class BoardStep(Record):
-    """One step and what was decided for it.
+    """One step of a storyboard, with its pictures.
 
     Attributes:
-        position: 0-based step number in the story.
+        position: index of the step in the story, from 0.
         chosen: the picture, or None for a blank.
         more: further pictures that the user added, shown after it.
-        framing: id of a shown picture → how it is shown; those that are not named are shown whole.
-        origin: who decided: limner (`decoded`), a pin of the user, the text itself, or nobody (blank).
-        reason: one plain sentence.
-        blank: of a step without a picture, why: the user wanted none, it has no words, no picture fits, all
-            that fit are shown at other steps, or the user ruled them out; None where a picture is shown.
-        probability: chance that the chosen picture fits the step, 0 to 1, and of a blank, that the best
-            candidate would; None where the step was fixed or a trained run chose.
-        gap: strength of the choice minus that of the best runner-up; None without either.
+        framing: crop, caption and alt text by id of a shown picture; pictures without an entry are shown
+            whole.
+        origin: who chose: limner (`decoded`), a pin of the user, the text itself, or nobody (blank).
+        reason: reason for the choice, in one sentence.
+        blank: reason for a blank: the user wanted none, the step has no words, no picture fits, all that fit
+            are shown at other steps, or the user ruled them out; None if a picture is shown.
+        probability: probability that the chosen picture fits the step, from 0 to 1; for a blank, that of the
+            best candidate; None if the step was fixed or a trained run chose.
+        gap: strength of the choice minus that of the best runner-up, in log-odds; None without either.
         runners_up: other candidates, best first.
-        relations: relation → probability that it holds between the text and the chosen picture, as a
-            trained model predicts it; empty without one.
-        attention: words of the text in their order, each with its share of a trained model's attention;
-            the shares add up to 1. Empty without one.
+        relations: probability that a relation holds between the text and the chosen picture, by relation, as
+            a trained model predicts it; empty without one.
+        attention: words of the text, in order, each with its share of a trained model's attention; the shares
+            add up to 1. Empty without such a model.
+
+    Example:
+        >>> board = limner.Library("lib").illustrate(["A girl sails a boat."], show="always")
+        >>> board.steps[0].origin, len(board.steps[0].pictures)
+        ('decoded', 1)
     """
 
     position: int = Field(ge=0)
@@ -391,12 +416,12 @@ class BoardStep(Record):
 
     @property
     def picture(self) -> Picture | None:
-        """The picture shown, the first of several; None for a blank."""
+        """The picture, or the first of several; None for a blank."""
         return None if self.chosen is None else self.chosen.picture
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
-        """All pictures shown, in order; none for a blank."""
+        """All pictures of the step, in order; empty for a blank."""
         return () if self.chosen is None else (self.chosen.picture, *self.more)
 
 
@@ -405,19 +430,19 @@ _SUMMED: dict[Origin, str] = {
     "pinned": "pinned",
     "given": "with the text's own picture",
 }
-"""Origin of a picture → how the summary of a storyboard counts it."""
+"""Words for the origin of a picture in the summary of a storyboard."""
 
 
 class Board(Record):
-    """A whole illustrated story.
+    """A storyboard: an illustrated story.
 
     Attributes:
         story: the text.
         steps: one per step of the story, in order.
-        library: name of the library folder, without its parents.
-        channels: channels that took part.
-        threshold: chance below which a step was left blank; 0 where none was.
-        settings: the options it was made with, as given.
+        library: name of the library's folder, without its parents.
+        channels: names of the channels that were used.
+        threshold: probability below which a step was left blank; 0 if no step could be.
+        settings: options that were given.
         version: limner version.
     """
 
@@ -433,7 +458,7 @@ class Board(Record):
     @model_validator(mode="before")
     @classmethod
     def _older(cls, raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
-        """Storyboards of limner 0.1 tell of a decoder and count in nats; both are left out."""
+        """Drop fields of limner 0.1: the decoder, and scores of other units."""
         if not isinstance(raw, dict) or "decoder" not in raw:
             return raw
 
@@ -453,11 +478,11 @@ class Board(Record):
 
     @property
     def shown(self) -> dict[int, str | None]:
-        """0-based step → id of the picture it shows, or None for a blank."""
+        """Id of the picture, or None for a blank, by index of the step, from 0."""
         return {step.position: None if step.picture is None else step.picture.id for step in self.steps}
 
     def __str__(self) -> str:
-        """One line per step: number, how it came to be, and its picture; then how many came to be so."""
+        """One line per step, with number, origin and picture; then the counts of the origins."""
         rows = [
             (step.position + 1, "chosen" if step.origin == "decoded" else step.origin, step.picture)
             for step in self.steps
@@ -475,7 +500,7 @@ class Board(Record):
 
     @property
     def weak(self) -> tuple[int, ...]:
-        """Positions of the steps whose picture probably does not fit."""
+        """Indices, from 0, of the steps whose picture probably does not fit."""
         return tuple(
             step.position
             for step in self.steps
@@ -483,6 +508,6 @@ class Board(Record):
         )
 
     def blanks(self) -> dict[Blank, int]:
-        """Why steps show no picture → how many, in the order of `Blank`; only what occurs."""
+        """Number of blank steps by reason, in the order of `Blank`, without reasons that do not occur."""
         found = Counter(step.blank for step in self.steps if step.blank is not None)
         return {reason: found[reason] for reason in get_args(Blank) if found[reason]}

@@ -1,7 +1,4 @@
-"""Our own page templates: rendered safely, with a policy that forbids scripts and requests.
-
-All pages share it. It knows no content.
-"""
+"""Page templates, rendered with escaping and a policy that forbids scripts and requests."""
 
 import base64
 import hashlib
@@ -20,12 +17,12 @@ _FORBIDDEN = re.compile(
 
 
 def carried(text: str) -> str:
-    """The text with each character that XML forbids or discourages as U+FFFD."""
+    """Replace each character that XML forbids or discourages by U+FFFD."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
 def forbidden(story: Story) -> tuple[str, ...]:
-    """One warning if the titles or texts of a story hold such characters, else none.
+    """Warning if the titles or texts of a story contain such characters; otherwise empty.
 
     Args:
         story: the story.
@@ -38,7 +35,7 @@ def forbidden(story: Story) -> tuple[str, ...]:
 
 
 def environment(package: str = "limner") -> "Environment":
-    """Templates of a package's folder `static`: escaped, strict about names, without forbidden characters."""
+    """Jinja environment for a package's folder `static`: escaping, strict names, no forbidden characters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -52,7 +49,7 @@ def environment(package: str = "limner") -> "Environment":
 
 
 def policy(style: str) -> str:
-    """Content security policy of a page whose only style sheet is this one, inside it."""
+    """Content security policy of a page with this single inline style sheet."""
     fingerprint = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     return (
         f"default-src 'none'; img-src data:; style-src 'sha256-{fingerprint}';"

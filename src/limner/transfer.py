@@ -1,6 +1,6 @@
-"""Downloads over HTTP: which addresses are allowed, the request, its redirects and its result.
+"""Downloads over HTTP: allowed addresses, requests, redirects and results.
 
-No server is trusted: it may stall, state wrong lengths, redirect for ever or send something else. Lists of
+No server is trusted: it may stall, state wrong lengths, redirect endlessly or send other content. Lists of
 URLs may come from strangers.
 """
 
@@ -37,10 +37,10 @@ class AddressError(DataError):
 
 
 def plain_url(url: str) -> str:
-    """The URL in ASCII, ready to be requested.
+    """Convert a URL to ASCII, ready to be requested.
 
     Raises:
-        AddressError: another scheme than http or https, a name or password inside, or no host.
+        AddressError: the scheme is not http or https, or there is a user name or password, or no host.
     """
     try:
         parts = urlsplit(url.strip())
@@ -48,14 +48,14 @@ def plain_url(url: str) -> str:
         name = host if ":" in host else host.encode("idna").decode("ascii")
         path = quote(parts.path or "/", safe=_SAFE.replace("?", ""))
         query = f"?{quote(parts.query, safe=_SAFE)}" if parts.query else ""
-    except ValueError as error:  # of which UnicodeError is one
+    except ValueError as error:  # includes UnicodeError
         raise AddressError(f"{url[:100]!r}: not a URL ({error})") from error
     if parts.scheme not in ("http", "https"):
         raise AddressError(f"{url[:100]!r}: scheme {parts.scheme!r}, expected http or https")
     if parts.username is not None or parts.password is not None:
-        raise AddressError(f"{host}: the URL holds a user name or password; expected none")
+        raise AddressError(f"{host}: the URL contains a user name or password; expected none")
     if not _HOST.fullmatch(name):
-        raise AddressError(f"{url[:100]!r}: {name!r} is no host name")
+        raise AddressError(f"{url[:100]!r}: {name!r} is not a host name")
     place = f"[{name}]" if ":" in name else name
     place += f":{port}" if port is not None else ""
     return f"{parts.scheme}://{place}{path}{query}"
@@ -88,11 +88,11 @@ class GuardedBackend(httpcore.AnyIOBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Resolve, check, connect.
+        """Resolve a host name, check its address and connect.
 
         Raises:
             AddressError: the host has no public address.
-            ConnectError: the host is unknown, or refuses.
+            ConnectError: the host is unknown, or refuses the connection.
         """
         try:
             async with asyncio.timeout(timeout):
@@ -114,17 +114,17 @@ class Fetched(Record):
     """The result for one URL.
 
     Attributes:
-        url: as the data set writes it.
+        url: URL as written in the data set.
         name: file name of the picture.
         state: done or dead.
-        reason: why it failed; "" when done.
+        reason: reason of the failure; "" if done.
         lasting: whether another attempt is pointless (404, a web page, not a picture).
         status: last HTTP status; None if there was no answer.
-        final_url: where redirects led; "" if there were none.
-        content_type: as the server states it.
-        size_bytes: of the file.
-        sha256: of the file; "" when dead.
-        attempts: requests made in the run that wrote this line; 0 for a file that was already there.
+        final_url: URL after redirects; "" if there were none.
+        content_type: content type as stated by the server.
+        size_bytes: size of the file.
+        sha256: SHA-256 of the file; "" if dead.
+        attempts: number of requests in the run that wrote this line; 0 for a file that already existed.
     """
 
     url: str
@@ -157,14 +157,14 @@ class FetchSettings:
         parallel: concurrent requests.
         per_host: concurrent requests to one host.
         host_pause_s: least time between the starts of two requests to one host.
-        connect_s, read_s, total_s: longest wait for a connection, for the next bytes, for one whole request.
+        connect_s, read_s, total_s: timeouts of a connection, of the next bytes, and of a whole request.
         max_bytes: largest file.
         max_total_bytes: largest folder.
         retries: further attempts after a temporary failure.
         allow_private: whether hosts in private networks are allowed.
         kinds: prefixes of the accepted content types; ("",) accepts any.
-        host_pauses: host → its own pause, if it asks for a longer one.
-        permit: called before every request and redirect; returns a reason to refuse, or "". None permits all.
+        host_pauses: longer pauses that hosts ask for, by host.
+        permit: function called before every request and redirect, which returns a reason to refuse, or "".
     """
 
     parallel: int = 16
@@ -210,8 +210,8 @@ class Transfer:
 
     Attributes:
         settings: the limits.
-        stored: bytes in the folder; the caller adds to it.
-        arrived: bytes received.
+        stored: number of bytes in the folder; the caller adds to it.
+        arrived: number of bytes received.
         pool: open connections; the caller enters it as a context.
     """
 
@@ -229,12 +229,12 @@ class Transfer:
     async def get(
         self, url: str, write: Callable[[bytes], object], report: Callable[[int, int], None] | None = None
     ) -> Fetched:
-        """One request with its redirects.
+        """Send one request and follow its redirects.
 
         Args:
-            url: what to download.
-            write: receives the body in chunks; if the request fails, those that came before.
-            report: called with bytes so far and in all (0 if unknown).
+            url: the URL.
+            write: function that receives the body in chunks; a request that fails may have sent some.
+            report: function called with the bytes so far and in total (0 if unknown).
         Returns:
             The result, without a file name.
         Raises:
@@ -268,7 +268,7 @@ class Transfer:
             ("Accept-Encoding", "identity"),
         ]
         limits = {"connect": settings.connect_s, "read": settings.read_s, "write": settings.read_s}
-        # the pool never makes a request wait, since it has a connection for each
+        # a request never waits for the pool, which has a connection for each
         extensions = {"timeout": {**limits, "pool": settings.total_s}}
         place = url
         for _ in range(_MAX_REDIRECTS + 1):
@@ -310,7 +310,7 @@ class Transfer:
 
 
 def _check_head(status: int, said: Mapping[str, str], settings: FetchSettings) -> tuple[str, int]:
-    """Content type and length (0: unknown) of an acceptable response; others fail before the body is read."""
+    """Check a response before its body is read; its content type and length (0 if unknown)."""
     if status != 200:
         passing = status in _PASSING
         wait_s = _retry_after(said.get("retry-after", "")) if passing else None
@@ -332,7 +332,7 @@ def _check_head(status: int, said: Mapping[str, str], settings: FetchSettings) -
 
 
 def _retry_after(value: str) -> float | None:
-    """Seconds of a Retry-After header, a number or a date; None if it is absent or malformed."""
+    """Seconds of a Retry-After header, a number or a date; None if it is missing or malformed."""
     if value.strip().isdecimal():
         return float(value)
     try:
@@ -348,7 +348,7 @@ ONE_FILE = FetchSettings(
     allow_private=True,
     kinds=("",),
 )
-"""Limits for a file that the user asks for by name."""
+"""Limits for a file that the user requests by name."""
 
 
 def fetch_file(
@@ -357,30 +357,28 @@ def fetch_file(
     settings: FetchSettings = ONE_FILE,
     report: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Download a file into a folder under its published name, through the proxy that the environment names.
+    """Download a file into a folder under its published name, through the proxy of the environment.
 
-    If the file is already there with the right hash, nothing is downloaded.
+    If the file exists with the right hash, nothing is downloaded.
 
     Args:
-        url: http or https; its last part names the file and holds the beginning of its SHA-256, as in
+        url: URL, http or https; its last part is the file name with the beginning of its SHA-256, as in
             ``resnet50-0676ba61.pth``.
-        folder: created if absent.
+        folder: folder, created if missing.
         settings: limits; a failed download is not retried.
-        report: called with bytes so far and bytes in all (0 if unknown).
+        report: function called with the bytes so far and in total (0 if unknown).
     Returns:
         Path of the complete file.
     Raises:
-        DataError: the address is not http or https, or names no hash.
+        DataError: the URL is not http or https, or contains no hash.
         MissingError: the server refuses, stalls, is too slow, or sends too much.
-        CheckpointError: the hash differs, of the download or of a file already there.
+        CheckpointError: the hash of the download, or of an existing file, differs.
     """
     plain_url(url)
     name = urlsplit(url).path.rpartition("/")[2]
     due = re.search(r"-([0-9a-f]{8,64})\.[a-z]+$", name)
     if due is None:
-        raise DataError(
-            f"{url}: no SHA-256 is known for it; expected a file name that holds its first digits"
-        )
+        raise DataError(f"{url}: its SHA-256 is unknown; expected a file name that contains its first digits")
     target = folder / name
     if target.exists():
         with _writing(url, target):
@@ -398,17 +396,17 @@ def fetch_unknown(
     settings: FetchSettings = ONE_FILE,
     report: Callable[[int, int], None] | None = None,
 ) -> str:
-    """Download a file whose hash is not known, through the proxy that the environment names.
+    """Download a file whose hash is not known, through the proxy of the environment.
 
     Args:
-        url: http or https.
-        target: the file to write; its folder is created if absent.
-        settings: as in `fetch_file`.
-        report: likewise.
+        url: URL, http or https.
+        target: file to write; its folder is created if missing.
+        settings: see `fetch_file`.
+        report: see `fetch_file`.
     Returns:
         SHA-256 of the file.
     Raises:
-        DataError: the address is not http or https.
+        DataError: the URL is not http or https.
         MissingError: as `fetch_file`.
     """
     plain_url(url)
@@ -422,7 +420,7 @@ def _fetch(
     report: Callable[[int, int], None] | None,
     due: str = "",
 ) -> str:
-    """Download a file completely or not at all; returns its SHA-256, which must begin with `due`."""
+    """Download a file atomically and return its SHA-256, which must begin with `due`."""
     with _writing(url, target):
         target.parent.mkdir(parents=True, exist_ok=True)
         with replacing(target) as draft, draft.open("wb") as out:
@@ -436,7 +434,7 @@ def _fetch(
 
 @contextmanager
 def _writing(url: str, target: Path) -> Iterator[None]:
-    """Turn a failed download or write into a one-line MissingError."""
+    """Convert the error of a failed download or write to a one-line MissingError."""
     try:
         yield
     except FailedError as error:
@@ -453,14 +451,14 @@ async def _download(
     write: Callable[[bytes], object],
     report: Callable[[int, int], None] | None,
 ) -> str:
-    """Download to `write`; returns the SHA-256."""
+    """Download to `write` and return the SHA-256."""
     transfer = Transfer(settings, proxy=_proxy_for(url))
     async with transfer.pool:
         return (await transfer.get(url, write, report)).sha256
 
 
 def _proxy_for(url: str) -> httpcore.Proxy | None:
-    """The proxy for an address from ``$HTTP_PROXY`` and the like, or None."""
+    """Proxy for a URL from ``$HTTP_PROXY`` and the like, or None."""
     parts = urlsplit(url)
     named = getproxies().get(parts.scheme, "")
     if not named or proxy_bypass(parts.hostname or ""):

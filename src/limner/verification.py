@@ -1,7 +1,7 @@
-"""What ``limner verify`` finds, and the checks that packages register for what they write.
+"""Results of ``limner verify``, and the checks that packages register for their files.
 
-A check says whether a folder is of its kind, and reads what was written there against its checksums. The
-entry-point group ``limner.checks`` names sequences of them.
+A check recognises folders of one kind and compares their files with their checksums. The entry-point group
+``limner.checks`` names sequences of checks.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,12 +21,12 @@ NOT_COVERED = "not covered by a checksum"
 
 
 class Checked(Record):
-    """One file or table.
+    """Result for one file or table.
 
     Attributes:
-        path: of it.
-        state: what was found, and done.
-        advice: what to do, of what is damaged, missing or was repaired; why it is not checked.
+        path: path of the file or table.
+        state: its state.
+        advice: advice if it is damaged, missing or repaired; reason if it was not checked.
     """
 
     path: str
@@ -36,11 +36,11 @@ class Checked(Record):
 
 @dataclass(frozen=True)
 class VerifyOptions:
-    """How a folder is to be read.
+    """Options of the checks.
 
     Attributes:
-        repair: take out what can be made again.
-        votes: database of a study's votes, where they are not in its folder.
+        repair: whether to remove damaged data that can be created again.
+        votes: database of a study's votes, if they are not in its folder.
     """
 
     repair: bool = False
@@ -49,13 +49,13 @@ class VerifyOptions:
 
 @dataclass(frozen=True)
 class Check:
-    """How one kind of folder is known and read.
+    """Check of one kind of folder.
 
     Attributes:
-        kind: such as "library", for messages.
-        recognises: whether a folder is of this kind, by the names in it; also where one of them is missing.
-        states: all that was found in such a folder.
-        whole: whether files of which `states` says nothing are named as not covered.
+        kind: name of the kind, such as "library", for messages.
+        recognises: function that recognises a folder by the names in it, even if one of them is missing.
+        states: function that yields the results of such a folder.
+        whole: whether files without a result are reported as not covered.
     """
 
     kind: str
@@ -65,9 +65,9 @@ class Check:
 
 
 def registered() -> Iterator[Check]:
-    """The checks that packages register, in order of their entry points' names.
+    """Yield the checks that packages register, in order of their entry points' names.
 
-    Those of a package that needs what is not installed are left out: what they check was not written here.
+    Checks that need a package that is not installed are left out: their files were not written here.
     """
     for entry in sorted(entry_points(group=GROUP), key=lambda one: one.name):
         try:
@@ -75,17 +75,17 @@ def registered() -> Iterator[Check]:
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] == "limner":
                 raise
-        except MissingError:  # which says of such a package what to install
+        except MissingError:  # raised if such a package is missing
             continue
 
 
 def judged(path: Path, sound: bool | None, advice: str) -> Checked:
-    """What is said of a file that is sound or not; None of one that has no checksum.
+    """Result for a file that was checked.
 
     Args:
-        path: of it.
-        sound: what was found.
-        advice: what to do where it is not; why it is not checked, unless by its age.
+        path: path of the file.
+        sound: whether the checksum matches; None if the file has no checksum.
+        advice: advice if it is damaged; reason if it was not checked, unless an earlier version wrote it.
     """
     if sound:
         return Checked(path=str(path), state="sound")
@@ -95,7 +95,7 @@ def judged(path: Path, sound: bool | None, advice: str) -> Checked:
 
 
 def read(path: Path, by: Callable[[], object]) -> Checked:
-    """A file that has its checksum within, and that a function reads and checks."""
+    """Result for a file that contains its checksum and that a function reads and checks."""
     try:
         by()
         summed = has_checksum(path) if path.suffix == ".safetensors" else is_sealed(path.read_bytes())
@@ -105,17 +105,17 @@ def read(path: Path, by: Callable[[], object]) -> Checked:
 
 
 def faulty(path: Path, error: Exception) -> Checked:
-    """A file of which an error says what is wrong."""
+    """Result for a file that raised an error."""
     reason = " ".join(str(error).split()).removeprefix(f"{path}: ")
     return Checked(path=str(path), state="damaged" if path.exists() else "missing", advice=reason)
 
 
 def uncovered(folder: Path, found: list[Checked]) -> Iterator[Checked]:
-    """The files of a folder of which nothing was said; those that hold nothing, as locks, are passed over.
+    """Results for the files of a folder that were not checked, without empty ones such as locks.
 
     Args:
-        folder: that was read.
-        found: what was said of it; of a table, in its folder's name.
+        folder: the folder.
+        found: results so far; that of a table has the path of its folder.
     """
     told = {one.path for one in found}
     for file in sorted(folder.rglob("*")):
@@ -123,7 +123,7 @@ def uncovered(folder: Path, found: list[Checked]) -> Iterator[Checked]:
             not file.is_symlink()
             and file.is_file()
             and file.stat().st_size
-            and not file.name.endswith("-shm")  # of SQLite, which makes it at every start
+            and not file.name.endswith("-shm")  # SQLite creates this file at every start
             and not told & {str(file), *map(str, file.parents)}
         ):
             yield Checked(path=str(file), state="not checked", advice=NOT_COVERED)

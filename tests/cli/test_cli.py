@@ -403,6 +403,6 @@ def test_search_says_which_pictures_have_nothing_to_compare(world, tmp_path, cap
     capsys.readouterr()
     assert run(["search", "a boat", "--library", library]) == 0
     out, err = capsys.readouterr()
-    assert "nothing to compare with words in 1 picture of 2" in err
+    assert "1 picture of 2 left out: nothing to compare with words" in err
     assert "IMG_0000" in out
     assert "IMG_0001" not in out

@@ -127,7 +127,7 @@ def test_one_text_into_a_folder_that_is_there(lib, typed, tmp_path):
             ["a.md", "-o", "-", "--format", "pfd"],
             "--format: unknown output format 'pfd'; did you mean 'pdf'",
         ),
-        (["a.md", "-o", "x.html", "--format", "pdf"], "--format pdf: --out x.html says another format"),
+        (["a.md", "-o", "x.html", "--format", "pdf"], "--format pdf: --out x.html has another format"),
         (["a.md", "sub/a.md", "-o", "out"], "several texts are called a"),
         (["a.md", "b.md", "-o", "a.html"], "expected a folder for 2 texts"),
         (["a.md", "-o", "x"], "unknown output format ''"),

@@ -65,7 +65,9 @@ def test_every_step_stays_without_being_told_again(home, lib, capsys):
     assert shown(home, lib, "first.json", *PINNED) == ODD
     capsys.readouterr()
     assert shown(home, lib, "second.json", "--keep", "first.json") == ODD
-    assert "4 steps: 3 pinned, 1 left blank: as you wished; 4 kept, 0 anew\n" in capsys.readouterr().out
+    assert (
+        "4 steps: 3 pinned, 1 left blank: as you wished; 4 kept, 0 chosen again\n" in capsys.readouterr().out
+    )
     first, second = (json.loads((home / name).read_text()) for name in ("first.json", "second.json"))
     assert [one["origin"] for one in second["steps"]] == [one["origin"] for one in first["steps"]]
 
@@ -74,7 +76,7 @@ def test_what_is_named_pinned_banned_or_reworded_is_chosen_anew(home, lib, capsy
     shown(home, lib, "first.json", *PINNED)
     keep = ("--keep", "first.json")
     assert shown(home, lib, "b.json", *keep, "--again", "3, 4")[:3] == [*ODD[:2], "green hill"]
-    assert "; 2 kept, 2 anew" in capsys.readouterr().out
+    assert "; 2 kept, 2 chosen again" in capsys.readouterr().out
     pinned = shown(home, lib, "b.json", *keep, "--pin", "1=red boat at sea.png")
     assert pinned == ["red boat at sea", *ODD[1:]]
     banned = shown(home, lib, "b.json", *keep, "--ban", "white house.png")
@@ -130,9 +132,9 @@ def test_a_picture_that_is_gone_frees_its_step_and_is_said(home, lib, tmp_path, 
     assert shown(home, "own", "b.json", "--keep", "first.json")[:2] == ["boat, red", "blue lake"]
     out, err = capsys.readouterr()
     assert [line for line in err.splitlines() if "any more" in line] == [
-        f"step 1: {gone} is not in the library any more; chosen anew"
+        f"step 1: {gone} is not in the library any more; chosen again"
     ]
-    assert "; 3 kept, 1 anew" in out
+    assert "; 3 kept, 1 chosen again" in out
 
 
 def test_crops_and_further_pictures_stay_with_the_step(home, lib):
@@ -166,7 +168,7 @@ def test_a_picture_of_the_text_itself_stays_and_a_new_one_counts_as_a_change(hom
         (["a.md", "--again", "3"], 2, "--again: names steps of an earlier storyboard; add --keep"),
         (["a.md", "--keep", "a.json", "--again", "x"], 2, "--again 'x': expected steps from 1, such as 3,5"),
         (["a.md", "--keep", "a.json", "--again", "0"], 2, "--again '0': expected steps from 1, such as 3,5"),
-        (["a.md", "--keep", "no.json"], 1, "no.json is not there; expected a storyboard's .json file"),
+        (["a.md", "--keep", "no.json"], 1, "no.json does not exist; expected a storyboard's .json file"),
         (["a.md", "a.md", "--keep", "a.json"], 2, "found 2 texts"),
     ],
 )
@@ -182,17 +184,17 @@ def test_a_step_to_choose_anew_that_the_text_does_not_have_is_refused(home, lib,
     shown(home, lib, "a.json")
     words = ["--keep", "a.json", "--again", "2,5", "--library", str(lib), "-o", "b.html"]
     assert run(["illustrate", "a.md", *words]) == 1
-    assert "again: step 5 is not there; the text has 4 steps" in capsys.readouterr().err
+    assert "again: step 5 does not exist; the text has 4 steps" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
         ({"again": [2]}, "again: .* needs an earlier storyboard; add keep"),
-        ({"keep": "no.json"}, "no.json is not there"),
+        ({"keep": "no.json"}, "no.json does not exist"),
         ({"keep": 5}, "keep: 5 is of type int"),
         ({"keep": "a.json", "again": "2"}, "again: '2' is of type str; expected a list of steps"),
-        ({"keep": "a.json", "again": [0]}, "again: step 0 is not there; the text has 4 steps"),
+        ({"keep": "a.json", "again": [0]}, "again: step 0 does not exist; the text has 4 steps"),
     ],
 )
 def test_python_says_what_is_wrong_too(home, lib, arguments, part):

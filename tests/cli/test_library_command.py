@@ -28,7 +28,7 @@ def home(tmp_path, monkeypatch):
 
 def test_one_command_reads_pictures_and_illustrates_and_search_finds_them(home, capsys):
     assert run(["search", "a red field"]) == 1
-    assert "no picture library yet; make it with 'limner index PICTURES'" in capsys.readouterr().err
+    assert "no picture library yet; create it with 'limner index PICTURES'" in capsys.readouterr().err
     assert run(["illustrate", "a.md", "pictures", "-o", "a.json"]) == 0
     out, err = capsys.readouterr()
     assert "files: 2 (2 new, 0 changed" in err
@@ -67,9 +67,7 @@ def test_the_library_used_last_is_asked_and_never_read_into(home, capsys):
     assert run(["search", "a red field", "--folder", "nosuch"]) == 0
     out, err = capsys.readouterr()
     assert out == ""  # no table of nothing
-    assert (
-        f"no picture of the library lies in {home / 'nosuch'}; what was indexed: {home / 'pictures'}" in err
-    )
+    assert f"no picture of the library is in {home / 'nosuch'}; indexed folders: {home / 'pictures'}" in err
     draw(home / "others", "green hill")
     assert run(["index", "others", "--encoder", "colour", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["pictures"] == 1
@@ -90,8 +88,8 @@ def test_the_environment_names_a_library(home, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["a.md", "picturs"], "picturs: not there; expected a text, or a folder of pictures"),
-        (["b.md", "pictures"], "b.md: not there; expected a text, or a folder of pictures"),
+        (["a.md", "picturs"], "picturs: does not exist; expected a text, or a folder of pictures"),
+        (["b.md", "pictures"], "b.md: does not exist; expected a text, or a folder of pictures"),
     ],
 )
 def test_what_is_not_there_is_said_before_pictures_are_read(home, capsys, words, part):

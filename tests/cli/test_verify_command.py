@@ -67,7 +67,7 @@ def test_a_sound_library_is_told_so_and_its_cache_is_repaired(library, capsys):
     flip(path, 20)
     assert told(capsys, library)[1][str(path)] == "damaged"
     assert run(["verify", str(library)]) == 1
-    assert "makes it again" in capsys.readouterr().out
+    assert "creates it again" in capsys.readouterr().out
     assert told(capsys, library, "--repair")[1][str(path)] == "repaired"
     assert told(capsys, library)[0] == 0
 

@@ -84,7 +84,7 @@ def test_one_command_brings_a_clip_that_works(server, capsys):
     )
     assert said[-2:] == [
         f"clip: {folder}",
-        "New libraries take it; one that is there by: limner index --encoder clip:ViT-B-32-quickgelu",
+        "New libraries use it. For an existing library: limner index --encoder clip:ViT-B-32-quickgelu",
     ]
     card = read_clip(folder).card
     assert sorted(path.name for path in folder.iterdir()) == [

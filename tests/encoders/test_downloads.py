@@ -148,8 +148,8 @@ def test_nobody_there(tmp_path):
     [
         ("file:///etc/passwd-12345678.pth", "http or https"),
         ("ftp://host/net-12345678.pth", "http or https"),
-        ("https://host/", "no SHA-256 is known"),
-        ("https://host/net.pth", "no SHA-256 is known"),
+        ("https://host/", "its SHA-256 is unknown"),
+        ("https://host/net.pth", "its SHA-256 is unknown"),
     ],
 )
 def test_addresses_that_cannot_be_checked_are_refused(tmp_path, url, message):

@@ -62,7 +62,7 @@ def test_another_version_is_refused(board: Board, tmp_path: Path, version: objec
         ("{", "is not JSON"),
         ("[]", "no schema_version"),
         ('{"schema_version": 1}', "story: Field required"),
-        ('{"schema_version": 1, "sotry": 1}', "and 2 more faults"),
+        ('{"schema_version": 1, "sotry": 1}', "and 2 more errors"),
         ("[" * 100_000, "is not JSON"),
     ],
 )
@@ -74,7 +74,7 @@ def test_other_files_are_refused(tmp_path: Path, content: str, said: str) -> Non
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match="is not there"):
+    with pytest.raises(MissingError, match="does not exist"):
         load(tmp_path / "no.json")
 
 

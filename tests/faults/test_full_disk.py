@@ -94,15 +94,15 @@ def test_no_module_maps_a_file_for_writing_in_another_way():
 @pytest.mark.parametrize(
     ("number", "words", "remedy"),
     [
-        (errno.ENOSPC, "No space left on device (1 byte wanted, ", "free some space and do it again"),
-        (errno.EDQUOT, "Disk quota exceeded (1 byte wanted, ", "free some space and do it again"),
+        (errno.ENOSPC, "No space left on device (1 byte wanted, ", "free some space and try again"),
+        (errno.EDQUOT, "Disk quota exceeded (1 byte wanted, ", "free some space and try again"),
         (
             errno.EFBIG,
             "File too large (1 byte wanted)",
-            "raise the limit on the size of files and do it again",
+            "raise the limit on the size of files and try again",
         ),
-        (errno.EROFS, "Read-only file system (1 byte wanted)", "make it writable or name another place"),
-        (errno.EIO, "Input/output error (1 byte wanted)", "see whether the disk is sound, then do it again"),
+        (errno.EROFS, "Read-only file system (1 byte wanted)", "make it writable or choose another location"),
+        (errno.EIO, "Input/output error (1 byte wanted)", "check the disk, then try again"),
     ],
 )
 def test_each_refusal_of_the_disk_is_one_line(tmp_path, monkeypatch, number, words, remedy):

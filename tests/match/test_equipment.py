@@ -116,7 +116,7 @@ def test_a_library_keeps_to_the_precision_it_was_made_in(unworded, tmp_path, cap
 
 
 def test_what_comes_with_limner_takes_no_other_file():
-    with pytest.raises(ConfigError, match="base comes with limner and takes no other file"):
+    with pytest.raises(ConfigError, match="base comes with limner, without other files"):
         picture_encoders(["auto"], ["base=mine.safetensors"])
 
 

@@ -131,7 +131,7 @@ def test_what_anybody_can_make_it_say_is_said_once_a_minute():
     assert said == [
         "Invalid HTTP request received.",
         "Another thing.",
-        "Invalid HTTP request received. (999 more since it was said last)",
+        "Invalid HTTP request received. (999 more since the last such message)",
     ]
 
 

@@ -193,7 +193,7 @@ def test_a_full_disk_is_told_as_the_command_tells_it():
         "title": "Could not write to disk",
         "status": 507,
         "detail": "projects/a: Input/output error; what was stored before is safe;"
-        " see whether the disk is sound, then do it again",
+        " check the disk, then try again",
     }
 
 

@@ -49,7 +49,7 @@ def test_a_relative_folder_is_remembered_whole_and_an_address_as_it_is(data, tmp
 def test_a_library_that_is_gone_is_said_and_the_default_one_taken(tmp_path):
     remember(tmp_path / "gone")
     lines = []
-    with pytest.raises(MissingError, match="no picture library yet; make it with 'limner index PICTURES'"):
+    with pytest.raises(MissingError, match="no picture library yet; create it with 'limner index PICTURES'"):
         library_to_ask(None, lines.append)
     assert "used last is not there any more" in lines[0]
     PictureStore(default_library())

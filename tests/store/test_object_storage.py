@@ -193,7 +193,7 @@ def test_what_cannot_be_reached_is_one_line_of_a_command(bucket, tmp_path, capsy
     lib = ("--library", f"{bucket}/lib")
     assert f"{bucket}/lib: no picture library here; make one with" in said("search", "goat", *lib)
     assert f"{bucket}/lib: on object storage, expected a folder" in said("verify", f"{bucket}/lib", status=2)
-    assert "the address carries a name" in said("index", pictures, "--library", "s3://me:pass@b", status=2)
+    assert "the URL contains a name" in said("index", pictures, "--library", "s3://me:pass@b", status=2)
     colour = ("index", pictures, "--encoder", "colour")
     assert "there is no bucket 'absent'" in said(*colour, "--library", "s3://absent/lib")
     with s3_server(tmp_path / "log", INITIAL_NO_AUTH_ACTION_COUNT="0") as strict:

@@ -60,7 +60,7 @@ def test_no_token_where_none_is_wanted(started, words, capsys):
     assert told.out == f"limner studio: http://127.0.0.1:{bound.port}/\n"
     assert browse == f"http://127.0.0.1:{bound.port}/"
     assert guard.token is None
-    assert "everyone who can log in on this machine" in told.err
+    assert "everyone who can log in to this machine" in told.err
 
 
 def test_a_token_of_ones_own_by_option_or_environment(started, words, monkeypatch, capsys):

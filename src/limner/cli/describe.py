@@ -1,6 +1,6 @@
-"""``limner describe``: a model that the user runs says what the pictures of a library show.
+"""``limner describe``: captions the pictures of a library with a vision model of the user's.
 
-It parses options, shows progress and prints the report; `limner.library.Library` does the work.
+Parses options, shows progress and prints the report; `limner.library.Library` does the work.
 """
 
 from pathlib import Path
@@ -25,12 +25,12 @@ def describe(
     timeout_s: float = 120.0,
     json: Flag = False,
 ) -> None:
-    """Let a vision model that you run describe the pictures of a library.
+    """Caption the pictures of a library with a vision model on your own server.
 
     The model is asked through the chat interface that Ollama, llama.cpp, LM Studio and vLLM offer. It gets a
-    small copy of each picture and answers with a sentence and keywords, which are kept in the library as
-    words of that model; your files stay as they are. Only the endpoint that you name is asked. Where it needs
-    a key, set the environment variable LIMNER_ENDPOINT_KEY. Interrupt it when you like: the same command
+    small copy of each picture and answers with a sentence and keywords, which are stored in the library under
+    that model's name; your files do not change. Only the endpoint that you name is asked. If it needs a key,
+    set the environment variable LIMNER_ENDPOINT_KEY. You can interrupt the command at any time: run again, it
     continues.
 
     Example: limner describe --endpoint http://127.0.0.1:11434/v1 --model qwen2.5vl:7b
@@ -40,23 +40,23 @@ def describe(
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage. Default: $LIMNER_LIBRARY, else the one
-        used last, see 'limner library'.
+        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last, see 'limner
+        library'.
     endpoint
-        Address of the chat interface, usually ending in /v1.
+        URL of the chat interface, usually ending in /v1.
     model
         Name of the model, as the endpoint knows it.
     allow_remote
         Allow an endpoint on another machine. Your pictures are sent there.
     every
-        Describe pictures that have words too. By default only pictures without words from their files or from
-        you are described; a file name does not count. Pictures that you wrote about are always left out.
+        Describe pictures that have captions too. By default only pictures without words from their files or
+        from you are described; a file name does not count. Pictures that you described are always skipped.
     limit
-        Pictures to describe in this run; default: all.
+        Number of pictures to describe in this run. Default: all.
     remove
-        Remove the descriptions, with --model only those by that model. No endpoint is needed.
+        Remove the descriptions; with --model, only those by that model. No endpoint is needed.
     timeout_s
-        Seconds that one answer may take.
+        Timeout of one answer, in seconds.
     json
         Print the report as JSON.
     """
@@ -64,7 +64,7 @@ def describe(
 
     if remove:
         if endpoint is not None:
-            raise ConfigError("--remove asks no endpoint; drop --endpoint")
+            raise ConfigError("--remove needs no endpoint; leave --endpoint out")
         opened = Library.open(library, note=say)
         opened.remember()
         count = opened.remove_descriptions(model)

@@ -1,6 +1,6 @@
-"""``limner illustrate``: texts become illustrated pages.
+"""``limner illustrate``: turns texts into illustrated pages.
 
-It parses options and prints summaries; `limner.library.Library` does the work.
+Parses options and prints summaries; `limner.library.Library` does the work.
 """
 
 import os
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from limner.library import Library
 
 STANDARD = Path("-")
-"""Names standard input among texts, and standard output after --out."""
+"""Stands for standard input as a text, and for standard output after --out."""
 
 
 def _as_written(_kind: object, tokens: Sequence[Token]) -> str:
-    """A4 as well as a4; `limner.export.plan.Plan` knows the sizes."""
+    """Name of a page size in lower case, as `limner.export.plan.Plan` expects it."""
     return tokens[0].value.lower()
 
 
@@ -76,8 +76,9 @@ def illustrate(
 ) -> None:
     """Choose a picture for every step of a text and write the result; --help-all shows all options.
 
-    Folders and pictures beside the texts are read into the library first, as by 'limner index': only what
-    is new. Of several texts, one that fails stops no other; the exit status is then 1.
+    Pictures and folders of pictures among the arguments are indexed first, as by 'limner index'; only new and
+    changed ones are read. If one of several texts fails, the others are still illustrated; the exit status is
+    then 1.
 
     Example: limner illustrate recipe.md ~/Pictures -o recipe.html
 
@@ -86,82 +87,82 @@ def illustrate(
     Parameters
     ----------
     texts
-        Markdown, HTML, plain text, JSON, Word (.docx) or PDF; - reads standard input. And folders of
-        pictures, pictures, or lists of them (CSV, JSON lines, Parquet).
+        Markdown, HTML, plain text, JSON, Word (.docx) or PDF; - reads standard input. Also pictures, folders
+        of pictures, or lists of paths of pictures (CSV, JSON Lines, Parquet).
     library
-        Folder or address of the library. Default: $LIMNER_LIBRARY, else, with pictures, the default
-        library, and without the one used last; see 'limner library'.
+        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the default library if pictures are
+        given, otherwise the library used last. See 'limner library'.
     out
-        File to write: .html, .pdf, .docx, .epub, .pptx, .md or .json; - for standard output; for several
-        texts a folder.
+        File to write: .html, .pdf, .docx, .epub, .pptx, .md or .json. Use - for standard output, or a folder
+        for several texts.
     format
-        Format, if the name of --out does not tell it. Default: html.
+        Output format (html, pdf, docx, epub, pptx, md or json), if the extension of --out does not give it.
     text_format
-        How to read a text whose name does not tell: markdown (the default for standard input), html, plain or
-        json. Word documents and PDFs are known by their content.
+        Format of the text, if its extension does not give it: markdown (the default for standard input),
+        html, plain or json. Word documents and PDFs are recognised by their content.
     by
-        What one step is. Default: explicit steps, else paragraphs.
+        Unit of the text that is one step. Default: explicit steps; if there are none, paragraphs.
     show
-        How readily a picture is shown: only what probably fits, the usual mixture, or a picture at every
-        step. A step left blank says why.
+        When to show a picture: cautious (only if it probably fits), usual (the default), or always (at every
+        step). The reason for each blank step is printed.
     pin
-        STEP=PICTURE fixes a picture, steps from 1; STEP=none: no picture (repeatable).
+        STEP=PICTURE puts this picture at that step, counted from 1; STEP=none leaves it blank. Repeatable.
     ban
-        A picture not to use (repeatable).
+        Never use this picture. Repeatable.
     keep
-        An earlier storyboard (.json): steps with the same words stay as they are there.
+        Earlier storyboard (.json). Steps whose words have not changed keep their picture.
     again
-        With --keep, steps to choose anew, such as 3,5.
+        With --keep: steps to choose again, such as 3,5.
     channel
-        captions, base, labels or clip (repeatable). Default: all that the library has.
+        Channel to use: captions, base, labels or clip. Repeatable. Default: all that the library has.
     model
-        Folder of a trained run, in place of all channels; the library must have been indexed with it.
-        With --with-reasons the page shows the relations between text and picture and where the model looked.
+        Folder of a trained run to use instead of all channels; the library must have been indexed with it.
+        With --with-reasons the page shows the relations between text and picture and the model's attention.
     relation
-        A relation of the run, such as action, that the pictures should have; every step prefers them
-        alike. action=5 counts it five times, action=-1 avoids it.
+        Relation of the run, such as action, that the pictures should have, at all steps equally. action=5
+        weights it five times, action=-1 avoids it.
     metric
-        Folder of a trained same-document metric, by which pictures are compared with each other and with
-        pinned ones; the library must have been indexed with it.
+        Folder of a trained same-document metric, used to compare pictures with each other and with pinned
+        ones; the library must have been indexed with it.
     weights
-        Weights of clip: NAME=FOLDER, or a folder to look in (repeatable).
+        Weights of clip: NAME=FOLDER, or a folder to look in. Repeatable.
     device
         Device for trained runs: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     min_score
-        In place of --show, the chance below which a step stays blank, from 0 (never) to 1.
+        Probability below which a step stays blank, from 0 (never blank) to 1. Use it instead of --show.
     rewrite
-        Name of a language model that you run. It says in one sentence what a picture of each step would show,
-        with "a fox" for a name or "he". That sentence is read beside the step, and never shown.
+        Name of a language model on your own server. It describes in one sentence a picture for each step,
+        with "a fox" for a name or "he". That sentence helps to find pictures, and is never shown.
     endpoint
-        With --rewrite, the address of its chat interface, usually ending in /v1, see 'limner describe'.
+        With --rewrite: URL of the model's chat interface, usually ending in /v1; see 'limner describe'.
     allow_remote
         Allow an --endpoint on another machine. Your text is sent there.
     allow_repeats
-        Let a picture, or a near-duplicate of it, appear twice.
+        Allow a picture, or a near-duplicate of it, to appear more than once.
     ignore_given
-        Choose anew where the text already shows a picture.
+        Choose pictures also for steps whose text already shows one.
     allow_outside
-        Let the text show files from outside its own folder and the library.
+        Allow the text to show files from outside its own folder and the library.
     settings
-        TOML file with options of the storyboard.
+        TOML file with storyboard options.
     set
-        One option of the storyboard, such as candidates=500 (repeatable).
+        One storyboard option, such as candidates=500. Repeatable.
     include
-        everything that the author wrote, in its place, or its steps alone.
+        Text to include: everything that the author wrote, or only the steps.
     layout
-        Default: what suits the text.
+        Page layout. Default: chosen from the text.
     page_size
-        Page size, for formats with pages. Default: A4; for slides a wide screen.
+        Page size, for formats with pages. Default: A4; for slides, a wide screen.
     with_reasons
-        Include why each picture was chosen, and how the storyboard was made.
+        Include the reasons for each choice, and the settings that were used.
     originals
-        Full-resolution pictures instead of pictures scaled to the page; .md copies the files as they are,
-        camera metadata included. Not for .json (nor are --include and --with-reasons), which holds the whole
-        storyboard.
+        Include full-resolution pictures instead of pictures scaled to the page; .md copies the files
+        unchanged, with camera metadata. Like --include and --with-reasons, it is not for .json, which always
+        contains the whole storyboard.
     overwrite
         Replace an existing file.
     json
-        Print the storyboard as JSON as well.
+        Print the storyboard as JSON too.
     """
     from limner.pictures.find import names_pictures
 
@@ -240,11 +241,11 @@ def illustrate(
 
 
 def _check_texts(texts: Sequence[Path], sources: Sequence[Path]) -> None:
-    """Look for the texts before anything else is read, which may take long.
+    """Check that the texts exist before pictures are read, which may take long.
 
     Raises:
-        MissingError: a name without a suffix is not there, and may be a mistyped folder; or none is there.
-        ConfigError: there are pictures alone.
+        MissingError: a name without an extension does not exist and may be a mistyped folder, or none exists.
+        ConfigError: there are only pictures.
     """
     if sources and not texts:
         raise ConfigError(
@@ -254,14 +255,14 @@ def _check_texts(texts: Sequence[Path], sources: Sequence[Path]) -> None:
     gone = [text for text in texts if text != STANDARD and not text.exists()]
     wrong = gone if sources and len(gone) == len(texts) else [text for text in gone if not text.suffix]
     if wrong:
-        raise MissingError(f"{wrong[0]}: not there; expected a text, or a folder of pictures")
+        raise MissingError(f"{wrong[0]}: does not exist; expected a text, or a folder of pictures")
 
 
 def _check_apart(text: Path, target: Path) -> None:
-    """Refuse to write where a text is read from.
+    """Refuse to overwrite the text itself.
 
     Raises:
-        ConfigError: both are one file.
+        ConfigError: text and target are the same file.
     """
     if text != STANDARD and text.exists() and target.exists() and text.samefile(target):
         raise ConfigError(
@@ -272,7 +273,7 @@ def _check_apart(text: Path, target: Path) -> None:
 def _read_pictures(
     library: "Library", sources: Sequence[Path], *, model: Path | None, metric: Path | None, language: str
 ) -> None:
-    """Read what is new of some pictures into the library, and say on stderr what came of it.
+    """Index new and changed pictures, and report on stderr.
 
     Raises:
         LimnerError: as `Library.add` and `check_report`.
@@ -292,7 +293,7 @@ def _read_pictures(
 
 
 def _language(texts: Sequence[Path], by: Segmentation | None, kind: Format | None) -> str:
-    """The language of texts that a library is made for: English where one of them is, or none is a file.
+    """Main language for a new library: English if one of the texts is English or none is a file.
 
     Raises:
         LimnerError: the only text cannot be read.
@@ -301,7 +302,7 @@ def _language(texts: Sequence[Path], by: Segmentation | None, kind: Format | Non
 
     found: set[str] = set()
     for text in texts:
-        # of several, it is said when it is its turn
+        # an error in one of several texts is reported when that text is illustrated
         with suppress(LimnerError) if len(texts) > 1 else nullcontext():
             if text != STANDARD:
                 found.add(languages_of_story(read_story_report(text, by=by, format=kind).story).main)
@@ -309,10 +310,10 @@ def _language(texts: Sequence[Path], by: Segmentation | None, kind: Format | Non
 
 
 def _again(again: str | None, keep: Path | None, texts: Sequence[Path]) -> list[int]:
-    """The steps of ``--again 3,5``.
+    """Parse the steps of ``--again 3,5``.
 
     Raises:
-        ConfigError: something else, --again without --keep, or --keep with several texts.
+        ConfigError: a step is no number from 1, --keep is missing, or there are several texts for it.
     """
     if keep is not None and len(texts) > 1:
         raise ConfigError(
@@ -329,10 +330,10 @@ def _again(again: str | None, keep: Path | None, texts: Sequence[Path]) -> list[
 
 
 def _check(plan: Plan, suffix: str) -> None:
-    """Refuse options that the format does not have.
+    """Reject options that the format does not have.
 
     Raises:
-        ConfigError: as `Plan.check`, or an option that changes nothing in a .json file.
+        ConfigError: as `Plan.check`, or the option has no effect on a .json file.
     """
     plan.check(suffix)
     for option, chosen in (
@@ -349,10 +350,10 @@ def _check(plan: Plan, suffix: str) -> None:
 def _rewriting(
     model: str | None, endpoint: str | None, *, allow_remote: bool
 ) -> Callable[[Story], Sequence[str]] | None:
-    """What lets a model say what pictures of the steps would show; None where none is named.
+    """Function that lets a model describe a picture for each step, or None if no model is named.
 
     Raises:
-        ConfigError: a model without an endpoint or the other way round, or as `Chat`.
+        ConfigError: a model is named without an endpoint or the other way round, or as `Chat`.
     """
     if model is None and endpoint is None:
         return None
@@ -374,7 +375,7 @@ def _rewriting(
 
 
 def _each(texts: Sequence[Path], targets: Sequence[Path], one: Callable[[Path, Path], None]) -> None:
-    """Illustrate text after text; of several, the failure of one is a line."""
+    """Illustrate one text after the other; if one of several fails, report it and go on."""
     if len(texts) == 1:
         one(texts[0], targets[0])
         return
@@ -386,10 +387,10 @@ def _each(texts: Sequence[Path], targets: Sequence[Path], one: Callable[[Path, P
 
 
 def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: bool) -> list[Path]:
-    """The file to write of each text, checked before any work is done.
+    """Output file of each text, checked before any work is done.
 
     Raises:
-        ConfigError: no text, an unknown or impossible format, or two texts for one file.
+        ConfigError: no text is given, the format is unknown or impossible, or two texts have one file.
         LimnerError: as `check_place`.
     """
     if not texts:
@@ -408,7 +409,7 @@ def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: 
         return [Path(f"{stems[0]}{suffix}")]
     if len(texts) == 1 and not out.is_dir():
         if asked and out.suffix and check(out) != suffix:
-            raise ConfigError(f"--format {asked}: --out {out} says another format; leave one of the two out")
+            raise ConfigError(f"--format {asked}: --out {out} has another format; leave one of the two out")
         target = out if out.suffix or not asked else out.with_name(f"{out.name}{suffix}")
         check(target)
         _check_apart(texts[0], target)
@@ -434,17 +435,17 @@ def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: 
 
 
 def _read(text: Path, by: Segmentation | None, kind: Format | None, elsewhere: Elsewhere) -> Reading:
-    """A text file, or standard input."""
+    """Read a text file, or standard input."""
     if text == STANDARD:
         return read_story_stream(sys.stdin.buffer, "standard input", by=by, format=kind or "markdown")
     return read_story_report(text, by=by, format=kind, elsewhere=elsewhere)
 
 
 def _pins(words: Sequence[str]) -> dict[int, str]:
-    """The pictures of ``--pin`` by step.
+    """Parse all ``--pin`` into pictures by step.
 
     Raises:
-        ConfigError: as `_pin`, or two pictures for one step.
+        ConfigError: as `_pin`, or a step has two pictures.
     """
     pins: dict[int, str] = {}
     for step, name in map(_pin, words):
@@ -456,7 +457,7 @@ def _pins(words: Sequence[str]) -> dict[int, str]:
 
 
 def _pin(word: str) -> tuple[int, str]:
-    """``STEP=PICTURE`` as a step and what its picture is found by."""
+    """Parse ``STEP=PICTURE`` into the step, from 1, and the name of its picture."""
     step, equals, name = word.partition("=")
     if not equals or not step.strip().isdigit() or int(step) < 1:
         raise ConfigError(f"--pin {word!r}: expected STEP=PICTURE with steps from 1, such as 3=cake.jpg")

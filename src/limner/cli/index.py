@@ -1,6 +1,6 @@
-"""``limner index``: folders and lists of pictures become a library.
+"""``limner index``: reads folders and lists of pictures into a library.
 
-It parses options, shows progress and prints the report; `limner.library.Library` does the work.
+Parses options, shows progress and prints the report; `limner.library.Library` does the work.
 """
 
 from collections.abc import Iterator
@@ -41,10 +41,10 @@ def index(
     ocr: bool = True,
     json: Flag = False,
 ) -> None:
-    """Read folders of pictures into a library; run it again to catch up with changes.
+    """Read folders of pictures into a library; run it again to pick up changes.
 
     Only new and changed files are read. A run that was interrupted or killed continues where it stopped.
-    The pictures are never written to.
+    It never changes your pictures.
 
     Example: limner index ~/Pictures
 
@@ -53,21 +53,21 @@ def index(
     Parameters
     ----------
     sources
-        Folders of pictures, single pictures, and CSV, JSON lines or Parquet files with a column of paths;
-        and addresses on object storage (s3://…, gs://…, az://…) of the same. A captions.jsonl or
-        metadata.jsonl (or .csv) that lies in a folder is read with it.
+        Folders of pictures, single pictures, and CSV, JSON Lines or Parquet files with a column of paths, or
+        URLs of these on object storage (s3://…, gs://…, az://…). A captions.jsonl or metadata.jsonl (or .csv)
+        in a folder is read too.
     library
-        Folder of the library, or its address on object storage, such as s3://bucket/lib; created if absent.
-        Default: $LIMNER_LIBRARY, else the default library, see 'limner library'.
+        Path of the library, or its URL on object storage, such as s3://bucket/lib; created if missing.
+        Default: $LIMNER_LIBRARY; if unset, the default library, see 'limner library'.
     encoder
-        Image encoder (repeatable). 'auto' takes the one that the library was made with; for a new library
-        CLIP if 'limner models get clip' has fetched it, else base, which comes with limner. See 'limner
-        models list'.
+        Image encoder. Repeatable. 'auto' uses the encoder that the library was made with; for a new library,
+        CLIP if 'limner models get clip' has downloaded it, otherwise base, which comes with limner. See
+        'limner models list'.
     weights
-        Weights: NAME=FILE (for clip NAME=FOLDER), or a folder to look in (repeatable).
+        Weights: NAME=FILE (for clip NAME=FOLDER), or a folder to look in. Repeatable.
     model
-        Folder of a trained run whose image encoder is applied too, for 'limner illustrate --model'. A run on
-        stored features needs the weights of its backbone.
+        Folder of a trained run whose image encoder is applied too, for 'limner illustrate --model'. A run
+        that was trained on stored features needs the weights of its backbone.
     metric
         Folder of a trained same-document metric, for 'limner illustrate --metric'.
     precision
@@ -75,35 +75,35 @@ def index(
         library's vectors; new libraries use bfloat16 (with torch, float32 on CPUs without AVX-512 BF16 or
         AMX, which are slow in bfloat16).
     engine
-        What runs the backbone on a CPU. auto takes openvino, which needs at most half of torch's time; for a
-        torchvision network only if there are more than 256 pictures and its vectors agree with torch's. ray
-        reads and encodes in many processes, here or on a cluster, and needs the extra 'scale'.
+        Engine that runs the backbone on a CPU. auto uses openvino, which needs at most half of torch's time;
+        a torchvision network runs in it only if there are more than 256 pictures and its vectors agree with
+        torch's. ray reads and encodes in many processes, here or on a cluster, and needs the extra 'scale'.
     address
-        Ray cluster for '--engine ray', such as ray://head:10001. Default: one process per core of this
-        machine.
+        URL of the Ray cluster for '--engine ray', such as ray://head:10001. Default: one process per core of
+        this machine.
     device
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. CLIP always runs on the CPU.
     captions
-        Use words that come with pictures: metadata, sidecar files, readable file names.
+        Use captions that come with the pictures: metadata, sidecar files, readable file names.
     sentences
-        Folder or name of a sentence-transformers model that reads captions and texts in other languages
-        than English, in place of the multilingual encoder that comes with limner; needs the extra
-        'sentences'. The library keeps to it.
+        Folder or name of a sentence-transformers model that encodes captions and texts in languages other
+        than English, instead of the multilingual encoder that comes with limner; needs the extra
+        'sentences'. It is fixed for the library.
     follow_links
         Follow links to folders too; linked files are always read.
     verify
-        Compare the content of every file with what was indexed, even if size and time are unchanged.
+        Compare the content of every file with the indexed one, even if size and time are unchanged.
     forget
         Treat missing pictures as deleted, even if a whole folder is empty or gone. Otherwise they stay in the
         library, unless you agree when asked in a terminal.
     workers
-        Threads that decode, or processes of Ray. Default: one per core.
+        Number of threads that decode, or of Ray's processes. Default: one per core.
     approximate_from
-        Number of pictures from which on a search uses an approximate index of the vectors instead of
-        comparing all of them; stored with the library. Default: 2,000,000.
+        Number of pictures from which on searches use an approximate index of the vectors instead of comparing
+        all of them; stored with the library. Default: 2,000,000.
     ocr
-        Read the words that pictures show (signs, labels, slides, screenshots) if the extra 'ocr' is
-        installed; texts and searches are compared with them.
+        Read the text in pictures (signs, labels, slides, screenshots), if the extra 'ocr' is installed, and
+        use it to match pictures.
     json
         Print the report as JSON.
     """
@@ -141,7 +141,7 @@ def index(
 
 @contextmanager
 def _unless_empty(library: "Library") -> Iterator[None]:
-    """Remove the folder of a library that a command made and failed to put a picture into."""
+    """Remove the folder of a library that a command created but could not put a picture into."""
     folder = Path(library.place)
     was_there = "://" in library.place or folder.exists()
     try:
@@ -154,12 +154,12 @@ def _unless_empty(library: "Library") -> Iterator[None]:
 
 
 def _ask_to_forget(missing: "tuple[MissingFolder, ...]", library: "Library", *, told: bool) -> None:
-    """Ask in a terminal whether pictures that are not there are gone for good; elsewhere they are kept.
+    """Ask in a terminal whether missing pictures are to be forgotten; without a terminal they are kept.
 
     Args:
-        missing: of what folders.
-        library: that holds them.
-        told: whether the person has read that they are kept.
+        missing: folders with missing pictures.
+        library: the library.
+        told: whether the message that they are kept has been printed.
     """
     for folder in missing:
         if asked(f"Forget {counted(folder.missing, 'picture')} of {folder.path}?"):
@@ -169,10 +169,10 @@ def _ask_to_forget(missing: "tuple[MissingFolder, ...]", library: "Library", *, 
 
 
 def check_report(report: "IndexReport", library: str) -> None:
-    """Say how reading pictures into a library has failed.
+    """Raise an error if pictures could not be indexed.
 
     Raises:
-        KeyboardInterrupt: it was interrupted.
+        KeyboardInterrupt: indexing was interrupted.
         DataError: the library holds no picture.
     """
     if report.interrupted:

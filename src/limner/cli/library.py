@@ -1,4 +1,4 @@
-"""``limner library``: where the library is and what it holds."""
+"""``limner library``: shows where the library is and its contents."""
 
 from pathlib import Path
 
@@ -7,18 +7,18 @@ from limner.errors import counted
 
 
 def library(*, library: Path | None = None, json: Flag = False) -> None:
-    """Show where the library is and what it holds.
+    """Show where the library is and its contents.
 
-    A command that names no --library takes $LIMNER_LIBRARY, else the library that a command used last, else
-    the default library in your data folder; pictures are never read into the one used last.
+    A command without --library uses $LIMNER_LIBRARY; if that is unset, the library that a command used last;
+    if there is none, the default library in your data folder. 'limner index' never writes to the one used
+    last.
 
     Example: limner library
 
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage. Default: the one that other commands would
-        take.
+        Path or URL of the library. Default: the one that other commands would use.
     json
         Print the result as JSON.
     """

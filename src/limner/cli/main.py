@@ -1,4 +1,4 @@
-"""The ``limner`` command: names the commands, turns errors into one line, and writes what they give.
+"""The ``limner`` command: registers the commands, writes their output and reports errors in one line.
 
 Commands live in `limner.cli` and are imported only when run, so that ``--help`` is quick. Data goes to
 stdout, everything else to stderr; colour and width follow the terminal, and piped output is plain and never
@@ -149,37 +149,37 @@ def emit_table(table: "Table", rows: Sequence[Sequence[str]]) -> None:
 
 
 _ILLUSTRATE = {
-    "studio": "Make and change storyboards in a browser.",
+    "studio": "Create and edit storyboards (illustrated texts) in a browser.",
     "index": "Read folders of pictures into a library.",
     "illustrate": "Choose a picture for every step of a text.",
     "search": "Find pictures by words.",
-    "describe": "Let a vision model that you run describe your pictures.",
-    "library": "Show where the library is and what it holds.",
-    "verify": "Check stored files for corruption.",
-    "models": "List and fetch pretrained weights.",
+    "describe": "Caption your pictures with a vision model on your own server.",
+    "library": "Show where the library is and its contents.",
+    "verify": "Check limner's stored files for corruption.",
+    "models": "List and download encoders.",
 }
 _EPILOGUE = """\
 Example: limner illustrate recipe.md ~/Pictures -o recipe.html
 
---help-all after a command also shows rarely needed options; --debug shows the full traceback of an error."""
+'limner COMMAND --help-all' also shows rarely used options; --debug shows the full traceback of an error."""
 
 
 class Command(NamedTuple):
-    """A command that is imported when it runs: where it lives, and what it is for in a line."""
+    """A command that is imported when it runs: its module and its summary."""
 
     home: str
     summary: str
 
 
 Groups = Mapping[str, Mapping[str, Command]]
-"""Title of a group → name → command, as the help shows them."""
+"""Commands by name by title of their group, in the order of the help."""
 
 
 def _groups(words: Sequence[str] = ()) -> Groups:
-    """The commands of limner, then those that packages register as entry points of ``limner.commands``.
+    """Commands of limner, then those that packages register as entry points of ``limner.commands``.
 
     Args:
-        words: the command line; where it names a command of limner, nothing else is looked up.
+        words: the command line; if it names a command of limner, nothing else is looked up.
     """
     own = {name: Command(f"limner.cli.{name}:{name}", summary) for name, summary in _ILLUSTRATE.items()}
     groups = {"Illustrate": own}
@@ -199,14 +199,14 @@ def _version() -> str:
 
 
 _RESEARCH = ("torch", "torchvision", "scipy", "sklearn")
-"""Packages of which nearly all commands of research are made, and none of the others."""
+"""Packages that nearly all research commands need, and no other command."""
 
 
 def build_app(words: Sequence[str] = ()) -> App:
-    """The application with all commands, none of them imported yet.
+    """Build the application with all commands, without importing any.
 
     Args:
-        words: the command line; the command it names shows its own full help, the others a line.
+        words: the command line; the command that it names gets its full help, the others a line.
     """
     groups = _groups(words)
     named = {name for group in groups.values() for name in group} & set(words)
@@ -216,7 +216,8 @@ def build_app(words: Sequence[str] = ()) -> App:
         help_epilogue="" if named else _EPILOGUE,
         help_format="markdown" if named else "plaintext",
         version=_version,
-        # Else Ctrl-C ends the process inside cyclopts, without a word.
+        group_parameters=Group("Options", sort_key=0),
+        # Otherwise Ctrl-C ends the process inside cyclopts, without a message.
         suppress_keyboard_interrupt=False,
     )
     options = Group("Options", sort_key=len(groups))
@@ -225,29 +226,29 @@ def build_app(words: Sequence[str] = ()) -> App:
     for place, (title, commands) in enumerate(groups.items()):
         group = Group(title, sort_key=place)
         for number, (name, command) in enumerate(commands.items()):
-            own = None if name in words[:1] else command.summary
-            app.command(command.home, name=name, help=own, group=group, sort_key=number)
+            summary = None if name in words[:1] else command.summary
+            app.command(command.home, name=name, help=summary, group=group, sort_key=number)
     return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command and leave with its exit status.
+    """Run one command and exit with its status.
 
     Args:
-        arguments: words of the command line without the program; None reads ``sys.argv``.
+        arguments: words of the command line without the program; by default ``sys.argv[1:]``.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     status = run([word for word in words if word != "--debug"], debug=debug)
     try:
         sys.stdout.flush()
-    except OSError:  # `run` has said so; else Python tries again, and says it in its own way
+    except OSError:  # `run` has reported it; without this Python would flush again and report it itself
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)
 
 
 def run(words: list[str], *, debug: bool = False) -> int:
-    """Run one command; returns the exit status instead of leaving."""
+    """Run one command and return the exit status."""
     if words and not words[0].startswith("-"):
         commands = [name for group in _groups(words).values() for name in group]
         if words[0] not in commands:
@@ -255,7 +256,7 @@ def run(words: list[str], *, debug: bool = False) -> int:
         from limner.devices import share_memory
 
         share_memory()
-    # cyclopts takes a lone hyphen for an option; as a path, "./-" is the same.
+    # cyclopts parses a lone hyphen as an option; as a path, "./-" is the same.
     everything = "--help-all" in words
     words = [{"-": "./-", "--help-all": "--help"}.get(word, word) for word in words]
     try:
@@ -279,7 +280,7 @@ def run(words: list[str], *, debug: bool = False) -> int:
             return _refuse(2 if isinstance(error, ConfigError) else 1, str(error))
         from limner.files import storage_error
 
-        # The machine's own refusals: no permission, a file where a folder was due.
+        # errors of the operating system: no permission, a file instead of a folder
         place = f"{error.filename}: " if error.filename is not None else ""
         refused = storage_error(error, error.filename or STDOUT)
         return _refuse(1, str(refused or f"{place}{error.strerror or error}; --debug shows where"))
@@ -299,7 +300,7 @@ def _plain(show: Callable[..., None]) -> Callable[..., None]:
 
 
 def _refuse(status: int, line: str) -> int:
-    """Says why in one plain line on stderr, unless another process has; returns the exit status."""
+    """Print the error in one line on stderr, unless another process does; return the exit status."""
     if line:
         sys.stderr.write(f"limner: {line}\n")
     return status

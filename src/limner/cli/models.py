@@ -1,12 +1,12 @@
-"""``limner models``: which pretrained weights are installed, and downloading more.
+"""``limner models``: lists encoders with their weights, and downloads weights.
 
-Fetching happens only here and only when asked. It runs no encoder.
+Weights are downloaded only here and only on request. No encoder is run.
 """
 
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 from rich.table import Table
 
 from limner.cli.main import Flag, emit_json, emit_table, say
@@ -18,12 +18,16 @@ from limner.progress import BytesProgress
 
 WEIGHTS = ".safetensors"
 
-models = App(name="models", help="List and fetch pretrained weights.\n\nExample: limner models list")
+models = App(
+    name="models",
+    help="List and download encoders.\n\nExample: limner models list",
+    group_parameters=Group("Options", sort_key=0),
+)
 
 
 @models.command(name="list")
 def list_weights(*, json: Flag = False) -> None:
-    """List the picture encoders and where their weights are; of those that come with limner, their terms.
+    """List the image encoders, where their weights are, and the terms of those that come with limner.
 
     Example: limner models list
 
@@ -56,11 +60,11 @@ def export(
     output: Annotated[Path | None, Parameter(name=("--output", "-o"))] = None,
     weights: Path | None = None,
 ) -> None:
-    """Write a trained run of the encoder base, or a CLIP of open_clip, as limner runs it without torch.
+    """Export a trained run of the encoder base, or a CLIP model of open_clip, to run without torch.
 
-    Of base the weights are one small file. Beside it the picture side is written again as a network: its
-    layers (.xml) and their tensors in half precision (.bin). Of a CLIP both networks, its tokenizer and a
-    card are written into a folder where limner finds it; that needs the extra 'clip'.
+    For base, the weights are one small file; next to it the image encoder is written as a network: its layers
+    (.xml) and their tensors in half precision (.bin). For a CLIP model, both networks, the tokenizer and a
+    card are written to a folder where limner finds them; this needs the extra 'clip'.
 
     Example: limner models export runs/base -o base.safetensors
 
@@ -71,14 +75,14 @@ def export(
     Parameters
     ----------
     run
-        Folder of the run, see 'limner train'; or a file of such weights, beside which the network alone is
-        written; or clip:ARCHITECTURE, as open_clip names it.
+        Folder of the run, see 'limner train'; or a file of such weights, to write only the network next to
+        it; or clip:ARCHITECTURE, with open_clip's name.
     output
-        The file of a run's weights, which ends in .safetensors; files that are there are replaced. The folder
-        of a CLIP, which must not be there.
+        For a run: file of its weights, ending in .safetensors; existing files are replaced. For a CLIP model:
+        its folder, which must not exist.
     weights
-        Of a CLIP: open_clip's file of its tensors, or a folder to look in. Default: $LIMNER_WEIGHTS, and
-        the caches of torch hub and Hugging Face.
+        For a CLIP model: open_clip's file of its tensors, or a folder to look in. Default: $LIMNER_WEIGHTS,
+        and the caches of torch hub and Hugging Face.
     """
     if str(run).startswith(CLIP):
         with installed("open_clip", EXPORTS):
@@ -99,17 +103,17 @@ def export(
         weights = output
         say(f"{output}: {card.name}, {output.stat().st_size:,} bytes")
     elif output is not None:
-        raise ConfigError(f"export: the network of {run} is written beside it; leave --output out")
+        raise ConfigError(f"export: the network of {run} is written next to it; leave --output out")
     network = export_network(weights)
     tensors = network.with_suffix(TENSORS)
-    say(f"{network}, {tensors.name}: the picture side, {tensors.stat().st_size:,} bytes")
+    say(f"{network}, {tensors.name}: the image encoder, {tensors.stat().st_size:,} bytes")
 
 
 @models.command
 def get(name: str, *, to: Path | None = None) -> None:
-    """Download the published weights of a picture encoder.
+    """Download the published weights of an image encoder.
 
-    What will be downloaded is said first: size, origin and licence.
+    Size, origin and licence are printed first.
 
     Example: limner models get clip
 
@@ -118,11 +122,12 @@ def get(name: str, *, to: Path | None = None) -> None:
     Parameters
     ----------
     name
-        clip, which new libraries then take in place of base; another encoder, see 'limner models list'; or a
-        detector of 'limner scenes', such as fasterrcnn_resnet50_fpn_v2. Other CLIPs of open_clip, such as
-        clip:ViT-B-16-SigLIP2, need the extra 'clip'. clip:NAME@TAG names other weights than the usual ones.
+        Name of the encoder: clip, which new libraries then use instead of base; another one of 'limner models
+        list'; or a detector for 'limner scenes', such as fasterrcnn_resnet50_fpn_v2. Other CLIP models of
+        open_clip, such as clip:ViT-B-16-SigLIP2, need the extra 'clip'. clip:NAME@TAG names weights other
+        than the default ones.
     to
-        Folder to put the file or folder in. Default: where limner looks for weights.
+        Folder for the file or folder. Default: the folder where limner looks for weights.
     """
     offer = offered(name, to)
     say(str(offer))
@@ -131,11 +136,11 @@ def get(name: str, *, to: Path | None = None) -> None:
     say(f"{name}: {path}")
     if (path / CARD).is_file():
         encoder = read_clip(path).name
-        say(f"New libraries take it; one that is there by: limner index --encoder {encoder}")
+        say(f"New libraries use it. For an existing library: limner index --encoder {encoder}")
 
 
 def _card(path: Path) -> dict[str, Any]:
-    """What a shipped file says of itself, and its size."""
+    """Metadata of a shipped file, with its size."""
     from limner.encoders.base_file import read_card
 
     return {"megabytes": round(path.stat().st_size / 1e6, 1), **read_card(path).model_dump(exclude={"name"})}

@@ -1,4 +1,4 @@
-"""The command reference: every ``--help-all`` page as one Markdown text.
+"""The command reference: all ``--help-all`` pages as one Markdown text.
 
     python -m limner.cli.reference > docs/commands.md
 
@@ -16,7 +16,7 @@ WIDTH = 100
 
 
 def reference() -> str:
-    """Markdown with the help of every command and subcommand."""
+    """Build Markdown with the help of every command and subcommand."""
     parts = ["# Commands\n"]
     for words in _commands(build_app(), ()):
         console = Console(file=io.StringIO(), width=WIDTH, color_system=None, force_terminal=False)
@@ -29,7 +29,7 @@ def reference() -> str:
 
 
 def _commands(app: App, before: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Every command line prefix that has its own help page, the application itself first."""
+    """Names of all commands and subcommands with a help page of their own, the application itself first."""
     found = [before]
     for name in app:
         if not name.startswith("-"):

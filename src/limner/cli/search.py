@@ -1,6 +1,6 @@
-"""``limner search``: words in, ranked pictures out, with the chance that each fits.
+"""``limner search``: ranks pictures for a query, with the probability that each fits.
 
-It prints; `limner.library.Library` searches.
+Prints only; `limner.library.Library` searches.
 """
 
 from pathlib import Path
@@ -15,15 +15,15 @@ from limner.store.catalogue import Shape
 
 
 class SearchRow(Record):
-    """One line of the answer.
+    """One result.
 
     Attributes:
-        rank: from 1.
-        probability: chance that the picture fits; None with a trained run.
-        fit: that in a word.
-        score: log-odds that it is the one meant.
-        channels: channel → standard deviations above the library's pictures.
-        notes: what a person should know of the whole answer, a line each; the same in every line.
+        rank: rank, from 1.
+        probability: probability that the picture fits, from 0 to 1; None with a trained run.
+        fit: the probability in a word.
+        score: log-odds that it is the picture that was meant.
+        channels: score by channel, in standard deviations above the mean of the library's pictures.
+        notes: remarks on the whole result, the same in every row.
     """
 
     rank: int
@@ -56,29 +56,30 @@ def search(
     device: str = "auto",
     json: Flag = False,
 ) -> None:
-    """Find pictures by words, or by a picture.
+    """Find pictures by words or by a picture.
 
-    The chance says how likely it is that a picture fits the words.
+    The probability is that of a picture to fit the words.
 
     Example: limner search "a boat on a stormy sea"
 
     Parameters
     ----------
     words
-        What to look for.
+        Words to search for.
     library
-        Folder of the library, or its address on object storage. Default: $LIMNER_LIBRARY, else the one
-        used last, see 'limner library'.
+        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last, see 'limner
+        library'.
     k
-        Pictures to print.
+        Number of pictures to print.
     like
-        A picture in place of words: a file, which is not added to the library, or a picture of the library.
+        Picture to search with instead of words: a file, which is not added to the library, or a picture in
+            it.
     with_
-        With --like, words for what the pictures should show as well (repeatable).
+        With --like: words for things that the pictures should show too. Repeatable.
     without
-        Words for what the pictures should not show (repeatable).
+        Words for things that the pictures should not show. Repeatable.
     folder
-        Only pictures in this folder, or in a folder below.
+        Only pictures in this folder or its subfolders.
     after
         Only pictures taken on this day or later, such as 2024-07-01.
     before
@@ -86,13 +87,13 @@ def search(
     orientation
         Only landscape, portrait or square pictures.
     min_score
-        Leave out pictures with a chance below this, 0 to 1.
+        Leave out pictures with a probability below this, from 0 to 1.
     channel
-        captions, base, labels or clip (repeatable). Default: all that the library has.
+        Channel to use: captions, base, labels or clip. Repeatable. Default: all that the library has.
     model
-        Folder of a trained run, in place of all channels; the library must have been indexed with it.
+        Folder of a trained run to use instead of all channels; the library must have been indexed with it.
     weights
-        Weights of clip: NAME=FOLDER, or a folder to look in (repeatable).
+        Weights of clip: NAME=FOLDER, or a folder to look in. Repeatable.
     device
         Device for trained runs: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     json
@@ -124,7 +125,7 @@ def search(
         say(line)
     if words is not None and 0 < len(found) + found.below < min(k, found.searched):
         wordless = counted(found.searched - len(found) - found.below, "picture")
-        say(f"nothing to compare with words in {wordless} of {found.searched}: left out")
+        say(f"{wordless} of {found.searched} left out: nothing to compare with words")
     rows = [
         SearchRow(
             rank=rank,

@@ -1,6 +1,6 @@
-"""``limner studio``: storyboards in a browser, over a library.
+"""``limner studio``: starts the studio, where storyboards are made in a browser.
 
-It parses options and prints the address; `limner.studio` is the studio.
+Parses options and prints the URL; `limner.studio` is the studio.
 """
 
 from pathlib import Path
@@ -27,45 +27,45 @@ def studio(
     allow_outside: Flag = False,
     browser: bool = True,
 ) -> None:
-    """Make and change storyboards in a browser.
+    """Create and edit storyboards (illustrated texts) in a browser.
 
-    Everything stays on this machine. The address that is printed holds a token, without which nobody is let
-    in: other users of this machine reach its ports as well. Ctrl-C ends it; projects are kept.
+    Everything stays on this machine. The printed URL contains a token, which is needed to sign in, because
+    other users of this machine can reach its ports too. Ctrl-C stops the studio; projects are kept.
 
     Example: limner studio --text recipe.md
 
     Parameters
     ----------
     library
-        Folder of the library, or its address on object storage. Default: $LIMNER_LIBRARY, else the one
-        used last, see 'limner library'; the first time an empty one is made, to which you add folders.
+        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last, see 'limner
+        library'. If there is none, an empty one is created, to which you add folders.
     projects
-        Folder of the projects. Unless given, LIB.projects beside the library's folder LIB, and one in your
-        data folder where the library cannot be written or is on object storage.
+        Folder of the projects. Default: LIB.projects next to the library's folder LIB, or a folder in your
+        data folder if the library is read-only or on object storage.
     host
-        Address to listen on. Beyond this machine (0.0.0.0), nobody can add folders.
+        Address to listen on. If it is reachable from other machines (0.0.0.0), nobody can add folders.
     port
         Port (default 8420; if taken, any free port).
     token
-        The token, at least 16 characters. Default: 32 random bytes. Prefer the variable: other users of this
-        machine can see the options of a command, but not its environment.
+        Token, at least 16 characters. Default: 32 random bytes. Prefer the environment variable: other users
+        of this machine can see the options of a command, but not its environment.
     no_token
-        Require no token: everyone who can reach the port gets in. Refused with a --host beyond this machine.
+        Require no token: everyone who can reach the port can sign in. Only with a --host of this machine.
     model
-        Folder of a trained run, in place of all channels; the library must have been indexed with it. Steps
-        can then be asked for relations, such as action.
+        Folder of a trained run to use instead of all channels; the library must have been indexed with it.
+        Steps can then ask for relations, such as action.
     metric
         Folder of a trained same-document metric, used to compare pictures with each other.
     weights
-        Weights for searches and for folders that are added: NAME=FILE, or a folder to look in (repeatable).
+        Weights for searches and for folders that are added: NAME=FILE, or a folder to look in. Repeatable.
     device
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. Sentences are encoded on the
         CPU.
     text
-        Text to open: Markdown, HTML, plain text, a Word document or a PDF. A project is made of it, unless
-        there is one with the same text.
+        Text to open (Markdown, HTML, plain text, Word or PDF), as a new project unless there is one with the
+        same text.
     allow_outside
-        Let that text show files from outside its own folder and the library.
+        Allow that text to show files from outside its own folder and the library.
     browser
         Open the browser.
     """
@@ -78,8 +78,8 @@ def studio(
         remember(place)
         emit(f"limner studio: {address}", flush=True)  # a log or a container shows it at once
         if no_token:
-            say("Without a token everyone who can log in on this machine can use it.")
-        say("Ctrl-C ends it; projects are kept.")
+            say("No token is required: everyone who can log in to this machine can use the studio.")
+        say("Ctrl-C stops the studio; projects are kept.")
 
     serve_studio(
         place,

@@ -1,6 +1,7 @@
-"""``limner verify``: is what limner stored still as it was written?
+"""``limner verify``: checks limner's stored files against their checksums.
 
-It tells what a folder is by what lies in it, reads everything once, and names what is damaged and what to do.
+The kind of a folder is recognised by its files; everything is read once, and damaged files are listed with
+advice.
 """
 
 import os
@@ -33,13 +34,13 @@ if TYPE_CHECKING:
     from limner.store.library import PictureStore
 
 TRASH = "trash"
-"""In a folder of projects, those that were removed."""
-CLEARED = "noted, and not there; the table as it is now does without it"
-_ANEW = "run 'limner index', which makes it anew"
+"""Folder of deleted projects, in a folder of projects."""
+CLEARED = "has a checksum, but does not exist; the current version of the table does not need it"
+_ANEW = "run 'limner index', which creates it again"
 
 
 def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json: Flag = False) -> None:
-    """Check stored files for corruption: libraries, feature stores, runs, projects and studies.
+    """Check limner's stored files for corruption: libraries, feature stores, runs, projects and studies.
 
     Every file that limner wrote to a folder is compared with the checksum from when it was written, and
     damaged or missing ones are listed. Files without a checksum are reported as not checked. Nothing is
@@ -50,12 +51,12 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
     Parameters
     ----------
     folders
-        Folders of libraries, feature stores, runs, projects or studies, or folders that hold several of
-        these. Default: that of the library: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
+        Folders of libraries, feature stores, runs, projects or studies, or folders that contain several of
+        these. Default: the library: $LIMNER_LIBRARY; if unset, the one used last, see 'limner library'.
     votes
         Database of a study's votes, if they are not in its folder.
     repair
-        Remove damaged data that limner can make again: caches, rows of features, and vectors (run 'limner
+        Remove damaged data that limner can create again: caches, rows of features, and vectors (run 'limner
         index' afterwards). Nothing else is touched.
     json
         Print the result as JSON.
@@ -86,10 +87,10 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
 
 
 def _of_folder(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
-    """Everything in a folder, or in those below it that are of one kind.
+    """Check everything in a folder, or in its subfolders that are of one kind.
 
     Raises:
-        DataError: nothing in it is limner's.
+        DataError: the folder contains nothing of limner's.
     """
     below = [*_inside(folder), *_inside(folder / TRASH)]
     some: Check | None = None
@@ -111,7 +112,7 @@ def _of_folder(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
 
 
 def _inside(folder: Path) -> list[Path]:
-    """The folders in a folder, if it is there."""
+    """Subfolders of a folder, sorted; none if the folder does not exist."""
     return sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
 
 
@@ -140,7 +141,7 @@ def _library(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
     yield from _cache(folder / "cache", asked.repair)
     for path in sorted((*folder.glob("[!.]*.json"), *folder.glob("frames/*/*.json"))):
         if path.name != SETTINGS_FILE and is_sealed(path.read_bytes()):
-            yield read(path, partial(unseal, path.read_bytes(), path, "its next use makes it again"))
+            yield read(path, partial(unseal, path.read_bytes(), path, "its next use creates it again"))
     for projects in projects_places(folder):
         for project in (*_inside(projects), *_inside(projects / TRASH)):
             if _is_project(project):
@@ -148,12 +149,12 @@ def _library(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
 
 
 def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Iterator[Checked]:
-    """The files of all tables.
+    """Check the files of all tables.
 
     Args:
-        folder: of the library.
-        library: open; None where its settings are damaged, and nothing is repaired.
-        repair: as of `verify`.
+        folder: folder of the library.
+        library: the open library; None if its settings are damaged, and nothing is repaired.
+        repair: see `verify`.
     """
     from limner.store.integrity import NOTES, TableFiles
     from limner.store.tables import MEND
@@ -162,7 +163,7 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
     for table in sorted((folder / "tables").glob("*.lance")):
         if table.is_symlink():
             yield judged(
-                table, False, "a link, and nothing in a library's folder is followed; put the table back"
+                table, False, "a link, and links in a library's folder are not followed; put the table back"
             )
             continue
         try:
@@ -173,7 +174,7 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
                 continue
             with library.writing():
                 (table / NOTES).unlink()
-            told = "the next 'limner index' writes it again"
+            told = "the next 'limner index' creates it again"
             yield Checked(path=str(table / NOTES), state="repaired", advice=told)
             continue
         yield judged(table / NOTES, (table / NOTES).is_file() or None, "")
@@ -192,14 +193,14 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
                 library.store.files(name).note()
             yield Checked(path=str(path), state="repaired", advice=_ANEW)
         else:
-            yield judged(path, False, f"{which}; take it out by --repair, then {_ANEW}")
+            yield judged(path, False, f"{which}; remove it with --repair, then {_ANEW}")
 
 
 def _cache(cache: Path, repair: bool) -> Iterator[Checked]:
-    """What was made from the tables, against the checksums within."""
+    """Check the files that were derived from the tables against the checksums that they contain."""
     from limner.store.cache import MADE, is_whole
 
-    if cache.is_symlink():  # nothing in a library's folder is followed
+    if cache.is_symlink():  # links in a library's folder are not followed
         return
     for path in sorted(cache.glob("[!.]*")):
         if MADE.fullmatch(path.name) and not path.is_symlink():
@@ -207,13 +208,13 @@ def _cache(cache: Path, repair: bool) -> Iterator[Checked]:
 
 
 def _own_pictures(library: "PictureStore") -> Iterator[Checked]:
-    """Pictures that were brought into the library's folder, and frames of videos, against their digests."""
+    """Check uploaded pictures and frames of videos against their digests."""
     from limner.store.store import FILES
 
     home = os.fsencode(library.folder.resolve()) + os.fsencode(os.sep)
     try:
         rows = list(library.store.rows(FILES, ["path_bytes", "sha256"], "status = 'ok'"))
-    except LimnerError:  # said of the table
+    except LimnerError:  # reported for the table
         return
     for raw, digest in sorted(rows):
         if raw.startswith(home):
@@ -222,20 +223,20 @@ def _own_pictures(library: "PictureStore") -> Iterator[Checked]:
                 sound = sha256_of(path) == digest
             except OSError:
                 sound = False
-            yield judged(path, sound, "put it back from a copy of the library, or bring it again")
+            yield judged(path, sound, "restore it from a copy of the library, or upload it again")
 
 
 def _derived(path: Path, whole: Callable[[Path], bool], repair: bool) -> Checked:
-    """A file that may be removed at any time."""
+    """Check a cached file, which may be removed at any time."""
     try:
         if whole(path):
             return judged(path, True, "")
-    except Exception:  # whatever is wrong with it
+    except Exception:  # any error means damaged
         repair = repair and path.exists()
     if repair:
         path.unlink()
-        return Checked(path=str(path), state="repaired", advice="its next use makes it again")
-    return judged(path, False, "its next use, or --repair, makes it again")
+        return Checked(path=str(path), state="repaired", advice="its next use creates it again")
+    return judged(path, False, "its next use, or --repair, creates it again")
 
 
 def _whole_copy(path: Path) -> bool:
@@ -249,7 +250,7 @@ def _is_project(folder: Path) -> bool:
 
 
 def _project(folder: Path, _asked: VerifyOptions) -> Iterator[Checked]:
-    """A project's file, and what its history shows: texts and storyboards, named by their content."""
+    """Check a project's file, and the texts and storyboards of its history, named by their content."""
     from limner.studio.projects import FILE, PARTS, as_named, read_file
 
     shown: set[str] = set()
@@ -263,7 +264,7 @@ def _project(folder: Path, _asked: VerifyOptions) -> Iterator[Checked]:
     for name in sorted(shown | there):
         path = folder / PARTS / name
         sound = path.is_file() and as_named(path, path.read_bytes())
-        yield judged(path, sound, "put it back from a copy of the project, or undo to an earlier text")
+        yield judged(path, sound, "restore it from a copy of the project, or undo to an earlier text")
 
 
 def _is_library(folder: Path) -> bool:

@@ -1,1 +1,1 @@
-"""Words from a model that the user runs: what a picture shows, and what a picture of a step would show."""
+"""Captions of pictures, and descriptions of pictures for steps, from models on the user's own server."""

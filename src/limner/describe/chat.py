@@ -1,6 +1,6 @@
 """A client of the chat interface that Ollama, llama.cpp, LM Studio, vLLM and others share.
 
-The server is named by the user, yet may stall, lie about lengths, redirect, or answer with anything: every
+The server is chosen by the user, but may stall, state wrong lengths, redirect, or send anything: every
 request is bounded in time and size, and nothing is asked but the address that was named.
 """
 
@@ -28,10 +28,10 @@ KEY_VARIABLE = "LIMNER_ENDPOINT_KEY"
 TIMEOUT_S = 120.0
 MAX_ANSWER_BYTES = 256 * 2**10
 MAX_CONTENT_CHARS = 8_000
-"""Letters of an answer, of which the JSON object is a part."""
+"""Most characters of an answer, including its JSON object."""
 MAX_TOKENS = 1024
 UNANSWERED, UNUSABLE = 3, 40
-"""Requests in a row without an answer, and unusable answers in a row, after which it is given up."""
+"""Numbers of consecutive requests without an answer, and of consecutive unusable answers, that end a run."""
 _USELESS = frozenset({401, 403, 404, 405})
 _REASON_CHARS = 200
 _WRITTEN_BYTES = 2**16
@@ -42,29 +42,29 @@ class ChatError(DataError):
 
 
 class EndpointError(DataError):
-    """The endpoint is of no use; asking again is pointless."""
+    """The endpoint cannot be used; retrying is pointless."""
 
 
 class Chat:
     """A model behind an endpoint.
 
     Attributes:
-        endpoint: as the user named it, in ASCII.
+        endpoint: URL as given by the user, in ASCII.
         model: name of the model, as the endpoint knows it.
     """
 
     def __init__(
         self, endpoint: str, model: str, *, allow_remote: bool = False, timeout_s: float = TIMEOUT_S
     ) -> None:
-        """Nothing is asked yet. A key is read from `KEY_VARIABLE`.
+        """Check the endpoint without sending a request; a key is read from `KEY_VARIABLE`.
 
         Args:
-            endpoint: http or https address of the interface, usually ending in /v1.
+            endpoint: URL of the interface, http or https, usually ending in /v1.
             model: name of the model.
             allow_remote: whether another machine than this one may be asked.
-            timeout_s: seconds that one request may take in all, > 0.
+            timeout_s: timeout of a whole request in seconds, > 0.
         Raises:
-            ConfigError: the address is not fit, or of another machine; no model; a wrong time or key.
+            ConfigError: the URL is malformed or of another machine, or the model, timeout or key is wrong.
         """
         if not model.strip():
             raise ConfigError("--model: no name; give the model's name as the endpoint knows it")
@@ -77,7 +77,7 @@ class Chat:
         parts = urlsplit(self.endpoint)
         host = parts.hostname or ""
         if parts.query:
-            raise ConfigError(f"--endpoint: {host}: the address holds a query; expected none")
+            raise ConfigError(f"--endpoint: {host}: the URL contains a query; expected none")
         if not allow_remote and not _may_be_here(host):
             raise ConfigError(
                 f"--endpoint: {host} is not this machine; expected a loopback address such as 127.0.0.1;"
@@ -85,7 +85,7 @@ class Chat:
             )
         self._key = os.environ.get(KEY_VARIABLE, "").strip()
         if not all("!" <= letter <= "~" for letter in self._key):
-            raise ConfigError(f"{KEY_VARIABLE}: holds spaces or letters that no key may have; set it again")
+            raise ConfigError(f"{KEY_VARIABLE}: contains spaces or characters that no key has; set it again")
         if self._key and parts.scheme != "https" and not _may_be_here(host):
             raise ConfigError(
                 f"--endpoint: {host}: a key is not sent over http to another machine; use https, or unset"
@@ -95,18 +95,18 @@ class Chat:
         self._answered, self._unanswered, self._unusable = False, 0, 0
 
     def __repr__(self) -> str:
-        """Without the key."""
+        """Endpoint and model, without the key."""
         return f"Chat({self.endpoint!r}, {self.model!r})"
 
     def ask(self, prompt: str, read: Callable[[str], T], picture: str | None = None) -> T:
-        """What a model answers, read; an answer that cannot be used is asked for once more.
+        """Ask the model and parse its answer; an answer that cannot be used is requested once more.
 
         Args:
-            prompt: what to do.
-            read: makes something of the answer.
+            prompt: instruction to the model.
+            read: function that parses the answer.
             picture: data URI of a picture that goes with the prompt; None for none.
         Raises:
-            ChatError: no usable answer.
+            ChatError: there is no usable answer.
             EndpointError: the endpoint does not answer at all, refuses, or answers nothing usable again and
                 again.
         """
@@ -146,7 +146,7 @@ class Chat:
         parts: list[dict[str, Any]] = [{"type": "text", "text": prompt}]
         if picture is not None:
             parts.append({"type": "image_url", "image_url": {"url": picture}})
-        # Some servers take only a plain text where no picture comes with it.
+        # Without a picture, some servers accept only plain text.
         message = {"role": "user", "content": prompt if picture is None else parts}
         asked = {
             "model": self.model,
@@ -185,7 +185,7 @@ class Chat:
         address = f"{self.endpoint}/chat/completions"
         content = bytearray()
         try:
-            # A connection of its own for every request, which takes a model seconds.
+            # One connection per request, which takes a model seconds anyway.
             with (
                 httpcore.ConnectionPool(
                     ssl_context=ssl.create_default_context() if address.startswith("https") else None,
@@ -212,7 +212,7 @@ class Chat:
             raise ChatError(f"connection failed: {_plain_reason(error)}") from error
 
     def _told(self, body: bytes) -> str:
-        """What a refusal says of its reason."""
+        """Reason in the body of an error response."""
         try:
             found = json.loads(body)
         except (ValueError, RecursionError):
@@ -223,21 +223,21 @@ class Chat:
         return f": {self._without_key(plain(reason)[:_REASON_CHARS])}" if isinstance(reason, str) else ""
 
     def _without_key(self, text: str) -> str:
-        """A text of the server's, which may repeat what it was sent."""
+        """Remove the key from a text of the server, which may quote the request."""
         return text.replace(self._key, "[key]") if self._key else text
 
 
 def find_object(content: str, due: str) -> dict[str, Any]:
-    """The last JSON object in an answer that has a certain key; fences and prose around it are passed over.
+    """Find the last JSON object with a certain key in an answer, ignoring fences and prose around it.
 
     Args:
-        content: of a model.
+        content: content of a model.
         due: the key.
     Raises:
-        ChatError: there is none.
+        ChatError: there is no such object.
     """
     if len(content) > MAX_CONTENT_CHARS:
-        raise ChatError(f"an answer of {len(content):,} letters; at most {MAX_CONTENT_CHARS:,} are read")
+        raise ChatError(f"an answer of {len(content):,} characters; at most {MAX_CONTENT_CHARS:,} are read")
     decoder, found, place = json.JSONDecoder(), None, content.find("{")
     while place >= 0:
         try:
@@ -253,31 +253,31 @@ def find_object(content: str, due: str) -> dict[str, Any]:
 
 
 def one_line(value: object, name: str, most: int) -> str:
-    """Words of an answer as one line.
+    """Check a value of an answer and return it as one line.
 
     Args:
-        value: as the JSON has it.
-        name: what it is, for the message.
-        most: letters it may have.
+        value: value in the JSON.
+        name: name of the value, for messages.
+        most: maximum number of characters.
     Raises:
-        ChatError: it is no text, holds control characters or no letter, or is too long.
+        ChatError: the value is no text, has control characters or no letter, or is too long.
     """
     if not isinstance(value, str):
         raise ChatError(f"{name} is no text")
     text = " ".join(value.split())
     if plain(text) != text:
-        raise ChatError(f"{name} holds control characters")
+        raise ChatError(f"{name} contains control characters")
     if not any(letter.isalpha() for letter in text):
         raise ChatError(f"{name} holds no words")
     if len(text) > most:
-        raise ChatError(f"{name} has {len(text):,} letters; at most {most:,} are taken")
+        raise ChatError(f"{name} has {len(text):,} characters; at most {most:,} are accepted")
     return text
 
 
 def _json(body: bytes) -> Any:  # noqa: ANN401
     try:
         return json.loads(body)
-    except (ValueError, RecursionError):  # of which UnicodeDecodeError is one
+    except (ValueError, RecursionError):  # includes UnicodeDecodeError
         raise ChatError("the answer is not JSON") from None
 
 
@@ -294,7 +294,7 @@ def _may_be_here(host: str) -> bool:
 
 
 class _Backend(httpcore.NetworkBackend):
-    """Connects to the very address that was checked, and ends whatever is under way at a deadline."""
+    """Network backend that connects to the checked address only, and stops at a deadline."""
 
     def __init__(self, deadline: float, *, allow_remote: bool) -> None:
         self._deadline, self._remote, self._plain = deadline, allow_remote, httpcore.SyncBackend()
@@ -310,7 +310,7 @@ class _Backend(httpcore.NetworkBackend):
         """Resolve, check, connect.
 
         Raises:
-            ConnectError: the host is unknown, not on this machine though it must be, or refuses.
+            ConnectError: the host is unknown, must be this machine but is not, or refuses the connection.
         """
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -328,7 +328,7 @@ class _Backend(httpcore.NetworkBackend):
                     local_address,
                     socket_options,
                 )
-            except httpcore.ConnectError as error:  # a server may listen on one of 127.0.0.1 and ::1 alone
+            except httpcore.ConnectError as error:  # a server may listen on only one of 127.0.0.1 and ::1
                 refused = error
             else:
                 return _Stream(stream, self._deadline)
@@ -336,7 +336,7 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connection that is of no more use after a deadline, however slowly it drips."""
+    """Network stream that fails after a deadline, even if data still arrives slowly."""
 
     def __init__(self, inner: httpcore.NetworkStream, deadline: float) -> None:
         self._inner, self._deadline = inner, deadline
@@ -363,10 +363,10 @@ class _Stream(httpcore.NetworkStream):
 
 
 def _left(deadline: float, late: type[httpcore.TimeoutException]) -> float:
-    """Seconds left.
+    """Number of seconds left.
 
     Raises:
-        TimeoutException: none are.
+        TimeoutException: no time is left.
     """
     left = deadline - time.monotonic()
     if left <= 0:

@@ -1,6 +1,6 @@
-"""One sentence and some keywords for each picture of a library, by a model of the user's own.
+"""Captions of the pictures of a library, a sentence and keywords each, by a vision model of the user's.
 
-What was described is written every few pictures, so that an interrupted run goes on where it stopped.
+Captions are written every few pictures, so that an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from limner.store.words import ModelWords, described_by, write_descriptions
 from limner.store.write import CAPTION_SPACES, MODEL, Sentences
 
 SIDE_PX = 768
-"""Longest side of the copy that a model is shown."""
+"""Longest side in pixels of the copy that is sent to the model."""
 QUALITY = 85
 MAX_SENTENCE_CHARS, MAX_KEYWORD_CHARS, MAX_KEYWORDS = 400, 60, 30
 WRITE_PICTURES, WRITE_S = 16, 10.0
-"""Descriptions are written when there are so many, or when so much time has passed."""
+"""Number of captions, and time in seconds, after which they are written."""
 PROMPT = """\
 Describe this picture for a search index. Answer with one JSON object and nothing else:
 {"sentence": "...", "keywords": ["...", "..."]}
@@ -35,17 +35,17 @@ guesses, no mood, and not "the picture shows".
 
 
 class DescribeReport(Record):
-    """What one run of describing did.
+    """Result of one run.
 
     Attributes:
-        model: that described.
-        described: pictures that it described.
-        already: pictures that it had described before.
-        worded: pictures left out since their files, or the user, say something about them.
-        left: pictures still to be described.
+        model: name of the model.
+        described: number of pictures that were described.
+        already: number of pictures that the model had described before.
+        worded: number of pictures left out because they have captions in their files or by the user.
+        left: number of pictures still to be described.
         failed: pictures without a usable answer, by path, with the reason.
         seconds: wall time.
-        stopped: why the run ended early; "" where it did not.
+        stopped: reason for an early end; "" without one.
         interrupted: True after Ctrl-C; the same command continues.
     """
 
@@ -63,7 +63,7 @@ class DescribeReport(Record):
         """The report in words.
 
         Args:
-            listed: failures named, at most.
+            listed: maximum number of listed failures.
         """
         rest = f", {self.left:,} left" if self.left else ""
         lines = [
@@ -87,22 +87,22 @@ def describe_pictures(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> DescribeReport:
-    """Ask a model what the pictures of a library show, and keep its words in the library.
+    """Caption the pictures of a library with a model, and store the captions in the library.
 
     Pictures that the same model has described are left out, and those that the user wrote about. The words
     of another model are replaced.
 
     Args:
         library: an indexed library with a space of captions.
-        chat: the model, which sees pictures.
+        chat: the vision model.
         sentences: encoders of captions, see `limner.store.words.caption_encoders`.
-        every: also pictures whose files say something about them besides their names.
-        limit: pictures asked about, at most; None for all.
-        progress: told how far it is.
+        every: whether to include pictures that have captions in their files.
+        limit: maximum number of pictures to describe; None for all.
+        progress: receiver of the progress.
     Returns:
-        The report, also after Ctrl-C or where the endpoint was given up.
+        The report, even after Ctrl-C or if the endpoint failed.
     Raises:
-        DataError: no captions in this library, or another process is writing to it.
+        DataError: the library has no captions, or another process is writing to it.
         CheckpointError: the library's captions were encoded by another version.
     """
     if not set(CAPTION_SPACES) & library.settings.spaces.keys():
@@ -144,7 +144,7 @@ class _Run:
         return sorted(found)
 
     def describe(self, todo: list[str], due: int) -> DescribeReport:
-        """Ask about some pictures of those that are due."""
+        """Describe pictures, of `due` that are to be described in all."""
         self.progress.stage("pictures described", len(todo))
         stopped, interrupted = "", False
         try:
@@ -173,7 +173,7 @@ class _Run:
         )
 
     def _present(self, todo: list[str]) -> Iterator[Picture]:
-        """The pictures, those left out that went while others were described."""
+        """Yield the pictures that still exist."""
         for one in todo:
             try:
                 yield self.library.picture(one)
@@ -199,10 +199,10 @@ class _Run:
 
 
 def described(picture: Picture, chat: Chat) -> ModelWords:
-    """What a model says that a picture shows.
+    """Caption one picture.
 
     Args:
-        picture: of a library; a copy without metadata is sent, its longest side `SIDE_PX` at most.
+        picture: picture of a library; a copy without metadata is sent, its longest side `SIDE_PX` at most.
         chat: the model.
     Raises:
         DataError: the picture cannot be read, or has changed since it was indexed.
@@ -216,10 +216,10 @@ def described(picture: Picture, chat: Chat) -> ModelWords:
 
 
 def read_description(content: str) -> tuple[str, tuple[str, ...]]:
-    """Sentence and keywords of an answer.
+    """Parse sentence and keywords of an answer.
 
     Raises:
-        ChatError: it does not hold them, or they are not fit to be kept.
+        ChatError: the answer does not contain them, or they cannot be stored.
     """
     found = find_object(content, "sentence")
     sentence = one_line(found["sentence"], "the sentence", MAX_SENTENCE_CHARS)
@@ -227,12 +227,12 @@ def read_description(content: str) -> tuple[str, tuple[str, ...]]:
     if not isinstance(listed, list):
         raise ChatError("'keywords' is no list")
     if len(listed) > MAX_KEYWORDS:
-        raise ChatError(f"{len(listed):,} keywords; at most {MAX_KEYWORDS} are taken")
+        raise ChatError(f"{len(listed):,} keywords; at most {MAX_KEYWORDS} are accepted")
     words = (one_line(word, "a keyword", MAX_KEYWORD_CHARS) for word in listed)
     parts = (part.strip() for word in words for part in word.split(","))
     return sentence, tuple(dict.fromkeys(filter(None, parts)))
 
 
 def _wordless(captions: list[Mapping[str, str]] | None) -> bool:
-    """Whether nobody said anything about a picture: its name does not count, nor what a model said."""
+    """Whether a picture has no captions except its file name and a model's description."""
     return all(one["source"] in ("filename", MODEL) for one in captions or ())

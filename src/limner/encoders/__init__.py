@@ -1,1 +1,1 @@
-"""Pixels and words to vectors."""
+"""Encoders of pictures and texts."""

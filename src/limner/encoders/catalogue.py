@@ -1,4 +1,4 @@
-"""Encoders by name: finds the weights, loads them, and hands out a ready encoder.
+"""Encoders by name: finds and loads their weights.
 
 The one place that knows all encoders, so that commands and studio name them alike; it loads their modules as
 they are asked for.
@@ -65,17 +65,17 @@ BACKBONES = (*TORCHVISION, FOOD)
 # Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
 EXPORTS = "'limner[clip]'"
-"""What the export of a CLIP needs, as pip takes it."""
+"""Argument of pip for the packages that the export of a CLIP model needs."""
 TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on {}, whose own terms may apply"
 
 
 def image_encoders() -> list[str]:
-    """Names that `image_encoder` takes; besides these, ``clip:`` with an architecture of open_clip."""
+    """Names for `image_encoder`, besides ``clip:`` with an architecture of open_clip."""
     return [*SHIPPED, COLOUR, *TORCHVISION, PUBLISHED[0].name]
 
 
 def text_encoders() -> list[str]:
-    """Names that `text_encoder` takes; besides these, ``clip:`` with an architecture of open_clip."""
+    """Names for `text_encoder`, besides ``clip:`` with an architecture of open_clip."""
     return [SENTENCES, MULTILINGUAL, *SHIPPED, PUBLISHED[0].name]
 
 
@@ -87,7 +87,7 @@ def text_encoder(
     foreign: Callable[[Sequence[str]], Sequence[bool]] | None = None,
     weights: Path | None = None,
 ) -> TextEncoder:
-    """A ready text encoder.
+    """Open a text encoder.
 
     Args:
         name: ``minilm`` (English), ``use`` (sixteen languages), one of `SHIPPED` or
@@ -98,7 +98,7 @@ def text_encoder(
         weights: folder of a CLIP model, as in `clip_encoder`.
     Raises:
         ConfigError: unknown name.
-        MissingError: its package or weights are not there.
+        MissingError: its package or weights are missing.
     """
     if name.startswith(CLIP):
         return clip_encoder(name, weights=weights)
@@ -111,14 +111,14 @@ def text_encoder(
 
 
 def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
-    """A ready encoder of sentences, which says what languages it reads; loaded once per process.
+    """Open an encoder of sentences with a list of its languages; loaded once per process.
 
     Args:
         name: ``minilm`` (English), ``use`` (sixteen languages), or ``sentences:`` with the folder or the
             name of a model of sentence-transformers.
     Raises:
         ConfigError: unknown name.
-        MissingError: its package is not there.
+        MissingError: its package is not installed.
     """
     from limner.encoders.sentences import NamedSentences, use_files
 
@@ -149,13 +149,13 @@ def image_encoder(
     engine: Engine = "auto",
     device: str = "cpu",
 ) -> ImageEncoder:
-    """A ready image encoder.
+    """Open an image encoder.
 
     Args:
         name: one of `image_encoders`, or ``clip:ARCHITECTURE``.
         weights: a file, or a folder to look in; None looks in the usual places.
         sentences: embeds class names for the space ``labels``; None loads MiniLM.
-        precision: of the backbone; ``colour`` has none.
+        precision: precision of the backbone; ``colour`` has none.
         engine: what runs a shipped or torchvision network on a CPU, see `limner.encoders.openvino`; auto is
             OpenVINO for a shipped one, the quicker for others.
         device: what computes, as `limner.devices.device_of` takes it; openvino takes the CPU for auto.
@@ -204,15 +204,15 @@ def image_encoder(
 def clip_encoder(
     name: str, *, weights: Path | None = None, precision: Precision | None = None, made: str = ""
 ) -> ClipEncoder:
-    """A ready CLIP model, both text encoder and image encoder; it computes on the CPU.
+    """Open a CLIP model, both text encoder and image encoder; it runs on the CPU.
 
     Args:
         name: ``clip:ARCHITECTURE``, such as ``clip:ViT-B-32-quickgelu``.
         weights: its folder, or one that holds such folders; None looks in the usual places.
-        precision: of the picture side; None for that of `made`, else bfloat16.
+        precision: precision of the picture side; None for that of `made`, else bfloat16.
         made: fingerprint of the vectors that a library has, see `limner.encoders.clip.ClipEncoder`.
     Raises:
-        MissingError: there is none.
+        MissingError: none exists.
         CheckpointError: its folder is damaged.
     """
     from limner.encoders.clip import ClipEncoder
@@ -221,11 +221,11 @@ def clip_encoder(
 
 
 def usual_encoders(held: Collection[str] = (), language: str = ENGLISH) -> list[str]:
-    """What looks at the pixels of a library unless somebody names it.
+    """Default image encoders of a library.
 
     Args:
-        held: encoders that made the vectors which the library has; it keeps to ``base`` and CLIP among them.
-        language: ISO 639 code of the texts that it is made for. CLIP reads English alone.
+        held: encoders of the library's vectors; ``base`` and CLIP among them are kept.
+        language: ISO 639 code of the texts that it is for. CLIP reads only English.
     Returns:
         Names of image encoders. Of a new library for English texts CLIP, where one has been fetched, else
         ``base``; of several the one that comes first among `PUBLISHED`, else by name.
@@ -241,7 +241,7 @@ def usual_encoders(held: Collection[str] = (), language: str = ENGLISH) -> list[
 
 
 def better_encoder(chosen: Collection[str], language: str = ENGLISH) -> str:
-    """One line on what would look better at the pixels of a new library, or "".
+    """Advice on a better image encoder for a new library, or "".
 
     Args:
         chosen: names of its image encoders.
@@ -251,7 +251,7 @@ def better_encoder(chosen: Collection[str], language: str = ENGLISH) -> str:
 
 
 def clip_models() -> list[str]:
-    """CLIP encoders that can be used at once.
+    """CLIP encoders that are installed.
 
     Raises:
         CheckpointError: a folder is damaged.
@@ -260,7 +260,7 @@ def clip_models() -> list[str]:
 
 
 def weight_file(name: str, given: Path | None = None) -> WeightFile:
-    """The weight file of a backbone; see `limner.encoders.weight_files.find`.
+    """Find the weight file of a backbone; see `limner.encoders.weight_files.find`.
 
     Raises:
         ConfigError: none of `BACKBONES`.
@@ -276,7 +276,7 @@ def weight_file(name: str, given: Path | None = None) -> WeightFile:
 
 
 def official_url(name: str) -> str:
-    """Where torchvision's authors publish the weights of an architecture."""
+    """URL of torchvision's published weights of an architecture."""
     return str(_published(name).url)
 
 
@@ -286,7 +286,7 @@ def class_names(name: str) -> list[str]:
 
 
 def _published(name: str) -> Any:  # noqa: ANN401  (an untyped enumeration of torchvision)
-    """What torchvision knows of the published weights of an architecture."""
+    """Torchvision's entry of the published weights of an architecture."""
     with installed(f"{name}: torchvision", TORCH):
         from torchvision.models import get_model_weights
 
@@ -295,12 +295,12 @@ def _published(name: str) -> Any:  # noqa: ANN401  (an untyped enumeration of to
 
 @dataclass(frozen=True)
 class Available:
-    """What a machine has of one encoder.
+    """Availability of an encoder on this machine.
 
     Attributes:
-        name: of the encoder.
-        file: its weights, or None where it needs none or has none.
-        missing: why it cannot be used, or "".
+        name: name of the encoder.
+        file: its weights, or None if it needs none or has none.
+        missing: reason why it cannot be used, or "".
     """
 
     name: str
@@ -309,7 +309,7 @@ class Available:
 
 
 def available() -> list[Available]:
-    """Every named encoder, with its weights or the line that says how to get them."""
+    """List all encoders with their weights, or with advice on getting them."""
     from limner.encoders.base_encoder import shipped_file
 
     rows = [Available(name, shipped_file(name)) for name in SHIPPED] + [Available(COLOUR, None)]
@@ -331,11 +331,11 @@ class PublishedWeights:
     """Published weights, before they are downloaded.
 
     Attributes:
-        name: as `fetch_weights` takes it, with the tag that was chosen where there are several.
-        source: where they come from.
-        megabytes: of the file; 0 where nobody says.
+        name: as `fetch_weights` takes it, with the tag that was chosen if there are several.
+        source: origin of the weights.
+        megabytes: size of the file in MB; 0 if unknown.
         licence: as stated, or "".
-        folder: where they go.
+        folder: target folder.
     """
 
     name: str
@@ -345,21 +345,21 @@ class PublishedWeights:
     folder: Path
 
     def __str__(self) -> str:
-        """All of it in one line."""
+        """Description in one line."""
         size = f"{self.megabytes:,.0f} MB" if self.megabytes else "a file of unknown size"
         terms = f"licence: {self.licence or 'not stated'}"
         return f"{self.name}: {size} from {self.source} ({terms}), into {self.folder}"
 
 
 def offered(name: str, folder: Path | None = None) -> PublishedWeights:
-    """What `fetch_weights` would download; of a CLIP that is not listed, Hugging Face is asked.
+    """Weights that `fetch_weights` would download; unlisted CLIP models are looked up at Hugging Face.
 
     Args:
-        name: as of `fetch_weights`.
-        folder: likewise.
+        name: see `fetch_weights`.
+        folder: see `fetch_weights`.
     Raises:
         ConfigError: as `fetch_weights`.
-        MissingError: the extra is not installed, or the network refuses.
+        MissingError: the extra is not installed, or the network fails.
     """
     if name.partition(":")[0] == "clip":
         offer = published(name)
@@ -403,9 +403,9 @@ def fetch_weights(
             `limner.encoders.clip_files.models_folder`, where encoders look.
         progress: see `limner.transfer.fetch_file`.
     Raises:
-        ConfigError: no published weights under this name.
+        ConfigError: there are no published weights of this name.
         MissingError: the network or the disk refuses.
-        CheckpointError: what came is not what was published.
+        CheckpointError: the download differs from the published file.
     """
     if name.partition(":")[0] == "clip":
         offer = published(name)

@@ -1,6 +1,6 @@
 """CLIP and SigLIP from a folder of `limner.encoders.clip_files`: one space for texts and pictures.
 
-Where one has been fetched it is the strongest untrained channel. Pictures and texts are prepared as open_clip
+If downloaded, it is the strongest untrained channel. Pictures and texts are prepared as open_clip
 does, to the last bit; OpenVINO runs both networks, and no torch is needed.
 """
 
@@ -36,13 +36,13 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def cleaned(text: str, clean: Clean) -> str:
-    """A text as open_clip cuts it into pieces.
+    """Clean a text as open_clip does before tokenising it.
 
     Args:
         text: any.
         clean: whether letters become lower case, and whether punctuation goes as well.
     """
-    import ftfy  # takes a while, and is of no use to other encoders
+    import ftfy  # slow to import, and not needed by other encoders
 
     text = html.unescape(html.unescape(ftfy.fix_text(text)))
     if clean == "canonicalize":
@@ -52,7 +52,7 @@ def cleaned(text: str, clean: Clean) -> str:
 
 
 class Pieces:
-    """Texts → numbers of word pieces, by the file of a tokenizer.
+    """Tokenizer: converts texts to numbers of word pieces.
 
     Attributes:
         first, last: pieces before and after those of a text.
@@ -73,7 +73,7 @@ class Pieces:
             raise ValueError(" ".join(str(error).split())[:80]) from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        # A text that names a special piece means the letters.
+        # a special piece in a text counts as its characters
         self._tokenizer.encode_special_tokens = True
         self._clean = clean
         bare, whole = self("a"), list(self._tokenizer.encode("a").ids)
@@ -83,12 +83,12 @@ class Pieces:
         self.first, self.last = whole[: starts[0]], whole[starts[0] + len(bare) :]
 
     def __call__(self, text: str) -> list[int]:
-        """The pieces of a text, without those that frame it."""
+        """Word pieces of a text, without the first and the last special piece."""
         return list(self._tokenizer.encode(cleaned(text, self._clean), add_special_tokens=False).ids)
 
 
 def scaled(image: Image, card: ClipCard) -> ByteArray:
-    """One upright RGB picture → (S, S, 3) bytes, as open_clip scales and cuts it.
+    """Prepare an upright RGB picture as (S, S, 3) bytes, as open_clip scales and cuts it.
 
     Raises:
         DataError: the picture is not RGB.
@@ -121,19 +121,19 @@ class ClipEncoder:
 
     A text longer than the model's context (75 tokens beside the two that frame it, for most) is cut
     into windows of nearly equal length; its vector is their mean weighted by length, rescaled to
-    length 1. open_clip alone would cut off the rest without a word.
+    length 1. open_clip alone would silently truncate the text.
 
     Source: Radford et al. 2021; Cherti et al. 2023 (open_clip). Departs: windows; of pictures more than 16
     times as long as wide the middle; a text that names a special piece means its letters.
     """
 
     def __init__(self, folder: ClipFolder, *, precision: Precision | None = None, made: str = "") -> None:
-        """Look at a folder; its networks are loaded when they are asked.
+        """Read the card of a folder; its networks are loaded on first use.
 
         Args:
             folder: see `limner.encoders.clip_files.read_clip`.
-            precision: of the picture side, where the processor has it; None for that of `made`, else
-                bfloat16. Texts are encoded in float32 always.
+            precision: precision of the picture side, where the processor has it; None for that of `made`,
+                else bfloat16. Texts are encoded in float32 always.
             made: fingerprint of the vectors that a library has; if they are of these weights and this
                 precision, pictures are prepared as for them.
         Raises:
@@ -155,7 +155,7 @@ class ClipEncoder:
         now = {one: _fingerprint(card, one) for one in get_args(Precision)}
         known = {fingerprint: one for one, fingerprint in (*card.earlier.items(), *now.items())}
         self.accepted = frozenset(known)
-        """Fingerprints of pictures that the vectors of its texts are compared with."""
+        """Fingerprints of image vectors that its text vectors can be compared with."""
         kept = made in known and precision in (None, known[made])
         self._precision: Precision = known[made] if kept else precision or "bfloat16"
         self.fingerprint = made if kept else now[self._precision]
@@ -182,23 +182,23 @@ class ClipEncoder:
         return read_tower(self._folder.path / name, self.dim, precision)
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (S, S, 3) bytes, S being the model's."""
+        """Prepare an upright RGB picture as (S, S, 3) bytes, S being the model's."""
         if self._earlier:
             return frame(image, self._card.side_px, "squash" if self._card.resize == "squash" else "crop")
         return scaled(image, self._card)
 
     def normalised(self, batch: ByteArray) -> FloatArray:
-        """(B, S, S, 3) bytes → (B, 3, S, S) values that the network takes, as open_clip has them."""
+        """Normalise (B, S, S, 3) bytes to the network's input (B, 3, S, S), like open_clip."""
         made: FloatArray = np.empty((len(batch), 3, *batch.shape[1:3]), dtype=np.float32)
         for channel, values in enumerate(self._values):
             made[:, channel] = values[batch[..., channel]]
         return made
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
-        """(B, S, S, 3) bytes → vectors; no labels.
+        """Compute vectors of (B, S, S, 3) bytes; no labels.
 
         Raises:
-            ShapeError: not B such squares.
+            ShapeError: the batch has another shape.
             NumericsError: a value is not finite.
             CheckpointError: the network is damaged.
         """
@@ -207,10 +207,10 @@ class ClipEncoder:
         return ImageVectors({"clip": unit_rows(self.name, rows)})
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length.
+        """Encode N texts as (N, D) float32 rows of unit length.
 
         Raises:
-            DataError: a text is empty once cleaned, naming its place.
+            DataError: a text is empty after cleaning; the message gives its index.
             CheckpointError: the network is damaged.
         """
         room = self._card.context - len(self._pieces.first) - len(self._pieces.last)
@@ -218,7 +218,7 @@ class ClipEncoder:
         return by_windows(self.name, texts, pieces, room, self._encode_windows)
 
     def framed(self, pieces: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-        """W lists of word pieces that fit → (W, context) as the network takes them."""
+        """Pad W lists of word pieces to the network's input (W, context)."""
         tokens = np.full((len(pieces), self._card.context), self._card.pad, dtype=np.int64)
         for row, ids in zip(tokens, pieces, strict=True):
             whole = [*self._pieces.first, *ids, *self._pieces.last]
@@ -226,7 +226,7 @@ class ClipEncoder:
         return tokens
 
     def _encode_windows(self, windows: list[list[int]]) -> FloatArray:
-        """W windows of word pieces → (W, D) unit rows."""
+        """Encode W windows of word pieces as (W, D) unit rows."""
         lengths = np.array([len(ids) for ids in windows]) + len(self._pieces.first) + len(self._pieces.last)
         real = (np.arange(self._card.context) < lengths[:, None]).astype(np.int64)
         both = np.stack([self.framed(windows), real], axis=1)
@@ -242,7 +242,7 @@ class ClipEncoder:
         """Encode a word and a picture.
 
         Raises:
-            CheckpointError: that cannot be done.
+            CheckpointError: the model does not work.
         """
         square = np.zeros((1, self._card.side_px, self._card.side_px, 3), dtype=np.uint8)
         try:

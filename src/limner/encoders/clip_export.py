@@ -1,4 +1,4 @@
-"""Models of open_clip (extras ``clip`` and ``research``) as folders that limner runs without torch.
+"""Export of models of open_clip (extras ``clip`` and ``research``) to folders that limner runs without torch.
 
 `limner.encoders.clip_files` says what is in such a folder, `limner.encoders.clip` runs it.
 """
@@ -25,18 +25,18 @@ from limner.encoders.weight_files import find_clip, load_strictly, of_clip, read
 from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
 
 TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json")
-"""What a tokenizer of its own consists of, in the layout of Hugging Face."""
+"""Files of a model's own tokenizer, in the layout of Hugging Face."""
 WEIGHT_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 """Names of a repository's weights, the one that open_clip takes first."""
 USUAL = ("datacomp_xl", "laion2b", "webli")
-"""How the tags of an architecture's usual weights begin, the most accurate on ImageNet first."""
+"""Prefixes of the tags of an architecture's default weights, the most accurate on ImageNet first."""
 
 
 def _own_tokenizer(architecture: str, folder: Path) -> tuple[str, int]:
-    """Content of a tokenizer in the layout of Hugging Face, and the number of its piece that fills up.
+    """Content of a tokenizer in the layout of Hugging Face, and the id of its padding piece.
 
     Raises:
-        MissingError: its files are not there.
+        MissingError: its files do not exist.
         CheckpointError: they are damaged.
     """
     if not all((folder / name).is_file() for name in TOKENIZER_FILES):
@@ -73,14 +73,14 @@ def architectures(wanted: str | None = None) -> list[str]:
 
 
 def _open_clip() -> Any:  # noqa: ANN401  (an optional, untyped module)
-    """The module, or what to install."""
+    """Import open_clip, or raise an error with advice."""
     with installed("open_clip", "'limner[clip]'"):
         import open_clip
     return open_clip
 
 
 def clip_tokenizer(architecture: str) -> str:
-    """CLIP's own tokenizer, which comes with open_clip, as the file of one.
+    """CLIP's own tokenizer, which comes with open_clip, as the content of a tokenizer file.
 
     Its pattern is that of open_clip as the package ``regex`` reads it, which ignores case also where that
     makes U+0345 neither a letter nor another sign.
@@ -105,7 +105,7 @@ def clip_tokenizer(architecture: str) -> str:
 
 
 def _published(architecture: str) -> dict[str, Any]:
-    """How the published weights of an architecture want their pictures, where all of them agree; else {}."""
+    """Preprocessing of an architecture's published weights, if it is the same for all; otherwise {}."""
     found = [one for _, one in _pretrained(architecture)]
     wanted = [{name: one.get(name) for name in ("mean", "std", "resize_mode")} for one in found]
     return wanted[0] if wanted and all(one == wanted[0] for one in wanted) else {}
@@ -170,7 +170,7 @@ def fetch_clip(architecture: str, tag: str = "") -> Path:
 
     Args:
         architecture: open_clip's name.
-        tag: as of `published_clip`.
+        tag: see `published_clip`.
     Raises:
         ConfigError: as `published_clip`.
         MissingError: the extra is not installed, or the network refuses.
@@ -188,10 +188,10 @@ def fetch_clip(architecture: str, tag: str = "") -> Path:
 
 @contextmanager
 def _fetching(what: str) -> Iterator[None]:
-    """Turn trouble with the network into one line."""
+    """Convert errors of the network to one line."""
     try:
         yield
-    except Exception as error:  # of whatever library stands between here and the network
+    except Exception as error:  # of any library used for the download
         reason = " ".join(str(error).split())[:120]
         raise MissingError(f"clip: {what} could not be fetched ({reason}); try again later") from error
 
@@ -211,7 +211,7 @@ class _Side(nn.Module):
 
 
 def export_clip(name: str, weights: Path | None = None, target: Path | None = None) -> Path:
-    """Write a model of open_clip as a folder that limner runs without torch.
+    """Export a model of open_clip to a folder that limner runs without torch.
 
     Args:
         name: ``clip:ARCHITECTURE``; weights published by OpenAI need the names that end in ``-quickgelu``.
@@ -244,7 +244,7 @@ def export_clip(name: str, weights: Path | None = None, target: Path | None = No
         _own_tokenizer(architecture, file.path.parent) if own else (clip_tokenizer(architecture), 0)
     )
     kinds = {one.get("interpolation") for _, one in _pretrained(architecture)}
-    with torch.random.fork_rng(devices=[]):  # random initial values are drawn, then all replaced
+    with torch.random.fork_rng(devices=[]):  # all random initial values are replaced
         model = open_clip.create_model(architecture, pretrained=None, load_weights=False)
     load_strictly(model, read_state(file), str(file.path))
     model = model.eval().requires_grad_(requires_grad=False)
@@ -298,13 +298,13 @@ def export_clip(name: str, weights: Path | None = None, target: Path | None = No
 def earlier_fingerprint(
     architecture: str, sha256: str, precision: Precision, framing: Framing, tokenizer: str = ""
 ) -> str:
-    """What limner called the pictures of some weights when torch ran them.
+    """Fingerprint that limner gave image vectors of some weights when torch computed them.
 
     Args:
         architecture: open_clip's name.
-        sha256: of the weights.
-        precision: of the picture side.
-        framing: of pictures.
+        sha256: SHA-256 of the weights.
+        precision: precision of the picture side.
+        framing: framing of pictures.
         tokenizer: what was said of one of its own.
     """
     said = f"clip/1 {architecture} {sha256} {precision} {framing}{tokenizer}"

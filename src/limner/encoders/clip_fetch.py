@@ -1,4 +1,4 @@
-"""Published CLIPs become folders here: fetched, tried out and hashed, whole or not at all."""
+"""Downloads of published CLIP models, which are tested, hashed and installed atomically."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
 
 def hub() -> str:
-    """Address of Hugging Face, or of the mirror that ``$HF_ENDPOINT`` names."""
+    """URL of Hugging Face, or of the mirror in ``$HF_ENDPOINT``."""
     return os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
 
 
 def fetch_published(
     offer: PublishedClip, place: Path | None = None, progress: Callable[[int, int], None] | None = None
 ) -> Path:
-    """Download a published CLIP; the folder appears whole or not at all.
+    """Download a published CLIP model atomically.
 
-    What it brings is tried out once and hashed; the hashes are kept in its card.
+    The model is tested once, and the hashes of its files are stored in its card.
 
     Args:
         offer: one of `PUBLISHED`.
         place: folder of such folders; None for `models_folder`.
-        progress: called with bytes so far and in all, of each file.
+        progress: function called with the bytes so far and in total, for each file.
     Returns:
-        The folder; one that is there already, whole and of the same source, is left as it is.
+        The folder; an existing complete one of the same source is not changed.
     Raises:
         MissingError: the network or the disk refuses.
         CheckpointError: what came is no such CLIP, or there is another one in its place.
@@ -91,11 +91,11 @@ def fetch_published(
 
 
 def make_clip(target: Path, bring: Callable[[Path], ClipCard]) -> None:
-    """Fill a folder, try out what is in it, and put it in its place, whole or not at all.
+    """Create and test a model's folder atomically.
 
     Args:
-        target: the folder; must not be there.
-        bring: puts networks and tokenizer into a folder and returns their card, without hashes.
+        target: the folder, which must not exist.
+        bring: function that writes networks and tokenizer to a folder and returns their card, without hashes.
     Raises:
         LimnerError: as `bring` and the encoder.
         MissingError: the disk refuses.
@@ -128,10 +128,10 @@ _Preprocessing = tuple[
 
 
 def _preprocessing(path: Path) -> _Preprocessing:
-    """Side, mean, deviation and scaling, from the file that says it to the library transformers.
+    """Read side, mean, deviation and scaling from the preprocessing file of the library transformers.
 
     Raises:
-        CheckpointError: it says something that limner does not do.
+        CheckpointError: the file has a setting that limner does not support.
     """
     try:
         said: Mapping[str, object] = json.loads(path.read_bytes())

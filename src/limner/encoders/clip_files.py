@@ -1,4 +1,4 @@
-"""A CLIP on disk: a folder with two networks, a tokenizer and a card that says how they are used.
+"""A CLIP model on disk: a folder with two networks, a tokenizer and a card with their parameters.
 
 Published ones are fetched as ONNX files; what limner writes itself (`limner.encoders.clip_export`) is in
 OpenVINO's own form. Both are read without torch.
@@ -23,17 +23,17 @@ CARD = "clip.json"
 TOKENIZER = "tokenizer.json"
 ONNX = ".onnx"
 Clean = Literal["lower", "whitespace", "canonicalize"]
-"""What open_clip does to a text before it is cut into pieces."""
+"""Ways in which open_clip cleans a text before tokenising it."""
 _HASH = Field(pattern="^[0-9a-f]{64}$")
 
 
 class ClipCard(Record):
-    """What a CLIP's folder says of itself.
+    """Metadata of a CLIP model's folder.
 
     Attributes:
-        format: of the folder.
+        format: format of the folder.
         architecture: open_clip's name.
-        source: where the files come from.
+        source: origin of the files.
         licence: terms of the weights as their publisher states them, or "".
         weights: SHA-256 that tells these weights from others; of the file that they were exported from, or of
             both networks.
@@ -41,14 +41,14 @@ class ClipCard(Record):
         side_px: S, side of the square that the image network takes.
         mean, std: of a channel, of values in [0, 1].
         resize: ``shortest`` scales the shorter side to S and cuts out the centre; ``squash`` scales both.
-        interpolation: of that scaling.
-        context: word pieces that the text network takes, those that frame a text included.
-        pad: piece that fills up.
-        clean: what is done to a text first.
+        interpolation: interpolation of that scaling.
+        context: maximum number of word pieces of a text, including the two special ones.
+        pad: padding piece.
+        clean: cleaning of texts.
         image, text: file of a network.
-        sha256: file → hash.
+        sha256: SHA-256 by file.
         earlier: precision → fingerprint that limner gave the vectors of these weights when torch made them,
-            from pictures that were framed in another way; empty where it never read such weights.
+            from pictures that were framed in another way; empty if it never read such weights.
     """
 
     format: Literal[1] = 1
@@ -73,7 +73,7 @@ class ClipCard(Record):
 
 @dataclass(frozen=True)
 class ClipFolder:
-    """A CLIP that is there.
+    """An installed CLIP model.
 
     Attributes:
         path: the folder.
@@ -109,12 +109,12 @@ class ClipFolder:
 
 
 def models_folder() -> Path:
-    """Where models that are fetched or exported are kept."""
+    """Folder of downloaded and exported models."""
     return data_folder() / "models"
 
 
 def folder_of(architecture: str, place: Path | None = None) -> Path:
-    """The folder that a CLIP goes to.
+    """Target folder of a CLIP model.
 
     Args:
         architecture: open_clip's name.
@@ -124,7 +124,7 @@ def folder_of(architecture: str, place: Path | None = None) -> Path:
 
 
 def read_clip(path: Path) -> ClipFolder:
-    """Open a folder; its networks are not read yet.
+    """Open a folder without reading its networks.
 
     Raises:
         MissingError: there is no card, or it cannot be read.
@@ -143,7 +143,7 @@ def read_clip(path: Path) -> ClipFolder:
 
 
 def clips_at(place: Path) -> list[ClipFolder]:
-    """What a folder is, or what its folders are."""
+    """CLIP models in a folder: itself, or its subfolders."""
     try:
         inside = sorted(place.iterdir()) if place.is_dir() else []
     except OSError as error:
@@ -152,7 +152,7 @@ def clips_at(place: Path) -> list[ClipFolder]:
 
 
 def clips() -> list[ClipFolder]:
-    """All that are there, those of ``$LIMNER_WEIGHTS`` first; of an architecture the first.
+    """All installed CLIP models, one per architecture, those of ``$LIMNER_WEIGHTS`` first.
 
     Raises:
         MissingError: a place of the variable does not exist, or a folder cannot be read.
@@ -166,13 +166,13 @@ def clips() -> list[ClipFolder]:
 
 
 def find_clip_folder(name: str, given: Path | None = None) -> ClipFolder:
-    """The folder of an architecture.
+    """Find the folder of an architecture.
 
     Args:
         name: ``clip:ARCHITECTURE``.
         given: the folder, or one that holds such folders; None for the usual places.
     Raises:
-        MissingError: there is none; the message says what to run.
+        MissingError: none exists; the message says what to run.
         CheckpointError: a card is damaged.
     """
     if given is not None and not given.exists():
@@ -194,15 +194,15 @@ def find_clip_folder(name: str, given: Path | None = None) -> ClipFolder:
 
 @dataclass(frozen=True)
 class PublishedClip:
-    """A CLIP that somebody publishes as ONNX files.
+    """A CLIP model that is published as ONNX files.
 
     Attributes:
         architecture: open_clip's name.
-        tag: tells it from others of the architecture.
+        tag: tag of the weights of the architecture.
         image, text: repository and path of a network.
         tokenizer, preprocessing: likewise.
-        megabytes: of all files.
-        licence: what the repositories state.
+        megabytes: size of all files in MB.
+        licence: licence as stated by the repositories.
         dim, context, pad, clean: as of `ClipCard`.
     """
 
@@ -226,7 +226,7 @@ class PublishedClip:
 
     @property
     def repositories(self) -> list[str]:
-        """Whose files they are."""
+        """Repositories of the files."""
         files = (self.image, self.text, self.tokenizer, self.preprocessing)
         return list(dict.fromkeys(repository for repository, _ in files))
 
@@ -260,17 +260,17 @@ PUBLISHED = (
     ),
     _transformers_js("ViT-B-16-quickgelu", "Xenova/clip-vit-base-patch16", 302, _OPENAI),
 )
-"""What 'limner models get' fetches, the usual one first; ``-quickgelu`` are OpenAI's own weights."""
+"""Models that 'limner models get' downloads, the default first; ``-quickgelu`` are OpenAI's own weights."""
 HINT = (
     "CLIP would find more for English texts: published, ViT-B/32 finds the photographs of 59 of 100 captions"
     " first among 1,000 (Flickr30k), base of 25 (Flickr8k). Get it once by 'limner models get clip'"
     f" ({PUBLISHED[0].megabytes} MB); new libraries then take it."
 )
-"""Said to a person whose new library is made without it."""
+"""Advice for a new library without CLIP."""
 
 
 def published(name: str) -> PublishedClip | None:
-    """What is published under a name; None where nothing is.
+    """Published model of a name, or None.
 
     Args:
         name: ``clip`` for the usual one, or ``clip:ARCHITECTURE``, with ``@TAG`` for others than its first.

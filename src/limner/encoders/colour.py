@@ -1,7 +1,7 @@
 """A classical descriptor of colour, layout and edges, for machines without any weights.
 
-It lets pictures of one hand and palette find each other at once. It is no network and knows nothing
-of what a picture shows: texts cannot search it.
+It finds pictures of the same style and palette quickly. It is not a network and has no information
+on the content of a picture, so texts cannot be compared with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _TO_XYZ = np.asarray(
 
 
 class ColourEncoder:
-    """Pictures → unit vectors of the space ``colour``.
+    """Image encoder of the space ``colour``.
 
     Three blocks, each of unit length, joined so that a cosine is 0.8 palette + 0.1 layout +
     0.1 edges: the square root of a soft CIE Lab histogram (5 × 7 × 7, Hellinger affinity), the mean
@@ -62,7 +62,7 @@ class ColourEncoder:
     ).hexdigest()
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (64, 64, 3) bytes, all of it squeezed into the square."""
+        """Prepare an upright RGB picture as (64, 64, 3) bytes, all of it squeezed into the square."""
         return frame(image, _SIDE_PX)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
@@ -99,7 +99,7 @@ def _palette(lab: FloatArray) -> FloatArray:
     low, high = np.asarray(_LOW, dtype=np.float32), np.asarray(_HIGH, dtype=np.float32)
     place = (lab.reshape(-1, 3) - low) / (high - low) * (bins - 1)
     place = np.clip(place, 0, bins - 1).astype(np.float32)
-    # One row per axis: strided reads of three interleaved numbers take four times as long.
+    # one row per axis: strided reads of three interleaved values take four times as long
     floor = np.minimum(place.astype(np.int64), bins - 2).T.copy()
     part = place.T - floor
     near = (1 - part, part)
@@ -127,7 +127,7 @@ def _layout(lab: FloatArray) -> FloatArray:
     """(B, H, W, 3) → (B, 64): per cell 0.5 and the mean of L, a and b scaled to about ±1."""
     means = _cell_sums(lab) / (_SIDE_PX // _CELLS) ** 2
     scaled = (means - np.asarray([50, 0, 0])) / np.asarray([50, 40, 40])
-    # The constant keeps mid-grey cells, which are zero in the other three, from vanishing.
+    # the constant keeps mid-grey cells, which are zero in the other three, from being zero vectors
     constant = np.full((*scaled.shape[:2], 1), 0.5)
     return np.concatenate([constant, scaled], axis=2).reshape(len(lab), -1).astype(np.float32)
 

@@ -1,4 +1,4 @@
-"""Pictures as the squares of bytes that encoders take; no torch is needed for that."""
+"""Preparation of pictures as squares of bytes, the inputs of encoders, without torch."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 Framing = Literal["squash", "crop"]
 _CROP_MARGIN = 256 / 224
 SIDE_PX = 224
-"""Side of the square that torchvision's backbones take."""
+"""Side in pixels of the input of torchvision's backbones."""
 
 
 def shorter_side_px(side_px: int, framing: Framing) -> int:
-    """Pixels of the shorter side that `frame` makes use of."""
+    """Length in pixels of the shorter side that `frame` needs."""
     return round(side_px * _CROP_MARGIN) if framing == "crop" else side_px
 
 
 def frame(image: Image, side_px: int, framing: Framing = "squash", *, bicubic: bool = False) -> ByteArray:
-    """One upright RGB picture → (side, side, 3) bytes.
+    """Prepare an upright RGB picture as (side, side, 3) bytes.
 
     Picture → another picture of its story, storybook validation, ResNet-50: R@1 / mean AP squash .783 / .540,
     crop .757 / .521, padded .761 / .547; text → picture is best with squash too.
@@ -56,10 +56,10 @@ def frame(image: Image, side_px: int, framing: Framing = "squash", *, bicubic: b
 
 
 def checked(name: str, batch: ByteArray, side_px: int = SIDE_PX) -> ByteArray:
-    """The batch itself when it is (B, side, side, 3) bytes.
+    """Return the batch if it is (B, side, side, 3) bytes.
 
     Raises:
-        ShapeError: it is not.
+        ShapeError: the batch has another shape or type.
     """
     if batch.dtype != np.uint8 or batch.ndim != 4 or batch.shape[1:] != (side_px, side_px, 3):
         raise ShapeError(

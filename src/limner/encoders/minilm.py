@@ -1,7 +1,7 @@
 """MiniLM, the sentence encoder of English texts.
 
-Its forward pass is written out here, in NumPy, because it is short and because importing torch or a model hub
-library costs seconds at every command; tests hold it to that library's output.
+Its forward pass is implemented here, in NumPy, because it is short and because importing torch or a model hub
+library costs seconds at every command; tests compare it with that library's output.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _Pair = tuple[FloatArray, FloatArray]
 
 
 class MiniLM:
-    """Texts → unit vectors of the space of sentences (D = 384).
+    """Sentence encoder with unit vectors of width D = 384.
 
     A text longer than 254 word pieces is cut into windows of nearly equal length, each of at most
     254; its vector is the mean of the windows' vectors weighted by their lengths, rescaled to
-    length 1. Nothing is cut off.
+    length 1. Nothing is truncated.
 
     Source: Reimers & Gurevych 2019 (Sentence-BERT, mean pooling); Wang et al. 2020 (MiniLM).
     """
@@ -42,7 +42,7 @@ class MiniLM:
     dim = 384
 
     def __init__(self, files: SentenceFiles) -> None:
-        """Take the tensors of a BERT encoder.
+        """Wrap the tensors of a BERT encoder.
 
         Args:
             files: tokenizer and tensors, see `limner.encoders.weight_files.shipped_sentences`.
@@ -71,9 +71,9 @@ class MiniLM:
 
     @cached_property
     def _parts(self) -> tuple[NDArray[Any], FloatArray, _Pair, list[dict[str, _Pair]]]:
-        """Vectors of words and places, the first norm, and the layers, read on first use.
+        """Embeddings of words and positions, the first norm, and the layers, read on first use.
 
-        Query, key and value become one product. Words stay as they are stored: few of them are in a text.
+        Query, key and value are one product. The words' vectors are not converted, as a text has few of them.
         """
         state = self._files.state
 
@@ -96,16 +96,16 @@ class MiniLM:
         return words, places + kinds[0], pair("embeddings.LayerNorm"), layers
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length, in the order given.
+        """Encode N texts as (N, D) float32 rows of unit length, in the order given.
 
         Raises:
-            DataError: a text holds nothing that the tokenizer knows as writing, naming its place.
+            DataError: a text has no characters that the tokenizer knows; the message gives its index.
         """
         ids = [one.ids for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
         return by_windows(self.name, texts, ids, WINDOW, self._encode)
 
     def _encode(self, windows: list[list[int]]) -> FloatArray:
-        """W windows of word pieces → (W, D) unit rows."""
+        """Encode W windows of word pieces as (W, D) unit rows."""
         vectors: FloatArray = np.zeros((len(windows), self.dim), dtype=np.float32)
         batches = list(_batches([len(ids) for ids in windows]))
 
@@ -118,7 +118,7 @@ class MiniLM:
         return vectors
 
     def _forward(self, windows: list[list[int]]) -> FloatArray:
-        """B windows of word pieces → (B, D) unit rows."""
+        """Encode B windows of word pieces as (B, D) unit rows."""
         words, places, start_norm, layers = self._parts
         first, last = self._tokenizer.encode("").ids  # [CLS] and [SEP]
         count, longest = len(windows), max(map(len, windows)) + 2
@@ -158,11 +158,11 @@ _MODULES = {
     "output.dense": "narrow",
     "output.LayerNorm": "narrow_norm",
 }
-"""BERT's modules of a layer, and what they are called here."""
+"""BERT's modules of a layer, with their names here."""
 
 
 def _linear(values: FloatArray, parameters: _Pair) -> FloatArray:
-    """(R, I) → (R, O) by a weight (O, I) and a bias (O,)."""
+    """Apply a linear layer with weight (O, I) and bias (O,): (R, I) → (R, O)."""
     made: FloatArray = values @ parameters[0].T
     made += parameters[1]
     return made
@@ -200,7 +200,7 @@ def gelu(values: FloatArray) -> FloatArray:
 
 
 def _batches(lengths: list[int]) -> Iterator[list[int]]:
-    """Numbers of windows, shortest first so that little is padding, in runs of at most `_BATCH_TOKENS`."""
+    """Batches of window indices, shortest first to reduce padding, of at most `_BATCH_TOKENS` tokens."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * (lengths[number] + 2) > _BATCH_TOKENS:

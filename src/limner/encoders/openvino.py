@@ -1,4 +1,4 @@
-"""Networks of pictures run by OpenVINO, which takes half of torch's time on a CPU, or less.
+"""Networks run by OpenVINO, which takes at most half of torch's time on a CPU.
 
 A network that comes with limner is a file in OpenVINO's own form and needs no torch. Of a torch network, what
 OpenVINO makes is compared with what torch makes of the same pictures; only where it is as near to float32 as
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 Engine = Literal["auto", "torch", "openvino"]
-"""What runs a network on a CPU; of a torch network auto takes OpenVINO once many pictures have come."""
+"""Engine on a CPU; for a torch network, auto uses OpenVINO only after many pictures."""
 
 PATIENCE = 256
-"""Pictures that torch looks at first: to compile a network takes as long as a few hundred of them."""
+"""Number of pictures that torch encodes first; compiling takes as long as a few hundred of them."""
 CHECKED_PICTURES = 8
-"""Of a batch, those that torch looks at as well."""
+"""Number of pictures of a batch that torch encodes too, for comparison."""
 LEAST_ERROR = 0.01
 """Distance from torch's float32 row, as a share of its length, that always passes: a cosine of .99995."""
 
@@ -42,14 +42,14 @@ _HINTS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
 NETWORK, TENSORS = ".xml", ".bin"
 """Endings of the two files of a network in OpenVINO's own form: its layers, and their tensors."""
 _SOURCE, _HASH = ["limner", "source"], ["limner", "tensors"]
-"""Where the layers' file says what weights it was made of, and the SHA-256 of the tensors."""
+"""Keys in the layers' file: SHA-256 of the source weights, and of the tensors."""
 
 
 def save_network(path: Path, network: nn.Module, side_px: int, source: str) -> None:
     """Write a network in OpenVINO's own form, its tensors in half precision.
 
     Args:
-        path: of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
+        path: path of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
         network: (B, S, S, 3) bytes → (B, F), on the CPU, in evaluation mode.
         side_px: S.
         source: SHA-256 of the weights that it was made of.
@@ -70,10 +70,10 @@ def save_network(path: Path, network: nn.Module, side_px: int, source: str) -> N
 
 
 def read_network(path: Path, source: str, precision: Precision) -> Callable[[ByteArray], FloatArray]:
-    """A network that `save_network` wrote, made ready.
+    """Load and compile a network of `save_network`.
 
     Args:
-        path: of the layers.
+        path: path of the layers.
         source: SHA-256 of the weights that it is to be made of.
         precision: at least that of products, where the processor has it.
     Returns:
@@ -91,7 +91,7 @@ def read_network(path: Path, source: str, precision: Precision) -> Callable[[Byt
             f"{error.filename}: cannot be read ({error.strerror}); reinstall limner"
         ) from error
     try:
-        # The reader keeps hold of the bytes that it is given.
+        # the reader keeps a reference to the bytes
         values = engine.Tensor(np.frombuffer(tensors, dtype=np.uint8).copy())
         graph = core.read_model(layers, values)
         made_of, held = (str(graph.get_rt_info(name).value) for name in (_SOURCE, _HASH))
@@ -111,14 +111,14 @@ def _ready(graph: Any, core: Any, precision: Precision, output: int = 0) -> Call
     """A graph of OpenVINO's compiled for the CPU, from its inputs to one output; takes seconds."""
     hints: dict[str, str | int]
     hints = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
-    # As torch does: where several processes share a machine, Ray's among them, this says what each may use.
+    # as in torch: the limit of each process if several share a machine, such as Ray's
     if (threads := os.environ.get("OMP_NUM_THREADS", "")).isdecimal() and int(threads):
         hints["INFERENCE_NUM_THREADS"] = int(threads)
     run: Any = core.compile_model(graph, "CPU", hints)
     alone = threading.Lock()
 
     def compute(batch: NDArray[Any], *more: NDArray[Any]) -> FloatArray:
-        with alone:  # it has one place for what it makes
+        with alone:  # it has one output buffer
             return np.array(run([np.ascontiguousarray(one) for one in (batch, *more)])[output], np.float32)
 
     return compute
@@ -136,7 +136,7 @@ def save_tower(path: Path, network: nn.Module, example: Tensor) -> None:
     """Write one side of a model with two in OpenVINO's own form, its tensors in half precision.
 
     Args:
-        path: of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
+        path: path of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
         network: (B, …) → (B, D), on the CPU, in evaluation mode.
         example: (2, …) that it takes; only B may vary later.
     Raises:
@@ -147,7 +147,7 @@ def save_tower(path: Path, network: nn.Module, example: Tensor) -> None:
     import torch
 
     quick = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # a tracer does not see into it
+    torch.backends.mha.set_fastpath_enabled(False)  # a tracer cannot trace it
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -163,10 +163,10 @@ def save_tower(path: Path, network: nn.Module, example: Tensor) -> None:
 
 
 def read_tower(path: Path, width: int, precision: Precision) -> Tower:
-    """One side of a model with two, from OpenVINO's own form or an ONNX file, made ready.
+    """Load and compile one encoder of a dual model, from OpenVINO's own format or an ONNX file.
 
     Args:
-        path: of the layers or of the ONNX file.
+        path: path of the layers or of the ONNX file.
         width: D.
         precision: at least that of products, where the processor has it.
     Raises:
@@ -208,7 +208,7 @@ def read_tower(path: Path, width: int, precision: Precision) -> Tower:
 
 
 def _converted(network: nn.Module, side_px: int) -> Any:  # noqa: ANN401  (a class of OpenVINO's)
-    """A torch network as OpenVINO's graph."""
+    """Convert a torch network to OpenVINO's graph."""
     engine = openvino()
     import torch
 
@@ -222,7 +222,7 @@ def _converted(network: nn.Module, side_px: int) -> Any:  # noqa: ANN401  (a cla
 
 
 def compiled(network: nn.Module, side_px: int, precision: Precision) -> Callable[[ByteArray], FloatArray]:
-    """A network made ready by OpenVINO; takes seconds.
+    """Compile a network with OpenVINO, which takes seconds.
 
     Args:
         network: (B, S, S, 3) bytes → (B, F), on the CPU, in evaluation mode.
@@ -237,7 +237,7 @@ def compiled(network: nn.Module, side_px: int, precision: Precision) -> Callable
 
 
 class Quickest:
-    """The rows of a network on a CPU: by torch, and by OpenVINO once many pictures have come."""
+    """Runner of a network on a CPU: torch first, and OpenVINO after many pictures."""
 
     def __init__(
         self,
@@ -249,14 +249,14 @@ class Quickest:
         network: Callable[[], nn.Module],
         by_torch: Callable[[ByteArray, Precision], FloatArray],
     ) -> None:
-        """Compile nothing yet.
+        """Prepare the runner without compiling.
 
         Args:
-            name: of the encoder, for messages.
+            name: name of the encoder, for messages.
             side_px: S.
-            precision: of products.
-            engine: openvino is taken at the first picture, and what keeps it from that is an error.
-            network: makes what `compiled` takes.
+            precision: precision of products.
+            engine: engine; openvino is used from the first picture, and raises an error if it cannot be.
+            network: function that makes the network for `compiled`.
             by_torch: (B, S, S, 3) bytes and a precision → (B, F).
         """
         self._name, self._side_px, self._precision, self._engine = name, side_px, precision, engine
@@ -289,7 +289,7 @@ class Quickest:
         return self._by_torch(batch, self._precision)
 
     def _checked(self, batch: ByteArray) -> Callable[[ByteArray], FloatArray]:
-        """OpenVINO's rows, once found as near to torch's float32 as torch's own in this precision."""
+        """Compile with OpenVINO and check that its rows are as near to torch's float32 as torch's own."""
         try:
             found = compiled(self._network(), self._side_px, self._precision)
             some = batch[:CHECKED_PICTURES]
@@ -311,6 +311,6 @@ class Quickest:
 
 
 def _distance(rows: FloatArray, exact: FloatArray) -> float:
-    """The largest distance of (B, F) rows from others, as a share of the length of these."""
+    """Largest distance of (B, F) rows from exact ones, relative to the length of these."""
     lengths = np.linalg.norm(exact, axis=1)
     return float((np.linalg.norm(rows - exact, axis=1) / np.maximum(lengths, 1e-12)).max())

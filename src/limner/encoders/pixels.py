@@ -1,4 +1,4 @@
-"""Pictures through a torchvision classifier: pooled features, and class names as sentences.
+"""Image encoders from torchvision classifiers: pooled features, and class names as sentences.
 
 The features compare pictures with pictures (space ``visual``), the classes answer texts (space
 ``labels``, by ConSE).
@@ -65,7 +65,7 @@ class ConSE:
         return int(self._vectors.shape[1])
 
     def vectors(self, probabilities: FloatArray) -> FloatArray:
-        """(B, C) probabilities → (B, D) rows of unit length."""
+        """Vectors (B, D) of unit length from probabilities (B, C)."""
         best = self._best(probabilities, self.top)
         weights = np.take_along_axis(probabilities, best, axis=1)
         weights = weights / weights.sum(axis=1, keepdims=True)
@@ -73,7 +73,7 @@ class ConSE:
         return unit_rows("conse", np.asarray(mixed, dtype=np.float32))
 
     def labels(self, probabilities: FloatArray) -> list[list[tuple[str, float]]]:
-        """(B, C) probabilities → the five most probable classes of each picture, best first."""
+        """Five most probable classes of each picture, best first, from probabilities (B, C)."""
         best = self._best(probabilities, _SHOWN)
         return [
             [(self.classes[column], float(row[column])) for column in columns]
@@ -86,10 +86,10 @@ class ConSE:
 
 
 class Stages(nn.Module):
-    """Stages one after the other, each summed up over its places."""
+    """Consecutive stages, each pooled over its positions."""
 
     def __init__(self, stages: list[nn.Module]) -> None:
-        """Take what makes the maps.
+        """Wrap the stages.
 
         Args:
             stages: each (B, C, H, W) → (B, C', H', W'), fed with what the one before made.
@@ -126,8 +126,8 @@ def stages(model: nn.Module, name: str) -> Stages:
     """The stages of a torchvision classifier; weights are shared with it.
 
     Args:
-        model: of the ResNet, VGG (up to each pooling), ConvNeXt or EfficientNet family.
-        name: of the architecture, for the message.
+        model: model of the ResNet, VGG (up to each pooling), ConvNeXt or EfficientNet family.
+        name: name of the architecture, for the message.
     Raises:
         ConfigError: it has no maps of features, as transformers.
     """
@@ -144,16 +144,16 @@ def stages(model: nn.Module, name: str) -> Stages:
 
 
 SMALLEST_PART = 4
-"""Pictures below which a part of its own does not pay."""
+"""Least number of pictures of a part."""
 
 
 def in_parts(work: Callable[[ByteArray], FloatArray], batch: ByteArray, device: str = "cpu") -> FloatArray:
-    """The same as `work(batch)`, up to rounding.
+    """Compute `work(batch)` in parallel parts; equal up to rounding.
 
     Args:
         work: (B, ...) bytes → (B, F), row by row; called in threads, where torch computes on one core.
         batch: (B, ...) bytes.
-        device: what computes; another one than the CPU takes all at once.
+        device: device; only the CPU uses parts.
     """
     count = min(torch.get_num_threads(), len(batch) // SMALLEST_PART) if device == "cpu" else 1
     if count < 2:
@@ -166,7 +166,7 @@ IMAGENET_STD = (0.229, 0.224, 0.225)
 
 
 class FromBytes(nn.Module):
-    """A backbone that takes bytes; they are normalised with ImageNet's mean and deviation."""
+    """Backbone with bytes as input, normalised with ImageNet's mean and deviation."""
 
     def __init__(self, network: nn.Module) -> None:
         """Cover a backbone.
@@ -197,7 +197,7 @@ class DrawingNet(nn.Module):
     width = 384
 
     def __init__(self) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__()
         layers: list[nn.Module] = []
         for before, after in pairwise((3, 24, 48, 96, self.width // 2)):
@@ -258,8 +258,8 @@ def grid_of(model: nn.Module, name: str) -> Grid:
     """A torchvision classifier up to its last map of features; weights are shared with it.
 
     Args:
-        model: of the ResNet, VGG, ConvNeXt or EfficientNet family.
-        name: of the architecture, for the message.
+        model: model of the ResNet, VGG, ConvNeXt or EfficientNet family.
+        name: name of the architecture, for the message.
     Raises:
         ConfigError: it has no such map, as transformers.
     """
@@ -272,7 +272,7 @@ class DrawingGrid(nn.Module):
     width = DrawingNet.width // 2
 
     def __init__(self) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__()
         self.grid = Grid(DrawingNet().layers)
 
@@ -283,13 +283,13 @@ class DrawingGrid(nn.Module):
 
 
 class Tiny(nn.Module):
-    """A classifier for runs of seconds: three convolutions of random weights, which say nothing of a picture.
+    """Classifier for tests: three convolutions with random weights.
 
     Its weights, which come with limner, are those that torch draws after ``manual_seed(0)``.
     """
 
     def __init__(self) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__()
         self.features = nn.Sequential(
             *(
@@ -306,12 +306,12 @@ class Tiny(nn.Module):
 
 
 def classifier(name: str) -> nn.Module:
-    """A classifier by its name, with weights from torch's generator.
+    """Create a classifier by name, with random weights.
 
     Args:
         name: torchvision's, that of the food ResNet, or "tiny".
     Raises:
-        ConfigError: there is no such architecture.
+        ConfigError: the architecture is unknown.
     """
     from torchvision import models
 
@@ -325,7 +325,7 @@ _METHOD = "pixels/1"
 
 
 def transform_of(precision: Precision) -> str:
-    """How pixels become features beside the weights, in words: framing, side and precision."""
+    """Description of the preprocessing: framing, side and precision."""
     return f"squash {SIDE_PX} {precision}"
 
 
@@ -337,8 +337,8 @@ def food_parameters(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Parameters of the food ResNet under torchvision's names.
 
     Args:
-        state: of a ResNet-50 by itself, which is given back; or of a model of recipes and pictures, as the
-            authors of Recipe1M publish it: its ResNet-50 is `visionMLP`, a sequence of nine children.
+        state: parameters of a ResNet-50, which are returned; or of a model of recipes and pictures, as
+            the authors of Recipe1M publish it: its ResNet-50 is `visionMLP`, a sequence of nine children.
     """
     own = {
         name.removeprefix(_OF_RECIPES).removeprefix("module."): tensor
@@ -394,7 +394,7 @@ class Backbone:
 
     Attributes:
         network: (B, 3, H, W) normalised → (B, F) pooled features, in evaluation mode.
-        head: weight (C, F) and bias (C,) of the last layer in float32, or None where the file has none.
+        head: weight (C, F) and bias (C,) of the last layer in float32, or None if the file has none.
         width: F.
     """
 
@@ -420,7 +420,7 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
     from limner.encoders.weight_files import FOOD, load_strictly
 
     state = food_parameters(state) if name == FOOD else state
-    # On the meta device nothing is drawn at random: a parameter not read from the file cannot exist.
+    # on the meta device, parameters have no values until they are read from the file
     with torch.device("meta"):
         model = classifier(name)
     last, owner, leaf, width = last_linear(model, name)
@@ -455,12 +455,12 @@ class PixelEncoder:
         device: str = "cpu",
         engine: Engine = "torch",
     ) -> None:
-        """Take a loaded backbone.
+        """Wrap a loaded backbone.
 
         Args:
             name: architecture.
             backbone: see `build`.
-            sha256: of the weight file.
+            sha256: SHA-256 of the weight file.
             conse: turns probabilities of the backbone's classes into the space of sentences; None leaves
                 ``labels`` out.
             precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
@@ -488,7 +488,7 @@ class PixelEncoder:
         )
 
     def prepare(self, image: Image) -> ByteArray:
-        """One upright RGB picture → (224, 224, 3) bytes."""
+        """Prepare an upright RGB picture as (224, 224, 3) bytes."""
         return frame(image, SIDE_PX)
 
     def encode_pixels(self, batch: ByteArray) -> ImageVectors:
@@ -546,7 +546,7 @@ class PixelEncoder:
 
 
 def to_device(batch: ByteArray, device: str) -> Tensor:
-    """Bytes of pictures as a tensor."""
+    """Convert bytes of pictures to a tensor on a device."""
     return torch.from_numpy(np.ascontiguousarray(batch)).to(device)
 
 

@@ -17,7 +17,7 @@ from limner.encoders.weight_files import PREFIX, WeightFile
 from limner.errors import CheckpointError, DataError, MissingError, installed
 
 WINDOW = 254
-"""Word pieces of a text that are read together; MiniLM was trained on at most 256, two of which are marks."""
+"""Maximum number of word pieces of a window; MiniLM was trained on at most 256, two of them special."""
 
 
 def by_windows(
@@ -27,21 +27,21 @@ def by_windows(
     size: int,
     encode: Callable[[list[list[int]]], FloatArray],
 ) -> FloatArray:
-    """Texts of any length by an encoder that takes windows of word pieces.
+    """Encode texts of any length with an encoder of windows of word pieces.
 
     Each text is cut into the fewest windows, as equal as possible, so that no window is a scrap. Its vector
     is the mean of theirs weighted by their lengths, rescaled to length 1.
 
     Args:
-        name: of the encoder, for messages.
+        name: name of the encoder, for messages.
         texts: N texts.
         pieces: N lists of word pieces.
-        size: word pieces of a window, at most.
+        size: maximum number of word pieces of a window.
         encode: W windows → (W, D).
     Returns:
         (N, D) float32.
     Raises:
-        DataError: a text has no word pieces, naming its place.
+        DataError: a text has no word pieces; the message gives its index.
     """
     rows: list[int] = []
     windows: list[list[int]] = []
@@ -66,10 +66,10 @@ _NAMED_METHOD = "sentences/1"
 
 
 class NamedSentences:
-    """Texts → unit vectors of one model's space.
+    """Sentence encoder of a sentence-transformers model.
 
-    What languages it reads is for the user to know: it is given all. A text longer than the model takes is
-    cut off there, as the model's authors mean it.
+    Its languages are unknown, so it gets all texts. A text longer than the model's limit is
+    truncated, as intended by the model's authors.
 
     Source: Reimers & Gurevych 2020 (Making Monolingual Sentence Embeddings Multilingual).
     """
@@ -118,7 +118,7 @@ class NamedSentences:
         """D of the model.
 
         Raises:
-            CheckpointError: the model does not say.
+            CheckpointError: the model does not state it.
         """
         found = self._model.get_embedding_dimension()
         if found is None:
@@ -126,10 +126,10 @@ class NamedSentences:
         return int(found)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length, in the order given.
+        """Encode N texts as (N, D) float32 rows of unit length, in the order given.
 
         Raises:
-            DataError: a text is blank, naming its place.
+            DataError: a text is blank; the message gives its index.
         """
         for row, text in enumerate(texts):
             if not text.strip():
@@ -141,7 +141,7 @@ class NamedSentences:
 LANGUAGES = frozenset(
     ("ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh")
 )
-"""ISO 639 codes of what it reads; Chinese in both kinds of characters."""
+"""ISO 639 codes of its languages; Chinese in both scripts."""
 _USE_METHOD = "use/1"
 _START, _UNKNOWN, _END = 1, 0, 2  # ids of <s>, <unk>, </s>
 
@@ -162,7 +162,7 @@ def use_files() -> tuple[Path, Path]:
 
 
 class MultilingualUSE:
-    """Texts in sixteen languages → unit vectors of one space (D = 512).
+    """Sentence encoder for sixteen languages, with unit vectors of width D = 512.
 
     Long texts are cut into windows of word pieces as `limner.encoders.minilm.MiniLM` cuts them. A text's
     vector does not depend on what else is encoded with it, up to 1e-6.
@@ -198,23 +198,23 @@ class MultilingualUSE:
         return hashlib.sha256(joined.encode()).hexdigest()
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length, in the order given.
+        """Encode N texts as (N, D) float32 rows of unit length, in the order given.
 
         Raises:
-            DataError: a text holds nothing that the tokenizer knows as writing, naming its place.
+            DataError: a text has no characters that the tokenizer knows; the message gives its index.
         """
         if not texts:
             return np.zeros((0, self.dim), dtype=np.float32)
         tokenizer, network = self._network
         ids = [tokenizer.encode(text, add_bos=False, add_eos=False) for text in texts]
-        # A single unknown piece is left of what is no writing once it was normalised.
+        # after normalisation, a text without known characters is a single unknown piece
         pieces = [[] if one == [_UNKNOWN] else one for one in ids]
         return by_windows(self.name, texts, pieces, WINDOW, network.encode)
 
 
 class _Cut:
-    """Stands in for the tokenizer of the package's network: its texts are word pieces here already."""
+    """Replacement for the tokenizer of the package's network, whose inputs are already word pieces."""
 
     def encode(self, ids: list[int], **_: object) -> list[int]:
-        """A window as the network wants it."""
+        """Format a window for the network."""
         return [_START, *ids, _END]

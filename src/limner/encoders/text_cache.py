@@ -1,6 +1,6 @@
-"""Text encoders that encode no text twice: what is asked for again in memory, or all of a run in a file.
+"""Caches of text encoders: in memory for repeated requests, or in a file for a whole run.
 
-A storyboard asks for the same steps after every change, a continued training run for the same captions.
+A storyboard needs the same steps after every change, a resumed training run the same captions.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from limner.errors import LimnerWarning, NumericsError
 from limner.files import replacing
 
 ROWS = 16_384
-"""Vectors kept in memory: 25 MB where a vector has 384 numbers."""
+"""Number of cached vectors: 25 MB for vectors of width 384."""
 _BLOCK = 512
 
 
 class _Cached:
-    """What a cache says of itself: the same as the encoder behind it, once it is asked."""
+    """Base of caches, with the properties of the encoder."""
 
     def __init__(self, encoder: TextEncoder) -> None:
         self._encoder = encoder
 
     @property
     def name(self) -> str:
-        """Of the encoder."""
+        """Name of the encoder."""
         return self._encoder.name
 
     @property
     def fingerprint(self) -> str:
-        """Of the encoder."""
+        """Fingerprint of the encoder."""
         return self._encoder.fingerprint
 
     @property
@@ -47,19 +47,19 @@ class _Cached:
 
 
 class Turns:
-    """A lock that goes to whoever has waited longest: a loop over a long text lets others in between."""
+    """Fair lock, which goes to the thread that has waited longest, so that long texts do not block others."""
 
     def __init__(self) -> None:
-        """Free, with nobody waiting."""
+        """Create a free lock."""
         self._queue: deque[threading.Lock] = deque()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        """How many hold it or wait for it."""
+        """Number of threads that hold it or wait for it."""
         return len(self._queue)
 
     def __enter__(self) -> None:
-        """Wait until it is one's turn."""
+        """Wait for the lock."""
         turn = threading.Lock()
         turn.acquire()
         with self._lock:
@@ -69,7 +69,7 @@ class Turns:
         turn.acquire()
 
     def __exit__(self, *error: object) -> None:
-        """Let the next one in."""
+        """Release the lock to the next thread."""
         with self._lock:
             self._queue.popleft()
             if self._queue:
@@ -93,13 +93,13 @@ class RecentTexts(_Cached):
         self._lock, self._turns = threading.Lock(), Turns()
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length, not to be written to."""
+        """Encode N texts as (N, D) float32 rows of unit length, not to be written to."""
         key = hashlib.sha256(repr(list(texts)).encode("utf-8", "surrogatepass")).digest()
         rows = self._kept(key)
         if rows is not None:
             return rows
         with self._turns:
-            rows = self._kept(key)  # another thread may have encoded it meanwhile
+            rows = self._kept(key)  # another thread may have encoded it in the meantime
             if rows is None:
                 rows = self._encoder.encode_text(list(texts))
                 rows.flags.writeable = False
@@ -139,7 +139,7 @@ class KeptTexts(_Cached):
         self._kept: dict[tuple[str, ...], FloatArray] = {}
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length."""
+        """Encode N texts as (N, D) float32 rows of unit length."""
         portion = tuple(texts)
         if portion in self._kept:
             return self._kept[portion].copy()
@@ -155,18 +155,18 @@ class StoredTexts(_Cached):
     """Keeps the vectors of all texts in a file, so that a run that goes on need not wait for them."""
 
     def __init__(self, encoder: TextEncoder, folder: Path) -> None:
-        """Take the encoder; what the folder holds of it is read.
+        """Wrap an encoder, and read its vectors from the folder.
 
         Args:
             encoder: frozen.
-            folder: of the file; made when the first vectors are written. A damaged file is made again.
+            folder: folder of the file; made when the first vectors are written. A damaged file is made again.
         """
         super().__init__(encoder)
         self._file = folder / f"texts-{encoder.name}-{encoder.fingerprint[:12]}.npz"
         self._held: dict[bytes, FloatArray] = {}
         if not self._file.is_file():
             return
-        # Whatever is wrong with it: the vectors are made again.
+        # any error: the vectors are computed again
         try:
             with self._file.open("rb") as file, np.load(file, allow_pickle=False) as held:
                 arrays = {name: held[name] for name in ("ids", "vectors")}
@@ -188,11 +188,11 @@ class StoredTexts(_Cached):
         """(N,) texts → (N, D) float32 unit rows; new ones are encoded and written.
 
         Raises:
-            NumericsError: a vector is not finite or all zeros, naming its text.
+            NumericsError: a vector is not finite or all zeros; the message quotes its text.
         """
         ids = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest().encode() for text in texts]
         new = {key: text for key, text in zip(ids, texts, strict=True) if key not in self._held}
-        keys = sorted(new, key=lambda key: len(new[key]))  # texts of like length share a batch
+        keys = sorted(new, key=lambda key: len(new[key]))  # texts of similar length share a batch
         for start in range(0, len(keys), _BLOCK):
             block = keys[start : start + _BLOCK]
             made = self._encoder.encode_text([new[key] for key in block])

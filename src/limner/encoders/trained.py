@@ -1,4 +1,4 @@
-"""Trained runs as encoders of a library: what one offers, and how it is opened.
+"""Trained runs as encoders of a library: their interface, and how they are opened.
 
 Who trains models says in the group `GROUP` of its package's entry points what opens them; whoever only
 illustrates imports none of it.
@@ -20,7 +20,7 @@ MODEL, DOCUMENT = "model", "document"
 
 
 class TrainedModel(Protocol):
-    """What a storyboard asks of a model of any system; see `limner.research.systems.base.Model`."""
+    """Interface of a trained model for storyboards; see `limner.research.systems.base.Model`."""
 
     relations: tuple[str, ...]
 
@@ -33,19 +33,19 @@ class TrainedModel(Protocol):
         """Whether a relation's logit is a text term plus a picture term."""
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) rows of unit length."""
+        """Encode N texts as (N, D) rows of unit length."""
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories → per story (T, D) rows of unit length."""
+        """Encode stories as (T, D) rows of unit length each."""
 
     def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms."""
+        """Text terms (N, C), with the bias, and picture terms (M, C), from (N, D) and (M, D) vectors."""
 
     def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(B, D) and (B, D), row by row a pair → (B, C)."""
+        """Probabilities (B, C) of B pairs of (B, D) texts and (B, D) pictures."""
 
     def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
-        """Per text, its tokens and their weights."""
+        """Tokens of each text with their weights."""
 
 
 class TrainedRun(Protocol):
@@ -80,7 +80,7 @@ class TrainedRun(Protocol):
         """Whether the model weighs the words of a text."""
 
     def encoder(self, weights: dict[str, Path]) -> ImageEncoder:
-        """Its picture side, for indexing."""
+        """Image encoder, for indexing."""
 
 
 GROUP, OPEN, EXPORT = "limner.runs", "open", "export"
@@ -88,27 +88,27 @@ GROUP, OPEN, EXPORT = "limner.runs", "open", "export"
 
 
 class OpenRuns(Protocol):
-    """What the entry point names; see `limner.research.runs.run.library_runs`."""
+    """Type of the entry point; see `limner.research.runs.run.library_runs`."""
 
     def __call__(
         self, model: Path | TrainedRun | None, metric: Path | TrainedRun | None, device: str
     ) -> tuple[TrainedRun | None, TrainedRun | None]:
-        """As `trained_runs`."""
+        """Open runs, see `trained_runs`."""
 
 
 def trained_runs(
     model: Path | TrainedRun | None, metric: Path | TrainedRun | None, device: str
 ) -> tuple[TrainedRun | None, TrainedRun | None]:
-    """A model and a same-document metric by which a library is indexed, or asked.
+    """Open a model and a same-document metric, for indexing or searching a library.
 
     Args:
         model: the run or its folder; None for none.
         metric: likewise.
-        device: of those that are opened here, as `limner.devices.device_of` takes it.
+        device: device of runs that are opened here, see `limner.devices.device_of`.
     Raises:
         MissingError: no installed package opens runs, or there is none in a folder.
-        ConfigError: something that is no run, or one of the other kind.
-        CheckpointError: it does not load.
+        ConfigError: an argument is no run, or a run of the other kind.
+        CheckpointError: a run cannot be loaded.
     """
     if model is None and metric is None:
         return None, None
@@ -121,9 +121,9 @@ def export_run(run: Path, file: Path) -> BaseCard:
 
     Args:
         run: its folder.
-        file: ends in ``.safetensors``; replaced if there.
+        file: file, ending in ``.safetensors``; an existing one is replaced.
     Raises:
-        MissingError: nothing that is installed trains runs.
+        MissingError: no installed package trains runs.
         LimnerError: as `limner.research.runs.export.export_base`.
     """
     card: BaseCard = _offered(EXPORT)(run, file)

@@ -1,6 +1,6 @@
-"""Texts as numbers: the tokeniser of the CMCM release, a plainer default, and their vocabulary.
+"""Tokenisers and vocabulary: the tokeniser of the CMCM release, a simpler default, and word numbers.
 
-The release's quirks decide its vocabulary size and are kept to the letter; the default drops them.
+The release's quirks affect its vocabulary size and are reproduced exactly; the default drops them.
 """
 
 import json
@@ -28,7 +28,7 @@ _MARKS = re.compile(r'([,.;()?!&%:*"])')
 
 
 def release_tokens(text: str) -> list[str]:
-    r"""Tokens as the CMCM release cuts them.
+    r"""Split a text like the CMCM release.
 
     ``\xa0``, ``\t`` and ``\n`` are those characters spelt out with a backslash, as the release has them; real
     tabs, no-break spaces and line breaks stay inside tokens, and an outer space gives an empty token.
@@ -40,7 +40,7 @@ def release_tokens(text: str) -> list[str]:
 
 
 def default_tokens(text: str) -> list[str]:
-    """Tokens as the release cuts them, but parted by any white space, and none empty.
+    """Split a text like the release, but at any white space and without empty tokens.
 
     Source: docs/methods/data.md §5.1.
     """
@@ -63,14 +63,14 @@ class Vocabulary:
 
     Attributes:
         words: (V − 2,) distinct, in the order of their numbers.
-        tokeniser: which one cuts the texts.
+        tokeniser: name of the tokeniser.
     """
 
     words: tuple[str, ...]
     tokeniser: TokeniserName = "default"
 
     def __post_init__(self) -> None:
-        """Refuse a word that comes twice."""
+        """Reject a word that comes twice."""
         if len(self._numbers) != len(self.words):
             raise DataError(
                 f"vocabulary: {len(self.words) - len(self._numbers)} words come twice; each needs its own"
@@ -87,8 +87,8 @@ class Vocabulary:
         """The words of the training texts, most frequent first, then in order of the alphabet.
 
         Args:
-            train_texts: of the training split only.
-            tokeniser: which one cuts the texts.
+            train_texts: texts of the training split only.
+            tokeniser: name of the tokeniser.
             min_count: rarer words are unknown; at least 1.
         """
         counts = Counter(token for text in train_texts for token in TOKENISERS[tokeniser](text))
@@ -100,7 +100,7 @@ class Vocabulary:
         return len(self.words) + FIRST_WORD
 
     def __contains__(self, word: object) -> bool:
-        """Whether the word has a number of its own."""
+        """Whether a word is in the vocabulary."""
         return word in self._numbers
 
     def tokens(self, text: str) -> list[str]:
@@ -112,7 +112,7 @@ class Vocabulary:
         return [self._numbers.get(token, UNKNOWN) for token in self.tokens(text)] or [UNKNOWN]
 
     def known(self, text: str) -> list[int]:
-        """The numbers of a text's different known words, ascending; letter case plays no part."""
+        """Numbers of a text's different known words, ascending, ignoring case."""
         return sorted({number for number in self.numbers(text.lower()) if number >= FIRST_WORD})
 
     def batch(
@@ -139,7 +139,7 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, text: str | bytes, where: str = "vocabulary") -> "Vocabulary":
-        """Read what `to_json` wrote.
+        """Read a vocabulary from JSON.
 
         Raises:
             DataError: not a vocabulary, or a word comes twice.

@@ -1,4 +1,4 @@
-"""Weight files: where they are looked for, and how their tensors are read.
+"""Weight files: lookup, and reading of tensors.
 
 The only file reading of `limner.encoders`, so that every encoder gets its tensors checked the same
 way: no pickled code, strict keys, finite values.
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 VARIABLE = "LIMNER_WEIGHTS"
 PREFIX = "sentences:"
-"""Begins the name of an encoder that is a model of sentence-transformers."""
+"""Prefix of the names of sentence-transformers models."""
 FOOD = "food_resnet50"
-"""A ResNet-50 that was trained on pictures of food: a file that the user has; see docs/training.md."""
+"""A ResNet-50 trained on pictures of food, in a file of the user's; see docs/training.md."""
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar")
 _LONGEST_REASON = 160
 _PARALLEL = "module."
@@ -45,7 +45,7 @@ class WeightFile:
     """One file of weights.
 
     Attributes:
-        path: where it is.
+        path: path of the file.
         origin: which place of the lookup it was found in: given, LIMNER_WEIGHTS, torch hub cache,
             open_clip cache or package.
     """
@@ -70,7 +70,7 @@ class SentenceFiles:
         tokenizer: text of ``tokenizer.json``.
         state: parameter name → array.
         heads: attention heads.
-        sha256: of the tokenizer and the tensors together.
+        sha256: SHA-256 of the tokenizer and the tensors together.
     """
 
     tokenizer: str
@@ -112,18 +112,18 @@ def belongs_to(path: Path, name: str) -> bool:
 
 
 def files_in(place: Path, name: str) -> list[Path]:
-    """Files of an architecture at a place, which is a file or a folder (not its subfolders)."""
+    """Files of an architecture in a folder (not its subfolders), or the file itself."""
     return [path for path in _listed(place) if belongs_to(path, name)]
 
 
 def _listed(place: Path) -> list[Path]:
-    """The files at a place."""
+    """Files in a folder, or the file itself."""
     within = place.iterdir() if place.is_dir() else [place]
     return sorted(path for path in within if path.is_file())
 
 
 def find(name: str, given: Path | None = None, official: str = "", *, published: bool = True) -> WeightFile:
-    """The weight file of an architecture: given, ``$LIMNER_WEIGHTS``, then the torch hub cache.
+    """Find the weight file of an architecture: given, ``$LIMNER_WEIGHTS``, then the torch hub cache.
 
     Args:
         name: architecture, such as ``resnet50``.
@@ -131,7 +131,7 @@ def find(name: str, given: Path | None = None, official: str = "", *, published:
         official: file name that its publisher uses, preferred where a place holds several.
         published: whether 'limner models get' knows it.
     Raises:
-        MissingError: there is none; the message says what to run.
+        MissingError: none exists; the message says what to run.
         CheckpointError: a place holds several and none of them is the obvious one.
     """
     if given is not None:
@@ -152,11 +152,11 @@ def find(name: str, given: Path | None = None, official: str = "", *, published:
 
 
 def find_clip(architecture: str, given: Path | None = None, known: Sequence[str] = ()) -> WeightFile:
-    """Tensors of an open_clip architecture: as `find`, then the cache of Hugging Face.
+    """Find the tensors of an open_clip architecture: like `find`, then the cache of Hugging Face.
 
     Args:
         architecture: open_clip's name.
-        given: as in `find`.
+        given: see `find`.
         known: all of open_clip's names, so that a name is not taken for a longer one.
     Raises:
         MissingError: there are none.
@@ -217,7 +217,7 @@ def hf_folder() -> Path:
 
 
 def _obvious(name: str, found: list[Path], official: str) -> Path:
-    """The one file meant among several: NAME itself, then the publisher's file name."""
+    """Choose among several files: NAME itself, then the publisher's file name."""
     for choice in (
         found,
         [path for path in found if path.stem.lower() == name.lower()],
@@ -273,7 +273,7 @@ def read_state(file: WeightFile) -> dict[str, Tensor]:
 
 @contextmanager
 def _reading(path: Path, *, safe: bool = True) -> Iterator[None]:
-    """Say in one line what keeps a file of weights from being read."""
+    """Convert errors of reading a weight file to one line."""
     try:
         yield
     except OSError as error:
@@ -295,7 +295,7 @@ class Arrays(Mapping[str, NDArray[Any]]):
     """Parameter name → array of a safetensors file, each read when it is asked for; torch plays no part.
 
     Attributes:
-        metadata: what the file says of itself.
+        metadata: metadata of the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -303,7 +303,7 @@ class Arrays(Mapping[str, NDArray[Any]]):
 
         Raises:
             MissingError: the file cannot be opened.
-            CheckpointError: it is cut short or none of safetensors.
+            CheckpointError: the file is truncated or not in safetensors format.
         """
         self._path = path
         with _reading(path), safe_open(path, "np") as file:
@@ -314,14 +314,14 @@ class Arrays(Mapping[str, NDArray[Any]]):
         """A copy of one parameter.
 
         Raises:
-            KeyError: there is none of this name.
+            KeyError: the name is unknown.
             CheckpointError: a value is not finite.
         """
         if name not in self._names:
             raise KeyError(name)
         with _reading(self._path), safe_open(self._path, "np") as file:
             found: NDArray[Any] = file.get_tensor(name)
-        # A sum takes a third of the time, and is finite only where all of it is.
+        # a sum takes a third of the time, and is finite only if all values are
         if not np.isfinite(found.sum()) and not np.isfinite(found).all():
             raise CheckpointError(f"{self._path}: parameter {name} is not finite; get the file again")
         return found
@@ -335,19 +335,19 @@ class Arrays(Mapping[str, NDArray[Any]]):
         return iter(sorted(self._names))
 
     def __len__(self) -> int:
-        """How many parameters."""
+        """Number of parameters."""
         return len(self._names)
 
 
 def load_strictly(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:
-    """Give a model exactly the parameters it has, floating ones in float32.
+    """Load parameters into a model with strict keys, floating ones in float32.
 
     Raises:
         CheckpointError: a key is missing, unknown, or of another shape.
     """
     import torch
 
-    # Only counters of batch norm may be absent (older files have none); they play no part here.
+    # only counters of batch norm may be missing (older files have none); they are not used
     counters = {key: torch.tensor(0) for key in model.state_dict() if key.endswith("num_batches_tracked")}
     filled = {key: value.float() if value.is_floating_point() else value for key, value in state.items()}
     try:
@@ -367,10 +367,10 @@ SHIPPED_SENTENCES = (
 
 
 def stamp(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
-    """What changes with some files: path, bytes and time of change of each.
+    """Path, size and modification time of each file.
 
     Raises:
-        MissingError: one is not there.
+        MissingError: a file does not exist.
     """
     try:
         found = [(path, path.stat()) for path in paths]
@@ -380,10 +380,10 @@ def stamp(paths: Iterable[Path]) -> tuple[tuple[str, int, int], ...]:
 
 
 def shipped_sentences() -> SentenceFiles:
-    """MiniLM as it comes with limner; its hash is that of the published model, whose vectors it makes.
+    """Read the MiniLM that comes with limner; its hash is that of the published model.
 
     Raises:
-        MissingError: a file is not there.
+        MissingError: a file does not exist.
         CheckpointError: a file is damaged.
     """
     tensors, tokenizer = SHIPPED_SENTENCES
@@ -400,7 +400,7 @@ def save_half(files: SentenceFiles, path: Path) -> None:
     """Write the tensors of a sentence encoder in half precision, as `shipped_sentences` reads them.
 
     Args:
-        files: of the published model, see `read_sentence_files`.
+        files: files of the published model, see `read_sentence_files`.
         path: ends in ``.safetensors``.
     """
     half = {
@@ -411,7 +411,7 @@ def save_half(files: SentenceFiles, path: Path) -> None:
 
 
 def read_sentence_files(folder: Path) -> SentenceFiles:
-    """A sentence encoder's folder in the layout of Hugging Face.
+    """Read a sentence encoder's folder in the layout of Hugging Face.
 
     Raises:
         MissingError: one of its files is not there.

@@ -1,4 +1,4 @@
-"""Exports of a storyboard: one function, the format taken from the file's suffix.
+"""Exports of a storyboard: one function, with the format given by the file's extension.
 
 Formats load their libraries when they are used, so importing this costs nothing. It reads
 pictures and writes only what it is told to; it decides nothing about the storyboard.
@@ -24,19 +24,19 @@ WRITERS = {
     ".md": "markdown",
     ".json": "storyboard_json",
 }
-"""Suffix → module of this room whose `write` takes a storyboard and a file."""
+"""Module of this package by extension; its `write` exports a storyboard to a file."""
 SUFFIXES = tuple(WRITERS)
 
 
 def check(out: Path) -> str:
-    """The format of an output file, for refusing a wrong one before any work is done.
+    """Check the format of an output file before any work is done.
 
     Args:
         out: the file to be written.
     Returns:
-        its suffix in lower case, one of `SUFFIXES`.
+        Its extension in lower case, one of `SUFFIXES`.
     Raises:
-        ConfigError: an unknown suffix, or none.
+        ConfigError: the extension is unknown or missing.
     """
     suffix = out.suffix.lower()
     if suffix not in SUFFIXES:
@@ -45,19 +45,19 @@ def check(out: Path) -> str:
 
 
 def export(board: Board, out: Path, *, overwrite: bool = False, plan: Plan | None = None) -> Exported:
-    """Write a storyboard as a page, text, document, book, slides or PDF, whole or not at all.
+    """Write a storyboard as a page, text, document, book, slides or PDF, atomically.
 
     Args:
         board: the storyboard.
-        out: the file; its suffix names the format.
+        out: the file; its extension gives the format.
         overwrite: whether an existing file may be replaced.
-        plan: what is in it and how it looks; None for the defaults. JSON holds everything, whatever it says.
+        plan: content and layout; None for the defaults. JSON always contains everything.
 
     Returns:
-        what was written, with warnings.
+        Path of the file, with warnings.
 
     Raises:
-        ConfigError: an unknown suffix, or a layout or page size that the format does not have.
+        ConfigError: the extension is unknown, or the format does not have that layout or page size.
         DataError: `out` is a folder, exists without `overwrite` or is one of the pictures; the
             storyboard's steps are not those of its story; a picture is not there or unreadable.
         MissingError: the folder of `out` does not exist.

@@ -23,7 +23,7 @@ from limner.records import Board, PictureRef
 from limner.templates import carried, environment, forbidden
 
 SHOWN_MM = (160.0, 200.0)
-"""As large as an e-reader shows a picture."""
+"""Size of a picture on an e-reader."""
 
 
 def write(board: Board, out: Path, plan: Plan) -> Exported:
@@ -31,15 +31,15 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
 
     Args:
         board: the storyboard.
-        out: the .epub file; checked by the caller.
-        plan: what it shows, and how.
+        out: the .epub file; the caller has made sure that it may be written.
+        plan: content and layout.
 
     Raises:
-        DataError: a picture is not there or cannot be read.
+        DataError: a picture is missing or cannot be read.
     """
     made = _Book(board, plan)
     made.fill()
-    # In memory: to a file, ebooklib writes what the disk takes and says nothing of the rest.
+    # in memory, as ebooklib reports no error if the disk is full
     archive, now = io.BytesIO(), made_at()
     epub.write_epub(archive, made.book, {"mtime": now})
     put(out, packed(archive, now))
@@ -56,7 +56,7 @@ class _Book:
         self.warnings = list(forbidden(story))
         self.title = carried(story.title.strip() or story.id)
         self.book: Any = epub.EpubBook()
-        # Equal boards make books of equal identity, so that a reader's place in them is kept.
+        # equal storyboards get the same identifier, so that e-readers keep the reading position
         self.book.set_identifier(f"urn:sha256:{hashlib.sha256(board.model_dump_json().encode()).hexdigest()}")
         self.book.set_title(self.title)
         self.book.set_language(self.language)
@@ -110,11 +110,11 @@ class _Book:
         self.book.spine = list(self.chapters)
 
     def last_lines(self) -> list[str]:
-        """What stands at the end."""
+        """Lines at the end of the book."""
         return [*colophon(self.board.story), *([how_made(self.board)] if self.plan.with_reasons else [])]
 
     def chapter(self, name: str, title: str, words: Markup) -> None:
-        """A file of the book."""
+        """Add a file to the book."""
         made: Any = epub.EpubHtml(
             uid=name,
             file_name=f"{name}.xhtml",
@@ -128,7 +128,7 @@ class _Book:
         self.chapters.append(made)
 
     def piece(self, piece: Piece) -> Markup:
-        """A step, or what stands between two."""
+        """HTML of a step, or of the text between two."""
         if isinstance(piece, Leaf):
             return self.step(piece)
         return Markup("\n").join(
@@ -139,7 +139,7 @@ class _Book:
         )
 
     def step(self, leaf: Leaf) -> Markup:
-        """A step with its pictures, and its reasons where they are wanted."""
+        """HTML of a step with its pictures and, if requested, its reasons."""
         number = "" if leaf.number is None else Markup('<span class="number">{}</span>').format(leaf.number)
         heading = (
             Markup("<h{0}>{1}{2}</h{0}>").format(leaf.level, number, carried(leaf.title))
@@ -158,18 +158,18 @@ class _Book:
         )
 
     def pictures(self, leaf: Leaf) -> Iterator[Markup]:
-        """The pictures of a step, each with its caption."""
+        """HTML of the pictures of a step, with captions."""
         for shown in leaf.pictures:
             copy = fit(shown, leaf.where, self.plan, SHOWN_MM)
             yield self.figure(copy, shown.alt, shown.caption)
 
     def own(self, picture: PictureRef) -> Markup:
-        """A picture of the text that stands between its steps."""
+        """HTML of a picture between the steps of the text."""
         copy = fit_own(picture, self.plan, SHOWN_MM, self.warnings)
         return Markup() if copy is None else self.figure(copy, picture.alt, picture.caption)
 
     def figure(self, copy: Copy, alt: str, caption: str) -> Markup:
-        """A picture, whose file is in the book once."""
+        """HTML of a picture, whose file is in the book once."""
         content = hashlib.sha256(copy.data).hexdigest()[:16]
         if content not in self.images:
             self.images[content] = f"pictures/{content}.jpg"
@@ -183,7 +183,7 @@ class _Book:
 
 
 def _named(piece: Piece) -> str:
-    """What the table of contents calls it, or ""."""
+    """Title in the table of contents, or ""."""
     if isinstance(piece, Leaf):
         return carried(piece.title)
     return next((part.text for part in piece if part.kind == "heading"), "")

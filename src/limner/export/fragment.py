@@ -1,4 +1,4 @@
-"""A storyboard or found pictures as a piece of HTML, for a notebook: small copies, texts and reasons."""
+"""HTML of a storyboard or search result for a notebook: thumbnails, texts and reasons."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -16,7 +16,7 @@ _FRAME = "flex:none;width:240px;text-align:center"
 
 
 def board_fragment(board: Board, notes: Iterable[str] = ()) -> str:
-    """All steps, each with its pictures, cropped as they are shown, and why the first was chosen.
+    """HTML of all steps, with their cropped pictures and the reason for the first.
 
     Args:
         board: the storyboard.
@@ -35,10 +35,10 @@ def board_fragment(board: Board, notes: Iterable[str] = ()) -> str:
 
 
 def hits_fragment(hits: Sequence[Candidate], notes: Iterable[str] = ()) -> str:
-    """Found pictures, best first, with the chance that each fits and what speaks for it.
+    """HTML of a search result, best first, with the probability that each fits and the reasons.
 
     Args:
-        hits: what was found.
+        hits: the pictures.
         notes: lines to put below them.
     """
     rows = []
@@ -51,7 +51,7 @@ def hits_fragment(hits: Sequence[Candidate], notes: Iterable[str] = ()) -> str:
 
 
 def _row(shown: Sequence[ShownPicture], where: str, body: str) -> str:
-    """Small copies with the names of their files, or why there are none, beside some words."""
+    """HTML of thumbnails with file names, or the reason why there are none, next to a text."""
     figures = "".join(f"<div>{_figure(one, where)}</div>" for one in shown) or "<i>blank</i>"
     return f'<div style="{_ROW}"><div style="{_FRAME}">{figures}</div><div>{body}</div></div>'
 

@@ -45,8 +45,8 @@ class PagePart:
 
     Attributes:
         text: the part.
-        met: whether it is of the matching words in the picture's words.
-        strength: of attention, 1 to 5; 0 where there is none.
+        met: whether its words match those of the picture.
+        strength: strength of attention, 1 to 5; 0 if there is none.
     """
 
     text: str
@@ -57,12 +57,12 @@ class PagePart:
 def pieces(
     texts: Sequence[str], matched: Sequence[str], attention: Sequence[tuple[str, float]]
 ) -> list[list[PagePart]]:
-    """Texts cut where the matching words or the attention change; joined, the pieces are the texts.
+    """Split texts where the matching words or the attention change; joined, the pieces are the texts.
 
     Args:
         texts: parts of one text in their order, such as its title and its paragraphs.
         matched: matching words or phrases; whole words only, whatever their case.
-        attention: words of the text in their order, with their shares; one that is not found is left out.
+        attention: words of the text in order, with their shares; words that are not found are ignored.
     """
     joined = "\0".join(texts)
     met = [False] * len(joined)
@@ -102,7 +102,7 @@ STRIP_SHAPE = 4 / 3
 SHOWN_WIDTH_PX = 1180
 SHOWN_HEIGHT_PX = 720
 ENLARGED = 2.4
-"""How much larger than its own pixels a small picture may be shown before it looks soft."""
+"""Largest magnification of a small picture before it looks blurred."""
 
 SHORT_WORDS = 40
 LONG_WORDS = 110
@@ -114,10 +114,10 @@ class Plate:
 
     Attributes:
         copy: its scaled copy.
-        width, height: shown size in CSS pixels at most.
+        width, height: maximum displayed size in CSS pixels.
         shape: wide, tall or even.
-        alt: words for who cannot see it.
-        caption: words below it, "" for none.
+        alt: alt text.
+        caption: caption, or "".
     """
 
     copy: Copy
@@ -133,11 +133,11 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
 
     Args:
         board: the storyboard.
-        out: the .html file; checked by the caller.
-        plan: what it shows, and how.
+        out: the .html file; the caller has made sure that it may be written.
+        plan: content and layout.
 
     Raises:
-        DataError: a picture is not there or cannot be read.
+        DataError: a picture is missing or cannot be read.
     """
     own = environment()
     own.filters |= {
@@ -179,7 +179,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
 
 
 def _strip(board: Board) -> Iterator[tuple[int, Copy | None]]:
-    """Small copies of all chosen pictures, for the overview."""
+    """Thumbnails of all chosen pictures, for the overview."""
     for number, step in enumerate(board.steps, 1):
         copy = None
         if step.picture is not None:
@@ -189,7 +189,7 @@ def _strip(board: Board) -> Iterator[tuple[int, Copy | None]]:
 
 
 def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Iterator[dict[str, object]]:
-    """What the template shows, piece by piece: of each step, and of what stands between."""
+    """Yield the template's values of each step, and of the text between steps."""
     searched = step_texts(board.story)
     is_small = layout == "recipe" and picture_share(board.story) < 0.5
     usual = SMALL_AREA_PX if is_small else PLATE_AREA_PX
@@ -207,7 +207,7 @@ def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Ite
         heading, body = escape(leaf.title), html_of(shown, least=3)
         looked = False
         if plan.with_reasons:
-            # A heading that was not searched has none of the attention, which the text must get.
+            # a heading that was not used in the search gets no attention
             alone = not searched[step.position].startswith(f"{leaf.text.title}. ")
             texts = [leaf.title, *(part.text for part in shown)]
             cut = pieces(texts[alone:], leaf.why.matched, step.attention)
@@ -241,7 +241,7 @@ def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Ite
 
 
 def _marked(cut: Sequence[PagePart]) -> list[tuple[int, int, str]]:
-    """Pieces of a text as marks on it."""
+    """Convert pieces of a text to marks."""
     ends = list(accumulate(len(piece.text) for piece in cut))
     marks = []
     for piece, end in zip(cut, ends, strict=True):
@@ -252,7 +252,7 @@ def _marked(cut: Sequence[PagePart]) -> list[tuple[int, int, str]]:
 
 
 def _own(picture: PictureRef, plan: Plan, warnings: list[str]) -> Markup:
-    """A picture of the text that stands between the steps."""
+    """HTML of a picture between the steps of the text."""
     copy = fit_own(picture, plan, OWN_MM, warnings, kind="WEBP")
     if copy is None:
         return Markup()
@@ -263,7 +263,7 @@ def _own(picture: PictureRef, plan: Plan, warnings: list[str]) -> Markup:
 
 
 def _takes_initial(leaf: Leaf) -> bool:
-    """Whether it begins with words whose first letter stands alone, as those of joined scripts do not."""
+    """Whether the text can have an initial: its first letter is not joined to the next."""
     first = leaf.parts[0] if leaf.parts else Part(kind="break")
     name = unicodedata.name(first.text[:1], "") if first.kind == "paragraph" else ""
     return name.startswith(("LATIN CAPITAL", "GREEK CAPITAL", "CYRILLIC CAPITAL"))

@@ -1,4 +1,4 @@
-"""A storyboard as every format shows it: its steps with their pictures, and what stands between them."""
+"""Content of an export, common to all formats: steps with their pictures, and the text between them."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from limner.templates import carried
 from limner.text.plain import marker_of, names_supplies
 
 INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 234)
-"""Colours of print: text, what stands beside it, marks, and the ground of a box."""
+"""Colours of print: text, secondary text, marks, and the background of a box."""
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,10 @@ class ShownPicture:
     """A picture of a step.
 
     Attributes:
-        picture: what is shown.
-        alt: words for who cannot see it.
-        caption: words below it, "" for none.
-        crop: the part of it that is shown; None for all of it.
+        picture: the picture.
+        alt: alt text.
+        caption: caption, or "".
+        crop: crop area; None for the whole picture.
     """
 
     picture: Picture
@@ -36,36 +36,36 @@ class ShownPicture:
 
     @property
     def aspect(self) -> float:
-        """Width of what is shown by its height."""
+        """Ratio of width to height after cropping."""
         crop = self.crop or WHOLE
         return (self.picture.width_px * crop.width) / (self.picture.height_px * crop.height)
 
     @property
     def name(self) -> str:
-        """Tells what is shown from all else: the picture and the part of it."""
+        """Unique name of the picture with its crop area."""
         return self.picture.id if self.crop is None else f"{self.picture.id} {self.crop!r}"
 
 
 class Leaf:
-    """One step as every format shows it.
+    """One step, as in all formats.
 
     Attributes:
-        step, text: what was decided, and the step of the story.
-        position: from 1.
-        number: the author's, where the steps are numbered; else None.
-        where: such as "step 3", for messages.
-        title: its own heading, "" where it has none or stands in a group with one.
-        level: of that heading, 2 to 6.
-        parts: its words, set as the author set them.
+        step, text: the step of the storyboard, and that of the story.
+        position: number of the step, from 1.
+        number: the author's number of the step, or None.
+        where: name for messages, such as "step 3".
+        title: its own heading, "" if it has none or stands in a group with one.
+        level: level of that heading, 2 to 6.
+        parts: its text, formatted as by the author.
         own: the text's own picture that is shown first, or None.
-        pictures: what is shown, in order; none for a blank.
+        pictures: its pictures, in order; empty for a blank.
         picture: the first of them, or None.
         alt, file: of that picture; "" for a blank.
-        why: the explanation.
+        why: reason for the choice.
     """
 
     def __init__(self, step: BoardStep, story: Story, *, with_reasons: bool = False) -> None:
-        """Take a step of a storyboard."""
+        """Prepare a step of a storyboard."""
         self.step, self.text = step, story.steps[step.position]
         self.position = step.position + 1
         self.where = f"step {self.position}"
@@ -90,12 +90,12 @@ class Leaf:
 
 
 def captions_of(refs: Iterable[PictureRef]) -> tuple[Part, ...]:
-    """Captions of pictures that the text has, as words of its own."""
+    """Captions of the text's own pictures, as text."""
     return tuple(Part(text=carried(one.caption)) for one in refs if one.caption)
 
 
 def own_picture(step: BoardStep, story: Story) -> PictureRef | None:
-    """The text's own picture that a step shows first; None where it shows none."""
+    """The text's own picture that a step shows first, or None."""
     if step.origin != "given":
         return None
     refs = story.steps[step.position].pictures
@@ -103,7 +103,7 @@ def own_picture(step: BoardStep, story: Story) -> PictureRef | None:
 
 
 def _shown(step: BoardStep, story: Story, picture: Picture, chooser: str, caption: str) -> ShownPicture:
-    """A picture of a step, with the author's words where there are some."""
+    """Picture of a step, with the author's caption and alt text if there are any."""
     how = step.framing.get(picture.id, Framing())
     alt = how.alt if how.alt is not None else alt_text(step, story, picture)
     known = " · ".join(filter(None, (chooser, caption, known_credit(picture))))
@@ -114,7 +114,7 @@ Piece = Leaf | tuple[Part, ...]
 
 
 def parts_of(text: str, parts: Sequence[Part]) -> tuple[tuple[Part, ...], int | None]:
-    """The words of a step as parts, and the author's number of the step, if any.
+    """Parts of a step's text, and the author's number of the step, if any.
 
     The parts of its reader are taken where they still hold its words; else its paragraphs. The mark of an
     item that is a step of its own is no part of its words.
@@ -132,7 +132,7 @@ def parts_of(text: str, parts: Sequence[Part]) -> tuple[tuple[Part, ...], int | 
 
 
 def _mark(part: Part) -> str:
-    """What an item begins with in the words of a step."""
+    """Mark at the beginning of a list item in the words of a step."""
     if part.kind != "item":
         return ""
     return "- " if part.number is None else f"{part.number}. "
@@ -150,12 +150,12 @@ def _carried(part: Part) -> Part:
 
 
 def leaves(board: Board) -> list[Leaf]:
-    """All steps of a storyboard."""
+    """Prepare all steps of a storyboard."""
     return [Leaf(step, board.story) for step in board.steps]
 
 
 def pieces_of(board: Board, plan: Plan, layout: Layout | None = None) -> list[Piece]:
-    """What an export shows, in order: steps, and runs of what stands between them.
+    """Content of an export, in order: steps, and the parts between them.
 
     A title that several steps share heads them once. A heading right before the only step that it names is
     the title of that step. Steps have numbers where the author numbered them, in recipes, and beside reasons.
@@ -197,7 +197,7 @@ def pieces_of(board: Board, plan: Plan, layout: Layout | None = None) -> list[Pi
 
 
 def divided(parts: Sequence[Part]) -> list[tuple[bool, list[Part]]]:
-    """A run cut into lists of supplies, with their headings, and the rest; True for the former."""
+    """Split parts into lists of supplies, with their headings (True), and all others (False)."""
     made: list[tuple[bool, list[Part]]] = []
     level = 0
     for part in parts:
@@ -210,7 +210,7 @@ def divided(parts: Sequence[Part]) -> list[tuple[bool, list[Part]]]:
 
 
 def language_of(story: Story) -> str:
-    """BCP 47 tag of a story: as it states, else that of most of its steps, "" where none can be told."""
+    """BCP 47 tag of a story: as it states, else that of most of its steps, "" if none can be told."""
     if story.language:
         return story.language
     found = Counter(one.code for one in languages_of_story(story).each)
@@ -218,12 +218,12 @@ def language_of(story: Story) -> str:
 
 
 def filling(picture: Picture, how: Framing, shape: float) -> Area:
-    """The largest part of what is shown of a picture that fills a place, with what must stay in sight.
+    """Largest part of a picture's crop area with a given shape that includes the focal point.
 
     Args:
         picture: the picture.
-        how: says what is shown of it, and what stays in sight.
-        shape: width of the place by its height.
+        how: crop area and focal point.
+        shape: ratio of width to height.
     """
     crop = how.crop or WHOLE
     aspect = (picture.width_px * crop.width) / (picture.height_px * crop.height)
@@ -237,17 +237,17 @@ def filling(picture: Picture, how: Framing, shape: float) -> Area:
 def fit(
     shown: ShownPicture, where: str, plan: Plan, box_mm: tuple[float, float], *, kind: str = "JPEG"
 ) -> Copy:
-    """A copy of a step's picture, as fine as its place on the page needs.
+    """Create a copy of a step's picture, in the resolution needed on the page.
 
     Args:
         shown: the picture.
         where: the step, for messages.
-        plan: says whether it keeps all its pixels.
-        box_mm: width and height of its place.
+        plan: choice between a scaled copy and full resolution.
+        box_mm: width and height on the page.
         kind: JPEG or WEBP.
 
     Raises:
-        DataError: the picture is not there or cannot be read.
+        DataError: the picture is missing or cannot be read.
     """
     width = min(box_mm[0], box_mm[1] * shown.aspect)
     area = plan.area_px(width, width / shown.aspect)
@@ -258,7 +258,7 @@ def fit(
 def fit_own(
     own: PictureRef, plan: Plan, box_mm: tuple[float, float], warnings: list[str], *, kind: str = "JPEG"
 ) -> Copy | None:
-    """A copy of a picture that the text shows between its steps; None and a warning where there is none."""
+    """A copy of a picture that the text shows between its steps; None and a warning if there is none."""
     try:
         if own.path is None:
             raise DataError(f"it {own.problem or 'is not on this machine'}")

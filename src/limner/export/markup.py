@@ -1,6 +1,6 @@
-"""What the author marked, as runs of words alike, and as HTML and Markdown.
+"""Formatted text of the author as runs of equal format, HTML and Markdown.
 
-Words are always escaped, so that nothing of a text turns into markup; links keep the addresses that a reader
+Text is always escaped, so that it cannot become markup; links keep the URLs that a reader
 may follow safely, and lose the others.
 """
 
@@ -27,12 +27,12 @@ _ELEMENTS = {
 
 @dataclass(frozen=True)
 class TextRun:
-    """Words that are shown alike.
+    """Text with one format.
 
     Attributes:
-        text: the words.
-        kinds: how they stand out, as `limner.records.Mark` calls it; `met` and `look1` to `look5` besides.
-        target: address that they lead to, or "".
+        text: the text.
+        kinds: formats, as in `limner.records.Mark`, or `met` and `look1` to `look5`.
+        target: URL of a link, or "".
     """
 
     text: str
@@ -41,16 +41,16 @@ class TextRun:
 
 
 def followed(target: str) -> str:
-    """An address that leads out of a document and runs nothing, or "" for any other."""
+    """Safe external URL of a link, or "" for any other."""
     return target if _FOLLOWED.fullmatch(target) else ""
 
 
 def runs_of(passage: Passage, more: Iterable[tuple[int, int, str]] = ()) -> list[TextRun]:
-    """A passage cut where its marks change; joined, the runs are its text.
+    """Split a passage where its marks change; joined, the runs are its text.
 
     Args:
-        passage: the words and their marks.
-        more: further marks: where they begin and end, and their kind.
+        passage: text with marks.
+        more: further marks: start, end and kind.
     """
     size = len(passage.text)
     marks: list[tuple[int, int, str, str]] = []
@@ -67,7 +67,7 @@ def runs_of(passage: Passage, more: Iterable[tuple[int, int, str]] = ()) -> list
 
 
 def inline_html(passage: Passage, more: Iterable[tuple[int, int, str]] = ()) -> Markup:
-    """A passage as HTML of one paragraph."""
+    """HTML of a passage, as one paragraph."""
     made = Markup()
     for target, runs in groupby(runs_of(passage, more), key=lambda run: run.target):
         words = Markup().join(map(_run_html, runs))
@@ -94,8 +94,8 @@ class ListItem:
     """An item of a list.
 
     Attributes:
-        part: its first words.
-        inner: what else stands in it: paragraphs, code, further lists.
+        part: its first paragraph.
+        inner: further content: paragraphs, code, lists.
     """
 
     part: Part
@@ -107,7 +107,7 @@ class Listing:
     """A list.
 
     Attributes:
-        items: in order.
+        items: items, in order.
         start: number of the first item; None for a list with bullets.
     """
 
@@ -116,11 +116,11 @@ class Listing:
 
 
 def nested(parts: Sequence[Part], depth: int = 0) -> Iterator[Part | Listing]:
-    """Parts with the lists that they stand in; what is deeper than an item belongs to the item before it.
+    """Nest parts in their lists; a part that is deeper than an item belongs to the item before it.
 
     Args:
-        parts: in order, as their reader gave them: each says how many lists it stands in.
-        depth: of the place where they stand.
+        parts: parts in order, each with the number of lists around it.
+        depth: number of lists around all of them.
     """
     place = 0
     while place < len(parts):
@@ -154,12 +154,12 @@ def html_of(
     marks: Marking = lambda _: (),
     least: int = 2,
 ) -> Markup:
-    """Parts as HTML that is XHTML as well: headings, paragraphs, nested lists, tables, code and quotations.
+    """HTML of parts, also valid as XHTML: headings, paragraphs, nested lists, tables, code and quotations.
 
     Args:
-        parts: in order.
-        picture: makes the element of a picture that stands between the steps.
-        marks: further marks of a part.
+        parts: parts, in order.
+        picture: function that makes the element of a picture between the steps.
+        marks: function that returns further marks of a part.
         least: level of the highest heading.
     """
 

@@ -1,6 +1,6 @@
-"""How an export is to look: what is in it, its layout, its pages and its pictures.
+"""Options of an export: content, layout, pages and pictures.
 
-The same choices serve every format; which layouts a format has is written here once.
+The options are the same for every format; the layouts of each format are listed here.
 """
 
 import math
@@ -20,7 +20,7 @@ SIZES_MM: dict[PageSize, tuple[float, float]] = {
     "a5": (148.0, 210.0),
     "letter": (215.9, 279.4),
 }
-"""Page size → width and height in mm, upright."""
+"""Width and height in mm of the upright page, by page size."""
 
 LAYOUTS: dict[str, tuple[Layout, ...]] = {
     ".html": get_args(Layout),
@@ -31,10 +31,10 @@ LAYOUTS: dict[str, tuple[Layout, ...]] = {
     ".md": (),
     ".json": (),
 }
-"""Suffix → the layouts that the format has; the first is taken where none suits the text."""
+"""Layouts of a format, by extension; the first is used if none suits the text."""
 
 PAGED = (".html", ".pdf", ".docx", ".pptx")
-"""Suffixes of the formats that have pages of a size."""
+"""Extensions of the formats with a page size."""
 
 PAGE_WORDS = 70
 """Mean number of words of a step up to which a text without headings reads as a picture book."""
@@ -48,14 +48,14 @@ DPI = 220
 
 @dataclass(frozen=True)
 class Plan:
-    """The choices of one export.
+    """Options of one export.
 
     Attributes:
-        include: the whole text, or its steps alone.
-        with_reasons: whether it tells why each picture was chosen, and how the storyboard was made.
-        layout: how text and pictures stand; None: as suits the text.
-        page_size: of formats with pages; None: A4, and for slides a wide screen.
-        originals: whether pictures keep all their pixels; in Markdown, their files as they are.
+        include: the whole text, or only its steps.
+        with_reasons: whether to include the reason for each choice and the settings that were used.
+        layout: layout of text and pictures; None chooses it from the text.
+        page_size: page size, for formats with pages; None for A4, or for slides a wide screen.
+        originals: whether to include full-resolution pictures; in Markdown, unchanged copies.
     """
 
     include: Include = "everything"
@@ -65,12 +65,12 @@ class Plan:
     originals: bool = False
 
     def check(self, suffix: str) -> None:
-        """Refuse what a format does not have.
+        """Reject options that a format does not have.
 
         Args:
-            suffix: of the format, such as .pdf.
+            suffix: suffix of the format, such as .pdf.
         Raises:
-            ConfigError: an unknown choice, or a layout or page size that the format does not have.
+            ConfigError: an option is unknown, or the format does not have that layout or page size.
         """
         for what, chosen, choices in (
             ("include", self.include, get_args(Include)),
@@ -89,7 +89,7 @@ class Plan:
             raise ConfigError(f"export: {suffix} has no pages; leave the page size out")
 
     def layout_for(self, story: Story, suffix: str) -> Layout:
-        """The layout chosen, or the one that suits the text best among those of the format."""
+        """Chosen layout, or the format's layout that suits the text best."""
         suited = self.layout or suited_to(story)
         return suited if suited in LAYOUTS[suffix] else LAYOUTS[suffix][0]
 
@@ -98,7 +98,7 @@ class Plan:
         return SIZES_MM[self.page_size or "a4"]
 
     def area_px(self, width_mm: float, height_mm: float) -> int | None:
-        """How many pixels a picture needs that fills a box; None, all it has, where originals are wanted."""
+        """Number of pixels of a picture that fills a box; None for full resolution."""
         if self.originals:
             return None
         return math.ceil(width_mm * height_mm * (DPI / 25.4) ** 2)
@@ -110,7 +110,7 @@ def picture_share(story: Story) -> float:
 
 
 def suited_to(story: Story) -> Layout:
-    """Recipe for numbered steps or a list of supplies, article for a text with headings, else book."""
+    """Layout of a text: recipe for numbered steps or supplies, article for headings, otherwise book."""
     headings = [part.text for part in story.between if part.kind == "heading"]
     if any(map(names_supplies, headings)) or any(step.parts and step.parts[0].number for step in story.steps):
         return "recipe"

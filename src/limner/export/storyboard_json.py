@@ -1,7 +1,7 @@
-"""The storyboard as JSON: everything it holds, with the version of its schema.
+"""Storyboards as JSON, with the version of the schema: written and read.
 
-The exchange format between limner, its studio and other programs; what is written is read back and
-compared before it takes its place. It holds paths of pictures, never pixels.
+The exchange format between limner, its studio and other programs. The JSON is parsed and compared with the
+storyboard before the file is written. Pictures are stored as paths, not embedded.
 """
 
 import json
@@ -17,14 +17,14 @@ from limner.records import SCHEMA_VERSION, Board
 
 
 def write(board: Board, out: Path, _: Plan) -> Exported:
-    """Write the JSON form, which is always whole.
+    """Write the storyboard as JSON, with all fields whatever the plan.
 
     Args:
         board: the storyboard.
-        out: the .json file; checked by the caller.
+        out: the .json file; the caller has made sure that it may be written.
 
     Raises:
-        NumericsError: a number is NaN or infinite, which JSON cannot say.
+        NumericsError: the storyboard would read back differently, for instance because a score is NaN.
     """
     text = board.model_dump_json(indent=2)
     try:
@@ -33,8 +33,8 @@ def write(board: Board, out: Path, _: Plan) -> Exported:
         same = False
     if not same:
         raise NumericsError(
-            f"export: {out.name}: the storyboard does not survive JSON, most likely a score that is NaN or"
-            " infinite; expected finite numbers; check the channels it was made with"
+            f"export: {out.name}: the storyboard cannot be saved as JSON, probably because a score is NaN or"
+            " infinite; expected finite numbers; check the channels (encoders) that it was made with"
         )
     put(out, f"{text}\n".encode())
     return Exported(out)
@@ -45,32 +45,36 @@ def load(path: Path) -> Board:
 
     Args:
         path: the .json file.
+
+    Returns:
+        The storyboard, equal to the one that was written.
+
     Raises:
-        MissingError: it is not there.
-        DataError: not JSON, another schema version, or not a storyboard.
+        MissingError: the file does not exist.
+        DataError: the file cannot be read, is not JSON, has another schema version, or is not a storyboard.
     """
-    due = "expected a storyboard's .json file"
+    expected = "expected a storyboard's .json file"
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except FileNotFoundError as error:
-        raise MissingError(f"load: {path} is not there; {due}") from error
+        raise MissingError(f"load: {path} does not exist; {expected}") from error
     except OSError as error:
-        raise DataError(f"load: {path} cannot be read: {error.strerror}; {due}") from error
+        raise DataError(f"load: {path} cannot be read: {error.strerror}; {expected}") from error
     except (ValueError, RecursionError) as error:
-        raise DataError(f"load: {path} is not JSON ({error}); {due}") from error
-    version = found.get("schema_version") if isinstance(found, dict) else None
+        raise DataError(f"load: {path} is not JSON ({error}); {expected}") from error
+    version = content.get("schema_version") if isinstance(content, dict) else None
     if version is None:
         raise DataError(f"load: {path} has no schema_version; expected a storyboard written by limner")
     if type(version) is not int or version != SCHEMA_VERSION:
         raise DataError(
             f"load: {path} has schema_version {version!r}, expected {SCHEMA_VERSION};"
-            " read it with the limner that wrote it, or illustrate the text again"
+            " read it with the version of limner that wrote it, or illustrate the text again"
         )
     try:
-        return Board.model_validate(found, strict=False)
+        return Board.model_validate(content, strict=False)
     except ValidationError as error:
         others = error.error_count() - 1
-        more = f" (and {counted(others, 'more fault')})" if others else ""
+        more = f" (and {counted(others, 'more error')})" if others else ""
         raise DataError(
             f"load: {path}: {first_fault(error)}{more};"
             " expected a storyboard as docs/storyboard.schema.json describes it"
@@ -78,7 +82,7 @@ def load(path: Path) -> Board:
 
 
 def schema() -> str:
-    """The JSON Schema of the storyboard, as text ending in a line feed."""
+    """JSON Schema of the storyboard, as text that ends in a newline."""
     described = Board.model_json_schema(mode="serialization")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "limner storyboard"}
     return json.dumps(head | described | head, indent=2) + "\n"

@@ -1,6 +1,6 @@
-"""Where an export goes: checks on the target, and writing that happens whole or not at all.
+"""Targets of exports: checks of the file, and atomic writing.
 
-Every exporter writes through here, so none can leave half a file or touch a picture of the
+Every exporter writes through this module, so none can leave half a file or overwrite a picture of the
 collection. It knows nothing of formats.
 """
 
@@ -20,12 +20,12 @@ from limner.records import Board, Picture
 
 @dataclass(frozen=True)
 class Exported:
-    """What an export wrote.
+    """Result of an export.
 
     Attributes:
         path: the file.
-        pictures: pictures copied beside it (Markdown only), in order of use.
-        warnings: what the reader of the file should know, one plain line each.
+        pictures: copies of pictures next to it (Markdown only), in order of use.
+        warnings: remarks on the content of the file, one line each.
     """
 
     path: Path
@@ -34,18 +34,18 @@ class Exported:
 
 
 def pictures_of(board: Board) -> Iterator[Picture]:
-    """Every picture a storyboard names: chosen ones and runners-up, with repeats."""
+    """Yield every picture of a storyboard: chosen ones and runners-up, with repeats."""
     for step in board.steps:
         yield from step.pictures
         yield from (candidate.picture for candidate in step.runners_up)
 
 
 def is_picture(target: Path, board: Board) -> str | None:
-    """The path of the storyboard's picture that a target would overwrite, or None.
+    """Path of a picture of the storyboard that a target would overwrite, or None.
 
     Args:
         target: a file, which need not exist; links are followed.
-        board: the storyboard whose pictures are looked at, all their paths included.
+        board: the storyboard; all paths of its pictures are compared.
     """
     real = Path(os.path.realpath(target))
     for path in (path for picture in pictures_of(board) for path in picture.paths):
@@ -56,16 +56,16 @@ def is_picture(target: Path, board: Board) -> str | None:
 
 
 def check_target(board: Board, out: Path, *, overwrite: bool) -> None:
-    """Refuse a target that cannot or must not be written.
+    """Reject a target that cannot or must not be written.
 
     Args:
         board: the storyboard to be written.
         out: the file to write.
         overwrite: whether an existing file may be replaced.
     Raises:
-        DataError: a directory, one of the storyboard's pictures, an existing file without `overwrite`, or
-            one in a folder that cannot be written to.
-        MissingError: its folder does not exist.
+        DataError: a directory, one of the storyboard's pictures, an existing file without `overwrite`, or a
+            folder that cannot be written to.
+        MissingError: the folder of `out` does not exist.
     """
     clash = is_picture(out, board)
     if clash is not None:
@@ -74,7 +74,7 @@ def check_target(board: Board, out: Path, *, overwrite: bool) -> None:
 
 
 def check_place(out: Path, *, overwrite: bool) -> None:
-    """What of `check_target` can be told before there is a storyboard."""
+    """Checks of `check_target` that need no storyboard."""
     if out.is_dir():
         raise DataError(f"export: {out} is a folder, expected a file name; name a file inside it")
     if not out.parent.is_dir():
@@ -96,10 +96,10 @@ def put(target: Path, data: bytes) -> None:
 
 
 def made_at() -> datetime:
-    """When an export is made: $SOURCE_DATE_EPOCH where it is set, so that equal exports are equal files.
+    """Time of an export, or $SOURCE_DATE_EPOCH if set, so that equal exports are equal files.
 
     Raises:
-        ConfigError: it is no number of seconds.
+        ConfigError: $SOURCE_DATE_EPOCH is not a number of seconds.
     """
     stated = os.environ.get("SOURCE_DATE_EPOCH", "")
     if not stated:
@@ -113,11 +113,11 @@ def made_at() -> datetime:
 
 
 def packed(archive: io.BytesIO, at: datetime) -> bytes:
-    """A ZIP file whose members all bear one date.
+    """Rewrite a ZIP file with the same date for all members.
 
     Args:
         archive: as another library wrote it: each member with the time of writing.
-        at: the date; ZIP knows none before 1980.
+        at: the date; ZIP has none before 1980.
     """
     made = io.BytesIO()
     date = max(at.timetuple()[:6], (1980, 1, 1, 0, 0, 0))

@@ -1,4 +1,4 @@
-"""Typefaces for print: those that come with limner, and whether others of the system are needed."""
+"""Fonts for print: those that come with limner, and a check whether fonts of the system are needed."""
 
 import re
 import unicodedata
@@ -11,16 +11,16 @@ from PIL import ImageFont
 
 FOLDER = Path(__file__).with_name("fonts")
 WIDEST = FOLDER / "DejaVuSans.ttf"
-"""The font of ours that holds all that the others hold, and more scripts."""
+"""Font of limner's with all characters of its other fonts, and more scripts."""
 
 _SELECTORS = re.compile("[\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""They choose among glyphs of the letter before, and have none of their own."""
+"""Variation selectors, which choose a glyph of the character before and have none of their own."""
 UNASSIGNED = "unassigned or private"
 _NOTO = {"Han": "fonts-noto-cjk", "emoji": "fonts-noto-color-emoji"}
 
 
 def script_of(letter: str) -> str:
-    """The script of a letter by its Unicode name, such as Thai; Han for Chinese characters."""
+    """Script of a letter by its Unicode name, such as Thai; Han for Chinese characters."""
     if unicodedata.category(letter) in ("Cn", "Co"):
         return UNASSIGNED
     first = unicodedata.name(letter, "unnamed").split()[0]
@@ -41,7 +41,7 @@ def script_of(letter: str) -> str:
 
 
 def package_for(scripts: Iterable[str]) -> str:
-    """Debian packages whose fonts hold some scripts; "" where Unicode has no such characters."""
+    """Debian packages whose fonts hold some scripts; "" if Unicode has no such characters."""
     east = {"Korean", "Japanese"}
     held = set(scripts) - {UNASSIGNED}
     found = {_NOTO["Han"] if one in east else _NOTO.get(one, "fonts-noto-core") for one in held}
@@ -49,7 +49,7 @@ def package_for(scripts: Iterable[str]) -> str:
 
 
 def visible(text: str) -> set[str]:
-    """The characters of a text that need a glyph: no spaces, controls, joiners or direction marks."""
+    """Characters of a text that need a glyph: no spaces, controls, joiners or direction marks."""
     return {
         letter
         for letter in text
@@ -59,12 +59,12 @@ def visible(text: str) -> set[str]:
 
 
 def undrawn(letters: Iterable[str], font: Path, index: int = 0) -> set[str]:
-    """Which of some characters a font has no glyph for; all where the file is no font with outlines.
+    """Characters for which a font has no glyph; all if the file is no font with outlines.
 
     Args:
         letters: the characters.
-        font: its file.
-        index: its place in a file of several.
+        font: file of the font.
+        index: index in a file of several fonts.
     """
     try:
         face = ImageFont.truetype(font, 24, index=index, layout_engine=ImageFont.Layout.BASIC)
@@ -72,20 +72,20 @@ def undrawn(letters: Iterable[str], font: Path, index: int = 0) -> set[str]:
         def drawn(letter: str) -> tuple[float, bytes]:
             return face.getlength(letter), bytes(face.getmask(letter))
 
-        # No font has a glyph for this one: it is drawn as every character that is not there.
+        # no font has a glyph for this one, so it is drawn like every missing character
         nothing = drawn("\U0010ffff")
         return {letter for letter in letters if drawn(letter) == nothing}
     except (OSError, ValueError):
-        # A damaged font of the system is no reason to fail: another may hold the character, and
-        # if none does the caller is told.
+        # A damaged font of the system is not an error: another may have the character, and
+        # if none does, it is reported.
         return set(letters)
 
 
 def missing(letters: set[str]) -> tuple[set[str], bool]:
-    """Characters that no font on this machine can draw, and whether fonts of the system are needed.
+    """Characters without a glyph in any font on this machine, and whether fonts of the system are needed.
 
     Args:
-        letters: those of a text that need a glyph.
+        letters: characters that need a glyph.
     """
     left = undrawn(letters, WIDEST)
     needed = bool(left)
@@ -98,6 +98,6 @@ def missing(letters: set[str]) -> tuple[set[str], bool]:
 
 @cache
 def system() -> tuple[tuple[Path, int], ...]:
-    """The system's fonts: file, and place in it."""
+    """Fonts of the system: file, and index in it."""
     found = typst.Fonts(include_embedded_fonts=False).fonts()
     return tuple((Path(font.path), font.index) for font in found if font.path)

@@ -1,4 +1,4 @@
-"""Why a picture was chosen, in words.
+"""Reasons for the choice of a picture, in words.
 
 All formats draw on the same sentences. It words what the storyboard holds and computes nothing new about the
 pictures.
@@ -17,7 +17,7 @@ HOLDS = 0.5
 """Probability from which a relation is put into words."""
 
 SURE = 2 / 3
-"""Probability, odds of two to one, from which a relation is stated beside the picture."""
+"""Probability, odds of two to one, from which a relation is stated next to the picture."""
 
 SENTENCES = {
     "expansion": "The picture shows what this step is about.",
@@ -57,7 +57,7 @@ SPELLINGS = {
 
 STRENGTHS = ("least", "less", "an even share", "more", "most")
 EDGES = (0.5, 0.8, 1.25, 2.0)
-"""Where one strength ends and the next begins, in even shares: 1 / number of words."""
+"""Limits of the strengths, in multiples of an even share, 1 / number of words."""
 
 MOST = 5
 
@@ -67,9 +67,9 @@ class LikelyRelation:
     """A relation that is predicted to hold.
 
     Attributes:
-        sentence: what it says of text and picture.
+        sentence: meaning of the relation.
         percent: its probability, from 50 to 100.
-        sure: whether it is likely enough to be said beside the picture.
+        sure: whether it is likely enough to be stated next to the picture.
     """
 
     sentence: str
@@ -78,7 +78,7 @@ class LikelyRelation:
 
 
 def sentence(relation: str) -> str:
-    """What a relation says, or ``relation NAME`` where the name is no known one."""
+    """Meaning of a relation, or ``relation NAME`` for an unknown name."""
     name = relation.casefold()
     return SENTENCES.get(SPELLINGS.get(name, name), f"Holds: relation {relation}.")
 
@@ -94,11 +94,11 @@ def holding(step: BoardStep) -> tuple[LikelyRelation, ...]:
 
 
 def strength(share: float, words: int) -> int:
-    """How strong a share of attention is beside an even share.
+    """Strength of a share of attention compared with an even share.
 
     Args:
-        share: in [0, 1].
-        words: among which it is shared.
+        share: share, in [0, 1].
+        words: number of words.
     Returns:
         1 to 5, 3 for about an even share.
     """
@@ -113,7 +113,7 @@ def most_attended(step: BoardStep) -> tuple[str, ...]:
 
 
 def is_word(token: str) -> bool:
-    """Whether a token has a letter or a digit: signs are attended to as well, and say nothing to a reader."""
+    """Whether a token has a letter or a digit; attention to punctuation is not shown."""
     return any(letter.isalnum() for letter in token)
 
 
@@ -127,17 +127,17 @@ def file_name(picture: Picture) -> str:
 
 
 def credit_line(picture: Picture) -> str:
-    """Creator and licence, each "not stated" where the metadata are silent."""
+    """Creator and licence, each "not stated" if the metadata have none."""
     return f"{_one_line(picture.credit) or NO_CREDIT} · {_one_line(picture.license) or NO_LICENSE}"
 
 
 def known_credit(picture: Picture) -> str:
-    """Creator and licence as far as the metadata state them; "" where they are silent."""
+    """Creator and licence, if the metadata state them, or ""."""
     return " · ".join(filter(None, map(_one_line, (picture.credit, picture.license))))
 
 
 def alt_text(step: BoardStep, story: Story, picture: Picture | None = None) -> str:
-    """Words for a reader who cannot see a picture of a step; never empty.
+    """Alt text of a picture of a step; never empty.
 
     Those of the text itself come first, then the picture's description; for a picture without words of its
     own, the first words of its step.
@@ -158,11 +158,11 @@ def alt_text(step: BoardStep, story: Story, picture: Picture | None = None) -> s
 
 
 MOST_LETTERS = 120
-"""Of a step's first words."""
+"""Maximum number of characters of a step's first words."""
 
 
 def first_words(text: str) -> str:
-    """The beginning of a text on one line, cut between two words where it is long."""
+    """Beginning of a text on one line, cut between two words if it is long."""
     line = _one_line(text)
     if len(line) <= MOST_LETTERS:
         return line
@@ -175,7 +175,7 @@ def picture_alt(picture: Picture, role: str) -> str:
 
     Args:
         picture: the picture.
-        role: what it is here, such as "Picture for step 3".
+        role: use of the picture, such as "Picture for step 3".
     """
     if picture.alt.strip():
         return _one_line(picture.alt)

@@ -1,1 +1,1 @@
-"""Which picture goes where: channels, calibration, coherence and exact decoding."""
+"""Choice of pictures for steps: channels, calibration, agreement and exact assignment."""

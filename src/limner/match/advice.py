@@ -1,4 +1,4 @@
-"""What would help where a library hardly answers a text, in one line."""
+"""Advice on a library that has few pictures for a text, in one line."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from limner.store.catalogue import Catalogue
 
 UNANSWERED = ("nothing fits", "all used")
-"""Reasons of a blank that more can be done about than to let it be."""
+"""Reasons for a blank that more captions, encoders or pictures could remove."""
 SETTLED = ("asked for", "no words")
-"""Reasons of a blank that no other picture would change."""
+"""Reasons for a blank that no other picture would change."""
 
 
 def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str | None:
-    """What would help, where most steps that nobody fixed are blank or have a weak picture; else None.
+    """Advice if most steps that are not fixed are blank or have a weak picture; otherwise None.
 
     Args:
         board: the storyboard.
-        catalogue: pictures that it was chosen from.
-        spaces: in which the library has vectors.
+        catalogue: pictures of the library.
+        spaces: names of the library's vector spaces.
     """
     weak = set(board.weak)
     free = [step for step in board.steps if step.origin in ("decoded", "blank") and step.blank not in SETTLED]

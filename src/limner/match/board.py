@@ -1,4 +1,4 @@
-"""The storyboard with the largest sum of log-odds: one assignment of steps to groups of near-duplicates."""
+"""Assignment of steps to groups of near-duplicates with the largest sum of log-odds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Float64Array = NDArray[np.float64]
 BLANK = -1
 """Column of a step that shows no picture."""
 _BIDS = 5
-"""Bids that a step makes on average before the rest is settled by paths; more cost more than they save."""
+"""Average number of bids per step before augmenting paths assign the rest; more cost more than they save."""
 
 
 def assign(
@@ -26,15 +26,15 @@ def assign(
     *,
     allow_repeats: bool = False,
 ) -> IntArray:
-    """Choose a candidate for every step so that the sum of their worth is largest and no group comes twice.
+    """Choose a candidate for every step with the largest sum of worth, using each group at most once.
 
-    A step shows nothing only where it is fixed so, or where no candidate is left for it.
+    A step is blank only if it is fixed as blank, or if no candidate is left for it.
 
     Args:
-        worth: (S, K) of the candidates, at least 0; −inf where a step may not show one.
+        worth: (S, K) worth of the candidates, at least 0; −inf for those that a step may not show.
         groups: (S, K) near-duplicate group of each candidate, from 0.
-        fixed: step → column that it shows whatever the others do, or `BLANK` or None; such a picture may even
-            come twice, yet no other step shows its group.
+        fixed: column that a step shows in any case, by step, or `BLANK` or None. Fixed pictures may repeat,
+            but no other step shows their group.
         allow_repeats: whether steps may share a group.
     Returns:
         (S,) columns, or `BLANK`.
@@ -60,7 +60,7 @@ def assign(
     if allow_repeats or len(np.unique(wanted)) == len(wanted):
         columns[free] = np.where(shown, best, BLANK)
         return columns
-    # Every step may also stay blank, which is worth less than any picture.
+    # Every step may also stay blank, with less worth than any picture.
     values = np.concatenate([open_worth + 2.0, np.ones((len(free), 1))], axis=1)
     names = np.concatenate([groups[free], groups.max() + 1 + np.arange(len(free))[:, None]], axis=1)
     matched = _matching(-values, np.unique(names, return_inverse=True)[1].reshape(names.shape))
@@ -69,20 +69,20 @@ def assign(
 
 
 def _matching(costs: Float64Array, names: IntArray) -> IntArray:
-    """Give every row one of its cells so that no name comes twice and the costs are lowest in all.
+    """Assign one of its cells to every row so that no name repeats and the sum of costs is lowest.
 
-    Rows first bid for their cheapest names, each as much as it may without preferring its second. Then
-    shortest augmenting paths: a row whose names are taken makes others give way, along the path that costs
-    least. The values of rows and names are the dual variables, under which no cell costs less than 0.
+    Rows first bid for their cheapest names, up to the cost of their second choice. Then shortest augmenting
+    paths reassign rows for those whose names are taken, along the cheapest path. The values of rows and names
+    are the dual variables, with which no cell has a reduced cost below 0.
 
     Args:
-        costs: (S, K), inf where a row may not have a cell; a full assignment exists.
-        names: (S, K) of the cells, from 0.
+        costs: (S, K) costs, inf for cells that a row may not have; a full assignment must exist.
+        names: (S, K) names of the cells, from 0.
     Returns:
         (S,) columns.
     Source: Jonker and Volgenant, A Shortest Augmenting Path Algorithm for Dense and Sparse Linear Assignment
         Problems, 1987, augmenting row reduction and augmentation.
-    Departs: a bounded number of bids; rows that list their own cells, in place of a full matrix.
+    Departs: a bounded number of bids; rows that list their own cells instead of a full matrix.
     """
     rows = range(len(costs))
     chosen: IntArray = np.zeros(len(costs), dtype=np.int64)

@@ -1,6 +1,6 @@
-"""The numbers that pictures are chosen by: fitted once by ``benchmarks/fit_choice.py``, and packaged here.
+"""The fitted numbers of the choice of pictures, read from the package.
 
-It reads them; it fits nothing.
+``benchmarks/fit_choice.py`` fits them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ FILE = "calibration.json"
 
 
 class Typical(Record):
-    """Mean and deviation of a text's cosines with pictures in general.
+    """Mean and standard deviation of a text's cosines with pictures in general.
 
     Attributes:
-        mean, std: of the cosines.
-        count: pictures that they count for beside those of a library: a handful says nothing yet.
+        mean, std: mean and standard deviation of the cosines.
+        count: number of pictures that they count as, pooled with those of a library, which may be few.
     """
 
     mean: float
@@ -40,7 +40,7 @@ class Weights(Record):
     weights: dict[str, float]
 
     def of(self, features: Mapping[str, Float64Array]) -> Float64Array:
-        """Its value, in the shape of the features."""
+        """Value of the form, in the shape of the features."""
         shape = next(iter(features.values())).shape
         total: Float64Array = np.zeros(shape)
         for name, weight in self.weights.items():
@@ -49,11 +49,12 @@ class Weights(Record):
 
 
 class Threshold(Record):
-    """The chance from which a picture is shown: the lower of two.
+    """Probability from which a picture is shown: the lower of two.
 
     Attributes:
-        least: a fixed chance.
-        share: times the mean chance of the best pictures of all steps, which is small in some libraries.
+        least: a fixed probability.
+        share: factor of the mean probability of the best pictures of all steps, which is low in some
+            libraries.
     """
 
     least: float = Field(ge=0, lt=1)
@@ -61,9 +62,9 @@ class Threshold(Record):
 
 
 class Pin(Record):
-    """What a picture that the user fixed says of another: `weight` · ln(floor + (1 − floor) e^q).
+    """Evidence of a picture that the user fixed for another: `weight` · ln(floor + (1 − floor) e^q).
 
-    q = looks · cosine less its log-mean-exp over the candidates. It counts as far as steps are in doubt.
+    q = looks · cosine less its log-mean-exp over the candidates. It is scaled by the doubt of the steps.
     """
 
     weight: float
@@ -75,19 +76,19 @@ class Calibration(Record):
     """All fitted numbers of the choice.
 
     Attributes:
-        schema_version: of this form.
-        typical: channel → its typical cosines; other channels have none.
-        temperature: channel of pixels → the temperature of the softmax that it was trained with.
-        spread: trust of such a channel for a spread of cosines of one temperature; it grows with the square.
+        schema_version: version of this form.
+        typical: typical cosines by channel; other channels have none.
+        temperature: temperature of the softmax that a channel of pixels was trained with, by channel.
+        spread: trust of such a channel if the cosines' deviation is one temperature; grows with the square.
         prior: trust of every other channel of pixels.
         evidence: weights of the features of `limner.match.chances.evidence_features`.
-        sharpness, none, doubt: of the shares by which the steps of a text hear of each other, and of how much
-            they do.
+        sharpness, none, doubt: parameters of the shares of the steps' candidates, and of the doubt by which
+            agreement is scaled.
         agreement: weights of the features of `limner.match.chances.agreement_features`.
         chance: weights of the features of `limner.match.chances.chance_features`.
-        thresholds: position → when a step is left blank; ``always`` has none.
-        pin: what a fixed picture says of others.
-        provenance: what it was fitted on, and how it did.
+        thresholds: threshold of a blank by value of the option `show`; ``always`` has none.
+        pin: evidence of a fixed picture for others.
+        provenance: data that it was fitted on, with the results.
     """
 
     schema_version: Literal[2] = 2
@@ -106,13 +107,13 @@ class Calibration(Record):
     provenance: dict[str, str]
 
     def trust(self, channel: str, std: Float64Array) -> Float64Array:
-        """(N,) by how many deviations a channel of pixels lets right pictures stand out.
+        """Number of deviations (N,) by which right pictures stand out in a channel of pixels.
 
-        The spread says it: an encoder that knows what it sees gives a text cosines that differ.
+        It follows from the spread: an encoder that recognises the pictures gives different cosines.
 
         Args:
-            channel: its name.
-            std: (N,) of the cosines of each text.
+            channel: name of the channel.
+            std: (N,) standard deviation of the cosines of each text.
         """
         temperature = self.temperature.get(channel)
         if temperature is None:
@@ -125,9 +126,9 @@ class Calibration(Record):
         """Mean and deviation of each text's cosines, pooled with the typical ones.
 
         Args:
-            channel: whose cosines.
-            mean: (N,) over the pictures of a library that have the channel.
-            std: (N,) likewise.
+            channel: name of the channel.
+            mean: (N,) mean over the pictures of the library that have the channel.
+            std: (N,) standard deviation over the same pictures.
             count: number of those pictures.
         """
         typical = self.typical.get(channel)
@@ -141,23 +142,23 @@ class Calibration(Record):
 
 @cache
 def load() -> Calibration:
-    """The calibration that comes with the package.
+    """Load the calibration that comes with the package.
 
     Raises:
-        DataError: the packaged file is damaged; install limner again.
+        DataError: the packaged file is damaged.
     """
     return parse(resources.files("limner.match").joinpath(FILE).read_text(encoding="utf-8"))
 
 
 def parse(text: str) -> Calibration:
-    """A calibration from its JSON text.
+    """Parse a calibration from JSON.
 
     Raises:
-        DataError: it is not one, in one line.
+        DataError: the text is no calibration.
     """
     try:
         return Calibration.model_validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise DataError(f"{FILE}: {key}: {first['msg']}; make it with benchmarks/fit_choice.py") from error
+        raise DataError(f"{FILE}: {key}: {first['msg']}; create it with benchmarks/fit_choice.py") from error

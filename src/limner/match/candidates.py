@@ -1,7 +1,7 @@
-"""What the steps of a text are compared with: lists of pictures, and how well each channel likes them.
+"""Candidates for the steps of a text, with their similarity in each channel.
 
-A step is read in two ways: sentence by sentence, of which the mean and the best count alike, and with the
-title of its text before it, which tells what book a page is from.
+A step is read in two ways: sentence by sentence, with equal weights of the mean and of the best sentence, and
+with the title of the text before it, which identifies the book.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ IntArray = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
 
 TITLED = ("captions", "multilingual")
-"""Channels that read the steps with the title of their text as well."""
+"""Channels that also read the steps with the title of their text."""
 RELATION = "relation"
-"""The channel of a relation, which prefers pictures and finds none."""
+"""Channel of a relation, which re-ranks candidates but retrieves none."""
 SHY = 0.5
-"""Pictures that agreement is divided by beside the expected ones: of little that is known, little follows."""
+"""Number added to the expected pictures in the mean of agreement, so that little evidence counts little."""
 
 
 @dataclass(frozen=True)
 class Readings:
-    """The words that are compared with pictures, per step.
+    """The texts that are compared with pictures, by step.
 
     Attributes:
-        parts: the sentences of each step; the step itself where it is one.
-        titled: each step after the title of its text; empty where there is none.
-        languages: ISO 639 code of each step; None takes all for readable.
-        written: each step as its author wrote it, for a channel that reads all steps as one story, as it did
-            those that it learned from; the parts where empty.
+        parts: the sentences of each step; the step itself if it is one sentence.
+        titled: each step after the title of its text; empty without a title.
+        languages: ISO 639 code of each step; None means that all can be read.
+        written: each step as its author wrote it, for a channel that reads all steps as one story, as in its
+            training; if empty, the parts are used.
     """
 
     parts: Sequence[Sequence[str]]
@@ -58,17 +58,17 @@ class Readings:
         languages: Sequence[str] | None = None,
         written: Sequence[str] = (),
     ) -> Readings:
-        """Cut steps, as their cast spells them, into what is compared."""
+        """Split steps, with the names of their cast replaced, into the texts that are compared."""
         titled = [f"{title}: {text}" for text in spelled] if title and len(spelled) > 1 else []
         return cls([sentences(text) or [text] for text in spelled], titled, languages, written or spelled)
 
     @property
     def worded(self) -> BoolArray:
-        """(S,) which steps hold words, and not signs alone."""
+        """Mask (S,) of the steps that have words, and not only punctuation or emoji."""
         return np.array([any(map(has_words, parts)) for parts in self.parts])
 
     def portions(self, channel: Channel) -> list[list[str]]:
-        """The texts that a channel's encoder reads, in the portions in which it gets them."""
+        """Texts for a channel's encoder, in batches."""
         if channel.whole:
             return [list(self.written) or [" ".join(parts) for parts in self.parts]]
         read = channel.readable([own[0] for own in self.parts], self.languages)
@@ -80,13 +80,13 @@ class Readings:
 
 @dataclass(frozen=True)
 class Asked:
-    """The steps as one channel reads them.
+    """The steps as encoded by one channel.
 
     Attributes:
-        name, space: of the channel.
-        whole: (S, D) unit mean of the vectors of a step's sentences; zero where the channel does not read it.
-        parts: per step (n, D) vectors of its sentences; (0, D) where there is but one, or none is read.
-        titled: (S, D) the steps with their title; None without.
+        name, space: name and vector space of the channel.
+        whole: (S, D) unit mean of the vectors of a step's sentences; zero if the channel cannot read it.
+        parts: (n, D) vectors of a step's sentences, by step; (0, D) if there is only one or none can be read.
+        titled: (S, D) vectors of the steps with their title; None without a title.
     """
 
     name: str
@@ -120,24 +120,25 @@ class Asked:
 
     @property
     def reads(self) -> BoolArray:
-        """(S,) which steps the channel reads."""
+        """Mask (S,) of the steps that the channel can read."""
         return np.asarray(self.whole.any(axis=1))
 
     def search(self) -> EncodedChannel:
-        """The question for the pictures nearest to each step."""
+        """Query for the pictures nearest to each step."""
         return EncodedChannel(self.name, self.space, COSINE, self.whole)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """How a channel likes the candidates, (S, K) each.
+    """Similarity of the candidates in a channel, (S, K) each.
 
     Attributes:
-        present: where the picture has the channel and the step is read by it.
-        cosine: mean of the whole step's and its best sentence's; 0 where not present, as are the others.
-        z: standardised over all pictures of the library, for this step.
-        titled: by how much the title raises z.
-        trust: by how many deviations the channel lets right pictures stand out.
+        present: mask of pictures that have the channel, for steps that it can read.
+        cosine: mean of the cosines of the whole step and of its best sentence; 0 if not present, like all
+            below.
+        z: the cosine standardised over all pictures of the library, for this step.
+        titled: increase of z with the title.
+        trust: number of deviations by which right pictures stand out in the channel.
     """
 
     present: BoolArray
@@ -148,11 +149,11 @@ class Compared:
 
     @classmethod
     def absent(cls, shape: tuple[int, ...]) -> Compared:
-        """No picture has the channel."""
+        """Values for a channel that no picture has."""
         return cls(np.zeros(shape, dtype=bool), *(np.zeros(shape) for _ in range(4)))
 
     def filled(self, other: Compared) -> Compared:
-        """This one, and another where a picture lacks it."""
+        """Values of this channel, and of another one for pictures that lack it."""
         return Compared(
             self.present | other.present,
             np.where(self.present, self.cosine, other.cosine),
@@ -167,14 +168,14 @@ class Pool:
     """The candidates of all steps.
 
     Attributes:
-        gallery: all pictures, or those found of a library that is larger than memory.
+        gallery: all pictures, or the retrieved ones of a library that is larger than memory.
         rows: (C,) gallery rows, ascending.
         groups: (C,) near-duplicate groups, numbered from 0.
         items: (S, K) candidate numbers of each step; 0 where `there` is False.
-        there: (S, K) which cells hold a candidate.
-        channels: how each channel likes them.
-        available: pictures that could be shown.
-        found: (S, K) which of them the step itself has found, and not only all steps consider.
+        there: (S, K) mask of the cells that have a candidate.
+        channels: similarities by channel.
+        available: number of pictures that could be shown.
+        found: (S, K) mask of the candidates that were retrieved for the step itself, not added to all steps.
     """
 
     gallery: Gallery
@@ -187,7 +188,7 @@ class Pool:
     found: BoolArray
 
     def column(self, step: int, row: int) -> int:
-        """Where a gallery row stands in a step's list."""
+        """Column of a gallery row in a step's list."""
         number = int(np.searchsorted(self.rows, row))
         return int(np.flatnonzero((self.items[step] == number) & self.there[step])[0])
 
@@ -201,14 +202,14 @@ def pool_of(
     extra: Sequence[int] = (),
     barred: BoolArray,
 ) -> Pool:
-    """Each step's list: the nearest by every channel, and some that all steps consider.
+    """Retrieve each step's candidates: the nearest in every channel, and some that all steps share.
 
     Args:
-        index: of the pictures.
-        asked: the steps as the channels read them.
-        calibration: for the typical mean and spread of a text's cosines.
-        count: nearest pictures by each channel.
-        extra: gallery rows that every step considers.
+        index: index of the pictures.
+        asked: the steps as encoded by the channels.
+        calibration: source of the typical mean and deviation of a text's cosines.
+        count: number of nearest pictures in each channel.
+        extra: gallery rows that are candidates of every step.
         barred: (M,) True for pictures that must not be shown.
     Raises:
         NumericsError: a cosine is not finite.
@@ -271,27 +272,27 @@ def _compared(  # noqa: PLR0917
 
 
 def _standard(values: Float64Array, mean: Float64Array, std: Float64Array) -> Float64Array:
-    """(S, K) cosines in deviations from the mean of their step; 0 where there is no spread."""
+    """Cosines (S, K) in deviations from the mean of their step; 0 without any spread."""
     spread = std[:, None]
     return np.divide(values - mean[:, None], spread, out=np.zeros_like(values), where=spread > 0)
 
 
 class Resemblance:
-    """How much candidates are like what the other steps are expected to show, in one space.
+    """Similarity of candidates to the pictures that the other steps are expected to show, in one space.
 
     With shares p of the candidates i of each step, W_ti = Σ over steps t′ ≠ t of p_t′i, and Z_ij the mean of
     the standard scores that the cosine of i and j has among all cosines of i and among all of j,
-    a_tj = Σ_i W_ti Z_ij / (Σ_i W_ti + ½), over those i that are no near-duplicates of j. Z is linear in the
+    a_tj = Σ_i W_ti Z_ij / (Σ_i W_ti + ½), over those i that are not near-duplicates of j. Z is linear in the
     vector of i, so that sums over i are sums of vectors.
 
     Source: docs/methods/storyboard.md §3.
     """
 
     def __init__(self, pool: Pool, space: str) -> None:
-        """Take the candidates.
+        """Prepare the vectors of the candidates.
 
         Args:
-            pool: all of them.
+            pool: the candidates.
             space: gallery space that compares pictures.
         """
         held = pool.gallery.space(space)
@@ -306,7 +307,7 @@ class Resemblance:
         ) / 2
 
     def of(self, shares: Float64Array) -> Float64Array:
-        """(S, K) p, 0 where there is none → (S, K) a; 0 where a picture has no vector."""
+        """Compute a (S, K) from the shares p (S, K), 0 for empty cells; 0 for pictures without a vector."""
         pool, usable, inverse, vectors = self._pool, self._usable, self._inverse, self._vectors
         totals = np.bincount(pool.items.ravel(), weights=shares.ravel(), minlength=len(pool.rows))
         known = totals * usable
@@ -326,7 +327,7 @@ class Resemblance:
 
 
 def _copies(groups: IntArray, vectors: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """All ordered pairs of candidates of one near-duplicate group, also with themselves; their cosines."""
+    """Ordered pairs of candidates of one near-duplicate group, with themselves too, and their cosines."""
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
     several = np.flatnonzero(np.diff(bounds) > 1)
@@ -337,6 +338,6 @@ def _copies(groups: IntArray, vectors: FloatArray) -> tuple[IntArray, IntArray, 
         left, right = np.repeat(own, len(own)), np.tile(own, len(own))
         one.append(left[left != right])
         other.append(right[left != right])
-        # By one product: vectors of all pairs would be gigabytes for some thousand pictures of one burst.
+        # one product: the vectors of all pairs would take gigabytes for a burst of some thousand pictures
         near.append((vectors[own] @ vectors[own].T).ravel()[left != right])
     return np.concatenate(one), np.concatenate(other), np.concatenate(near)

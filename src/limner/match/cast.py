@@ -1,7 +1,7 @@
-"""Who a text is about, in words: the protagonist, named in every step that only says "she" or "it".
+"""Coreference by rules: names the protagonist in every step that only has "she" or "it".
 
-A picture's words say "a fox ties a kite" where the story says "he knotted the line to it", so that a step
-that names nobody is read with the being that the text is about. The rules are English.
+A caption has "a fox ties a kite" where the story has "he knotted the line to it". So the protagonist is added
+to a step that names nobody. The rules are for English.
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ PLURALS = {
     "policemen": "policeman", "fishermen": "fisherman", "lads": "boy", "guys": "man",
     "fish": "fish", "sheep": "sheep", "deer": "deer",
 }  # fmt: skip
-"""Plurals that follow no rule → the being."""
+"""Beings by irregular plural."""
 EVERYDAY = {
     "mum": "mother", "mom": "mother", "mummy": "mother", "dad": "father", "daddy": "father",
     "gran": "grandmother", "granny": "grandmother", "kitty": "cat", "doggy": "dog", "guy": "man",
 }  # fmt: skip
-"""What people call a being → the being."""
+"""Beings by other names for them."""
 RELATIONS = frozenset(
     (
         "baby", "cousin", "friend", "kid", "neighbour", "neighbor", "person", "pupil", "runner", "student",
         "twin", "villager", "worker",
     )
 )  # fmt: skip
-"""Beings that say who somebody is to others, not what a picture shows; nobody's kind."""
+"""Words for relatives and the like, which a picture cannot show; never used as a kind."""
 NEAR = 64
-"""Letters before a name in which its kind can stand."""
+"""Number of characters before a name in which its kind is searched."""
 _WORD = re.compile(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*")
 _AFTER = re.compile(r",? (?:the|a|an|(?:is|was) an?) (?P<words>(?:[\w-]+ ?){1,4})")
 _BEFORE = re.compile(r"(?P<word>[\w-]+)(?: called| named|, named|, called)? $")
@@ -80,21 +80,21 @@ _COMMON = frozenset(_COMMON_WORDS.split())
 
 @dataclass(frozen=True)
 class Cast:
-    """Who a text is about.
+    """Protagonist and named beings of a text.
 
     Attributes:
-        protagonist: the kind of being that the text is about, such as "fox"; "" where it is about nobody.
-        kinds: name, in lower case, → kind of being, where the text says it.
+        protagonist: kind of being that the text is about, such as "fox"; "" without one.
+        kinds: kind of being by name in lower case, if the text states it.
     """
 
     protagonist: str = ""
     kinds: dict[str, str] = field(default_factory=dict)
 
     def spelled(self, text: str) -> str:
-        """The text as a reader who knows the cast understands it.
+        """Replace names by "the" and their kind, and add the protagonist.
 
-        Names become "the" and their kind. A step that does not name the protagonist begins with it, unless it
-        is about somebody else: it names a being out of the cast, and says neither "he" nor "she".
+        A step that does not name the protagonist gets it as a prefix, unless it is about somebody else: it
+        names another being, and has neither "he" nor "she".
 
         >>> Cast("fox", {"finn": "fox"}).spelled("Finn slept.")
         'the fox slept.'
@@ -109,7 +109,7 @@ class Cast:
         return f"{'an' if self.protagonist[:1] in 'aeiou' else 'a'} {self.protagonist}: {plain}"
 
     def _in_place(self, found: re.Match[str]) -> str:
-        """A name as "the" and its kind; every other word as it is."""
+        """Replace a name by "the" and its kind; other words are unchanged."""
         word = found.group()
         name, ending = (word[:-2], word[-2:]) if word[-2:] in ("'s", "’s") else (word, "")
         kind = self.kinds.get(name.lower()) if word[:1].isupper() else None
@@ -117,11 +117,11 @@ class Cast:
 
 
 def cast_of(texts: Sequence[str], title: str = "") -> Cast:
-    """The cast of a text.
+    """Find the cast of a text.
 
     Args:
-        texts: its steps in order.
-        title: of the text, "" for none.
+        texts: steps of the text, in order.
+        title: title of the text, or "".
     """
     kinds: dict[str, str] = {}
     names = names_of(texts)
@@ -133,7 +133,7 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
         if said[name]:
             kinds[name] = said[name].most_common(1)[0][0]
         elif name in BEINGS | EVERYDAY.keys() and (own := _kind(name)) is not None:
-            kinds[name] = own  # not in the plural: "Children" begins many a sentence
+            kinds[name] = own  # not in the plural: "Children" begins many sentences
     in_title = [kinds[word] for word in _names(title) if word in kinds]
     steps_of = Counter(
         kind
@@ -145,7 +145,7 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
         return Cast(in_title[0], kinds)
     if count >= 2:
         return Cast(best, kinds)
-    # Else the being that recurs as "the X" while the others stay rare; once is enough beside a name.
+    # Otherwise the being that recurs as "the X" while others are rare; with a name, once is enough.
     definite: Counter[str] = Counter()
     every: Counter[str] = Counter()
     for text in texts:
@@ -154,8 +154,8 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
     if definite:
         best, count = max(definite.items(), key=lambda one: (one[1], every[one[0]]))
         rest = max((n for kind, n in every.items() if kind != best), default=0)
-        # An English word that begins a sentence, often an order ("Cut"), is no sign of somebody; nor is a
-        # name that comes once, in a text that calls nobody "he" or "she".
+        # An English word at the start of a sentence, often an imperative ("Cut"), is no name; nor is a
+        # name that occurs once, in a text without "he" or "she".
         often = Counter(word for text in texts for word in set(_names(text)))
         spoken_of = any(map(_PRONOUN.search, texts))
         named = any(name not in english_words() and (spoken_of or often[name] > 1) for name in names)
@@ -166,7 +166,7 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
 
 
 def being(word: str) -> str | None:
-    """The being that a word names, in the singular; None where it names none."""
+    """Being that a word names, in the singular, or None."""
     low = word.lower()
     if low in BEINGS:
         return low
@@ -179,22 +179,22 @@ def being(word: str) -> str | None:
 
 
 def _kind(word: str) -> str | None:
-    """The being that a word names, if a picture shows it as such."""
+    """Being that a word names, if a picture can show it, or None."""
     found = being(word)
     return None if found in RELATIONS else found
 
 
 def beings(text: str) -> list[str]:
-    """Kinds of beings that a text names, each once, in its order."""
+    """Kinds of beings that a text names, each once, in order."""
     found = (being(word.removesuffix("'s").removesuffix("’s")) for word in _words(text))
     return list(dict.fromkeys(kind for kind in found if kind is not None))
 
 
 def names_of(texts: Sequence[str]) -> list[str]:
-    """Words in lower case that are written with a capital inside sentences and never without.
+    """Find names: words that are always capitalised inside sentences, in lower case.
 
-    A word that only begins sentences is one if no English word is written so, or if it begins several and is
-    a being: else "Cut" were somebody in a recipe, and "Cut the chicken" said what he is.
+    A word that only begins sentences is a name if it is no English word, or if it begins several and is a
+    being: otherwise "Cut" would be a person in a recipe, and "Cut the chicken" would state its kind.
     """
     capital: Counter[str] = Counter()
     inner: Counter[str] = Counter()
@@ -220,13 +220,13 @@ def names_of(texts: Sequence[str]) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a step that can be read on their own; none where it has only one."""
+    """Sentences of a step that can be read on their own; empty if it has only one."""
     found = [one for one in split_sentences(text) if len(_words(one)) > 2]
     return found if len(found) > 1 else []
 
 
 def _kinds_said(names: Container[str], text: str) -> Iterator[tuple[str, str]]:
-    """Names, and what a text says they are: "Nell the mouse", "a fox called Finn", "King Leo"."""
+    """Yield names with the kinds that a text states: "Nell the mouse", "a fox called Finn", "King Leo"."""
     for found in _WORD.finditer(text):
         word = found.group().removesuffix("'s").removesuffix("’s")
         name, start, end = word.lower(), found.start(), found.start() + len(word)
@@ -242,13 +242,13 @@ def _kinds_said(names: Container[str], text: str) -> Iterator[tuple[str, str]]:
 
 
 def _definite(text: str) -> list[str]:
-    """Kinds of beings that a text calls "the X", of which there is one, each once, in its order."""
+    """Kinds of beings that a text calls "the X", each once, in order."""
     said = (word.lower() for before, word in pairwise(_words(text)) if before.lower() in _ARTICLES)
     return list(dict.fromkeys(word for word in said if being(word) == word))
 
 
 def _names(text: str) -> list[str]:
-    """Words with a capital, in lower case and without a genitive."""
+    """Capitalised words, in lower case and without a genitive."""
     return [word.lower().removesuffix("'s").removesuffix("’s") for word in _words(text) if word[:1].isupper()]
 
 

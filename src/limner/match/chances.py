@@ -1,7 +1,7 @@
-"""How likely a picture fits a step: evidence of its words and pixels, agreement with the others, one chance.
+"""Probability that a picture fits a step, from the evidence of its captions and pixels and from agreement.
 
-Each is a linear form of a few features that are told here; the weights are in the calibration. What a picture
-is worth never depends on which channels other pictures have.
+Each is a linear form of a few features, which are defined here; the weights are in the calibration. The score
+of a picture never depends on which channels other pictures have.
 
 Source: docs/methods/storyboard.md §2–§4.
 """
@@ -17,25 +17,25 @@ from limner.match.candidates import SHY, Compared, Float64Array, Pool, Resemblan
 from limner.store.catalogue import BoolArray
 
 WORDS = ("captions", "multilingual")
-"""Channels that compare a step with a picture's words; the first that a picture has counts."""
+"""Channels that compare a step with a picture's captions; the first that a picture has counts."""
 PIXELS = ("model", "clip", "base", "labels")
-"""Channels that compare a step with pixels, the most telling first; likewise."""
+"""Channels that compare a step with pixels, the best first; the first that a picture has counts."""
 OCR = "ocr"
-"""The channel that compares a step with the words that a picture shows."""
+"""Channel that compares a step with the text in a picture."""
 OCR_FROM, OCR_WEIGHT = 0.35, 32.0
-"""Cosine from which such words speak for a picture, and by how much.
+"""Cosine from which the text in a picture counts as evidence for it, and the weight.
 
-They never speak against one: most of what is written in pictures tells little of what they show.
+It never counts against a picture: most text in pictures does not describe them.
 """
 Features = dict[str, Float64Array]
 ROUNDS = 2
-"""How often the steps hear what the others are expected to show."""
+"""Number of iterations of agreement between the steps."""
 LEAST_SHARE = -8.0
-"""Log shares below it are all alike."""
+"""Lower limit of log shares."""
 
 
 def first_of(pool: Pool, names: tuple[str, ...]) -> Compared:
-    """The first of some channels that each picture has; absent where it has none."""
+    """Values of the first of the channels that each picture has; absent if it has none."""
     found = Compared.absent(pool.there.shape)
     for name in names:
         one = pool.channels.get(name)
@@ -45,13 +45,13 @@ def first_of(pool: Pool, names: tuple[str, ...]) -> Compared:
 
 
 def evidence(pool: Pool, calibration: Calibration) -> Float64Array:
-    """What a picture's own words and pixels say for it, in log-odds against another picture of the library.
+    """Evidence of a picture's own captions and pixels, in log-odds against another picture of the library.
 
     Args:
         pool: the candidates.
         calibration: the weights.
     Returns:
-        (S, K); −inf where there is no candidate, or nothing is known of it.
+        (S, K); −inf for empty cells and for pictures without any channel.
     """
     words, pixels = first_of(pool, WORDS), first_of(pool, PIXELS)
     total = calibration.evidence.of(evidence_features(words, pixels))
@@ -63,7 +63,7 @@ def evidence(pool: Pool, calibration: Calibration) -> Float64Array:
 
 
 def evidence_features(words: Compared, pixels: Compared) -> Features:
-    """What evidence is linear in: feature → (S, K).
+    """Features (S, K) of the linear form of evidence, by name.
 
     ``pixels`` is T · z, of which z says how far a picture stands out, and T how far this channel lets right
     pictures stand out here; see `limner.match.candidates.Compared`.
@@ -81,7 +81,7 @@ def evidence_features(words: Compared, pixels: Compared) -> Features:
 
 
 def shares(odds: Float64Array, available: int, *, sharpness: float = 1.0, none: float = 0.0) -> Float64Array:
-    """(S, K) how likely each candidate is the one of its step, where none of them may be.
+    """Probability (S, K) that each candidate is the picture of its step, if possibly none is.
 
     exp(s u_j) / (exp(s (ln M + none)) + Σ exp(s u)), s the sharpness and M the pictures available.
     """
@@ -95,7 +95,7 @@ def doubt(pool: Pool, own: Float64Array, calibration: Calibration, fixed: Iterab
 
     Args:
         pool: the candidates.
-        own: (S, K) of `evidence`.
+        own: (S, K) from `evidence`.
         calibration: the weights.
         fixed: steps that do not count.
     """
@@ -111,14 +111,14 @@ def agreement(
     likes: Mapping[str, Resemblance],
     fixed: Mapping[int, int] | None = None,
 ) -> Float64Array:
-    """Log-odds that also hear what the other steps are expected to show.
+    """Log-odds of evidence and of agreement with the pictures that the other steps are expected to show.
 
     Args:
         pool: the candidates.
-        own: (S, K) of `evidence`.
+        own: (S, K) from `evidence`.
         calibration: the weights.
-        likes: ``captions`` and ``looks``, as far as two pictures can be compared by them.
-        fixed: step → column of the picture that it is sure to show; None for no such step.
+        likes: similarities of two pictures by ``captions`` and ``looks``, if available.
+        fixed: column of the picture that a step is certain to show, by step; None for no such step.
     Returns:
         (S, K); −inf as in `own`.
     """
@@ -139,11 +139,12 @@ def agreement_features(  # noqa: PLR0917
     likes: Mapping[str, Resemblance],
     fixed: Mapping[int, int] | None = None,
 ) -> Features:
-    """What agreement is linear in: feature → (S, K).
+    """Features (S, K) of the linear form of agreement, by name.
 
-    The mean likeness a of a candidate to what the other steps are expected to show counts g / (g + 1) times,
-    g = doubt · D · A²: A the mean of a over what all steps are expected to show, D the share of the steps
-    that expect none. Where the pictures of a text do not agree, or every step knows its own, it says little.
+    The mean similarity a of a candidate to the expected pictures of the other steps has the weight g / (g +
+    1), g = doubt · D · A²: A the mean of a over the expected pictures of all steps, D the share of steps that
+    expect none. It is small if the pictures of a text do not agree, or if every step has clear evidence of
+    its own.
     """
     p = shares(odds, pool.available, sharpness=calibration.sharpness, none=calibration.none)
     for step, column in (fixed or {}).items():
@@ -164,29 +165,30 @@ def agreement_features(  # noqa: PLR0917
 
 
 def chances(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Float64Array:
-    """Chance that each candidate fits its step.
+    """Probability that each candidate fits its step.
 
     Args:
         pool: the candidates.
-        own: (S, K) of `evidence`.
-        odds: (S, K) of `agreement`, and what else speaks for a picture.
+        own: (S, K) from `evidence`.
+        odds: (S, K) from `agreement`, with all further evidence.
         calibration: the weights.
     Returns:
-        (S, K); 0 where there is no candidate.
+        (S, K); 0 for empty cells.
     """
     found = sigmoid(calibration.chance.of(chance_features(pool, own, odds, calibration)))
     return np.where(np.isfinite(odds), found, 0.0)
 
 
 def chance_features(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Features:
-    """What the log-odds of a chance are linear in: feature → (S, K).
+    """Features (S, K) of the linear form of a probability's log-odds, by name.
 
     ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself,
-    ``mass`` how well the library answers the step, ``size`` the log of its pictures, ``trust`` that of the
-    pixels' channel. All else is the step's: the best cosine by words for pictures with words, and by pixels
-    for the others, for which ``wordless`` is the log share of all of them, since beside pictures with words
-    they look worse than they are; ``agreed`` is what speaks for the likeliest beside its own evidence. So a
-    chance grows with the odds among pictures of one kind.
+    ``mass`` the evidence that the library has any picture for the step, ``size`` the log of the number of
+    pictures, ``trust`` that of the pixels' channel. All others are features of the step: the best cosine by
+    captions for pictures with captions, and by pixels for the others, for which ``wordless`` is the log share
+    of all of them, since compared with pictures with captions they score too low; ``agreed`` is the evidence
+    for the most likely picture other than its own. So a probability grows with the odds among pictures of one
+    kind.
     """
     finite = np.isfinite(odds)
     known, alone = np.where(finite, odds, 0.0), np.where(np.isfinite(own), own, 0.0)
@@ -216,20 +218,20 @@ def chance_features(pool: Pool, own: Float64Array, odds: Float64Array, calibrati
 
 
 def _most(values: Float64Array, usable: BoolArray) -> Float64Array:
-    """(S, K) → (S, 1) the largest of each row that is usable; −1 where none is."""
+    """Largest usable value (S, 1) of each row (S, K); −1 if none is usable."""
     return np.asarray(np.max(np.where(usable, values, -1.0), axis=1, initial=-1.0, keepdims=True))
 
 
-# What scipy.special has as well, which takes longer to load than a search takes.
+# also in scipy.special, which takes longer to import than a search takes
 
 
 def sigmoid(odds: Float64Array) -> Float64Array:
-    """1 / (1 + e^−x), in the shape of the log-odds."""
+    """Logistic function 1 / (1 + e^−x), in the shape of the log-odds."""
     return np.asarray(np.exp(-np.logaddexp(0.0, -odds)))
 
 
 def log_sum_exp(odds: Float64Array) -> Float64Array:
-    """(S, K) → (S, 1) log Σ exp over each row; −inf where there is nothing."""
+    """Logarithm (S, 1) of the sum of exp over each row (S, K); −inf for an empty row."""
     top = np.max(odds, axis=1, initial=-np.inf, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
     total = np.exp(odds - top).sum(axis=1, keepdims=True)

@@ -1,6 +1,6 @@
-"""Encoders and channels as commands name them, for indexing and for asking a library.
+"""Encoders and channels by name, for indexing and for searching a library.
 
-``auto`` takes what is installed and says what it took. It loads through the catalogue and trains nothing.
+``auto`` uses the installed encoders and reports its choice.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ if TYPE_CHECKING:
 AUTO = "auto"
 DEFAULT = SHIPPED[0]
 DEFAULT_BACKBONE = "resnet50"
-# Channels, each a space of a library, the most telling first. Captions and class names are both sentences.
+# channels, each a space of a library, the best first; captions and class names are both sentences
 CHANNELS = ("captions", "multilingual", "ocr", "clip", "base", "labels")
-# Spaces that can compare two pictures, the most telling first. What pictures are said to show tells
-# more about their story than how they look, where most of them have words.
+# Spaces that can compare two pictures, the best first. If most pictures have captions, these tell
+# more about their story than their looks.
 PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
 WORDED = ("captions",)
-"""Those of them that hold words, not pixels."""
+"""Those that encode captions, not pixels."""
 
 
 def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
-    """``NAME=FILE`` words and bare folders as a map; a bare folder or file serves every name as "".
+    """Parse ``NAME=FILE`` and bare folders; a bare folder or file is for all names, under "".
 
     Raises:
-        ConfigError: an unknown encoder name, or one whose file comes with limner.
+        ConfigError: the encoder is unknown, or its weights come with limner.
     """
     found: dict[str, Path] = {}
     for word in words:
@@ -72,7 +72,7 @@ def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
         if name not in image_encoders() and not name.startswith(CLIP):
             raise ConfigError("--weights: " + unknown("image encoder", name, image_encoders()))
         if name in SHIPPED:
-            raise ConfigError(f"--weights: {name} comes with limner and takes no other file; drop {word!r}")
+            raise ConfigError(f"--weights: {name} comes with limner, without other files; leave {word!r} out")
         found[name] = Path(place).expanduser()
     return found
 
@@ -88,22 +88,22 @@ def picture_encoders(
     sentences: TextEncoder | None = None,
     runs: Sequence[TrainedRun] = (),
 ) -> list[ImageEncoder]:
-    """Encoders for indexing.
+    """Open image encoders for indexing.
 
     Args:
-        names: of the catalogue, or ``auto``: what ``--weights`` names, else
+        names: names of the catalogue, or ``auto``: those of ``--weights``, or else
             `limner.encoders.catalogue.usual_encoders`.
-        weights: as given to ``--weights``.
-        made: spaces that the library has.
-        precision: of backbones; None for that of the vectors that the library has, else bfloat16, or float32
-            on CPUs that are slow in that.
-        engine: what runs backbones on a CPU.
-        device: what computes, as `limner.devices.device_of` takes it; runs lie on theirs already.
-        sentences: embeds class names.
-        runs: trained runs that look at the pictures as well; their encoders come last.
+        weights: values of ``--weights``.
+        made: spaces of the library.
+        precision: precision of backbones; None for that of the library's vectors, or else bfloat16, or
+            float32 on CPUs that are slow in bfloat16.
+        engine: engine that runs backbones on a CPU.
+        device: device, see `limner.devices.device_of`; runs are on theirs already.
+        sentences: encoder of class names.
+        runs: trained runs whose image encoders are applied too; these come last.
     Raises:
-        ConfigError: unknown name.
-        MissingError: weights of a name that was asked for are not there.
+        ConfigError: a name is unknown.
+        MissingError: the weights of a requested encoder are missing.
         CheckpointError: see `limner.research.runs.run.Run.encoder`.
     """
     places = weights_by_name(weights)
@@ -112,7 +112,7 @@ def picture_encoders(
         if chosen != [AUTO]:
             raise ConfigError("--encoder: auto stands alone; name the encoders or leave the option out")
         chosen = _automatic(places, made)
-    # The runs first: what is wrong with them is said before other encoders are loaded.
+    # the runs first, so that their errors are raised before other encoders are loaded
     trained: list[ImageEncoder] = [run.encoder(places) for run in runs]
     opened: list[ImageEncoder] = []
     for name in chosen:
@@ -124,7 +124,7 @@ def picture_encoders(
             opened.append(clip_encoder(name, weights=given, precision=precision, made=theirs))
             continue
         load = partial(image_encoder, name, weights=given, engine=engine, device=device, sentences=sentences)
-        # Colours have no precision.
+        # the encoder of colours has no precision
         opened.append(
             load(precision=precision or "bfloat16")
             if precision or name == COLOUR
@@ -136,7 +136,7 @@ def picture_encoders(
 def _as_made(
     load: Callable[..., ImageEncoder], made: Mapping[str, SpaceInfo], device: str, *, by_torch: bool
 ) -> ImageEncoder:
-    """An encoder in the precision that a library's vectors are of, if they are its own; else as usual."""
+    """Open an encoder in the precision of the library's vectors if it made them, or else the default one."""
     usual = load(precision="bfloat16")
     held = [made[space] for space in usual.spaces if space in made] if made else []
     theirs = {one.fingerprint for one in held if one.encoder == usual.name}
@@ -145,14 +145,14 @@ def _as_made(
         found = next((one for one in chain([usual], others) if theirs == {one.fingerprint}), None)
         if found is not None:
             return found
-    # Another precision is loaded only where it is wanted.
-    # OpenVINO multiplies in float32 itself where a processor is slow in less.
+    # another precision is loaded only if needed
+    # OpenVINO itself uses float32 on processors that are slow in lower precision
     quick = not by_torch or usual_precision(device) == "bfloat16"
     return usual if quick else load(precision="float32")
 
 
 def _automatic(places: dict[str, Path], made: Mapping[str, SpaceInfo]) -> list[str]:
-    """What was named by its weights, else the usual encoders of a library with these spaces."""
+    """Encoders named by their weights, or else the default ones of a library with these spaces."""
     named = [name for name in places if name]
     if named:
         return named[:1]
@@ -171,12 +171,12 @@ def eyes_of(
     device: str = "cpu",
     runs: Sequence[TrainedRun] = (),
 ) -> list[ImageEncoder]:
-    """The encoders by which a library's pictures are compared by their looks, as it was indexed with them.
+    """Open the image encoders by which the pictures of a library are compared, as used for indexing.
 
     Args:
         library: the pictures.
-        weights: as of `picture_encoders`.
-        device: likewise.
+        weights: see `picture_encoders`.
+        device: see `picture_encoders`.
         runs: trained runs that compare pictures.
     Raises:
         CheckpointError: the library was indexed by another version of an encoder.
@@ -197,15 +197,15 @@ def eyes_of(
 def vectors_of_file(
     encoders: Iterable[ImageEncoder], data: bytes, where: str, suffix: str = ""
 ) -> dict[str, FloatArray]:
-    """How a picture from outside a library looks: space → (1, D) unit rows.
+    """Encode a picture that is not in a library: (1, D) unit rows by space.
 
     Args:
         encoders: see `eyes_of`.
-        data: the whole file.
-        where: its name, for messages.
-        suffix: of its name, lower case.
+        data: content of the file.
+        where: name of the file, for messages.
+        suffix: extension of the file, lower case.
     Raises:
-        DataError: no picture, or one beyond the limits of the decoder.
+        DataError: the file is no picture, or exceeds the limits of the decoder.
     """
     from limner.pictures.decode import decode
     from limner.pictures.formats import PictureError
@@ -221,11 +221,11 @@ def vectors_of_file(
 
 
 def multilingual_encoder(place: str | os.PathLike[str], model: str | None = None) -> SentenceEncoder:
-    """What encodes captions in all languages for a library.
+    """Open the encoder of captions in other languages than English.
 
     Args:
-        place: folder or address of the library, which may not exist yet.
-        model: folder or name of a sentence-transformers model; None for the one the library has, or the one
+        place: path or URL of the library, which need not exist.
+        model: folder or name of a sentence-transformers model; None for that of the library, or else the one
             that comes with limner.
     Raises:
         LimnerError: as `limner.encoders.catalogue.sentence_encoder` and `limner.store.store.read_settings`.
@@ -237,13 +237,13 @@ def multilingual_encoder(place: str | os.PathLike[str], model: str | None = None
 
 
 class Encoders(NamedTuple):
-    """What a library is filled by.
+    """Encoders for indexing.
 
     Attributes:
-        images: make the vectors of pixels.
-        english, multilingual: make those of captions; None leaves them alone.
-        again: opens the image encoders once more, in the same precision, in whichever process.
-        better: a line on what would look better at the pictures of a new library; "" where nothing is known.
+        images: image encoders.
+        english, multilingual: encoders of captions; None does not change their vectors.
+        again: function that opens the same image encoders in another process, in the same precision.
+        better: advice on a better image encoder for a new library, or "".
     """
 
     images: list[ImageEncoder]
@@ -267,24 +267,24 @@ def encoders_for(
     language: str = ENGLISH,
     note: Callable[[str], None] = lambda line: None,
 ) -> Encoders:
-    """The encoders that a library is filled by; nothing else decides this.
+    """Choose and open all encoders for indexing a library.
 
     Args:
-        place: folder or address of the library, which may not exist yet.
-        names: of image encoders, as of `picture_encoders`; None for those that made the library's vectors,
-            and for a new one the usual ones.
-        weights: as of `picture_encoders`.
-        model: a trained run, or its folder, that looks at the pictures as well.
-        metric: a trained same-document metric, likewise.
-        precision: as of `picture_encoders`.
-        engine: likewise.
-        device: likewise.
-        sentences: a sentence-transformers model in place of the multilingual encoder.
-        language: ISO 639 code of the texts that a new library is made for.
-        note: receives a line on what is left out.
+        place: path or URL of the library, which need not exist.
+        names: names of image encoders, see `picture_encoders`; None for those that made the library's
+            vectors, or the default ones for a new library.
+        weights: see `picture_encoders`.
+        model: trained run, or its folder, whose image encoder is applied too.
+        metric: trained same-document metric, or its folder, that is applied too.
+        precision: see `picture_encoders`.
+        engine: see `picture_encoders`.
+        device: see `picture_encoders`.
+        sentences: sentence-transformers model to use instead of the multilingual encoder.
+        language: ISO 639 code of the texts that a new library is for.
+        note: function that receives a line about anything left out.
     Raises:
-        CheckpointError: the library's own are asked for, and made its vectors in another version, so that
-            all would be made anew.
+        CheckpointError: the library's own encoders are requested, but it was indexed with another version of
+            them, so that all vectors would have to be computed again.
         LimnerError: as `picture_encoders` and `limner.encoders.trained.trained_runs`.
     """
     from limner.store.write import CAPTION_SPACES, WORDED_SPACES
@@ -330,7 +330,7 @@ def encoders_for(
                     f"{space}: made by other weights of {kept[space].encoder} or in another way;"
                     " start the studio with --weights, or add folders with 'limner index'"
                 )
-    # Others take the precision of this machine, not the one that is usual on theirs.
+    # workers use the precision of this machine, not their own default
     same = {
         space: SpaceInfo(encoder=one.name, fingerprint=one.fingerprint, dim=dim)
         for one in images
@@ -350,7 +350,7 @@ def _that_made(spaces: Mapping[str, SpaceInfo]) -> list[str]:
     """Names of the image encoders that made some spaces.
 
     Raises:
-        MissingError: one of them is not known here.
+        MissingError: an encoder is not known here.
     """
     from limner.encoders.trained import DOCUMENT, MODEL
 
@@ -372,7 +372,7 @@ def _opened(
     engine: Engine,
     device: str,
 ) -> list[ImageEncoder]:
-    """As `picture_encoders`, all of it opened here: a worker of a cluster is sent this and plain values."""
+    """Open encoders like `picture_encoders`, in a worker of a cluster, from plain values."""
     runs: list[TrainedRun] = []
     if (model, metric) != (None, None):
         from limner.encoders.trained import trained_runs
@@ -395,24 +395,24 @@ def channels_of(
     names: Sequence[str],
     weights: Sequence[str] = (),
 ) -> list[Channel]:
-    """The channels to ask a library with.
+    """Open the channels to search a library with.
 
     Args:
         library: an indexed library.
-        names: channel names; none means every channel that some picture of the library has.
-        weights: of clip, as given to ``--weights``; none for the usual places.
+        names: names of channels; empty for all that any picture of the library has.
+        weights: weights of clip, as for ``--weights``; empty for the default folders.
     Raises:
-        ConfigError: unknown channel, or weights of an unknown encoder.
-        DataError: the library has no vectors for a channel that was asked for, or for any.
+        ConfigError: a channel is unknown, or weights are of an unknown encoder.
+        DataError: the library has no vectors for a requested channel, or for any.
         CheckpointError: the library's vectors were made by another encoder.
     """
-    from limner.encoders.text_cache import RecentTexts  # who only adds pictures needs none of these
+    from limner.encoders.text_cache import RecentTexts  # not needed for indexing
     from limner.store.channels import COSINE, Channel
 
     spaces = library.settings.spaces
     for name in names:
         if name == "model":
-            raise ConfigError("--channel: a trained model is no channel to name; give its run with --model")
+            raise ConfigError("--channel: a trained run is not a channel; give its folder with --model")
         if name not in CHANNELS:
             raise ConfigError("--channel: " + unknown("channel", name, CHANNELS))
         if name not in spaces:
@@ -422,7 +422,7 @@ def channels_of(
                 " index with an encoder for it"
             )
     held = library.summary().vectors
-    # Captions are asked for as one, in whatever language they are.
+    # captions of all languages are one channel
     named = {*names, *(["multilingual"] if "captions" in names and "multilingual" in spaces else [])}
     chosen = [name for name in CHANNELS if (name in named if names else held.get(name, 0))]
     if not chosen:
@@ -436,7 +436,7 @@ def channels_of(
     for name in chosen:
         made_by = spaces[name]
         kind = made_by.encoder if name in ("clip", "base", "multilingual") else SENTENCES
-        # Class names enter the fingerprint of the picture encoder, not that of the sentences alone.
+        # The fingerprint of class names includes the image encoder, not only the sentence encoder.
         same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
         if name == "clip":
             model = clip_encoder(kind, weights=places.get(kind, places.get("")))
@@ -454,13 +454,13 @@ def channels_of(
         if name == "multilingual":
             reads = sentence_encoder(kind).reads
             if reads is not None and held.get("captions", 0) >= held.get("multilingual", 0):
-                reads -= {ENGLISH}  # all captions are English, and MiniLM reads those better
+                reads -= {ENGLISH}  # all captions are English, which MiniLM encodes better
         channels.append(Channel(name, encoder, name, COSINE, reads=reads))
     return channels
 
 
 def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
-    """A text encoder by name that remembers its last texts; each is loaded once."""
+    """Load a text encoder by name, once, with a cache of its last texts."""
     if kind not in encoders:
         from limner.encoders.text_cache import RecentTexts
         from limner.match.languages import foreign

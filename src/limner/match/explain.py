@@ -1,7 +1,4 @@
-"""Why each step of a storyboard shows what it shows, in numbers and in one plain sentence.
-
-It reads what was computed. It changes no choice.
-"""
+"""Explanation of each step of a storyboard, in numbers and in one sentence."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -119,11 +116,11 @@ class Considered:
         cast: who they are about.
         ids: C picture ids.
         pool: the candidates.
-        score: (S, K) log-odds of a picture's own words and pixels; −inf where there is none.
+        score: (S, K) log-odds of a picture's own words and pixels; −inf if there is none.
         agreement: (S, K) log-odds that the other steps and fixed pictures add.
         pinned_by: (S, K) what of that is the fixed pictures'.
         columns: (S,) chosen columns or `BLANK`.
-        chance: (S, K) that candidates fit; None where none was fitted.
+        chance: (S, K) that candidates fit; None if none was fitted.
         limit: chance below which a step was left blank.
         ruled_out: (S,) whether a picture that the user banned might have fitted.
         pinned: steps the user fixed.

@@ -1,4 +1,4 @@
-"""From a story and a gallery to a storyboard: read the steps, weigh the pictures, assign, explain.
+"""Computation of a storyboard: encodes the steps, scores the pictures, assigns and explains.
 
 Pictures the text already shows and the user's pins are fixed; a step stays blank where nothing fits it. It
 writes no files and draws no pages.
@@ -52,23 +52,23 @@ if TYPE_CHECKING:
     from limner.store.beyond import Approximate
 
 CANDIDATES = 200
-"""Pictures considered per step and channel."""
+"""Default number of candidates per step and channel."""
 SPACES = {"captions": "captions", "looks": "looks"}
-"""How two pictures are compared → the gallery space that holds the vectors."""
+"""Gallery space by way of comparing two pictures."""
 Pictures = Callable[[Sequence[str]], list[Picture]]
 
 
 class BoardOptions(Record):
-    """How to illustrate.
+    """Options of a storyboard.
 
     Attributes:
-        show: how readily a picture is shown: ``cautious``, ``usual``, or ``always``.
-        min_probability: chance below which a step stays blank, in place of what `show` says.
-        candidates: pictures considered per step and channel.
-        allow_repeats: whether a picture, or a near-duplicate of it, may be shown twice.
-        pins: 0-based step → picture id, or None to keep the step blank.
+        show: when to show a picture: ``cautious``, ``usual``, or ``always``.
+        min_probability: probability below which a step stays blank; overrides `show`.
+        candidates: number of candidates per step and channel.
+        allow_repeats: whether a picture, or a near-duplicate of it, may be shown more than once.
+        pins: picture id, or None to keep the step blank, by index of the step, from 0.
         bans: picture ids that must not be shown.
-        runners_up: other candidates named per step.
+        runners_up: number of other candidates listed per step.
     """
 
     show: Show = "usual"
@@ -80,16 +80,16 @@ class BoardOptions(Record):
     runners_up: int = Field(default=3, ge=0)
 
     def settings(self) -> dict[str, str | int | float | bool | None]:
-        """The options as one flat table."""
+        """Options as a flat table."""
         flat = self.model_dump(exclude={"pins", "bans"})
         pins = (f"{step + 1}={picture or 'none'}" for step, picture in sorted(self.pins.items()))
         return flat | {"pins": " ".join(pins), "bans": " ".join(self.bans)}
 
 
 def step_texts(story: Story) -> list[str]:
-    """What is searched for each step: its heading, unless all share one, and its words.
+    """Query text of each step: its heading, unless all share one, and its words.
 
-    Tables and code, which no picture shows, do not count where a step has other words or a heading.
+    Tables and code are left out if the step has other words or a heading.
     """
     titles = {step.title for step in story.steps}
     telling = len(titles) > 1 or len(story.steps) == 1
@@ -108,11 +108,11 @@ def step_texts(story: Story) -> list[str]:
 def readings_of(
     story: Story, languages: Sequence[str] | None = None, rewritten: Sequence[str] = ()
 ) -> tuple[Cast, Readings]:
-    """Who a story is about, and the words of its steps that are compared with pictures.
+    """Find the cast of a story and the texts of its steps that are compared with pictures.
 
     Args:
         story: the text.
-        languages: ISO 639 code of each step; None takes all for English.
+        languages: ISO 639 code of each step; None means that all are English.
         rewritten: per step what a model says that its picture would show, read beside its own words; "" for
             nothing.
     """
@@ -130,33 +130,33 @@ def readings_of(
 
 @dataclass(frozen=True)
 class Weighed:
-    """What every picture is worth to every step of a text, before any is chosen; S steps, K candidates.
+    """Scores of the candidates of every step of a text, before the choice; S steps, K candidates.
 
     Attributes:
         story: the text.
-        cast, words: as of `readings_of`.
-        index: of the pictures.
-        calibration: the numbers.
-        calibrated: as of `weigh`.
-        options: how; of its wishes pins, bans and candidates count here.
-        given: 0-based step → picture that the text itself shows.
-        wanted: 0-based step → picture that is fixed, or None for a blank.
-        fixed: 0-based step → column of it, or `BLANK`.
-        staying: steps that nobody fixed and that stay.
-        asked: the steps as the channels read them.
-        looks: space in which two pictures are compared by their looks; None without one.
-        nearby: gallery rows that look most like fixed pictures.
-        beside: these, and those that are shown: every step considers them.
-        banned: gallery rows that no step may show.
-        guides: gallery rows of fixed pictures that others may be like.
+        cast, words: see `readings_of`.
+        index: index of the pictures.
+        calibration: the calibration.
+        calibrated: see `weigh`.
+        options: options, of which pins, bans and candidates count here.
+        given: picture that the text shows, by index of the step, from 0.
+        wanted: fixed picture, or None for a blank, by index of the step, from 0.
+        fixed: column of the fixed picture, or `BLANK`, by index of the step, from 0.
+        staying: steps that are kept without being fixed.
+        asked: the steps as encoded by the channels.
+        looks: space of visual similarity; None without one.
+        nearby: gallery rows that are visually most similar to fixed pictures.
+        beside: these and the shown pictures, which are candidates of every step.
+        banned: gallery rows of banned pictures.
+        guides: gallery rows of fixed pictures that influence others.
         pool: the candidates.
         own: (S, K) evidence; −inf where a picture cannot be shown.
-        found: (S, K) that of pictures which the step itself has found.
-        could: (S, K) likewise, without the bans.
-        freely: (S, K) log-odds that hear the other steps, as if nothing were fixed.
-        alone: (S, K) chances by these.
-        odds: (S, K) log-odds that also hear what is fixed.
-        likes: how pictures are compared.
+        found: (S, K) evidence of pictures that were retrieved for the step itself.
+        could: (S, K) the same without the bans.
+        freely: (S, K) log-odds with agreement, as if nothing were fixed.
+        alone: (S, K) probabilities from `freely`.
+        odds: (S, K) log-odds with agreement and fixed pictures.
+        likes: similarities of pictures.
     """
 
     story: Story
@@ -186,14 +186,14 @@ class Weighed:
     likes: Mapping[str, Resemblance]
 
     def answers(self, words: Readings, options: BoardOptions) -> bool:
-        """Whether the same candidates are found for the same words, whatever is fixed."""
+        """Whether these candidates are valid for given words and options, whatever is fixed."""
         same = self.options.bans == options.bans and self.options.candidates == options.candidates
         return self.words is words and same
 
     def serves(
         self, words: Readings, options: BoardOptions, shown: Mapping[int, str | None], step: int
     ) -> bool:
-        """Whether candidates of a step follow from this, where all others show what they show.
+        """Whether the candidates of a step can be computed from this, with all other steps unchanged.
 
         What the step itself shows is one picture more for the others, which have others to show.
         """
@@ -221,17 +221,17 @@ def weigh(
     known: Weighed | None = None,
     progress: Progress | None = None,
 ) -> Weighed:
-    """Find out what the pictures are worth to the steps, for `decide` and `offers`.
+    """Score the pictures for the steps, for `decide` and `offers`.
 
     Args:
         story: the text.
         gallery: the pictures; pass an `Index` to keep what it has computed for the next story, or what
             finds candidates in a library larger than memory.
-        channels: ways to compare a step with a picture.
-        options: how; None for the defaults.
-        calibration: the numbers; None for those that come with limner.
-        compared: gallery space in which two pictures are compared by their looks.
-        given: 0-based step → id of the picture the text itself shows there; a pin goes first.
+        channels: channels that compare a step with a picture.
+        options: options; None for the defaults.
+        calibration: calibration; None for the one that comes with limner.
+        compared: gallery space of visual similarity.
+        given: id of the picture that the text shows, by index of the step, from 0; a pin has priority.
         held: 0-based step → picture id, or None for a blank, that stays as it is while the other steps are
             chosen for; unlike a pin it is no wish, guides nothing, and is explained as if chosen. A pin goes
             first.
@@ -239,11 +239,11 @@ def weigh(
             that no channel reads is left blank, where no picture is fixed elsewhere that others may be like;
             one of signs alone, such as emoji, in any case.
         calibrated: whether chances hold for the channels; where not, none is stated and no step left blank.
-        known: of the same channels and gallery; where its text is the same, what depends on no fixed picture
-            is taken from it.
-        progress: an error that it raises between parts of the work ends it.
+        known: known of the same channels and gallery; where its text is the same, what depends on no fixed
+            picture is taken from it.
+        progress: receiver of the progress; an error that it raises ends the work.
     Raises:
-        DataError: a pin or ban the gallery does not hold, or a picture both fixed and banned.
+        DataError: a pinned or banned picture is not in the gallery, or a picture is both fixed and banned.
         LimnerError: as `Index.search`.
     """
     progress = progress or Progress()
@@ -275,12 +275,12 @@ def weigh(
         if channel.name == RELATION:
             own = own + channel.evidence.slope * pool.channels[RELATION].cosine
     banned_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
-    could = np.where(pool.found | banned_cells, own, -np.inf)  # what there would be without the bans
+    could = np.where(pool.found | banned_cells, own, -np.inf)  # without the bans
     own = np.where(banned_cells, -np.inf, own)
     likes = {name: Resemblance(pool, space) for name, space in spaces.items()} if len(own) > 1 else {}
     columns = {step: pool.column(step, row) for step, row in shown.items()}
     progress.advance(0)
-    # Chances as without what is fixed, which adds candidates, and must make no other picture less likely.
+    # probabilities without the fixed pictures, which must not make other pictures less likely
     found = np.where(pool.found, own, -np.inf)
     if known is not None and again:
         freely = np.full(found.shape, -np.inf)
@@ -333,14 +333,14 @@ def decide(
     written: Written = no_words,
     as_it_is: Mapping[int, BoardStep] | None = None,
 ) -> Board:
-    """Choose a picture for every step by what the pictures are worth, and say why.
+    """Choose a picture for every step by the scores, with reasons.
 
     Args:
-        weighed: what they are worth.
-        pictures: ids → records in the same order, for those that end up on the board.
-        library: name to note on the board.
-        written: ids → what is written in those of these pictures that show words.
-        as_it_is: of the steps that stay, those that are not explained anew.
+        weighed: scores of the pictures.
+        pictures: function from ids to records in the same order, called for the pictures of the board.
+        library: name of the library, stored in the board.
+        written: function from ids to the text in those pictures that show any.
+        as_it_is: steps of the earlier storyboard that keep their explanation, by index.
     """
     options, calibration, pool, own = weighed.options, weighed.calibration, weighed.pool, weighed.own
     whole, pinned, chance = _worth(weighed, weighed.fixed)
@@ -388,14 +388,14 @@ def decide(
 def offers(
     weighed: Weighed, step: int, pictures: Pictures, options: BoardOptions, *, written: Written = no_words
 ) -> list[Candidate]:
-    """Candidates of one step, all others staying as they are; the one that it would show first.
+    """Candidates of one step, with all others unchanged; the best first.
 
     Args:
         weighed: the text, all steps fixed; that step, if at all, as one that stays.
-        step: 0-based.
-        pictures: as of `decide`.
-        options: how; `runners_up` says how many.
-        written: as of `decide`.
+        step: index of the step, from 0.
+        pictures: see `decide`.
+        options: options; `runners_up` is the number of candidates.
+        written: see `decide`.
     """
     pool, cells, column = weighed.pool, slice(step, step + 1), weighed.fixed.get(step, BLANK)
     others = [(one, own) for one, own in weighed.fixed.items() if one != step and own != BLANK]
@@ -455,7 +455,7 @@ def offers(
 
 
 def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:
-    """Some steps of a pool, of which some candidates are left out."""
+    """Part of a pool: some steps, without some candidates."""
 
     def of(one: Compared) -> Compared:
         present = one.present[cells] & there
@@ -468,9 +468,9 @@ def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:
 
 
 def _worth(weighed: Weighed, fixed: Collection[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """(S, K) log-odds with those that fixed pictures add, what these add, and chances."""
+    """Log-odds (S, K) with fixed pictures, the part that these add, and probabilities."""
     pool, calibration = weighed.pool, weighed.calibration
-    # How sure a trained run is, nobody has measured: it is taken to be in doubt.
+    # trained runs are not calibrated: their steps count as in doubt
     doubted = doubt(pool, weighed.found, calibration, fixed) if weighed.calibrated else 1.0
     pinned = doubted * pin_odds(pool, weighed.guides, weighed.looks, calibration.pin)
     chance = weighed.alone
@@ -483,7 +483,7 @@ def _worth(weighed: Weighed, fixed: Collection[int]) -> tuple[Float64Array, Floa
 def _staying(
     words: Readings, given: Mapping[int, str], held: Mapping[int, str | None], options: BoardOptions
 ) -> dict[int, str | None]:
-    """What stays as it is: what the caller says, and no picture at a step without words."""
+    """Steps to keep: those of the caller, and blanks at steps without words."""
     blank = dict.fromkeys(np.flatnonzero(~words.worded).tolist())
     staying = {**{step: None for step in blank if step not in given}, **held}
     return {step: one for step, one in staying.items() if step not in options.pins}
@@ -492,7 +492,7 @@ def _staying(
 def _assigned(
     worth: Float64Array, fits: BoolArray, groups: IntArray, fixed: Mapping[int, int], *, allow_repeats: bool
 ) -> IntArray:
-    """The assignment, without the pictures that do not fit well enough.
+    """Assign pictures, without those that do not fit well enough.
 
     They leave room: steps without a picture choose again from what fits them and is left.
     """
@@ -508,7 +508,7 @@ def _assigned(
 
 
 def _limit(options: BoardOptions, calibration: Calibration, chance: Float64Array) -> float:
-    """The chance below which a step stays blank."""
+    """Probability below which a step stays blank."""
     if options.min_probability is not None:
         return options.min_probability
     threshold = calibration.thresholds.get(options.show)
@@ -524,7 +524,7 @@ def _among(
     wanted: Mapping[int, str | None],
     compared: str,
 ) -> Index:
-    """What the steps choose from: all pictures, or candidates, by words and by likeness to fixed ones."""
+    """Index to choose from: all pictures, or candidates by words and by similarity to fixed ones."""
     fixed = sorted({one for one in wanted.values() if one is not None})
     like = Likeness(fixed, compared, COSINE, options.candidates) if fixed else None
     requests = [([one.search()], options.candidates) for one in asked if one.reads.any()]
@@ -532,7 +532,7 @@ def _among(
 
 
 def alike(index: Index, guides: Sequence[int], space: str | None, count: int, barred: BoolArray) -> list[int]:
-    """Gallery rows that look most like some."""
+    """Gallery rows that are visually most similar to others."""
     if space is None or not guides:
         return []
     held = index.gallery.space(space)
@@ -546,7 +546,7 @@ def alike(index: Index, guides: Sequence[int], space: str | None, count: int, ba
 
 
 def pin_odds(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> Float64Array:
-    """(S, K) log-odds that pictures the user fixed add to each candidate, where all steps are in doubt.
+    """Log-odds (S, K) that the user's fixed pictures add to each candidate, if all steps are in doubt.
 
     weight · ln(floor + (1 − floor) e^q), q = looks · cosine less its log-mean-exp over the candidates of the
     step; the mean over several fixed pictures.
@@ -573,7 +573,7 @@ def pin_odds(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> 
 def _fixed(
     story: Story, gallery: Gallery, options: BoardOptions, given: Mapping[int, str | None]
 ) -> tuple[dict[int, int | None], IntArray]:
-    """Step → gallery row that is not up for choice, or None for a blank the user wants; and banned rows."""
+    """Fixed gallery row, or None for a blank, by step; and the banned rows."""
     wanted, steps = {**given, **options.pins}, len(story.steps)
     named = [one for one in (*wanted.values(), *options.bans) if one is not None]
     rows: list[int] = gallery.rows(named).tolist() if named else []
@@ -588,8 +588,8 @@ def _fixed(
     for step, picture in wanted.items():
         where = f"pin of step {step + 1}"
         if not 0 <= step < steps:
-            raise DataError(f"{where}: not there; the text has {counted(steps, 'step')}")
+            raise DataError(f"{where}: no such step; the text has {counted(steps, 'step')}")
         if picture in options.bans:
-            raise DataError(f"step {step + 1}: picture {picture} is fixed and banned; drop one of the two")
+            raise DataError(f"step {step + 1}: picture {picture} is fixed and banned; remove one of the two")
         fixed[step] = None if picture is None else row_of(picture, where)
     return fixed, np.array([row_of(picture, "ban") for picture in options.bans], dtype=np.int64)

@@ -1,6 +1,6 @@
-"""One opened library, ready to illustrate any number of texts: for commands, the studio and Python alike.
+"""An opened library, prepared to illustrate any number of texts: for commands, studio and Python.
 
-What does not depend on a text is read once and kept: settings, records, vectors and their moments, encoders,
+Everything that does not depend on a text is loaded once: settings, records, vectors and moments, encoders,
 the calibration, a trained run. `limner.match.illustrate` decides.
 """
 
@@ -50,23 +50,23 @@ if TYPE_CHECKING:
 
 NONE = "none"
 LOOKS = ("looks", "visual", "clip", "colour")
-"""Spaces in which two pictures are compared by their looks; the first that a library has counts."""
+"""Spaces of visual similarity; the first that a library has counts."""
 LIKENESS = Evidence(slope=0.0, z_slope=1.0, offset=0.0)
 READING, CHOOSING = "text", "choosing"
 TEXTS_KEPT = 2
-"""Texts whose words, and storyboards of which the worth of all pictures, are kept."""
+"""Numbers of cached texts, and of storyboards with cached scores."""
 CONSIDERED = 50
-"""Pictures that a search weighs by each channel, at least."""
+"""Least number of pictures that a search scores in each channel."""
 WEIGHED = 1000
-"""Likewise, where words are added or taken away."""
+"""The same, with added or excluded words."""
 READ_WHOLE = 200_000
-"""Pictures that meet conditions of which all are compared, however large the library is."""
+"""Number of pictures that meet conditions up to which all are compared, in libraries of any size."""
 OUTSIDE = "The text shows this picture itself; it is not in the library and guides no other."
 Value = TypeVar("Value")
 
 
 class kept(cached_property[Value]):  # noqa: N801  (used as a decorator)
-    """A property of an `Illustrator` that is computed once, whichever threads ask for it first."""
+    """Cached property of an `Illustrator`, computed once even with several threads."""
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:  # noqa: ANN401
         if instance is None:
@@ -76,20 +76,20 @@ class kept(cached_property[Value]):  # noqa: N801  (used as a decorator)
 
 
 class Matches(list[Candidate]):
-    """Pictures that were found, best first.
+    """Result of a search, best first.
 
     Attributes:
-        searched: pictures among which they were sought: those that meet the conditions.
-        below: of the best, those that are left out since their chance is below the cut-off.
+        searched: number of searched pictures: those that meet the conditions.
+        below: number of the best that are left out because their probability is below `min_probability`.
     """
 
     def __init__(self, found: Sequence[Candidate] = (), *, searched: int, below: int = 0) -> None:
-        """Take what was found."""
+        """Wrap a result."""
         super().__init__(found)
         self.searched, self.below = searched, below
 
     def notes(self) -> list[str]:
-        """What a person should know of it, a line each."""
+        """Remarks on the result, a line each."""
         lines = []
         if not self.searched:
             lines.append("no picture meets the conditions; search with fewer or wider ones")
@@ -101,15 +101,15 @@ class Matches(list[Candidate]):
 
 
 class Illustrator:
-    """A library as it was when opened, with what is needed to ask it; thread-safe.
+    """A library at the time of opening, prepared for searches; thread-safe.
 
     It never changes: after indexing, open another one. Vectors and encoders are read on first use.
 
     Attributes:
         library, model, metric: as given.
-        name: of the library.
-        catalogue: the pictures and what is known of each.
-        lock: held while something is loaded or computed.
+        name: name of the library.
+        catalogue: the pictures with their metadata.
+        lock: lock for loading and computing.
     """
 
     def __init__(
@@ -122,16 +122,16 @@ class Illustrator:
         weights: Sequence[str] = (),
         device: str = "cpu",
     ) -> None:
-        """Take an opened library.
+        """Prepare an opened library.
 
         Args:
             library: the pictures.
             model: a trained run that the library was indexed with; it takes the place of all channels, and
                 predicts relations and attention. No calibration of blanks exists for it, so no step is left
                 blank.
-            metric: a trained same-document metric by which pictures are compared in place of all else.
+            metric: a trained same-document metric by which pictures are compared instead of all else.
             channels: those that take part; none for all that the library has.
-            weights: of clip, ``NAME=FILE`` or folders to look in; none for the usual places.
+            weights: weights of clip, ``NAME=FILE`` or folders to look in; none for the usual places.
             device: what compares a picture from outside the library; runs lie on theirs already.
         Raises:
             ConfigError: channels beside a run.
@@ -151,7 +151,7 @@ class Illustrator:
 
     @kept
     def index(self) -> Index | Approximate:
-        """All vectors that words or pictures are compared with; of a large library what finds candidates.
+        """Index of all vectors; for a large library, of the search index.
 
         Raises:
             DataError: the library is empty, or lacks the vectors of the run.
@@ -171,7 +171,7 @@ class Illustrator:
 
     @kept
     def channels(self) -> tuple[Channel, ...]:
-        """Ways in which words find pictures; their encoders remember the last texts.
+        """Channels that compare words with pictures; their encoders cache the last texts.
 
         Raises:
             DataError: the library is empty, nothing in it answers words, or it has no vectors of the run.
@@ -188,7 +188,7 @@ class Illustrator:
 
     @property
     def channel_names(self) -> tuple[str, ...]:
-        """Names of the channels; none in an empty library, or where nothing answers words."""
+        """Names of the channels; empty for an empty library, or if none reads words."""
         try:
             return tuple(one.name for one in self.channels)
         except LimnerError:
@@ -196,12 +196,12 @@ class Illustrator:
 
     @property
     def calibrated(self) -> bool:
-        """Whether the chance that a picture fits is stated: with every channel but a trained run."""
+        """Whether probabilities are available: with all channels except a trained run."""
         return self.model is None
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """Relations that can be asked for; none without a trained run that knows some."""
+        """Relations that can be requested; empty without a trained run that predicts some."""
         return () if self.model is None else self.model.model.relations
 
     @kept
@@ -211,7 +211,7 @@ class Illustrator:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know of the library as it is asked here, a line each.
+        """Remarks on the library, a line each.
 
         Raises:
             LimnerError: as `index`.
@@ -232,7 +232,7 @@ class Illustrator:
         bans: Sequence[str] = (),
         where: str = "options",
     ) -> BoardOptions:
-        """Options of a storyboard from what people write.
+        """Parse options of a storyboard.
 
         Args:
             values: settings of a file or of command-line options; `pins` and `bans` in it as people write
@@ -244,7 +244,7 @@ class Illustrator:
         Raises:
             ConfigError: an unknown setting, a step below 1, or a threshold with a trained run, for which
                 there is no calibration of blanks.
-            DataError: a picture the library does not hold.
+            DataError: a picture is not in the library.
         """
         from limner.config import build
         from limner.match.illustrate import BoardOptions
@@ -284,11 +284,11 @@ class Illustrator:
     ) -> Board:
         """Illustrate a story.
 
-        The text is encoded first, portion by portion, and others are answered meanwhile.
+        The text is encoded first, portion by portion, and others are answered in the meantime.
 
         Args:
             story: the text.
-            options: see `options`; None for the defaults.
+            options: options, see `options`; None for the defaults.
             shown: pictures the text shows itself and that are kept, see `shown_by`; None keeps none.
             held: 0-based step → picture id, or None for a blank, that stays as it is, see `weigh`.
             as_it_is: 0-based step → a step held, which is not explained anew.
@@ -296,7 +296,7 @@ class Illustrator:
                 all steps, or 0-based step → relation.
             rewritten: per step what its picture would show, as a model puts it, see `limner.describe.steps`;
                 "" for nothing. It is read beside the step and never shown.
-            progress: learns how many letters the encoders have read; an error that it raises ends the work.
+            progress: receiver of the number of encoded characters; an error that it raises ends the work.
         Raises:
             ConfigError: a relation without a trained run, or one that it does not know.
             LimnerError: as `index`, `channels` and `limner.match.illustrate.weigh`.
@@ -311,7 +311,7 @@ class Illustrator:
         blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
         asked = self._question(story, relations, rewritten, progress)
         story, codes, channels, _ = asked
-        with self.lock:  # torch runs on all cores as it is; two boards at once would only wait longer
+        with self.lock:  # torch uses all cores; two storyboards at once would not be faster
             given = {} if shown is None else shown.inside
             weighed = self._weigh(asked, blanked, given, held, progress)
             board = decide(
@@ -357,7 +357,7 @@ class Illustrator:
         relations: Mapping[int, str] | None = None,
         progress: Progress | None = None,
     ) -> list[Candidate]:
-        """Candidates of one step, all others staying as they are; the one that it would show first.
+        """Candidates of one step, with all others unchanged; the best first.
 
         They are those of `board` with the others held. What the pictures are worth to a text is kept, so
         that further steps of the same storyboard cost little.
@@ -366,9 +366,9 @@ class Illustrator:
             story: the text.
             options: see `options`; `runners_up` says how many follow the first.
             shown: 0-based step → picture that it shows, or None.
-            step: 0-based.
+            step: index of the step, from 0.
             relations: 0-based step → relation asked for.
-            progress: as of `board`.
+            progress: see `board`.
         Raises:
             LimnerError: as `board`.
         """
@@ -396,12 +396,12 @@ class Illustrator:
         rewritten: Sequence[str],
         progress: Progress,
     ) -> tuple[Story, list[str], list[Channel], tuple[Cast, Readings]]:
-        """A story in its language, the languages of its steps, what it is compared by, and its words."""
+        """Prepare a story: its language, the languages of its steps, its channels, and its texts."""
         from limner.match.illustrate import readings_of
 
         steps = range(len(story.steps))
         each = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
-        # What cannot be asked is said before anything is loaded.
+        # errors of the request are raised before anything is loaded
         wanted = self._relation([each.get(step) for step in steps])
         channels = [*self.channels, *wanted]
         key = (story, tuple(rewritten))
@@ -429,11 +429,11 @@ class Illustrator:
         held: Mapping[int, str | None] | None,
         progress: Progress,
     ) -> Weighed:
-        """What the pictures are worth to a text; kept for questions about its steps."""
+        """Score the pictures for a text, with a cache for requests about its steps."""
         from limner.match.illustrate import weigh
 
         story, _, channels, readings = asked
-        progress.advance(0)  # it may have waited for others
+        progress.advance(0)  # after waiting for other threads
         weighed = weigh(
             story,
             self.index,
@@ -452,7 +452,7 @@ class Illustrator:
         return weighed
 
     def language_note(self, text: Story | str) -> str | None:
-        """One line where a text, or a part of it, is in a language that nothing here reads; else None.
+        """Note on a text that is wholly or partly in a language that no encoder reads; otherwise None.
 
         Args:
             text: a story, or words to search for.
@@ -466,11 +466,11 @@ class Illustrator:
         return unread_note(codes, self.channels)
 
     def query_note(self, text: str, option: str = "--without") -> str | None:
-        """One line on words to search for: that nothing here reads them, or that they negate; else None.
+        """Note on a query that no encoder reads or that has a negation; otherwise None.
 
         Args:
             text: the words.
-            option: what takes the words for what is unwanted.
+            option: name of the option for unwanted things.
         Raises:
             LimnerError: as `channels`.
         """
@@ -488,15 +488,15 @@ class Illustrator:
         used: Collection[str] = frozenset(),
         min_probability: float | None = None,
     ) -> Matches:
-        """Pictures for words, best first.
+        """Find pictures by words, best first.
 
         What is unwanted counts against a picture as much as what is wanted counts for it: a score is the
         log-odds of the words less those of what is unwanted, each against another picture of the library. Of
         these, the pictures are weighed that fit the words best, `WEIGHED` of them.
 
         Args:
-            text: what to look for, one line or a whole text.
-            limit: pictures at most.
+            text: the query, one line or a whole text.
+            limit: maximum number of pictures.
             relation: that they should have, where a trained run knows some.
             without: words for what they should not show.
             only: conditions that they must meet; the best are sought among those that do.
@@ -504,10 +504,10 @@ class Illustrator:
             min_probability: chance below which they are left out, 0 to 1; None for none.
         Raises:
             ConfigError: a cut-off with a trained run, which states no chances.
-            DataError: nothing here reads the words of `without`.
+            DataError: no encoder reads the words of `without`.
             LimnerError: as `index` and `channels`, or an unknown relation.
         Returns:
-            None of them where nothing here reads the words; see `query_note`.
+            The pictures; empty if no encoder reads the words, see `query_note`.
         """
         if min_probability is not None and not self.calibrated:
             raise ConfigError("--min-score: a trained run states no chances; drop one of the two")
@@ -557,12 +557,12 @@ class Illustrator:
         return Matches(found, searched=searched, below=len(best) - len(kept))
 
     def look_at(self, data: bytes, where: str, suffix: str = "") -> str | dict[str, FloatArray]:
-        """The picture of a file as a question: its id where the library holds it, else how it looks.
+        """Convert a picture file to a query: its id if it is in the library, otherwise its vectors.
 
         Args:
             data: the whole file.
             where: its name, for messages.
-            suffix: of its name, lower case.
+            suffix: suffix of its name, lower case.
         Raises:
             LimnerError: as `limner.match.equipment.vectors_of_file` and `eyes_of`.
         """
@@ -582,7 +582,7 @@ class Illustrator:
         only: Only = Only(),  # noqa: B008  (it cannot be changed)
         used: Collection[str] = frozenset(),
     ) -> Matches:
-        """Pictures like another one, best first: by all ways in which two pictures are compared.
+        """Find pictures similar to another one, best first, in all spaces that compare pictures.
 
         A picture's score is the sum of the deviations of its likeness. Words count as much as the picture
         does: n Σ d is added for what is wanted and subtracted for what is unwanted, n the ways in which
@@ -590,14 +590,14 @@ class Illustrator:
         among the `WEIGHED` pictures most like the one given, and as many for each of the words added.
 
         Args:
-            picture: id, which is not among the pictures found; or what `look_at` found.
-            limit: pictures at most.
-            added: words for what they should show as well.
+            picture: id, which is not in the result, or the result of `look_at`.
+            limit: maximum number of pictures.
+            added: words for things that they should show too.
             without: words for what they should not show.
             only: conditions that they must meet; the best are sought among those that do.
             used: ids of the pictures that count as used in these.
         Raises:
-            DataError: nothing here reads the words.
+            DataError: no encoder reads the words.
             LimnerError: as `index`; there is no such picture, or no vector of it.
         """
         own = [picture] if isinstance(picture, str) else []
@@ -640,10 +640,10 @@ class Illustrator:
         return Matches(found, searched=searched)
 
     def _looks(self, picture: str | Mapping[str, FloatArray]) -> list[EncodedChannel]:
-        """The ways in which a picture is compared with others.
+        """Queries that compare a picture with others.
 
         Raises:
-            DataError: there are none.
+            DataError: the picture has no vectors.
         """
         names = PAIR_SPACES if self.metric is None else (*PAIR_SPACES, self.metric.space)
         if isinstance(picture, str):
@@ -655,7 +655,7 @@ class Illustrator:
         else:
             vectors, where = {name: picture[name] for name in names if name in picture}, "that picture"
         if not vectors:
-            raise DataError(f"{where}: nothing is known to compare it by; index with an encoder")
+            raise DataError(f"{where}: has no vectors to compare; index with an encoder")
         return [EncodedChannel(name, name, LIKENESS, rows) for name, rows in vectors.items()]
 
     def _among(
@@ -665,7 +665,7 @@ class Illustrator:
         used: Collection[str],
         ids: Sequence[str] = (),
     ) -> tuple[Index, BoolArray, int]:
-        """An index that holds what some searches find among the pictures that meet conditions.
+        """Index with the results of some searches among the pictures that meet conditions.
 
         Returns:
             it, (M,) which of its pictures do not meet them, and how many of the library do.
@@ -685,10 +685,10 @@ class Illustrator:
         return index, barred, len(passing)
 
     def _asked(self, texts: Sequence[str], option: str) -> list[list[Asked]]:
-        """Some words as each channel reads them.
+        """Encode words with each channel.
 
         Raises:
-            DataError: no channel reads one of them.
+            DataError: no channel reads one of the texts.
         """
         found = []
         for text in texts:
@@ -706,13 +706,13 @@ class Illustrator:
 
     @kept
     def _eyes(self) -> list[ImageEncoder]:
-        """What the library's pictures are compared by, for pictures from elsewhere."""
+        """Image encoders of the library, for pictures that are not in it."""
         runs = () if self.metric is None else (self.metric,)
         return eyes_of(self.library, weights=self._weights, device=self._device, runs=runs)
 
     @kept
     def _compared(self) -> str:
-        """The space in which two pictures are compared by their looks."""
+        """Space of visual similarity."""
         if self.metric is not None:
             self._check(self.metric)
             return self.metric.space
@@ -720,7 +720,7 @@ class Illustrator:
         return next((space for space in LOOKS if held.get(space, 0)), LOOKS[0])
 
     def _relation(self, relations: Sequence[str | None]) -> list[Channel]:
-        """The channel of the relations that steps ask for, where some do."""
+        """Channel of the requested relations, if there are any."""
         if all(one is None for one in relations):
             return []
         if self.model is None:
@@ -742,14 +742,14 @@ def _scored(
     barred: BoolArray,
     form: Callable[[Pool], Float64Array],
 ) -> Float64Array:
-    """(R,) what a form of its channels says of some pictures for one text; 0 where nothing is known.
+    """Scores (R,) of pictures for one text by a form of its channels; 0 without any channel.
 
     Args:
-        index: that holds them.
-        asked: the text, as each channel reads it.
+        index: index with the pictures.
+        asked: the text, as encoded by each channel.
         rows: (R,) of the gallery, ascending.
-        barred: pictures that are not shown.
-        form: candidates → (1, K).
+        barred: mask of pictures that are not shown.
+        form: function from candidates to (1, K) scores.
     """
     pool = pool_of(index, asked, load(), count=1, extra=rows.tolist(), barred=barred)
     values = np.zeros(len(pool.rows))
@@ -759,16 +759,16 @@ def _scored(
 
 
 def _deviations(pool: Pool) -> Float64Array:
-    """(S, K) by how many deviations a picture fits: the mean of its words' and its pixels', where known."""
+    """Mean deviation (S, K) of the captions' and pixels' channels that a picture has."""
     parts = [first_of(pool, WORDS), first_of(pool, PIXELS)]
     known = np.sum([one.present for one in parts], axis=0)
     return np.asarray(np.sum([one.z for one in parts], axis=0) / np.maximum(known, 1))
 
 
 def _encode(channels: Sequence[Channel], readings: Readings, progress: Progress) -> None:
-    """Let every encoder read a text; all of them remember it.
+    """Encode a text with all encoders, which cache it.
 
-    All read a portion before any reads the next, since several go by the same vectors: so time goes evenly.
+    All encode one batch before the next, since several share vectors; so the progress is even.
     """
     portions = [[(one.encoder, part) for part in readings.portions(one)] for one in channels]
     letters = sum(len(text) for own in portions for _, part in own for text in part)
@@ -780,7 +780,7 @@ def _encode(channels: Sequence[Channel], readings: Readings, progress: Progress)
 
 
 def _written(relations: str | Mapping[int, str] | None) -> str | None:
-    """Relations as one setting of a storyboard: ``story``, or ``1=story 3=action`` with steps from 1."""
+    """Format relations as one setting: ``story``, or ``1=story 3=action`` with steps from 1."""
     if relations is None or isinstance(relations, str):
         return relations
     return " ".join(f"{step + 1}={name}" for step, name in sorted(relations.items())) or None

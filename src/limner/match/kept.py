@@ -1,4 +1,4 @@
-"""What stays of an earlier storyboard when its text is illustrated again."""
+"""Steps that keep their picture from an earlier storyboard."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ STAYS_BLANK = "No picture here, as in the storyboard that was kept."
 
 @dataclass(frozen=True)
 class Kept:
-    """Steps that stay as an earlier storyboard has them.
+    """Steps that keep their picture from an earlier storyboard.
 
     Attributes:
-        steps: 0-based step → the step of the earlier storyboard with the same words.
-        notes: pictures that could not stay, one line each.
+        steps: steps of the earlier storyboard with the same words, by index of the new step, from 0.
+        notes: pictures that could not be kept, one line each.
     """
 
     steps: dict[int, BoardStep] = field(default_factory=dict)
@@ -32,21 +32,21 @@ class Kept:
 
     @property
     def held(self) -> dict[int, str | None]:
-        """0-based step → picture that stays, or None for a blank; see `weigh`."""
+        """Id of the picture that is kept, or None for a blank, by index of the step, from 0; see `weigh`."""
         return {n: None if step.picture is None else step.picture.id for n, step in self.steps.items()}
 
     def pinned(self, options: BoardOptions) -> BoardOptions:
-        """The options, with the pins of the earlier storyboard that stay."""
+        """Options with the pins that are kept from the earlier storyboard."""
         pins = {n: picture for n, picture in self.held.items() if _is_pin(self.steps[n])}
         return options.model_copy(update={"pins": pins | options.pins})
 
     def given(self, shown: GivenPictures) -> GivenPictures:
-        """What the text shows itself, but where the earlier storyboard shows something else."""
+        """Pictures that the text shows, except where the earlier storyboard shows another one."""
         outside = {n: one for n, one in shown.outside.items() if self.held.get(n, one.id) == one.id}
         return replace(shown, outside=outside)
 
     def dressed(self, board: Board, catalogue: Container[str], bans: Container[str]) -> Board:
-        """A new storyboard, with further pictures, crops and captions of the steps that stay."""
+        """Add further pictures, crops and captions of the kept steps to a new storyboard."""
         steps = list(board.steps)
         for n, old in self.steps.items():
             more = tuple(one for one in old.more if one.id in catalogue and one.id not in bans)
@@ -66,24 +66,24 @@ def kept_of(
     *,
     again: Sequence[int] = (),
 ) -> Kept:
-    """Which steps of an earlier storyboard stay: those with the same words, wherever they are now.
+    """Find the steps of an earlier storyboard to keep: those with the same words, in any position.
 
-    Not those that are pinned anew, whose picture is banned, gone, or pinned to another step.
+    Steps with a new pin are not kept, nor steps whose picture is banned, gone, or pinned to another step.
 
     Args:
         before: the earlier storyboard.
-        story: the text as it is now.
-        options: pins and bans of today.
-        shown: what the text shows itself.
-        catalogue: the pictures that can be shown.
-        again: 0-based steps that are chosen anew.
+        story: the present text.
+        options: the present pins and bans.
+        shown: pictures that the text shows.
+        catalogue: pictures that can be shown.
+        again: indices of steps to choose again, from 0.
     Raises:
         DataError: `again` names a step that the text does not have.
     """
     if again and not 0 <= min(again) <= max(again) < len(story.steps):
         wrong = next(n for n in again if not 0 <= n < len(story.steps))
         there = counted(len(story.steps), "step")
-        raise DataError(f"again: step {wrong + 1} is not there; the text has {there}")
+        raise DataError(f"again: step {wrong + 1} does not exist; the text has {there}")
     earlier: dict[object, deque[BoardStep]] = defaultdict(deque)
     for decided in before.steps:
         earlier[_words(before.story.steps[decided.position])].append(decided)
@@ -104,7 +104,7 @@ def kept_of(
         if picture is not None and picture.id in options.bans:
             continue
         if picture is not None and picture.id not in catalogue and picture.id != outside.get(n):
-            notes.append(f"step {n + 1}: {picture.path} is not in the library any more; chosen anew")
+            notes.append(f"step {n + 1}: {picture.path} is not in the library any more; chosen again")
             continue
         steps[n] = old
     if not options.allow_repeats:
@@ -115,10 +115,10 @@ def kept_of(
 
 
 def _words(step: Step) -> object:
-    """What of a step must be the same for its picture to stay."""
+    """Parts of a step that must be equal for its picture to be kept."""
     return step.title, step.text, tuple(one.target for one in step.pictures)
 
 
 def _is_pin(step: BoardStep) -> bool:
-    """Whether the user fixed it, or asked for no picture."""
+    """Whether the user fixed the picture, or asked for a blank."""
     return step.origin == "pinned" or (step.picture is None and step.blank == "asked for")

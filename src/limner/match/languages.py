@@ -1,4 +1,4 @@
-"""In which language a text or a query is, what of it no installed encoder reads, and what would invert it."""
+"""Languages of texts and queries, with notes on words that no encoder can read and on negations."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _NEGATION = re.compile(
     r"(?:\s+(?:an?|the|any|of|one|in|have|show|contain)\b)*\s*",
     re.IGNORECASE,
 )
-# Where what is negated ends: "a beach with no people on it".
+# end of the negated words: "a beach with no people on it"
 _END = re.compile(r"[,.;:!?()]|\b(?:and|but|or|on|in|at|with|of|near|by|under|over|behind)\b", re.IGNORECASE)
 _PEOPLE = ("no one", "nobody")
 
 
 def languages_of_story(story: Story) -> Languages:
-    """The language of each step: the one that the source states, unless a step clearly differs."""
+    """Language of each step: the stated one, unless a step clearly differs."""
     from limner.match.illustrate import step_texts
 
     stated = story.language.partition("-")[0].lower()
@@ -38,11 +38,11 @@ def languages_of_story(story: Story) -> Languages:
 
 
 def language_of_query(text: str, settings: Settings) -> str:
-    """ISO 639 code of words to search for; where they may be of several languages, of the library's.
+    """ISO 639 code of a query; if it could be in several languages, the library's.
 
     Args:
-        text: the words.
-        settings: of the library.
+        text: the query.
+        settings: settings of the library.
     """
     shares = settings.languages
     expected = shares if next(iter(shares), ENGLISH) != ENGLISH else None
@@ -50,12 +50,12 @@ def language_of_query(text: str, settings: Settings) -> str:
 
 
 def foreign(texts: Sequence[str]) -> list[bool]:
-    """Which texts are in another language than English."""
+    """Mask of the texts that are not in English."""
     return [one.code != ENGLISH for one in languages_of(texts).each]
 
 
 def unread(codes: Sequence[str], channels: Iterable[Channel]) -> list[int]:
-    """Numbers, from 0, of the texts that no channel reads.
+    """Indices, from 0, of the texts that no channel can read.
 
     Args:
         codes: ISO 639 code of each text.
@@ -66,7 +66,7 @@ def unread(codes: Sequence[str], channels: Iterable[Channel]) -> list[int]:
 
 
 def unread_note(codes: Sequence[str], channels: Iterable[Channel]) -> str | None:
-    """One line about the steps that nothing reads, with what to install; None where there are none."""
+    """Note on steps that no encoder can read, with advice; None without such steps."""
     channels = tuple(channels)
     steps = unread(codes, channels)
     if not steps:
@@ -88,28 +88,26 @@ def unread_note(codes: Sequence[str], channels: Iterable[Channel]) -> str | None
 
 
 def unreadable(text: str, channels: Iterable[Channel]) -> str | None:
-    """One line where words hold nothing that an encoder knows: signs alone, or unknown letters; else None.
+    """Note if a query has only symbols or letters that no encoder knows; otherwise None.
 
     Args:
-        text: the words.
-        channels: that take part; one that takes every language is given every letter too.
+        text: the query.
+        channels: channels that are used; one that reads all languages reads all letters.
     """
     if not has_words(text):
-        return (
-            f"{text.strip()[:40]!r} has no letters or digits, so that nothing can be searched for; use words"
-        )
+        return f"{text.strip()[:40]!r} has no letters or digits to search for; use words"
     if not in_known_letters(text) and all(one.reads is not None for one in channels):
-        return f"{text.strip()[:40]!r} is in letters that no installed encoder knows; use other words"
+        return f"{text.strip()[:40]!r} is in a script that no installed encoder knows; use other words"
     return None
 
 
 def negation_note(text: str, language: str, option: str = "--without") -> str | None:
-    """One line where English words negate something, with what to ask instead; else None.
+    """Note if an English query has a negation, with advice; otherwise None.
 
     Args:
-        text: the words.
-        language: their ISO 639 code.
-        option: what takes the words for what is unwanted.
+        text: the query.
+        language: ISO 639 code of the query.
+        option: name of the option for unwanted things.
     """
     found = _NEGATION.search(text)
     if found is None or language != ENGLISH:

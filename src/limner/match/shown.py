@@ -1,4 +1,4 @@
-"""Pictures that a text shows itself, matched with those of a library by content."""
+"""Pictures that a text already shows, matched with a library by content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from limner.text.named_files import WEB, Elsewhere, anywhere
 
 @dataclass(frozen=True)
 class GivenPictures:
-    """Pictures that a text shows itself.
+    """Pictures that a text already shows.
 
     Attributes:
         inside: 0-based step → id of a picture of the library.
@@ -34,11 +34,11 @@ class GivenPictures:
 
 
 def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
-    """What a text may show of the files that it names outside its own folder.
+    """Rule for the files outside its own folder that a text may show.
 
     Args:
-        library: its pictures may be shown, whichever file holds them.
-        allowed: whether all others may, too.
+        library: library whose pictures may be shown, whatever their file.
+        allowed: whether all other files may be shown too.
     """
 
     def same(path: Path) -> Path | None:
@@ -51,7 +51,7 @@ def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
 
 
 def shown_by(story: Story, library: PictureStore) -> GivenPictures:
-    """Match the first picture of each step that can be shown with the library, by content.
+    """Match the first usable picture of each step with the library, by content.
 
     Args:
         story: as read; the files that it may not show have no path.
@@ -79,7 +79,7 @@ def shown_by(story: Story, library: PictureStore) -> GivenPictures:
 
 
 def _looked_at(step: Step) -> tuple[list[Picture], Step]:
-    """The pictures of a step that can be opened, and the step with what is wrong with the others."""
+    """Pictures of a step that can be opened, and the step with the errors of the others."""
     found: list[Picture] = []
     refs: list[PictureRef] = []
     for ref in step.pictures:
@@ -95,7 +95,7 @@ def _looked_at(step: Step) -> tuple[list[Picture], Step]:
 
 
 def _picture_from(path: Path, alt: str) -> Picture:
-    """The record of a file that is no part of a library; words of the text go before its metadata."""
+    """Record of a file that is not in the library; words of the text precede its metadata."""
     raw = os.fsencode(path)
     file = read_file(raw)
     decoded = decode(file.data, suffix=path.suffix.lower())

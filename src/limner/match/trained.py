@@ -1,6 +1,6 @@
-"""A trained run asks a library: its texts, a relation one would like, and what it predicts for a storyboard.
+"""Use of a trained run instead of the channels: text encoder, relations, and predictions for a storyboard.
 
-It stands in for the channels of untrained use. `limner.encoders.trained` says what a run offers.
+`limner.encoders.trained` defines the interface of a run.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ DIGITS = 4
 
 
 def run_channel(run: TrainedRun, library: PictureStore) -> Channel:
-    """The channel to ask a library with, in place of those of untrained use.
+    """Channel of a trained run, to use instead of all others.
 
     Args:
-        run: that the library was indexed with.
-        library: whose pictures are asked.
+        run: run that the library was indexed with.
+        library: the library.
     Raises:
-        ConfigError: the run reads no texts.
+        ConfigError: the run has no text encoder.
         DataError: the library was not indexed with a run.
-        CheckpointError: it was indexed with another one.
+        CheckpointError: the library was indexed with another run.
     """
     if run.space != MODEL:
         raise ConfigError(
@@ -50,11 +50,11 @@ def run_channel(run: TrainedRun, library: PictureStore) -> Channel:
 
 
 def check_run(run: TrainedRun, library: PictureStore) -> None:
-    """Refuse a library that does not hold a run's vectors.
+    """Check that a library has the vectors of a run.
 
     Raises:
-        DataError: the library was not indexed with a run of its kind.
-        CheckpointError: it was indexed with another one.
+        DataError: the library was not indexed with such a run.
+        CheckpointError: the library was indexed with another run.
     """
     made_by = library.settings.spaces.get(run.space)
     if made_by is None:
@@ -66,13 +66,13 @@ def check_run(run: TrainedRun, library: PictureStore) -> None:
 
 
 def without_vectors(run: TrainedRun, held: int, pictures: int, library: PictureStore) -> str:
-    """A line that counts the pictures of a library without a vector of a run; "" where all have one.
+    """Note with the number of pictures without a vector of a run; "" if all have one.
 
     Args:
-        run: whose vectors are meant.
-        held: pictures that have one.
-        pictures: of the library.
-        library: for the command that mends it.
+        run: the run.
+        held: number of pictures that have a vector.
+        pictures: number of pictures.
+        library: the library, for the command that adds the vectors.
     """
     if held >= pictures:
         return ""
@@ -81,7 +81,7 @@ def without_vectors(run: TrainedRun, held: int, pictures: int, library: PictureS
 
 
 def _due(run: TrainedRun, library: PictureStore) -> str:
-    """The command that indexes a library with a run."""
+    """Advice: the command that indexes a library with a run."""
     source = shlex.quote(next(iter(library.settings.sources), "PICTURES"))
     option = "--model" if run.space == MODEL else "--metric"
     places = f"--library {shlex.quote(library.place)} {option} {shlex.quote(str(run.folder))}"
@@ -89,11 +89,11 @@ def _due(run: TrainedRun, library: PictureStore) -> str:
 
 
 def asked(words: str, relations: Sequence[str]) -> tuple[str, float]:
-    """``NAME`` or ``NAME=TIMES`` as a relation and how many times its evidence counts; below 0 avoids it.
+    """Parse ``NAME`` or ``NAME=TIMES`` into a relation and its weight; a negative one avoids it.
 
     Args:
-        words: as a person writes them.
-        relations: known names, which may have an equals sign themselves.
+        words: value of the option.
+        relations: known names, which may contain an equals sign.
     Raises:
         ConfigError: TIMES is not a finite number.
     """
@@ -110,14 +110,14 @@ def asked(words: str, relations: Sequence[str]) -> tuple[str, float]:
 
 
 def predicted(board: Board, run: TrainedRun, gallery: Gallery) -> Board:
-    """The board with the relations of each chosen picture and the attention over each text.
+    """Add the relations of each chosen picture and the attention over each text to a board.
 
     Pictures without a vector, such as those that a text brings along, get no relations.
 
     Args:
-        board: made with the run's channels.
-        run: whose predictions are wanted.
-        gallery: with the run's space.
+        board: storyboard made with the run.
+        run: the run.
+        gallery: pictures, with the run's space.
     """
     texts, space = step_texts(board.story), gallery.space(MODEL)
     chosen = {step.position: step.chosen.picture.id for step in board.steps if step.chosen is not None}
@@ -142,13 +142,13 @@ def predicted(board: Board, run: TrainedRun, gallery: Gallery) -> Board:
 
 
 class RunTexts:
-    """The text side of a trained run; see `limner.arrays.TextEncoder`.
+    """Text encoder of a trained run; see `limner.arrays.TextEncoder`.
 
     The texts of one call are the steps of one story: models of sequences read them together.
     """
 
     def __init__(self, run: TrainedRun) -> None:
-        """Take a run."""
+        """Wrap a run."""
         self._run, self.name, self.fingerprint = run, run.system, run.fingerprint
 
     @property
@@ -157,18 +157,18 @@ class RunTexts:
         return self._run.model.dim
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) float32 rows of unit length."""
+        """Encode N texts as (N, D) float32 rows of unit length."""
         model = self._run.model
         return model.encode_stories([list(texts)])[0] if self._run.stories else model.encode_text(texts)
 
 
 def _direction(run: TrainedRun, relation: str) -> FloatArray:
-    """(D,) weights w of a relation's picture term w · v, the same for every text.
+    """Weights w (D,) of a relation's picture term w · v, the same for every text.
 
     For the linear module a logit is a text term plus w · v, so among pictures only w · v matters.
 
     Raises:
-        ConfigError: no such relation, none at all, or they are not linear.
+        ConfigError: the relation is unknown, the run predicts none, or they are not linear.
     Source: docs/methods/cmcm.md §2.4.
     """
     names = run.model.relations
@@ -191,12 +191,12 @@ def _direction(run: TrainedRun, relation: str) -> FloatArray:
 
 @dataclass(frozen=True)
 class StepRelations:
-    """The direction each step asks for, as long as it counts; see `limner.arrays.TextEncoder`.
+    """Encoder of the relation that each step asks for, scaled by its weight; see `limner.arrays.TextEncoder`.
 
     Attributes:
-        rows: (S, D) of length at most 1; zero for a step without a relation, which adds no evidence.
-        fingerprint: of the run.
-        name: of the channel.
+        rows: (S, D) rows of length at most 1; zero for a step without a relation, which adds no evidence.
+        fingerprint: fingerprint of the run.
+        name: name of the channel.
     """
 
     rows: FloatArray
@@ -209,18 +209,18 @@ class StepRelations:
         return int(self.rows.shape[1])
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """(S, D) the rows, whatever the words."""
+        """Rows (S, D), independent of the texts."""
         return self.rows
 
 
 def relation_channel(run: TrainedRun, relations: Sequence[str | None]) -> Channel:
-    """The picture term of each step's relation, in nats: slope · cosine = times · w · v.
+    """Channel of each step's relation, with the picture term in nats: slope · cosine = times · w · v.
 
     Args:
-        run: that predicts relations.
-        relations: per step ``NAME``, ``NAME=TIMES`` or None; one at least is a relation.
+        run: run that predicts relations.
+        relations: ``NAME``, ``NAME=TIMES`` or None for each step, at least one of them not None.
     Raises:
-        ConfigError: an unknown relation, or a run without linear ones.
+        ConfigError: a relation is unknown, or the run has no linear relations.
     """
     rows = np.zeros((len(relations), run.model.dim), dtype=np.float32)
     for row, words in zip(rows, relations, strict=True):
@@ -228,7 +228,7 @@ def relation_channel(run: TrainedRun, relations: Sequence[str | None]) -> Channe
             name, times = asked(words, run.model.relations)
             weights = _direction(run, name)
             row[:] = unit_rows(RELATION, weights[None])[0] * np.float32(times * np.linalg.norm(weights))
-    # Rows may be shorter than 1 but not longer; the slope gives them their lengths back.
+    # rows must not be longer than 1; the slope restores their length
     slope = float(np.linalg.norm(rows, axis=1).max())
     encoder = StepRelations(rows / np.float32(slope) if slope else rows, run.fingerprint)
     evidence = Evidence(slope=slope, z_slope=0.0, offset=0.0)

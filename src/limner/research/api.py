@@ -29,12 +29,12 @@ def train(
 
     Args:
         config: a settings file, TOML, or settings.
-        to: folder of the run; made if absent.
+        to: folder of the run; created if missing.
         data: what is laid over the file: a name such as ``clue``, or a TOML file.
         overrides: what replaces settings of a file, such as ``{"loop.lr": 2e-4}``, or ``key=value`` words.
         smoke: shrink everything to a run of seconds, to see that it works.
-        weights: of the backbone: a file, or a folder to look in.
-        device: auto (a CUDA card where there is one), cpu, cuda, cuda:N or mps.
+        weights: weights of the backbone: a file, or a folder to look in.
+        device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     Returns:
         The run, with its best weights on validation.
     Raises:

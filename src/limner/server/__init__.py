@@ -1,1 +1,1 @@
-"""What the studio and the study server share: starting, guarding and refusing."""
+"""Common parts of the studio and the study server: starting, access control, limits and errors."""

@@ -1,6 +1,6 @@
-"""The token of a local server: where it comes from, how a browser comes to know it, who is turned away.
+"""Authentication of a local server: the token, the browser's cookie, and responses without either.
 
-Every user of a machine reaches its loopback ports, so a server that acts for one of them asks for a secret.
+Every user of a machine can reach its loopback ports, so a server that acts for one of them needs a secret.
 """
 
 from __future__ import annotations
@@ -24,26 +24,27 @@ from limner.server.problems import PAGE_POLICY, ProblemDetails, answer, page, ti
 SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 SHORTEST = 16
 SIGN_IN = "/sign-in"
-"""Where a page that is open already sends a new token, as a header: in an address it would be remembered."""
+"""Header in which an open page sends a new token; in a URL it would stay in the history."""
 _BODY = """<p>The address with the token stands in the terminal in which the server was started, as</p>
 <pre>http://{host}/?token=…</pre>
 <p>Open that address, whole. This browser then knows the token until it is closed or the token is another.</p>
 <p>Programs send the token as <code>Authorization: Bearer …</code></p>"""
-# A browser brings no strict cookie where a page elsewhere or a file led here, also after a redirect. It does
-# where this page itself leads on.
+# A browser sends no strict cookie if a page of another site or a file led here, even after a redirect. It
+# does
+# if this page itself redirects.
 _AGAIN = '<meta http-equiv="refresh" content="0">'
 
 
 def token_of(given: str | None, *, wanted: bool, alone: bool) -> str | None:
-    """The token that a server asks for; None for one that asks for none.
+    """Choose the token of a server; None for a server without one.
 
     Args:
-        given: by the user, in place of one of 32 random bytes.
-        wanted: False where the user asked for a server without a token.
+        given: token chosen by the user; by default, 32 random bytes.
+        wanted: False if the user wants a server without a token.
         alone: whether only this machine can reach it.
     Raises:
-        ConfigError: no token beyond this machine, both a token and none, or one that could be guessed or
-            does not fit into a header.
+        ConfigError: there is no token beyond this machine, a token is both given and refused, or it is too
+            short or does not fit into a header.
     """
     if not wanted:
         if given is not None:
@@ -62,7 +63,7 @@ def token_of(given: str | None, *, wanted: bool, alone: bool) -> str | None:
 
 
 class Admission:
-    """Lets those in who know the token.
+    """Authentication by a token.
 
     A browser keeps a key that is derived from the token, slowly so that a token of few letters cannot be
     guessed from it: a cookie goes to every port of a host. A token that was chosen outlives the server, and
@@ -70,11 +71,11 @@ class Admission:
     """
 
     def __init__(self, token: str, cookie: str) -> None:
-        """Ask for a token.
+        """Set up the authentication.
 
         Args:
-            token: that must be known.
-            cookie: name of the cookie by which a browser is known again.
+            token: the token.
+            cookie: name of the browser's cookie.
         """
         self._token, self._cookie = token, cookie
         salt = f"limner cookie {cookie}".encode()
@@ -82,13 +83,13 @@ class Admission:
         self._kept = base64.urlsafe_b64encode(key).decode().rstrip("=")
 
     def admit(self, request: Request) -> Response | None:
-        """None to pass on; a redirect to the address without the token; or a refusal."""
+        """Check a request: None if it is allowed, or a redirect to the URL without the token, or an error."""
         query = request.query_params
         right = request.method in SAFE and _same(query.get("token", ""), self._token)
         known = _same(request.cookies.get(self._cookie, ""), self._kept)
         if right or (known and request.method in SAFE and "token" in query):
             rest = urlencode([(name, value) for name, value in query.multi_items() if name != "token"])
-            # One slash: an address that begins with two would lead to another server.
+            # one slash: a path that begins with two would lead to another server
             path = "/" + request.scope["path"].lstrip("/")
             response = RedirectResponse(path + (f"?{rest}" if rest else ""), 303)
             return self._known_again(response) if right else response
@@ -99,13 +100,13 @@ class Admission:
         return None if known or named else _refusal(request)
 
     def _known_again(self, response: Response) -> Response:
-        """The response, by which a browser comes to be known."""
+        """Set the browser's cookie on a response."""
         response.set_cookie(self._cookie, self._kept, httponly=True, samesite="strict", path="/")
         return response
 
 
 def _refusal(request: Request) -> Response:
-    """A page to browsers, problem+json to programs; neither repeats what was sent."""
+    """Error response: a page for browsers, problem+json for programs; neither quotes the request."""
     headers = {"www-authenticate": "Bearer"}
     title = title_of(401)
     if "text/html" in request.headers.get("accept", ""):
@@ -123,20 +124,20 @@ def _refusal(request: Request) -> Response:
 
 
 def _same(found: str, due: str) -> bool:
-    """Compare in a time that tells nothing of the secret but its length."""
+    """Compare in constant time, which reveals only the length of the secret."""
     return secrets.compare_digest(found.encode("utf-8", "surrogateescape"), due.encode())
 
 
 @contextmanager
 def leading_to(address: str, near: Path) -> Iterator[str]:
-    """A file that leads a browser to an address, as file:// URL; only its owner can read it.
+    """Create a file that redirects a browser to a URL, as file:// URL; only its owner can read it.
 
     All users of a machine see the command lines of its browsers, so the address itself, with the token, must
     not stand in one. The file is gone at the end.
 
     Args:
-        address: with the token.
-        near: folder for it, made where there is none; browsers that are confined cannot read the system's
+        address: URL with the token.
+        near: folder for it, made if there is none; browsers that are confined cannot read the system's
             folder for temporary files, which is taken where this one cannot be written to.
     """
     with _private_folder(near) as folder:

@@ -1,4 +1,4 @@
-"""Limits on connections: nobody keeps a server from answering others by opening many and saying little.
+"""Limits on connections, so that no client can block a server with many slow or idle ones.
 
 uvicorn bounds how long a connection may rest between two requests and how many there are at once, but waits
 for ever for a request that has begun, or for an answer to be taken. That is bounded here.
@@ -25,21 +25,21 @@ except ModuleNotFoundError:  # Windows, whose sockets are not counted as files
 
 CONNECTIONS = 400
 AT_ONCE = 16
-"""Connections taken in before those that are too many are closed."""
+"""Number of connections accepted before excess ones are closed."""
 QUEUE = 1024
-"""Connections that the system keeps meanwhile."""
+"""Backlog of the system in the meantime."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What connections may cost.
+    """Limits on connections.
 
     Attributes:
         request_s: seconds from the first chance to send a request until all of it is there, and again for
             each `body_bytes` of its body that come within them.
-        body_bytes: that an upload over a slow connection brings in these seconds at least.
-        take_s: seconds in which a client must take something of an answer.
-        connections: open at once; half as many as the system lets the program have files, if that is less.
+        body_bytes: least bytes of an upload in these seconds.
+        take_s: seconds in which a client must read part of a response.
+        connections: maximum number of open connections; at most half the limit on open files.
     """
 
     request_s: float = 20.0
@@ -49,7 +49,7 @@ class Limits:
 
     @property
     def most(self) -> int:
-        """Connections open at once, as the system allows."""
+        """Maximum number of open connections that the system allows."""
         if resource is None:
             return self.connections
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -60,28 +60,28 @@ class LimitedConfig(uvicorn.Config):
     """uvicorn's settings, with limits."""
 
     def __init__(self, app: Any, limits: Limits, **settings: Any) -> None:  # noqa: ANN401  (as uvicorn's)
-        """Take limits, beside what uvicorn takes."""
+        """Set the limits, besides uvicorn's settings."""
         self.limits = limits
-        # One more than are kept: the last one is told that there are too many, where none could be closed.
-        # asyncio takes in as many as its backlog before any can be closed, and falls silent without files.
+        # one more than the limit, to report that there are too many if none could be closed
+        # asyncio accepts as many as its backlog before any can be closed, and stops without file descriptors
         super().__init__(
             app, http=LimitedConnection, limit_concurrency=limits.most + 1, backlog=AT_ONCE, **settings
         )
 
 
 class LimitedConnection(H11Protocol):
-    """One connection, which is closed when it keeps the server waiting."""
+    """One connection, which is closed if the client is too slow."""
 
     config: LimitedConfig
     _deadline: asyncio.TimerHandle | None = None
     _taking: asyncio.TimerHandle | None = None
     _come = 0
-    """Bytes that have come since it began to wait."""
+    """Bytes received since the start of the wait."""
     since = 0.0
-    """When it began to keep the server waiting."""
+    """Start of the wait for the client."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request; where there are too many connections, close one that waits longest."""
+        """Start to wait for a request; close the longest waiting connection if there are too many."""
         super().connection_made(transport)
         self._wait()
         if len(self.connections) > self.config.limits.most:
@@ -94,13 +94,13 @@ class LimitedConnection(H11Protocol):
         self._watch()
 
     def handle_events(self) -> None:
-        """Refuse by the connections alone: requests of those that are closed already take no place."""
+        """Reject by the number of open connections, not of requests, some of which are of closed ones."""
         crowded = len(self.connections) > self.config.limits.most
         self.limit_concurrency = self.config.limit_concurrency if crowded else None
         super().handle_events()
 
     def on_response_complete(self) -> None:
-        """Start the clock for the next request, part of which may have come."""
+        """Start the clock for the next request, part of which may have been received."""
         super().on_response_complete()
         self._watch()
 
@@ -112,12 +112,12 @@ class LimitedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Begin to watch whether the client takes the answer."""
+        """Start to check that the client reads the response."""
         super().pause_writing()
         self._watch_taking(self.transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        """The client has taken nearly all of it, and is given time again for what is left and a request."""
+        """Restart the clock when the client has read nearly all of the response."""
         if self._taking is not None:
             self._taking.cancel()
             self._taking = None
@@ -128,7 +128,7 @@ class LimitedConnection(H11Protocol):
 
     @property
     def waiting(self) -> bool:
-        """Whether the next step is the client's."""
+        """Whether the server waits for the client."""
         return self._deadline is not None
 
     def _watch(self) -> None:
@@ -144,7 +144,7 @@ class LimitedConnection(H11Protocol):
         self._deadline = self.loop.call_later(self.config.limits.request_s, self._late)
 
     def _late(self) -> None:
-        """No request came; where the last answer is still on its way, it has its own limit."""
+        """Close a connection without a request; a response that is still being sent has its own limit."""
         if self.conn.their_state is h11.SEND_BODY and self._come >= self.config.limits.body_bytes:
             self._wait()
             return
@@ -168,9 +168,10 @@ class LimitedConnection(H11Protocol):
             self._watch_taking(left)
 
     def _make_room(self) -> None:
-        """Close the connection that waits longest, of the address that has most of them waiting.
+        """Close the connection that waits longest, of the address with the most waiting connections.
 
-        Whoever opens many makes room by their own, and a request that is being answered is never cut off.
+        So a client with many connections loses its own, and a request that is being answered is never
+        aborted.
         """
         idle = [one for one in self.connections if isinstance(one, LimitedConnection) and one.waiting]
         held = Counter(one.client and one.client[0] for one in idle)
@@ -183,18 +184,18 @@ class LimitedConnection(H11Protocol):
 
 
 class Seldom(logging.Filter):
-    """Keeps what anybody can make a server say from filling a log: the same words once a minute, counted."""
+    """Log filter that prints equal messages once a minute, with their number, so that the log stays small."""
 
     every_s = 60.0
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Have heard nothing yet."""
+        """Start without messages."""
         super().__init__()
         self._clock = clock
         self._said: dict[str, tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is said; one that is says how many were not."""
+        """Whether a record is logged; the message includes the number of suppressed ones."""
         words, now = str(record.msg)[:200], self._clock()
         last, left_out = self._said.get(words, (-self.every_s, 0))
         if now - last < self.every_s:
@@ -204,6 +205,6 @@ class Seldom(logging.Filter):
             self._said.clear()
         self._said[words] = now, 0
         if left_out:
-            record.msg = f"{record.getMessage()} ({left_out:,} more since it was said last)"
+            record.msg = f"{record.getMessage()} ({left_out:,} more since the last such message)"
             record.args = ()
         return True

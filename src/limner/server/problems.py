@@ -1,6 +1,6 @@
 """Error responses of both servers (RFC 9457): a page for browsers, problem+json for programs.
 
-HEAD and OPTIONS are answered here too, for every address with other methods.
+HEAD and OPTIONS are answered here too, for every path with other methods.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from limner.records import Record
 MEDIA_TYPE = "application/problem+json"
 BLANK = "about:blank"
 Kinds = Mapping[type[LimnerError], tuple[int, str, str]]
-"""Error class → status, kind and title, as in `ProblemError`; the first class that matches counts."""
+"""Status, kind and title by error class, as in `ProblemError`; the first class that matches counts."""
 _KINDS: Kinds = {
     ConfigError: (400, "", ""),
     DataError: (422, "", ""),
@@ -58,7 +58,7 @@ class ProblemDetails(Record):
         type: a URN that names the kind of problem, or about:blank.
         title: a few words, the same for every problem of the kind.
         status: HTTP status.
-        detail: one line on this case: what was found, what was expected, what to do.
+        detail: one line on this error: the value found, the expected one, and advice.
     """
 
     type: str = BLANK
@@ -68,13 +68,13 @@ class ProblemDetails(Record):
 
 
 class ProblemError(LimnerError):
-    """A request that is refused.
+    """Error of a request that is rejected.
 
     Args:
         status: HTTP status.
         detail: one line.
         kind: short name of the kind of problem, for programs.
-        title: a few words; default: those of the status.
+        title: a few words. Default: those of the status.
     """
 
     def __init__(self, status: int, detail: str, *, kind: str = "", title: str = "") -> None:
@@ -88,11 +88,11 @@ class ProblemError(LimnerError):
 
 
 def title_of(status: int) -> str:
-    """A few words for an HTTP status."""
+    """Title of an HTTP status."""
     return _TITLES.get(status) or HTTPStatus(status).phrase
 
 
-# Without the token the style sheet cannot be fetched, so the page has its own.
+# without the token the style sheet cannot be loaded, so the page has its own
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -129,7 +129,7 @@ def page(title: str, body: str, head: str = "") -> str:
     """An HTML page that needs no other file.
 
     Args:
-        title: also its heading; plain text.
+        title: title and heading, as plain text.
         body: HTML below the heading.
         head: further HTML for <head>.
     """
@@ -150,7 +150,7 @@ class Methods:
     """Middleware for HEAD (GET without its body) and OPTIONS."""
 
     def __init__(self, app: ASGIApp, router: Router) -> None:
-        """Wrap an application whose addresses `router` knows."""
+        """Wrap an application with the paths of `router`."""
         self.app, self.router = app, router
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -169,7 +169,7 @@ class Methods:
 
 
 def methods_of(router: Router, scope: Scope) -> list[str]:
-    """Methods of an address, sorted; empty if there is no such address."""
+    """Methods of a path, sorted; empty for an unknown path."""
     found = {
         method
         for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -246,7 +246,7 @@ def install(app: FastAPI, kinds: Kinds | None = None) -> None:
 
 
 def _fault(fault: Mapping[str, Any]) -> str:
-    """What is wrong with one part of a request, as a phrase."""
+    """Error in one part of a request, as a phrase."""
     parts = [str(part) for part in fault["loc"][1:] or fault["loc"]]
     where = ".".join(parts) if fault["loc"][0] != "header" else f"header {parts[-1]}"
     if fault["type"] == "json_invalid":

@@ -1,7 +1,7 @@
-"""Guards around a local server: who may ask, from which page, and how much may be sent.
+"""Access control of a local server: allowed hosts, origins, tokens and sizes of requests.
 
-A page on the web can make a browser ask 127.0.0.1, under any name it likes (DNS rebinding) and from its own
-pages. So the Host must be ours, writes must come from our own pages, and a token may be due.
+A page on the web can make a browser send requests to 127.0.0.1, under any name (DNS rebinding) and from its
+own pages. So the Host must be known, writes must come from the server's own pages, and a token may be needed.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ class Guard:
     """The rules of one server.
 
     Attributes:
-        hosts: names under which it may be asked, without port.
-        addresses: whether any literal IP address will do as well; no foreign name can be bound to one.
-        port: that a Host must name; None accepts any, as behind a proxy.
-        token: that must be known, see `limner.server.admission`; None for a server that anyone may ask.
-        cookie: name of the cookie by which a browser is known again.
+        hosts: allowed names in Host, without port.
+        addresses: whether any literal IP address is allowed too; DNS rebinding needs a name.
+        port: port that Host must have; None accepts any, as behind a proxy.
+        token: token of the server, see `limner.server.admission`; None for a server without one.
+        cookie: name of the browser's cookie.
         body_bytes: largest request body.
-        larger: beginning of a path → largest body of requests to what lies below it.
+        larger: largest request body by prefix of the path.
     """
 
     hosts: frozenset[str] = LOOPBACK_NAMES
@@ -66,15 +66,15 @@ class Guard:
 
 
 class Guarded:
-    """An ASGI application behind a guard."""
+    """ASGI middleware that applies the rules."""
 
     def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        """Take what to protect, and how."""
+        """Wrap an application with rules."""
         self.app, self.guard = app, guard
         self._admission = None if guard.token is None else Admission(guard.token, guard.cookie)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, redirect or pass on one request."""
+        """Reject, redirect or pass on one request."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -96,13 +96,13 @@ class Guarded:
             return
         try:
             await self.app(scope, receive, respond)
-        except asyncio.CancelledError:  # the server ends; uvicorn itself would say 500
-            with contextlib.suppress(RuntimeError):  # it has begun to answer
+        except asyncio.CancelledError:  # the server stops; uvicorn itself would answer 500
+            with contextlib.suppress(RuntimeError):  # the response has begun
                 await answer(request, ENDING)(scope, receive, respond)
             raise
 
     def _check(self, request: Request) -> None:
-        """Host and origin."""
+        """Check Host and Origin."""
         headers = request.headers
         hosts = headers.getlist("host")
         host = hosts[0] if len(hosts) == 1 else ""
@@ -128,11 +128,11 @@ class Guarded:
         return name in self.guard.hosts or (self.guard.addresses and _address(name) is not None)
 
     async def _bounded(self, request: Request) -> Receive:
-        """The body, read whole within the limit.
+        """Read the whole body within the limit.
 
         Raises:
-            ProblemError: it is larger, or its stated length is no number.
-            ClientDisconnect: it broke off; half a form must not be taken for a whole one.
+            ProblemError: the body is larger, or its stated length is no number.
+            ClientDisconnect: the client disconnected; half a form must not be used.
         """
         path = request.url.path
         allowed = (size for start, size in self.guard.larger.items() if path.startswith(start))
@@ -167,12 +167,12 @@ def is_loopback(host: str) -> bool:
 
 
 def hosts_of(bound: str, others: Iterable[str] = ()) -> frozenset[str]:
-    """Names under which a server may be asked: loopback, what it is bound to, and others."""
+    """Allowed names in Host: loopback, the bound host, and others."""
     return LOOPBACK_NAMES | {name.lower().strip("[]") for name in (bound, *others) if name}
 
 
 def _split(host: str) -> tuple[str, int | None]:
-    """A Host header as name in lower case and port."""
+    """Split a Host header into name, in lower case, and port."""
     name, port = host.lower(), ""
     if name.startswith("["):
         name, _, rest = name[1:].partition("]")
@@ -190,7 +190,7 @@ def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _with_headers(send: Send) -> Send:
-    """Add the security headers to a response; its own go first."""
+    """Add the security headers to a response, without replacing its own."""
 
     async def respond(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,6 +1,6 @@
-"""Start a server: bind first, so that the address is true before it is printed, then serve until Ctrl-C.
+"""Starting of a server: it is bound first, so that the printed URL is right, and then serves until Ctrl-C.
 
-The bind rule is here: beyond this machine only with a token.
+A server that other machines can reach needs a token.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LOOPBACK = "127.0.0.1"
 PORT = 8420
 BACKLOG = 128
 GRACE_S = 2
-"""Seconds in which requests may be finished when the server is to end."""
+"""Seconds in which requests may be finished when the server stops."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Bound:
 
     Attributes:
         listener: the socket.
-        host: as asked for.
-        port: as it is, also where any was asked for.
-        token: that requests must bring, or None.
+        host: requested host.
+        port: actual port.
+        token: token that requests need, or None.
     """
 
     listener: socket.socket
@@ -58,25 +58,26 @@ class Bound:
 
     @property
     def origin(self) -> str:
-        """Where a browser on this machine finds it."""
+        """URL for a browser on this machine."""
         host = LOOPBACK if self.host in ANY else self.host
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def url(self, path: str = "/") -> str:
-        """An address to print or open, with the token where one is due."""
+        """URL to print or open, with the token if there is one."""
         return f"{self.origin}{path}" + (f"?{urlencode({'token': self.token})}" if self.token else "")
 
     def close(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         self.listener.close()
 
     def guard(self, cookie: str, *, names: Sequence[str] = (), need_token: bool = True) -> Guard:
-        """The rules for this address.
+        """Rules for this address.
 
         Args:
-            cookie: beginning of the name of the token's cookie; cookies do not tell ports apart, names do.
-            names: further names of this server, such as that of a proxy before it; any port will do then.
-            need_token: False for a server that knows its visitors by other means.
+            cookie: prefix of the cookie's name, which includes the port because cookies are shared by all
+                ports.
+            names: further names of this server, such as that of a proxy; then any port is allowed.
+            need_token: False for a server with another authentication.
         """
         return Guard(
             hosts=hosts_of("" if self.host in ANY else self.host, names),
@@ -92,9 +93,9 @@ def bind(host: str, port: int | None, default: int = PORT, *, token: str | None 
 
     Args:
         host: name or address of an interface of this machine.
-        port: 0 takes any that is free; None the default one, or any where that is taken.
+        port: port; 0 for any free one, None for the default one or, if that is taken, any free one.
         default: the port to prefer.
-        token: that requests must bring; beyond this machine there is always one, made here unless given.
+        token: token that requests need; beyond this machine there is always one, by default a random one.
     Raises:
         ConfigError: the address is not this machine's, or its port is taken.
     """

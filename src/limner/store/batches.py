@@ -1,6 +1,6 @@
-"""Pictures on their way into the tables: read and encoded in batches, written a few hundred at a time.
+"""Batches of pictures: read and encoded, and written to the tables a few hundred at a time.
 
-Reading and encoding need no tables, so that other processes and machines can do it; one process writes.
+Reading and encoding need no tables, so that other processes and machines can do them; one process writes.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from limner.store.store import FILES, vectors_name
 BATCH_PICTURES = 32
 """Pictures of a forward pass."""
 COMMIT_FILES = 256
-"""Files written at once: what a kill may lose is at most this and what is in flight."""
+"""Files written at once; a kill may lose at most these and those in flight."""
 COMMIT_S = 10.0
-"""Seconds after which fewer are written."""
+"""Seconds after which a smaller batch is written."""
 COMPACT_COMMITS = 128
 
 
 @dataclass
 class Encoded:
-    """Some files as they were read and encoded.
+    """A batch of files, read and encoded.
 
     Attributes:
-        rows: of `files`.
-        stamps: key → stamp, of the files that were compared and hold what they held.
-        pixels: content hash → what it shows.
-        labels: content hash → classes, of pictures that were classified.
-        words: content hash → what the picture shows in writing, of pictures that were read.
-        vectors: space → rows of its table.
+        rows: rows of `files`.
+        stamps: stamp by key, for files that were compared and have not changed.
+        pixels: properties of the pictures by content hash.
+        labels: classes by content hash, for pictures that were classified.
+        words: text in the pictures by content hash, for pictures that were read.
+        vectors: rows of the table by space.
         warnings: usable pictures with damaged metadata.
-        count: what became of files that were to be compared, as in `IndexReport`.
+        count: counts of files that were to be compared, as in `IndexReport`.
     """
 
     rows: list[write.FileRow] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Encoded:
 
 
 class Claims:
-    """Which pictures lack which vectors, and which of these somebody makes already."""
+    """Missing vectors, and which of them a thread has claimed."""
 
     def __init__(
         self,
@@ -76,12 +76,12 @@ class Claims:
         held: Mapping[str, Container[str]],
         read: Container[str] | None = None,
     ) -> None:
-        """Start with nothing claimed.
+        """Start without claims.
 
         Args:
-            encoders: of pictures.
-            held: space → the pictures that have their vector in it.
-            read: pictures in which words were looked for; None where they are not.
+            encoders: encoders of pictures.
+            held: pictures that have a vector, by space.
+            read: pictures in which words were looked for; None if they are not.
         """
         self._encoders, self._held, self._read = encoders, held, read
         self._claimed: set[str] = set()
@@ -89,15 +89,15 @@ class Claims:
         self._claiming = threading.Lock()
 
     def missing(self, sha256: str) -> list[ImageEncoder]:
-        """Encoders of which a picture lacks a vector."""
+        """Encoders whose vector a picture lacks."""
         return [one for one in self._encoders if any(sha256 not in self._held[space] for space in one.spaces)]
 
     def unread(self, sha256: str) -> bool:
-        """Whether words are to be looked for in a picture."""
+        """Whether the text in a picture is still to be read."""
         return self._read is not None and sha256 not in self._read
 
     def claim_words(self, sha256: str) -> bool:
-        """As `unread`, once for each content; called by several threads."""
+        """True like `unread`, but only once for each content; thread-safe."""
         with self._claiming:
             if not self.unread(sha256) or sha256 in self._reading:
                 return False
@@ -105,7 +105,7 @@ class Claims:
         return True
 
     def claim(self, sha256: str) -> list[ImageEncoder]:
-        """As `missing`, but nothing for further files of one content; called by several threads."""
+        """Encoders like `missing`, but none for further files of the same content; thread-safe."""
         missing = self.missing(sha256)
         with self._claiming:
             if not missing or sha256 in self._claimed:
@@ -116,7 +116,7 @@ class Claims:
 
 @lru_cache(1)  # most files have no words beside them
 def words_key(found: str, *, captions: bool) -> str:
-    """What decides a picture's captions from outside: its sidecars, its row, and what is kept.
+    """Key of a picture's captions from outside the file: its sidecars, its row, and the settings.
 
     Args:
         found: as `limner.pictures.find.FoundFile.words_key`.
@@ -132,10 +132,10 @@ def read_and_encode(
     """Read files in threads, and encode what they show in batches, in the caller's thread.
 
     Args:
-        todo: files; taken as room appears.
-        reader: reads one of them.
-        workers: threads.
-        stopped: once it says True, what was read and not yet encoded is left out.
+        todo: files, read as workers become free.
+        reader: reader of one file.
+        workers: number of threads.
+        stopped: function; once it returns True, files that are read but not encoded are dropped.
     """
     chunk: list[ReadFile] = []
     prepared = 0
@@ -211,19 +211,19 @@ def _row(one: ReadFile, *, captions: bool) -> write.FileRow:
 
 
 class Batches:
-    """What is to be written to a library, and the thread that writes it.
+    """Pending rows of a library, and the thread that writes them.
 
     Attributes:
-        encoders: run over the pictures that lack their vectors.
-        captions: whether captions are kept, part of what decides whether a file is up to date.
-        held: space → sorted ids of the pictures that had a vector in it at the start.
-        claims: who makes which vectors.
-        ocr: reads the words that pictures show; None leaves them unread.
+        encoders: encoders, applied to the pictures that lack their vectors.
+        captions: whether captions are kept; a file is out of date if this changes.
+        held: sorted ids of the pictures that had a vector at the start, by space.
+        claims: claimed vectors.
+        ocr: reader of the text in pictures; None does not read it.
         read: sorted ids of the pictures that it had read at the start.
-        encoded: image encoder → pictures it encoded.
-        pictures_read: files that turned out to be pictures.
-        warnings: pictures with damaged metadata.
-        commits: batches written.
+        encoded: number of encoded pictures by image encoder.
+        pictures_read: number of files that are pictures.
+        warnings: notes on pictures with damaged metadata.
+        commits: number of written batches.
     """
 
     def __init__(
@@ -238,9 +238,9 @@ class Batches:
         """Start with nothing pending.
 
         Args:
-            library: to write to; its tables of the encoders' spaces exist.
+            library: library to write to; the tables of the encoders' spaces must exist.
             encoders: as the attribute.
-            progress: told of every file.
+            progress: receiver of the progress.
             captions: as the attribute.
             ocr: as the attribute.
         """
@@ -267,18 +267,18 @@ class Batches:
         return late or sum(len(one.rows) for one in self._taken) + len(self._skipped) >= COMMIT_FILES
 
     def skip(self, row: write.FileRow) -> None:
-        """Note a row of a file that is not read; two reasons for one path are joined."""
+        """Add a row for a file that is not read; two reasons for one path are joined."""
         before = self._skipped.get(row["key"])
         if before is not None and before["reason"] and row["reason"]:
             row = {**row, "reason": f"{before['reason']}; {row['reason']}"[: write.MAX_REASON_CHARS]}
         self._skipped[row["key"]] = row
 
     def stamp(self, path: bytes, stamp: str) -> None:
-        """Note what tells that a file is still the one whose content is known."""
+        """Add the stamp by which a file is recognised as unchanged."""
         self._stamps[write.file_key(path)] = stamp
 
     def claimed(self, one: Encoded) -> Encoded:
-        """The same without vectors that the tables hold, or that were made elsewhere at the same time."""
+        """Drop vectors that the tables have, or that another worker has made at the same time."""
         ids = {space: table["id"].to_pylist() for space, table in one.vectors.items()}
         lacking = {
             sha256: {space for encoder in self.claims.claim(sha256) for space in encoder.spaces}
@@ -295,7 +295,7 @@ class Batches:
         )
 
     def take(self, one: Encoded) -> None:
-        """Note what is to be written."""
+        """Add a batch to be written."""
         self._taken.append(one)
         for encoder in self.encoders:
             made = one.vectors.get(next(iter(encoder.spaces)))
@@ -305,7 +305,7 @@ class Batches:
         self.progress.advance(len(one.rows) + len(one.stamps))
 
     def commit(self) -> None:
-        """Hand what is pending to the thread that writes, once it has written what it was given before."""
+        """Hand the pending rows to the writing thread, after it has finished the previous ones."""
         self.settle()
         self._written = time.monotonic()
         taken, skipped, stamps = self._taken, self._skipped, self._stamps
@@ -320,13 +320,13 @@ class Batches:
         self._writing = self._writer.submit(self._write, stamps, rows, taken)
 
     def settle(self) -> None:
-        """Wait until all that was handed over is written; raise what kept it from being so."""
+        """Wait until all rows handed over are written; raise an error of the writing thread."""
         writing, self._writing = self._writing, None
         if writing is not None:
             writing.result()
 
     def close(self) -> None:
-        """As `settle`, and nothing will come after it."""
+        """Settle, and end the writing thread."""
         try:
             self.settle()
         finally:
@@ -362,14 +362,14 @@ class Batches:
 
 
 Engine = Callable[[Iterable[FoundFile], Batches, Callable[[], bool]], Generator[Encoded, None, None]]
-"""What reads and encodes files for `Batches`, until told to stop."""
+"""Function that reads and encodes files for `Batches` until it is stopped."""
 
 
 def local_engine(workers: int) -> Engine:
-    """The engine that works in this process.
+    """Create the engine that works in this process.
 
     Args:
-        workers: threads that decode.
+        workers: number of threads that decode.
     """
 
     def engine(

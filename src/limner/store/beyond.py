@@ -1,9 +1,9 @@
-"""Search in a library of more pictures than fit in memory: what seems nearest, then an exact search of that.
+"""Search in a library larger than memory: approximate retrieval of candidates, then exact re-ranking.
 
-Lance's index gives several times as many candidates as are wanted, for each text and channel. Their vectors
-are read in full, and `limner.store.search` ranks them as it does a small library. Means and spreads are
-those of all pictures, which `limner.store.vector_index` has counted once. How well the library as a whole
-answers a text needs the score of every picture: those found are scored, and a sample stands for the others.
+Lance's index retrieves several times as many candidates as needed, for each text and channel. Their full
+vectors are read, and `limner.store.search` ranks them like a small library. Means and deviations are those of
+all pictures, which `limner.store.vector_index` has computed once. The evidence of the library as a whole
+needs the score of every picture: the retrieved ones are scored, and a sample represents the others.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
     from limner.store.library import PictureStore
 
 SEVERAL = 4
-"""Candidates of a text and channel for each picture wanted, where that is more than what was measured."""
+"""Candidates of a text and channel for each requested picture, if that is more than the measured number."""
 METRIC, COLUMN = "cosine", "vector"
 BLOCK_ROWS = 8_192
 LOOKED_UP = 2_000
 """Pictures looked up at a time."""
 UNIT = 0.02
-"""How far the length of a stored row may be from 1."""
+"""Largest deviation of a stored row's length from 1."""
 IDS = "pictures"
 Vectors = tuple[list[str], HalfArray]
 
 
 class VectorTable:
-    """A space of a library as it was when opened; later writes do not show.
+    """Vectors of a space at the time of opening; later writes are not visible.
 
     Attributes:
-        space: its name.
+        space: name of the space.
         rows: number of vectors, those of deleted pictures included.
-        version: of the table.
+        version: version of the table.
     """
 
     def __init__(self, store: Store, space: str) -> None:
@@ -79,12 +79,12 @@ class VectorTable:
         return 0
 
     def nearest(self, texts: FloatArray, k: int, probes: int | None) -> list[IntArray]:
-        """The rows nearest to each of N texts by their compressed vectors, all in one request.
+        """Retrieve the rows nearest to each of N texts by their compressed vectors, in one request.
 
         Args:
             texts: (N, D) float32, N ≥ 1, no row all zeros.
             k: rows per text, ≥ 1; fewer come where the parts looked into hold fewer.
-            probes: parts of the index to look into; None compares all vectors in full.
+            probes: number of partitions to search; None compares all full vectors.
         Returns:
             per text (K,) row numbers of this version, nearest first.
         Raises:
@@ -130,7 +130,7 @@ class VectorTable:
         return self._checked(pa.concat_tables(tables) if tables else self._table.schema.empty_table())
 
     def drawn(self, count: int, rng: np.random.Generator) -> HalfArray:
-        """(count, D) vectors drawn by chance, without repeats; all where there are fewer."""
+        """Random vectors (count, D) without repeats; all if there are fewer."""
         places = np.sort(rng.permutation(self.rows)[:count])
         with self._reading():
             return self._checked(self._table.take(places.tolist(), columns=["id", COLUMN]))[1]
@@ -161,13 +161,13 @@ class VectorTable:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known of all vectors of a space.
+    """Statistics of all vectors of a space.
 
     Attributes:
-        moments: of those of present pictures.
-        held: number of those.
+        moments: moments of the vectors of present pictures.
+        held: number of vectors.
         ids: (n,) pictures of the sample that have a vector, 64 hexadecimal digits, ascending.
-        vectors: (n, D) theirs.
+        vectors: (n, D) vectors of the sample.
     """
 
     moments: Moments
@@ -177,10 +177,10 @@ class Statistics:
 
 
 def read_statistics(store: Store, spaces: Sequence[str]) -> tuple[NDArray[np.bytes_], dict[str, Statistics]]:
-    """Ids of the sample and the statistics of some spaces, as `write_statistics` kept them.
+    """Read the ids of the sample and the statistics of some spaces, as `write_statistics` stored them.
 
     Raises:
-        DataError: they are damaged, or not there.
+        DataError: the statistics are damaged or missing.
     """
     wanted = ", ".join(f"'{one}'" for one in (IDS, *spaces))
     held = dict(store.rows(STATISTICS, ["id", "data"], f"id IN ({wanted})"))
@@ -196,7 +196,7 @@ def read_statistics(store: Store, spaces: Sequence[str]) -> tuple[NDArray[np.byt
             for space in spaces
         }
         return found[IDS]["ids"], statistics
-    # A zip file of arrays that is damaged raises nearly anything, from zipfile, zlib, struct or tokenize.
+    # a damaged zip file of arrays can raise any error of zipfile, zlib, struct or tokenize
     except Exception as error:
         reason = " ".join(str(error).split())[:80]
         raise DataError(
@@ -206,7 +206,7 @@ def read_statistics(store: Store, spaces: Sequence[str]) -> tuple[NDArray[np.byt
 
 @dataclass(frozen=True)
 class PartOfSpace(Space):
-    """Vectors of some pictures, with what is known of all.
+    """Vectors of some pictures, with the statistics of all.
 
     Attributes:
         whole: of all vectors of the space.
@@ -221,12 +221,12 @@ class PartOfSpace(Space):
 
     @cached_property
     def held(self) -> int:
-        """Pictures that have a vector."""
+        """Number of pictures that have a vector."""
         return self.whole.held
 
 
 class CandidateIndex(Index):
-    """Candidates out of all pictures, searched as an index of their own.
+    """Index of the candidates.
 
     `Nearest.evidence` is of all pictures: those seen enter exactly, and pictures of the sample that were not
     seen stand for all others. It is exact where the sample is the whole library. Else the error is that of
@@ -234,9 +234,9 @@ class CandidateIndex(Index):
 
     Args:
         gallery: the candidates.
-        seen: everything that was compared, in the spaces of the channels.
+        seen: all compared pictures, in the spaces of the channels.
         rest: the sample.
-        pictures: number of all.
+        pictures: number of all pictures.
     """
 
     def __init__(self, gallery: Gallery, seen: Index | None, rest: Index, pictures: int) -> None:
@@ -251,7 +251,7 @@ class CandidateIndex(Index):
     def search(
         self, channels: Sequence[EncodedChannel], k: int, *, exclude: BoolArray | None = None
     ) -> Nearest:
-        """As of `Index`, among the candidates."""
+        """Search like `Index`, among the candidates."""
         hits = super().search(channels, k, exclude=exclude)
         barred: set[str] = set()
         if exclude is not None:
@@ -274,7 +274,7 @@ class CandidateIndex(Index):
 
 
 def _mass(index: Index, channels: Sequence[EncodedChannel], without: set[str]) -> Float64Array:
-    """(N,) log Σ exp(score) over all but some of an index's pictures."""
+    """Log Σ exp(score) (N,) over the pictures of an index except some."""
     exclude = np.array([one in without for one in index.gallery.ids], dtype=bool)
     count = int(np.count_nonzero(~exclude))
     if not count:
@@ -283,7 +283,7 @@ def _mass(index: Index, channels: Sequence[EncodedChannel], without: set[str]) -
 
 
 class Approximate:
-    """A library with search indices, ready to be asked; it stays as it was when opened.
+    """A library with search indices, at the time of opening.
 
     Attributes:
         pictures: number of present pictures.
@@ -293,8 +293,8 @@ class Approximate:
         """Read the statistics of some spaces.
 
         Args:
-            library: that `usable` is true of.
-            spaces: those that will be asked.
+            library: library for which `usable` is true.
+            spaces: spaces that will be searched.
         Raises:
             DataError: a table is damaged.
         """
@@ -313,7 +313,7 @@ class Approximate:
 
     @staticmethod
     def usable(library: PictureStore, spaces: Iterable[str]) -> bool:
-        """Whether a library is large, and the search indices of some spaces were built and measured."""
+        """Whether a library is large, and has measured search indices of the spaces."""
         settings = library.settings
         if not all(one in settings.searches for one in spaces) or not library.store.has(STATISTICS):
             return False
@@ -326,17 +326,18 @@ class Approximate:
     def among(
         self, requests: Sequence[Request], ids: Sequence[str] = (), like: Likeness | None = None
     ) -> CandidateIndex:
-        """The candidates of some searches as an index.
+        """Retrieve the candidates of some searches as an index.
 
         Args:
-            requests: searches that will be made of the index.
-            ids: pictures that must be in it, such as fixed and banned ones, as far as there are such.
+            requests: searches that will be run on the index.
+            ids: pictures that must be in it, such as fixed and banned ones, if they exist.
             like: a search for pictures like some others that will be made as well; none in a space that the
                 library lacks.
         Returns:
-            near-duplicates, presence and all spaces of the candidates are known.
+            Index of the candidates, with all their spaces and near-duplicate groups.
         Raises:
-            DataError: a table or index is damaged, or another process has changed the library meanwhile.
+            DataError: a table or index is damaged, or another process has changed the library in the
+                meantime.
         """
         if like is not None and like.space in self._tables:
             shown = self._tables[like.space].of(like.ids)[1].astype(np.float32)
@@ -362,14 +363,14 @@ class Approximate:
         return CandidateIndex(gallery, seen if found else None, self._rest, self.pictures)
 
     def _found(self, requests: Sequence[Request], more: int) -> dict[str, Vectors]:
-        """Space → candidates of all requests in it."""
+        """Candidates of all requests, by space."""
         found: dict[str, Vectors] = {}
         for channels, k in requests:
             for channel in channels:
                 own = found.setdefault(channel.space, self._tables[channel.space].of(()))
                 texts = channel.texts[channel.texts.any(axis=1)]
                 if len(texts):
-                    # Evidence that falls with the cosine is largest where the cosine is least.
+                    # evidence that decreases with the cosine is largest for the smallest cosine
                     falling = channel.evidence.slope + channel.evidence.z_slope < 0
                     near = self._near(channel.space, -texts if falling else texts, k + more)
                     found[channel.space] = _joined(own, near)
@@ -377,13 +378,13 @@ class Approximate:
 
     def _near(self, space: str, texts: FloatArray, k: int) -> Vectors:
         table, asked = self._tables[space], self._searches[space]
-        # Vectors of deleted pictures are found as well, and dropped.
+        # vectors of deleted pictures are retrieved too, and dropped
         spare = table.rows / max(self.held(space), 1)
         wanted = min(table.rows, int(np.ceil(max(asked.candidates, SEVERAL * k) * spare)))
         return table.near(texts, wanted, probes_for(asked, wanted)) if wanted else table.of(())
 
     def _groups(self, ids: Sequence[str]) -> dict[str, str]:
-        """Present pictures of some → the near-duplicate group of each."""
+        """Near-duplicate groups of those of the pictures that exist."""
         rows = self._store.lookup(PICTURES, "id", ids, ["id", "group", "paths"])
         return {row["id"]: row["group"] for row in rows if row["paths"]}
 
@@ -408,7 +409,7 @@ class Approximate:
 
 
 def probes_for(asked: Approximation, wanted: int) -> int | None:
-    """Parts of an index to look into for so many vectors; None where there is no index.
+    """Number of partitions to search for so many vectors; None without an index.
 
     What was measured is at least; where more vectors are wanted than those parts hold, more are looked into.
     """
@@ -419,7 +420,7 @@ def probes_for(asked: Approximation, wanted: int) -> int | None:
 
 
 def _joined(one: Vectors, other: Vectors) -> Vectors:
-    """Both, each picture once."""
+    """Join two sets of vectors, with each picture once."""
     known = set(one[0])
     more = [row for row, picture in enumerate(other[0]) if picture not in known]
     if not more:

@@ -1,8 +1,7 @@
-"""Files beside a library's tables that are made from them: named after what they are made of.
+"""Cache of files that are derived from a library's tables, named by a key of their content.
 
-Each is written whole, renamed, and mapped into memory. Its checksum is compared when it is opened; what is
-damaged, absent or of another state of the tables is made again. Where the folder cannot be written, all is
-held in memory.
+Each is written atomically and memory-mapped. Its checksum is verified when it is opened; a file that is
+damaged, missing or out of date is created again. If the folder is read-only, the content is kept in memory.
 """
 
 from __future__ import annotations
@@ -26,34 +25,34 @@ from limner.files import locked, remove_drafts, replacing
 _LOCK = ".lock"
 _KEY = "[0-9a-f]{32}"
 MADE = re.compile(rf"\w+-{_KEY}\.(arrow|vectors)")
-"""Names of the files that are kept."""
+"""Names of the cached files."""
 _EARLIER = re.compile(
     r"state\.safetensors|ledger-[0-9a-f]{16}\.safetensors|\w+-[0-9a-f]{8}\.(rows|rows\.sums|moments)"
     rf"|{_KEY}(\.order)?-{_KEY}\.arrow"
 )
-"""Names of the files that earlier versions kept, here and in a folder of lists."""
+"""Names of the cached files of earlier versions, here and in a folder of lists."""
 _LISTS = "pictures"
 
 
 class Cache:
-    """Such files in one folder.
+    """Cache in one folder.
 
     Attributes:
-        refused: why something could not be written, or None.
+        refused: error of a failed write, or None.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is read or made yet."""
+        """Open a cache without reading or writing anything."""
         self._folder, self.refused = folder, None if not folder.is_symlink() else _linked(folder)
 
     def kept(self, kind: str, key: str, ending: str, write: Callable[[BinaryIO], object]) -> ByteArray:
-        """What was kept of a kind under a key, or is written and kept now in place of others of the kind.
+        """Cached content of a kind under a key; if missing, it is written and replaces others of the kind.
 
         Args:
-            kind: begins the name of the file.
-            key: 32 hexadecimal digits that say all that the content is made from.
-            ending: of the name.
-            write: writes the content; called again where the disk refuses it.
+            kind: beginning of the file's name.
+            key: hash of everything that the content depends on, 32 hexadecimal digits.
+            ending: extension of the file's name.
+            write: function that writes the content; called again, for memory, if the disk fails.
         """
         path = self._folder / f"{kind}-{key}{ending}"
         found = self._opened(path)
@@ -70,7 +69,7 @@ class Cache:
         return found
 
     def _opened(self, path: Path, *, again: bool = False) -> ByteArray | None:
-        """Content of a file; None where it is absent or not as it was written."""
+        """Content of a file; None if it is missing or damaged."""
         if self._folder.is_symlink() or path.is_symlink():
             return None
         try:
@@ -82,7 +81,7 @@ class Cache:
         return found
 
     def _begin(self, held: ExitStack) -> bool:
-        """Keep other writers out, where the folder can be written."""
+        """Acquire the lock of the writers, if the folder can be written."""
         if self._folder.is_symlink() or (self._folder / _LOCK).is_symlink():
             self.refused = _linked(self._folder)
             return False
@@ -118,7 +117,7 @@ class Cache:
         for one in (*self._folder.iterdir(), *earlier):
             own = other.fullmatch(one.name) or _EARLIER.fullmatch(one.name)
             if own and one != path and one.is_file() and not one.is_symlink():
-                # Windows keeps a file that another process has mapped; a later change removes it.
+                # Windows does not remove a file that another process has mapped; a later change does
                 with suppress(OSError):
                     one.unlink()
 
@@ -128,5 +127,5 @@ def _linked(folder: Path) -> OSError:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file is as it was written."""
+    """Whether a file matches its checksum."""
     return unseal_array(np.asarray(np.memmap(path, np.uint8, "r"))) is not None

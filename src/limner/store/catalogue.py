@@ -1,7 +1,7 @@
 """The list of a library's pictures, one Arrow table: records by id, pages in order of paths, conditions.
 
-It is made from the table of pictures once, and mapped into memory from a file; what a question needs of each
-picture is an array that goes with the answer.
+It is built once from the table of pictures, and memory-mapped from a file; the values that a query needs of
+each picture is an array that goes with the answer.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ _LARGE = pa.schema(
 )
 """Columns of `pictures` without a limit of 2 GiB of text."""
 SQUARE = 1.05
-"""A picture whose longer side exceeds the other by no more counts as square."""
+"""Largest ratio of the sides of a picture that counts as square."""
 
 
 class Only(Record):
-    """Conditions that a picture must meet; those that are not set hold for all.
+    """Conditions on pictures; those that are not set always hold.
 
     Attributes:
-        folder: that one of its files lies in, or in a folder below.
-        after, before: first and last day on which it may have been taken.
+        folder: folder of one of its files, or a parent folder.
+        after, before: first and last day of the capture time.
         dated: whether the day is known.
-        shape: of the upright picture.
+        shape: shape of the upright picture.
         used: whether it is used.
-        captioned: whether it has words of its own.
+        captioned: whether it has captions.
         occasion: id of a picture taken on the same day, or "".
     """
 
@@ -78,15 +78,15 @@ class Only(Record):
 
 
 class Facets(Record):
-    """What the pictures of a library can be chosen by, with the number of pictures of each.
+    """Values of the filters of a library, with the number of pictures of each.
 
     Attributes:
         folders: those that hold pictures, or several folders with some, by path.
         months: as 2019-07, in order.
-        undated: pictures of which the day is not known.
-        shapes: of the upright pictures.
-        used: pictures that are used.
-        uncaptioned: pictures without words of their own.
+        undated: number of pictures without a date.
+        shapes: shapes of the upright pictures.
+        used: number of pictures that are used.
+        uncaptioned: number of pictures without captions.
     """
 
     folders: dict[str, int]
@@ -98,10 +98,10 @@ class Facets(Record):
 
 
 class Ids(Sequence[str]):
-    """Ids of M pictures in ascending order, kept as bytes and given as text."""
+    """Ids of M pictures in ascending order, stored as bytes and returned as text."""
 
     def __init__(self, raw: RawIds) -> None:
-        """Take them.
+        """Wrap ids as bytes.
 
         Args:
             raw: (M,) ascending, all different.
@@ -117,7 +117,7 @@ class Ids(Sequence[str]):
     @overload
     def __getitem__(self, row: slice) -> list[str]: ...
     def __getitem__(self, row: int | slice) -> str | list[str]:
-        """One id, or a run of them."""
+        """One id, or a slice of them."""
         if isinstance(row, slice):
             return text_of(self.raw[row])
         place = range(len(self))[row]
@@ -142,7 +142,7 @@ class Ids(Sequence[str]):
         """Row of an id.
 
         Raises:
-            ValueError: there is no such id.
+            ValueError: the id is unknown.
         """
         row = int(self.rows([value])[0])
         if not start <= row < (len(self) if stop is None else stop):
@@ -150,11 +150,11 @@ class Ids(Sequence[str]):
         return row
 
     def rows(self, ids: Iterable[object]) -> IntArray:
-        """(K,) rows of ids; −1 where there is none."""
+        """Rows (K,) of ids; −1 for unknown ids."""
         return self.rows_of(raw_of(ids))
 
     def rows_of(self, wanted: RawIds) -> IntArray:
-        """As `rows`, of ids as bytes."""
+        """Rows of ids as bytes, see `rows`."""
         place = np.searchsorted(self.raw, wanted)
         there = place < len(self)
         there[there] = self.raw[place[there]] == wanted[there]
@@ -162,14 +162,14 @@ class Ids(Sequence[str]):
 
 
 class Catalogue:
-    """The present pictures of a library, as they were when it was read: one Arrow table.
+    """The existing pictures of a library at the time of reading: one Arrow table.
 
     Rows are in order of ids. Columns are those of `pictures`, with ids and groups as bytes; `by_path`, the
     rows in order of first paths; and `said`, file names and captions, composed and in lower case.
 
     Attributes:
-        ids: of the pictures, ascending.
-        stamp: names the list of ids.
+        ids: ids of the pictures, ascending.
+        stamp: hash of the list of ids.
     """
 
     def __init__(self, table: pa.RecordBatch) -> None:
@@ -180,12 +180,12 @@ class Catalogue:
 
     @classmethod
     def read(cls, store: Store, cache: Cache | Path, state: TableState | None = None) -> Catalogue:
-        """The catalogue of a library's tables.
+        """Build or load the catalogue of a library's tables.
 
         Args:
             store: the tables.
-            cache: what keeps the table of Arrow, or its folder.
-            state: of the table of pictures; None for what it is now.
+            cache: cache of the Arrow table, or its folder.
+            state: state of the table of pictures; None for the present one.
         Raises:
             DataError: a table is damaged.
         """
@@ -205,7 +205,7 @@ class Catalogue:
 
     @property
     def groups(self) -> Groups:
-        """(M,) near-duplicate groups."""
+        """Near-duplicate groups (M,)."""
         return group_numbers(self._raw("group"))
 
     def pictures(self, ids: Sequence[str]) -> list[Picture]:
@@ -243,14 +243,14 @@ class Catalogue:
         """A part of the list.
 
         Args:
-            offset: pictures to pass by, ≥ 0.
-            limit: pictures at most, ≥ 0.
+            offset: number of pictures to skip, ≥ 0.
+            limit: maximum number of pictures, ≥ 0.
             words: only pictures whose file name or captions contain this, in upper or lower case.
             only: further conditions; None for none.
             used: ids of the pictures that count as used.
-            order: by path, or by when they were taken, where those of which nobody knows it come last.
+            order: by path, or by capture time, with unknown times last.
         Returns:
-            how many pictures there are in all, and those of the page.
+            Number of all pictures that match, and the pictures of the page.
         Raises:
             DataError: the picture of `only.occasion` is not there.
         """
@@ -260,7 +260,7 @@ class Catalogue:
     def months(
         self, words: str, only: Only, used: Collection[str], order: Literal["newest", "oldest"]
     ) -> dict[str, int]:
-        """Months of a list in order of time, as 2019-07, "" where none is known → number of their pictures.
+        """Months of a list in order of time, as 2019-07, "" if none is known → number of their pictures.
 
         Arguments and errors as of `page`.
         """
@@ -270,7 +270,7 @@ class Catalogue:
     def _listed(
         self, words: str, only: Only, used: Collection[str], order: Order
     ) -> NDArray[np.integer[Any]]:
-        """Rows that fit, in order."""
+        """Rows that match, in order."""
         words = composed_text(" ".join(words.split())).lower()
         rows = self._order if order == "path" else self._by_time
         if order == "newest":
@@ -283,7 +283,7 @@ class Catalogue:
         return text_of(self._raw("id")[self._fits("", only, used)])
 
     def _fits(self, words: str, only: Only, used: Collection[str]) -> BoolArray:
-        """(M,) rows that fit."""
+        """Mask (M,) of the rows that match."""
         fits = _fitting(self._table, words, only)
         if only.used is not None:
             inside = np.zeros(len(self), dtype=bool)
@@ -314,11 +314,11 @@ class Catalogue:
         return np.flatnonzero(_flags(pc.equal(_days(self._table), day)))
 
     def facets(self, used: Collection[str], sources: Sequence[str] = ("",)) -> Facets:
-        """What there is to choose from, with the number of pictures of each.
+        """Count the pictures of each value of the filters.
 
         Args:
             used: ids of the pictures that count as used.
-            sources: folders at or below which folders are named; "" names all.
+            sources: folders at or below which folders are listed; "" lists all.
         """
         roots = tuple(one.rstrip(os.sep) + os.sep for one in sources)
         months = _counts(pc.utf8_slice_codeunits(_days(self._table), 0, 7))
@@ -345,7 +345,7 @@ class Catalogue:
 
     @cached_property
     def _folders(self) -> dict[str, int]:
-        """Every folder that holds pictures, or at least two folders with some → number of its pictures."""
+        """Number of pictures of every folder that has pictures, or at least two subfolders with some."""
         single = _files(self._table) == 1
         own = Counter(_counts(_split(_first_of(self._table).filter(pa.array(single)))[0]))
         for paths in self._table["paths"].filter(pa.array(~single)).to_pylist():
@@ -375,7 +375,7 @@ class Catalogue:
 
     @cached_property
     def _alike(self) -> tuple[NDArray[np.integer[Any]], IntArray]:
-        """Rows of all pictures that `duplicates` names, group by group, and where each group begins."""
+        """Rows of all pictures in `duplicates`, group by group, and the start of each group."""
         groups = self.groups[self._order]
         place = np.argsort(groups, kind="stable")
         begins = np.flatnonzero(np.r_[True, np.diff(groups[place]) != 0][: len(self)])
@@ -409,12 +409,12 @@ class Catalogue:
 
 
 def _table(store: Store, state: TableState) -> pa.RecordBatch:
-    """All present pictures as a catalogue holds them."""
+    """Read all existing pictures into a catalogue's table."""
     batches = store.scan_state(state, PICTURES_SCHEMA.names, PRESENT)
     # Lance does not keep the order of the columns that it is asked for.
     held = pa.Table.from_batches((one.select(PICTURES_SCHEMA.names) for one in batches), PICTURES_SCHEMA)
     order, columns = pc.sort_indices(held["id"]), {}
-    for name, kind in zip(_LARGE.names, _LARGE.types, strict=True):  # one is in memory twice at a time
+    for name, kind in zip(_LARGE.names, _LARGE.types, strict=True):  # one at a time is in memory twice
         column = held[name].cast(kind).combine_chunks()
         held = held.drop_columns([name])
         columns[name] = column.take(order)
@@ -463,14 +463,14 @@ def _said(table: pa.RecordBatch) -> pa.Array:
         for offsets, texts in parts
     ]
     said = pc.binary_join_element_wise(*joined, line)
-    # Python's own lower case, as the question gets it; Arrow's differs for a few letters.
+    # Python's lower case, as for the query; Arrow's differs for a few letters
     few = (said.slice(start, _CHUNK).to_pylist() for start in range(0, len(said), _CHUNK))
     lower = [pa.array([composed_text(one).lower() for one in some], pa.large_string()) for some in few]
     return pa.concat_arrays([pa.array([], pa.large_string()), *lower])
 
 
 def _fitting(table: pa.RecordBatch, words: str, only: Only) -> BoolArray:
-    """(M,) rows that meet the conditions that tell by the row itself."""
+    """Mask (M,) of the rows that match conditions on a single row."""
     fits = np.ones(len(table), dtype=bool)
     if words:
         fits &= _flags(pc.match_substring(table["said"], words))
@@ -505,7 +505,7 @@ def _files(table: pa.RecordBatch) -> IntArray:
 
 
 def _days(table: pa.RecordBatch) -> pa.Array:
-    """Day on which each was taken, as 2019-07-21; "" where that is not stated."""
+    """Day on which each was taken, as 2019-07-21; "" if that is not stated."""
     return pc.fill_null(pc.utf8_slice_codeunits(table["taken"], 0, 10), "")
 
 
@@ -520,16 +520,16 @@ def _counts(values: pa.Array) -> dict[str, int]:
 
 
 def picture_of(row: dict[str, Any]) -> Picture:
-    """A row of `pictures` as the record."""
+    """Convert a row of `pictures` to a record."""
     labels = tuple((label["name"], label["probability"]) for label in row["labels"] or ())
     return Picture.model_validate({**row, "labels": labels})
 
 
 def raw_ids(column: pa.Array) -> RawIds:
-    """Ids of a column of text, (R,).
+    """Convert a column of R ids from text to bytes.
 
     Raises:
-        DataError: one is no SHA-256.
+        DataError: an id is no SHA-256.
     """
     if not len(column):
         return np.zeros(0, f"S{ID_BYTES}")
@@ -546,7 +546,7 @@ def raw_ids(column: pa.Array) -> RawIds:
 
 
 def raw_of(ids: Iterable[object]) -> RawIds:
-    """As `raw_ids`, of text; what is no such id becomes one that no picture has."""
+    """Convert ids from text to bytes; a malformed id becomes one that no picture has."""
     found = bytearray()
     for one in ids:
         try:
@@ -564,6 +564,6 @@ def text_of(raw: NDArray[Any]) -> list[str]:
 
 
 def group_numbers(names: RawIds) -> Groups:
-    """(R,) groups by the ids that name them."""
+    """Numbers (R,) of groups from their ids."""
     first = names.view(np.uint8).reshape(-1, ID_BYTES)[:, :8]
     return np.ascontiguousarray(first).view(">u8")[:, 0].astype(np.uint64)

@@ -17,7 +17,7 @@ from limner.arrays import FloatArray, TextEncoder
 from limner.records import Record
 
 PORTION_LETTERS = 16_000
-"""Letters encoded at a time: some seconds of work, after which others have their turn."""
+"""Characters encoded at a time: a few seconds of work, after which other threads run."""
 
 
 class Evidence(Record):
@@ -26,8 +26,8 @@ class Evidence(Record):
     Attributes:
         slope: nats per unit of cosine.
         z_slope: nats per standard deviation of this text's cosines over the gallery.
-        offset: nats.
-        typical_mean, typical_std: of the cosines of a text with pictures in general.
+        offset: constant, in nats.
+        typical_mean, typical_std: mean and standard deviation of a text's cosines with pictures in general.
         typical_count: how many pictures' worth those count, beside the pictures of the gallery: with a
             handful of pictures their own mean and spread say nothing yet.
     """
@@ -42,11 +42,11 @@ class Evidence(Record):
     def steadied(
         self, mean: NDArray[np.float64], std: NDArray[np.float64], count: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and spread of each text's cosines, pooled with the typical ones.
+        """Mean and deviation of each text's cosines, pooled with the typical ones.
 
         Args:
             mean: (N,) over the pictures of the gallery that have the channel.
-            std: (N,) likewise.
+            std: (N,) standard deviation over the same pictures.
             count: number of those pictures.
         """
         total = count + self.typical_count
@@ -60,7 +60,7 @@ class Evidence(Record):
     def affine(
         self, mean: NDArray[np.float64], std: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Per text, (scale, shift) such that evidence = scale · s + shift.
+        """Scale and shift of each text, with evidence = scale · s + shift.
 
         Args:
             mean: (N,) mean cosine of each text over the pictures that have the channel.
@@ -82,9 +82,9 @@ class Channel:
 
     Attributes:
         name: captions, labels or clip.
-        encoder: turns a step's text into a vector of the space.
-        space: name of the gallery space it is compared with.
-        evidence: how its cosine becomes nats.
+        encoder: encoder of a step's text into the space.
+        space: name of the gallery space.
+        evidence: conversion of its cosine to nats.
         beside: factor on the evidence for pictures that an earlier channel judges too. What two channels
             say of one picture overlaps, and must not count twice.
         reads: ISO 639 codes of the languages its encoder reads; None for all.
@@ -100,18 +100,18 @@ class Channel:
     whole: bool = False
 
     def readable(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[bool]:
-        """Which texts it reads; `languages` as of `EncodedChannel.encode`."""
+        """Mask of the texts that it can read; for `languages` see `EncodedChannel.encode`."""
         codes = self.reads
         return [codes is None or languages is None or languages[n] in codes for n in range(len(texts))]
 
     def portions(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[list[str]]:
-        """The texts that it reads, in the portions in which its encoder gets them.
+        """Texts that it can read, in the batches of its encoder.
 
         The last bits of a vector depend on what is encoded with it, so a text is always cut alike.
 
         Args:
             texts: steps of one text.
-            languages: ISO 639 code of each; None takes all for languages that the channel reads.
+            languages: ISO 639 code of each; None uses all for languages that the channel reads.
         """
         found: list[list[str]] = []
         letters = 0
@@ -149,9 +149,9 @@ class EncodedChannel:
         """Run the channel's text encoder over the N steps of one text.
 
         Args:
-            channel: what to ask.
-            texts: steps.
-            languages: ISO 639 code of each; None takes all for languages that the channel reads.
+            channel: the channel.
+            texts: the steps.
+            languages: ISO 639 code of each; None uses all for languages that the channel reads.
         """
         read = channel.readable(texts, languages)
         vectors = np.zeros((len(texts), channel.encoder.dim), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Which library is meant where none is named, and which one was used last."""
+"""Default library, and the library used last."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from limner.store.home import home_of
 from limner.store.library import PictureStore
 
 VARIABLE = "LIMNER_LIBRARY"
-"""Environment variable that names a library, where the command line does not."""
+"""Environment variable with the path or URL of the library."""
 
 
 def default_library() -> Path:
-    """Folder of the library of those who name none."""
+    """Folder of the default library."""
     return data_folder() / "library"
 
 
 def library_to_fill(named: Path | None = None) -> Path:
-    """The library that pictures are read into: named, else by the environment, else the default one."""
+    """Library to index into: the named one, or that of the environment, or the default one."""
     if named is not None:
         return named
     return Path(os.environ[VARIABLE]).expanduser() if os.environ.get(VARIABLE) else default_library()
@@ -32,14 +32,14 @@ def library_to_fill(named: Path | None = None) -> Path:
 def library_to_ask(
     named: Path | None = None, note: Callable[[str], None] = lambda line: None, *, make: bool = False
 ) -> Path:
-    """The library that is asked: as `library_to_fill`, but the one used last goes before the default one.
+    """Library to search: the named one, that of the environment, the one used last, or the default one.
 
     Args:
-        named: on the command line; None where it is not.
-        note: receives a line where the library is none that the person named, nor the default one.
-        make: make the default one, empty, where it is wanted and not there.
+        named: path or URL given by the user, or None.
+        note: function that receives a line if the library is the one used last.
+        make: whether to create the default one, empty, if needed.
     Raises:
-        MissingError: none is named, and there is none yet.
+        MissingError: no library is named, and none exists.
     """
     place = library_to_fill(named)
     if named is not None or os.environ.get(VARIABLE):
@@ -54,14 +54,14 @@ def library_to_ask(
         PictureStore(place)
     elif not home_of(place).exists():
         raise MissingError(
-            f"{place}: no picture library yet; make it with 'limner index PICTURES', or name another with"
+            f"{place}: no picture library yet; create it with 'limner index PICTURES', or name another with"
             " --library"
         )
     return place
 
 
 def last_library() -> Path | None:
-    """The library used last; None where none was, or none is remembered."""
+    """Library used last, or None."""
     try:
         raw = _memory().read_bytes().removesuffix(b"\n")
     except OSError:
@@ -70,7 +70,7 @@ def last_library() -> Path | None:
 
 
 def remember(place: Path) -> None:
-    """Keep which library was used last; nothing is kept where the user's data cannot be written."""
+    """Remember the library used last, if the user's data folder can be written."""
     at = location(place)
     last = place.absolute() if at is None else Path(str(at))
     if last != last_library():
@@ -80,5 +80,5 @@ def remember(place: Path) -> None:
 
 
 def _memory() -> Path:
-    """One line: the folder or address of the library used last."""
+    """File with one line: the path or URL of the library used last."""
     return data_folder() / "last-library"

@@ -1,4 +1,4 @@
-"""Read and encode pictures on the machines of a Ray cluster; the process that asks writes the tables.
+"""Reading and encoding of pictures on a Ray cluster; the calling process writes the tables.
 
 Ray Data gives files to a pool of workers, each of which does with them what the local engine does. What a
 worker that died was given, another is given again.
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from limner.pictures.find import FoundFile
 
 SCALE = "'limner[scale]'"
-"""What pip is asked for where Ray is not installed."""
+"""Argument of pip that installs Ray."""
 WAVE_FILES = 131_072
-"""Files of one execution of Ray Data; while it runs, those of the next are listed."""
+"""Number of files of one execution of Ray Data; while it runs, the next ones are listed."""
 _STORE_BYTES = 512 * 2**20
 FOLDER, OWNER = "limner-ray-", "limner.pid"
-"""Beginning of the name of the folder of a cluster of this machine; the file in it names its process."""
+"""Prefix of the folder of a local cluster; the file in it contains its process id."""
 _LISTED = 4 * batching.COMMIT_FILES
 _TRIES = 3
 _READING = 4
@@ -56,10 +56,10 @@ class ClusterEngine:
     """A `limner.store.batches.Engine` of many processes.
 
     Attributes:
-        encoders: makes them, in this process and in every worker, which is given the same.
-        address: of a cluster (``ray://…`` or ``HOST:PORT``); None for one on this machine that ends with the
-            work.
-        workers: most processes; None for one per core or, where a cluster has cards, per card.
+        encoders: function that opens the encoders, in this process and in every worker.
+        address: address of a cluster (``ray://…`` or ``HOST:PORT``); None for one on this machine that ends
+            with the work.
+        workers: maximum number of processes; None for one per core or, on a cluster with cards, per card.
     """
 
     encoders: Callable[[], Sequence[ImageEncoder]]
@@ -69,16 +69,16 @@ class ClusterEngine:
     def __call__(
         self, todo: Iterable[FoundFile], batches: batching.Batches, stopped: Callable[[], bool]
     ) -> Generator[batching.Encoded, None, None]:
-        """Read and encode files, in whatever order they are done.
+        """Read and encode files, and yield them as they are finished.
 
         Raises:
-            MissingError: Ray is not installed, or there is no cluster at the address.
+            MissingError: Ray is not installed, or no cluster answers at the address.
             CheckpointError: a worker has other encoders than this process.
-            DataError: workers die again and again.
+            DataError: workers die repeatedly.
         """
         files = iter(todo)
         wave = list(islice(files, WAVE_FILES))
-        if not wave:  # nothing is new: no cluster is asked for
+        if not wave:  # nothing is new: no cluster is needed
             return
         here = None if self.address is not None else cores()
         ends = _ended_in_order() if self.address is None else nullcontext()
@@ -103,10 +103,10 @@ class ClusterEngine:
 
 
 def _pool(resources: Mapping[str, float], workers: int | None) -> dict[str, int]:
-    """How many workers there are, and what each of them has of a cluster."""
+    """Number of workers, and the resources of each."""
     cpus, cards = int(resources.get("CPU", 1)), int(resources.get("GPU", 0))
     if cards:
-        # A card is fed by as many cores as it gets; one core stays with Ray.
+        # the cores are divided among the cards; one core stays with Ray
         share = max(1, min((cpus - 1) // cards, MOST_WORKERS))
         return {"size": min(workers or cards, cards), "cpus": share, "cards": 1}
     return {"size": max(1, min(workers or cpus, cpus - 1)), "cpus": 1, "cards": 0}
@@ -115,18 +115,18 @@ def _pool(resources: Mapping[str, float], workers: int | None) -> dict[str, int]
 def _run(
     files: Sequence[FoundFile], arguments: Mapping[str, object], *, size: int, cpus: int, cards: int
 ) -> Iterator[batching.Encoded]:
-    """Give files to a pool of workers, and yield what they make of them."""
+    """Distribute files to a pool of workers, and yield the results."""
     from ray import data
     from ray.data import ActorPoolStrategy
     from ray.exceptions import RayError
     from ray.util.annotations import RayDeprecationWarning
 
-    # Whole batches, and each worker has something to do.
+    # whole batches, and work for each worker
     share = -(-len(files) // (size * batching.BATCH_PICTURES)) * batching.BATCH_PICTURES
     step = min(share, batching.COMMIT_FILES)
     parts = [{"files": list(files[start : start + step])} for start in range(0, len(files), step)]
     with warnings.catch_warnings():
-        # Before 2.64 this is the only way to say how often it is tried; unless told it never gives up.
+        # before 2.64 the only way to limit the retries, which are unlimited by default
         warnings.simplefilter("ignore", RayDeprecationWarning)
         made = data.from_items(parts, override_num_blocks=len(parts)).map_batches(
             _Worker,
@@ -146,7 +146,7 @@ def _run(
 
 
 class _Driver:
-    """`_run` in a process of the cluster: Ray Data has to be on one of its machines."""
+    """Runs `_run` in a process of the cluster, as Ray Data requires."""
 
     def __init__(
         self, files: Sequence[FoundFile], arguments: Mapping[str, object], pool: Mapping[str, int]
@@ -155,14 +155,14 @@ class _Driver:
         self._made = _run(files, arguments, **pool)
 
     def next(self) -> batching.Encoded | None:
-        """What comes next; None at the end."""
+        """Next batch; None at the end."""
         return next(self._made, None)
 
 
 def _run_there(
     files: Sequence[FoundFile], arguments: Mapping[str, object], **pool: int
 ) -> Iterator[batching.Encoded]:
-    """As `_run`, through Ray's client."""
+    """Run like `_run`, through Ray's client."""
     import ray
     from ray.exceptions import RayError
 
@@ -179,7 +179,7 @@ def _run_there(
 
 
 def _plain(error: BaseException) -> LimnerError:
-    """What happened in a worker, as it would have been said here."""
+    """Convert an error of a worker to the error that this process would have raised."""
     from ray.exceptions import RayTaskError
 
     inner: BaseException | None = error
@@ -195,7 +195,7 @@ def _plain(error: BaseException) -> LimnerError:
 
 
 class _Worker:
-    """What one process of the pool does: the local engine, over the files that it is given."""
+    """One process of the pool, which runs the local engine on its files."""
 
     def __init__(  # noqa: PLR0917
         self,
@@ -230,7 +230,7 @@ class _Worker:
             )
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Files, a list per row → what was made of them, a list per row."""
+        """Process files, a list per row; the results, a list per row."""
         made = np.empty(len(batch["files"]), dtype=object)
         for number, files in enumerate(batch["files"]):
             # Claimed anew each time: what is lost on its way is made again.
@@ -249,7 +249,7 @@ def _names(encoders: Iterable[tuple[str, str]]) -> str:
 
 
 def _quiet() -> None:
-    """Let Ray Data draw no bars of its own, and log errors alone."""
+    """Disable Ray Data's progress bars, and log only errors."""
     from ray.data import DataContext
 
     for name in ("ray", "ray.data"):
@@ -259,14 +259,14 @@ def _quiet() -> None:
 
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
-    """Let the signals that end a process pass through the blocks that clear away, as Ctrl-C does."""
+    """Convert signals that end the process to exceptions, so that cleaning up is done as after Ctrl-C."""
     ending = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None))]
     before = {number: signal.getsignal(number) for number in ending}
     if threading.current_thread() is not threading.main_thread():
         before = {}
     try:
         for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # as below nohup
+            if handler is not signal.SIG_IGN:  # ignored, such as under nohup
                 signal.signal(number, lambda found, _: sys.exit(128 + found))
         yield
     finally:
@@ -275,7 +275,7 @@ def _ended_in_order() -> Iterator[None]:
 
 
 def _clear_away(folder: Path) -> None:
-    """Remove what clusters of this machine left behind whose processes were killed."""
+    """Remove the folders of local clusters whose processes were killed."""
     for left in folder.glob(f"{FOLDER}*"):
         with suppress(OSError, ValueError):
             owner = int((left / OWNER).read_text(encoding="ascii"))
@@ -287,16 +287,16 @@ def _clear_away(folder: Path) -> None:
 
 @contextmanager
 def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
-    """Ray, connected to a cluster, or to one that is begun here and ended with the block.
+    """Connect Ray to a cluster, or to a local one that ends with the block.
 
     Raises:
         MissingError: Ray is not installed, or no cluster answers.
     """
-    # It counts its users by a request to its makers' machines unless told otherwise before it is imported.
+    # disables Ray's usage statistics, before it is imported
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     if address is None:
-        # Without clusters it listens on the loopback alone; the token keeps other users of the machine out.
+        # a local cluster listens on loopback only; the token excludes other users of the machine
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     with installed("Ray", SCALE):
@@ -304,13 +304,13 @@ def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
         import ray.data
     _quiet()
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if ray.is_initialized():  # by who calls this library
+    if ray.is_initialized():  # by the caller of this library
         yield ray
         return
     folder = None
     try:
         if address is None:
-            # Sockets lie in this folder, and the system bounds the length of their names.
+            # contains sockets, whose names have a maximum length
             short = "/tmp" if os.name == "posix" else None  # noqa: S108
             _clear_away(Path(short or tempfile.gettempdir()))
             folder = tempfile.mkdtemp(prefix=FOLDER, dir=short)
@@ -318,7 +318,7 @@ def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
             # Twice the workers: while they hold a core each, Ray Data waits without end for one more where
             # all are taken. The cores are a count, not a limit; the workers alone compute.
             with warnings.catch_warnings():
-                # What it starts is another program at once, which does not miss Lance's threads.
+                # Ray starts new programs, which do not use Lance's threads
                 warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)
                 ray.init(
                     num_cpus=2 * workers,

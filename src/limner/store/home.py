@@ -1,4 +1,4 @@
-"""Where a library lives, and what it keeps besides its tables: settings, small texts, caches, the lock.
+"""Location of a library, with everything besides its tables: settings, small texts, caches, the lock.
 
 A library in a folder keeps all of it there. One on object storage keeps its settings in a table, merged key
 by key, so that writers who change different things at once do not undo each other; what belongs to one
@@ -41,17 +41,17 @@ SETTINGS_SCHEMA = pa.schema([("id", pa.string()), ("key", pa.string()), ("value"
 """Columns of `settings`: a hash of the key, the key, and the value as JSON."""
 _OWN = frozenset((SETTINGS_FILE, "calibration.json", "tables", "cache", "lock"))  # an older version's fit too
 _LEFT = _OWN | {"projects", "pictures", "trash", "frames", "thumbnails"}
-"""What may be left of a library whose settings and tables were taken away because they were damaged."""
+"""Files that may remain of a library whose damaged settings and tables were removed."""
 _SPACE, _SOURCE, _TEXT, _ID = "space/", "source/", "text/", "id"
 
 
 class Home(Protocol):
-    """Where a library lives.
+    """Location of a library.
 
     Attributes:
-        folder: of this machine: of the library itself, or of what it keeps here.
-        name: short, for people.
-        store: its tables.
+        folder: folder on this machine: of the library itself, or of its local files.
+        name: short name for messages.
+        store: tables of the library.
     """
 
     folder: Path
@@ -59,65 +59,65 @@ class Home(Protocol):
     store: Store
 
     def __str__(self) -> str:
-        """Folder or address, as it is opened again."""
+        """Path or URL of the library."""
 
     @property
     def cache(self) -> Path:
-        """Folder of what can be made again."""
+        """Folder of cached files."""
 
     def exists(self) -> bool:
-        """Whether there is a library."""
+        """Whether the library exists."""
 
     def begin(self) -> None:
-        """Make place for a library.
+        """Create the folder of a new library.
 
         Raises:
-            DataError: there is something else.
+            DataError: the folder contains other files.
         """
 
     def read(self) -> Settings:
-        """Its settings; errors as `limner.store.store.read_settings`."""
+        """Read the settings; errors as `limner.store.store.read_settings`."""
 
     def write(self, before: Settings | None, after: Settings) -> None:
-        """Keep settings, whole or not at all.
+        """Write the settings atomically.
 
         Args:
-            before: as they were; None where there were none.
-            after: as they are to be.
+            before: previous settings; None for a new library.
+            after: new settings.
         """
 
     def version(self) -> int:
-        """A number that changes with the settings."""
+        """Number that changes with the settings."""
 
     def changed_s(self) -> float:
-        """When a process last changed the library, seconds since 1970."""
+        """Time of the last change of the library, seconds since 1970."""
 
     def text(self, name: str) -> bytes | None:
-        """A small text that is kept with the library; None where there is none.
+        """Read a small text that is stored with the library; None if there is none.
 
         Raises:
-            DataError: it is damaged.
+            DataError: the text is damaged.
         """
 
     def keep(self, name: str, text: str) -> None:
-        """Keep a JSON object in place of the last of its name."""
+        """Store a JSON object under a name, replacing the previous one."""
 
     def where(self, name: str) -> str:
-        """Where such a text is, for people."""
+        """Location of such a text, for messages."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """Keep other writers out, where only one may write.
+        """Acquire the lock of the writers, if only one may write.
 
         Raises:
-            DataError: there is another one.
+            DataError: another process is writing.
         """
 
 
 def home_of(place: str | os.PathLike[str]) -> Home:
-    """Where the library of a folder or an address lives.
+    """Location of the library at a path or URL.
 
     Raises:
-        ConfigError: an address that cannot be one.
+        ConfigError: the URL is malformed.
     """
     at = location(place)
     return FolderHome(Path(place)) if at is None else BucketHome(at)
@@ -133,12 +133,12 @@ class FolderHome(Home):
     """A library in a folder of this machine."""
 
     def __init__(self, folder: Path) -> None:
-        """Take a folder.
+        """Check a folder.
 
         Raises:
-            DataError: something of limner's in it is a link.
+            DataError: one of limner's files in it is a link.
         """
-        # A cache that is one is left alone, and made in memory.
+        # a cache that is a link is not used; its content is kept in memory
         unlinked(*(folder / name for name in sorted(_LEFT - {"cache"})))
         self.folder, self.store = folder, Store(folder / "tables")
         self.name = folder.resolve().name
@@ -160,7 +160,7 @@ class FolderHome(Home):
     def begin(self) -> None:
         if self.folder.is_file():
             raise DataError(f"{self.folder}: a file, expected the folder of a library")
-        # Tables without settings are what a kill during creation leaves.
+        # tables without settings remain if the creation was killed
         others = strangers(self.folder, _LEFT if (self.folder / "lock").is_file() else _OWN)
         if others:
             raise DataError(
@@ -174,7 +174,7 @@ class FolderHome(Home):
 
     @override
     def write(self, before: Settings | None, after: Settings) -> None:
-        # ASCII keeps the surrogates that stand for odd bytes in names.
+        # ASCII preserves the surrogates that represent non-UTF-8 bytes in names
         text = json.dumps(after.model_dump(mode="python"), indent=1, sort_keys=True)
         write_text(self.folder / SETTINGS_FILE, seal(text))
 
@@ -232,7 +232,7 @@ class BucketHome(Home):
     @property
     @override
     def cache(self) -> Path:
-        # Versions of tables begin anew in another library at the same address.
+        # versions of tables begin again in another library at the same URL
         return self.folder / "cache" / self._made
 
     @override
@@ -318,7 +318,7 @@ def _hashed(key: str) -> str:
 
 
 def _parts(settings: Settings) -> dict[str, Any]:
-    """Settings as keys and values of which each is changed alone; odd bytes in sources are escaped."""
+    """Split settings into keys and values that change independently; non-UTF-8 bytes are escaped."""
     held = settings.model_dump(mode="python")
     spaces, sources = held.pop("spaces"), held.pop("sources")
     parts = held | {_SPACE + name: space for name, space in spaces.items()}
@@ -326,7 +326,7 @@ def _parts(settings: Settings) -> dict[str, Any]:
 
 
 def _joined(parts: dict[str, Any]) -> Settings:
-    """The inverse of `_parts`; of sources that several writers added none comes twice."""
+    """Join keys and values to settings; sources that several writers added appear once."""
 
     def below(prefix: str) -> Iterable[tuple[str, Any]]:
         return ((key.removeprefix(prefix), one) for key, one in parts.items() if key.startswith(prefix))

@@ -1,7 +1,7 @@
-"""Fill a library: find files, read the new and changed ones, encode, write, complete.
+"""Indexing: finds files, reads new and changed ones, encodes, writes and completes.
 
-One pass streams over any number of files with bounded memory; what is done stays done when the process is
-killed. Encoders come from the caller. It deletes nothing of the user's and changes no picture.
+One pass streams over any number of files with bounded memory; written batches are kept if the process is
+killed. It neither deletes nor changes any picture.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ _SEP = os.fsencode(os.sep)
 VIDEO = "video"
 """Status of a video of which frames are in the library."""
 LOOKED_UP = 1024
-"""Files of which is asked at once what is known."""
+"""Number of files that are looked up at once."""
 MANY = 100
-"""Pictures of a folder that go missing at once only with a question, where they are more than half of it."""
+"""Number of missing pictures, if more than half of a folder, that are only forgotten after confirmation."""
 
 
 def index(
@@ -94,28 +94,28 @@ def index(
 
     Args:
         sources: folders, lists of paths (.csv, .jsonl, .parquet) or pictures; none for all indexed so far.
-        library: to fill; a folder, or an address on object storage, is made into one where it is none.
-        image_encoders: make the vectors of pixel spaces.
+        library: the library, or its path or URL; created if missing.
+        image_encoders: encoders of the pixel spaces.
         text_encoder: makes the space "captions"; None leaves it alone. It reads English; without
             `multilingual` it is given captions in all languages.
         multilingual: makes the space "multilingual" of captions in all languages that it reads, so that a
             text finds captions in another language than its own; None leaves it alone.
         captions: whether captions are kept; False also forgets their spaces.
-        follow_links: enter linked folders.
-        verify: compare the content of every file, also of those whose size, times and inode are the same.
-        forget: mark what is missing as deleted, however much it is.
-        workers: threads that decode; None for one per core.
+        follow_links: whether to enter linked folders.
+        verify: whether to compare the content of every file, even if size, times and inode are unchanged.
+        forget: whether to mark all missing pictures as deleted, however many.
+        workers: number of threads that decode; None for one per core.
         approximate_from: pictures from which a search does not compare all of them, kept in the library;
             None for what it has.
-        engine: what reads and encodes; None for this process.
+        engine: function that reads and encodes; None for this process.
         ocr: reads the words that pictures show, for the space "ocr", of which `text_encoder` makes the
             vectors; None leaves it alone.
-        progress: told how far it is.
+        progress: receiver of the progress.
         stop: asked between files; once it says True, what was read is written and the run ends, as after
             Ctrl-C.
     Raises:
         MissingError: a source does not exist and none of its pictures is known, or no source exists.
-        ConfigError: two encoders for one space.
+        ConfigError: two encoders have the same space.
         DataError: another process is writing to the library.
         NumericsError: an encoder made a vector that is not finite.
     """
@@ -124,16 +124,16 @@ def index(
         library = PictureStore(library)
     sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
-        library.reread()  # another process may have indexed since
+        library.reread()  # another process may have indexed in the meantime
         known = library.settings.sources
-        if library.settings.format < FORMAT:  # limner 0.1.0 knew no stamps of files
+        if library.settings.format < FORMAT:  # limner 0.1.0 had no stamps of files
             library.store.add_texts(FILES, ("stamp",))
             library.save(format=FORMAT)
         for name, schema in SCHEMAS.items():
             library.store.ensure(name, schema)
         if approximate_from is not None:
             library.save(approximate_from=approximate_from)
-        # Brought in the studio; tables that were made anew know nothing of them, and those of a library that
+        # Brought in the studio; tables that were made again know nothing of them, and those of a library that
         # was moved know where they were.
         own = library.folder / "pictures"
         left = any(one.endswith(f"{os.sep}pictures") and _is_gone(os.fsencode(one)) for one in known)
@@ -165,14 +165,14 @@ def index(
 def _there(
     sources: Sequence[str | os.PathLike[str]], library: PictureStore | str | os.PathLike[str], *, forget: bool
 ) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
-    """The sources that exist, and those of the library's that do not.
+    """Separate the existing sources from the missing ones of the library.
 
     Args:
         sources: none for all of the library's.
         library: that they are for.
         forget: whether all of them may be gone.
     Raises:
-        MissingError: one does not exist that is none of the library's, or none exists.
+        MissingError: a new source does not exist, or no source exists.
     """
     if isinstance(library, PictureStore):
         opened: PictureStore | None = library
@@ -199,7 +199,7 @@ def _there(
 
 
 def _is_gone(path: bytes) -> bool:
-    """Whether nothing is at a path; not where that cannot be seen, and of an address it is not asked."""
+    """Whether a path is known not to exist; False for URLs."""
     if address(path) is not None:
         return False
     try:
@@ -212,23 +212,23 @@ def _is_gone(path: bytes) -> bool:
 
 
 def _is_below(path: bytes, folder: bytes) -> bool:
-    """Whether a path or an address is a folder's own or lies in it."""
+    """Whether a path or URL is a folder or is in it."""
     return path == folder or path.startswith((folder.rstrip(_SEP) + _SEP, folder + b"/"))
 
 
 def _same(entry: find.FoundFile, known: KnownFile) -> bool:
-    """Whether a file is the one that was read; of a file of earlier versions no stamp is known."""
+    """Whether a file is unchanged; files of earlier versions have no stamp."""
     return not _resized(entry, known) and known.stamp in ("", entry.stamp)
 
 
 def _resized(entry: find.FoundFile, known: KnownFile) -> bool:
-    """Whether its size or its time tells that a file is another."""
+    """Whether the size or the time of a file has changed."""
     return (known.mtime_ns, known.size) != (entry.mtime_ns, entry.size)
 
 
 @contextmanager
 def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a wish to stop after the batch; a second one interrupts at once."""
+    """Stop after the batch at the first Ctrl-C, and at once at the second."""
     wish = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield wish.is_set
@@ -252,12 +252,12 @@ class _Run:
 
     Attributes:
         roots, away: sources that exist, and those that do not.
-        sentences: space of captions → their encoder, and the languages of those that it is given.
-        ocr, reads_ocr: read the words that pictures show, and encode them.
-        missing: source → its pictures that are not there and stay in the library all the same.
-        moved: folder before and now → files.
-        reading: key of each file that is being read → why; it counts once it was read.
-        listed: rows of known files that are gone although a table lists them.
+        sentences: encoder and its languages, by space of captions.
+        ocr, reads_ocr: reader and encoder of the text in pictures.
+        missing: missing pictures that stay in the library, by source.
+        moved: number of moved files, by old and new folder.
+        reading: reason for reading, by key of each file that is being read.
+        listed: rows of known files that are missing although a table lists them.
     """
 
     library: PictureStore
@@ -285,10 +285,10 @@ class _Run:
     started: float = field(default_factory=time.monotonic)
 
     def agree(self) -> None:
-        """Make library and encoders agree: a space made by another encoder, or another version, is emptied.
+        """Empty the spaces that were made by another encoder or another version.
 
         Raises:
-            ConfigError: two encoders make one space.
+            ConfigError: two encoders have the same space.
         """
         makers: list[tuple[str, int, ImageEncoder | TextEncoder]] = [
             *((space, dim, one) for one in self.encoders for space, dim in one.spaces.items()),
@@ -311,13 +311,13 @@ class _Run:
         for space, info in wanted.items():
             if space in spaces and spaces[space] != info:
                 self.progress.note(f"{space}: made by {spaces[space].encoder}, now {info.encoder}; made anew")
-            # Without settings nobody knows who made a table, unless others may be making it now.
+            # without settings, the encoder of a table is unknown, unless other processes may be writing it
             if spaces.get(space) != info and (space in spaces or not store.shared):
                 store.drop(vectors_name(space))
             store.ensure(vectors_name(space), vectors_schema(info.dim))
         named = map(os.fsdecode, self.roots)
         self.retry = self.verify or settings.reader != reader_version()
-        self.unfinished = not settings.grouped  # the last run did not come to its end
+        self.unfinished = not settings.grouped  # the last run did not finish
         self.library.save(
             spaces={**spaces, **wanted}, sources=tuple(dict.fromkeys((*settings.sources, *named)))
         )
@@ -340,7 +340,7 @@ class _Run:
                     reason = self.reading.pop(row["key"], "")
                     if row["status"] != "ok":
                         self.count["unusable"] += 1
-                    elif reason:  # else counted by its content
+                    elif reason:  # otherwise counted by its content
                         self.count[reason] += 1
                 self.known.arrive(row for row in result.rows if row["status"] == "ok")
                 self.batches.take(result)
@@ -352,13 +352,13 @@ class _Run:
         self.batches.settle()
 
     def _count(self) -> None:
-        # The find.walk meets the same trouble and reports it; the bar merely goes without an end.
+        # `find.walk` reports the same error; the bar only lacks a total
         with suppress(OSError, DataError):
             self.counted += find.count_files(self.roots, follow_links=self.follow_links)
             self.progress.total(self.counted)
 
     def _todo(self) -> Iterator[find.FoundFile]:
-        """Files to read; everything else is counted or noted on the way."""
+        """Yield the files to read; all others are counted."""
         files = self._files()
         while some := list(islice(files, LOOKED_UP)):
             left = 0
@@ -373,7 +373,7 @@ class _Run:
                     row = write.file_row(entry.path, entry.source, status="skipped", reason=entry.reason)
                     left += 1
                     if before is not None and before.status == "ok" and _is_gone(entry.path):
-                        # A table still lists it. First it is seen whether it has moved or is deleted.
+                        # a table still lists it; it may have moved
                         self.known.take_back(row["key"])
                         self.listed.append(row)
                     else:
@@ -394,9 +394,9 @@ class _Run:
             self.progress.advance(left)
 
     def _files(self) -> Iterator[find.FoundFile | find.UnusableFile]:
-        """What should be pictures, a usable one once; what else the walk meets is noted."""
+        """Yield files that should be pictures, usable ones once; all others are counted."""
         met: set[bytes] = set()
-        # A table that was named says more than one that lies in a folder: what it lists is met first.
+        # files of a named table come first, because it has priority over tables in folders
         roots = sorted(self.roots, key=lambda root: not find.is_list(root))
         walked = find.walk(roots, follow_links=self.follow_links)
         for entry in chain.from_iterable(map(self._with_frames, walked)):
@@ -412,7 +412,7 @@ class _Run:
                 yield entry
 
     def _with_frames(self, entry: find.Entry) -> Iterable[find.Entry]:
-        """What the walk met; in place of a video its frames, if there are any and it was not met before."""
+        """Yield an entry, or the frames of a video that is not known yet."""
         if not isinstance(entry, find.VideoFile):
             return (entry,)
         key = write.file_key(entry.path)
@@ -458,7 +458,7 @@ class _Run:
         return "unchanged" if _same(entry, known) and not self.verify else "uncertain"
 
     def finish(self) -> IndexReport:
-        """Mark what is gone, complete captions and groups, tidy the tables, and report."""
+        """Mark deleted files, complete captions and groups, compact the tables, and report."""
         library, batches = self.library, self.batches
         if not self.stopped():
             self._mark_moved()
@@ -472,7 +472,7 @@ class _Run:
         encoded = self._captions() if (self.sentences or self.ocr) and not self.stopped() else 0
         if library.store.shared and not self.stopped():
             agree(library.store)
-        # Where several write at once nobody knows whether all that was written since is grouped.
+        # with several writers it is unknown whether all new rows are grouped
         if (library.store.shared or not library.settings.grouped) and not self.stopped():
             write.link_near(library)
             library.save(grouped=True)
@@ -517,21 +517,21 @@ class _Run:
         )
 
     def _search_index(self) -> bool:
-        """Build what searches ask of a library beyond the size up to which all pictures are compared.
+        """Build the search indices of a library that is too large for comparing all pictures.
 
         Returns:
-            whether it is beyond that.
+            Whether the library is that large.
         """
         if len(self.library) < max(self.library.settings.approximate_from, 1):
             return False
-        from limner.store import vector_index  # what few libraries need
+        from limner.store import vector_index  # rarely needed
 
         if not self.stopped() and vector_index.due(self.library):
             vector_index.prepare(self.library, self.progress, self.stopped)
         return True
 
     def _captions(self) -> int:
-        """Encode captions, those of each language with the encoders that read it; of how many pictures."""
+        """Encode captions with the encoders of their languages; number of pictures."""
         self.progress.stage("captions", None)
         if write.MULTILINGUAL in self.sentences and (
             self.batches.commits or not self.library.settings.languages
@@ -563,13 +563,13 @@ class _Run:
         )
 
     def _unread(self) -> list[Problem]:
-        """Pictures whose captions nothing reads, by path."""
+        """Pictures with captions that no encoder reads, by path."""
         codes = write.unread_captions(self.library)
         pictures = sorted(self.library.pictures(codes), key=lambda picture: picture.path)
         return [Problem(path=one.path, reason=language_name(codes[one.id])) for one in pictures]
 
     def _mark_moved(self) -> None:
-        """Remove the rows of files that are gone, wherever they were, whose content has another path now."""
+        """Remove the rows of missing files whose content has a new path."""
         for some in chunks(self.known.elsewhere(met=self.unfinished), batching.COMMIT_FILES):
             held = self.library.store.lookup(FILES, "sha256", some)
             gone: list[write.FileRow] = []
@@ -588,7 +588,7 @@ class _Run:
                     continue
                 arrived = self.known.arrivals[row["sha256"]] > 0
                 self.known.arrivals[row["sha256"]] -= arrived
-                # Else a run that did not come to its end has read it at its new place.
+                # otherwise an unfinished run has read it at its new path
                 counted_as = "new" if arrived else "unchanged"
                 self.count[counted_as] -= 1
                 self.count["moved"] += 1
@@ -604,7 +604,7 @@ class _Run:
                 self.batches.skip({**row, "status": "deleted"})
             self.known.meet([row["key"] for row in gone])
             self.batches.commit()
-            self.batches.settle()  # their pictures name the new paths; now the old rows may go
+            self.batches.settle()  # their pictures have the new paths; now the old rows can be removed
             self.library.store.delete(FILES, [row["key"] for row in gone])
             for row in gone:
                 if find.is_video(row["source"]):
@@ -613,9 +613,9 @@ class _Run:
             self._drop_sources()
 
     def _mark_deleted(self) -> None:
-        """Mark the files of these sources that the walk did not meet.
+        """Mark the files of these sources that were not found.
 
-        Those of a source of which so much is missing that a drive may be away are left as they are.
+        If so much of a source is missing that a drive may be disconnected, its files are not marked.
         """
         if not self.forget:
             gone = Counter(root for row, _, root in self._gone() if row["status"] == "ok")
@@ -635,7 +635,7 @@ class _Run:
             self._drop_sources()
 
     def _gone(self) -> Iterator[tuple[write.FileRow, write.FileRow | None, bytes]]:
-        """Files that the walk did not meet, the video of those that are frames, and the source of either."""
+        """Yield the files that were not found, with the video of frames and their source."""
         for some in chunks(self.known.unmet(), batching.COMMIT_FILES):
             for row, video in self._with_videos(self.library.store.lookup(FILES, "key", some)):
                 root = self._root_of(video or row)
@@ -645,7 +645,7 @@ class _Run:
     def _with_videos(
         self, rows: Iterable[write.FileRow]
     ) -> Iterator[tuple[write.FileRow, write.FileRow | None]]:
-        """Rows of files, each with that of its video where it is a frame: one is looked for where that is."""
+        """Yield rows of files, with the row of the video for frames, whose source is that of the video."""
         found = list(rows)
         keys = {write.file_key(row["source"]) for row in found if find.is_video(row["source"])}
         known = {row["path_bytes"]: row for row in self.library.store.lookup(FILES, "key", keys)}
@@ -653,7 +653,7 @@ class _Run:
             yield row, known.get(row["source"])
 
     def _root_of(self, row: write.FileRow) -> bytes | None:
-        """The source of this run below which a file would have been met, or None."""
+        """Source of this run that contains a file, or None."""
         path: bytes = row["path_bytes"]
         if any(path.startswith(folder + _SEP) for folder in self.unlisted):
             return None
@@ -661,13 +661,13 @@ class _Run:
         roots = (*self.roots, *self.away)
         if find.is_list(source):
             return source if source in roots else None
-        # A walk passes by the library's own folder, and so by the pictures that were brought into it.
+        # a walk skips the library's own folder, and so uploaded pictures
         home = os.fsencode(self.library.folder.resolve()) + _SEP
         named = (root for root in roots if root.startswith(home) or not path.startswith(home))
         return max((root for root in named if _is_below(path, root)), key=len, default=None)
 
     def _doubtful(self, gone: Counter[bytes]) -> dict[bytes, MissingFolder]:
-        """The sources of which so much is missing that nothing is forgotten unasked."""
+        """Sources of which so much is missing that confirmation is needed."""
         if not gone:
             return {}
         there = Counter(
@@ -691,7 +691,7 @@ class _Run:
         }
 
     def _drop_sources(self) -> None:
-        """Forget the sources that do not exist and of which no picture is known any more."""
+        """Remove missing sources without any pictures from the settings."""
         sources = self.library.settings.sources
         gone = {one for one in sources if _is_gone(os.fsencode(one))}
         if not gone:
@@ -703,13 +703,13 @@ class _Run:
 
 
 _OUTSIDE = frozenset(("metadata", "sidecar"))
-"""Sources of words that lie beside a picture and may be left behind where it moves."""
+"""Sources of captions in other files, which may stay behind when a picture moves."""
 
 
 def _with_words(now: write.FileRow, before: write.FileRow) -> write.FileRow | None:
-    """A moved file with the words that a table or a sidecar gave it where it was; None where nothing is lost.
+    """Add the captions of a moved file's old table or sidecar; None if nothing is lost.
 
-    What lies beside its new place counts alone.
+    Captions of its new path have priority.
     """
     left = [one for one in before["captions"] or () if one["source"] in _OUTSIDE]
     own = now["captions"] or []
@@ -720,15 +720,15 @@ def _with_words(now: write.FileRow, before: write.FileRow) -> write.FileRow | No
 
 
 def _folders(before: bytes, now: Sequence[bytes]) -> tuple[str, str]:
-    """The folders by which a file's path before and now differ: of several, that most like it.
+    """Old and new folder in which a file's paths differ; of several paths, the most similar.
 
     Args:
-        before: path of the file.
-        now: paths of its content.
+        before: old path of the file.
+        now: new paths of its content.
     """
 
     def alike(path: bytes) -> int:
-        """How many last parts are the same."""
+        """Number of equal parts at the end."""
         pairs = zip(reversed(path.split(_SEP)), reversed(before.split(_SEP)), strict=False)
         return next((place for place, (one, other) in enumerate(pairs) if one != other), 0)
 

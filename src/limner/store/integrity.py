@@ -1,7 +1,7 @@
-"""Checksums of the files of a library's tables, which Lance writes once and never changes.
+"""Checksums of the files of a library's tables, which Lance never changes after writing.
 
-They are noted after every write and checked when a table is first read. A file without one was written by an
-older version, or just before a kill; it is taken as it is, and the next write notes it.
+They are recorded after every write and checked when a table is first read. A file without one was written by
+an older version, or just before a kill; it is accepted, and the next write records its checksum.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from limner.errors import DataError
 from limner.files import DRAFT_SUFFIX, write_text
 
 NOTES = "limner.checksums"
-"""In the folder of the table, with which it goes."""
-_HINT = "'limner verify --repair' takes it out, and the next 'limner index' writes it again"
+"""Name of the list of checksums, in the folder of the table."""
+_HINT = "'limner verify --repair' removes it, and the next 'limner index' creates it again"
 _NEWEST = 2**64 - 1
 _MANIFEST = re.compile(r"_versions/\d{20}\.manifest")
 _CHANGING = frozenset(("latest_version_hint.json", NOTES))
 
 
 class Checksums(Protocol):
-    """What is known of the files of one table."""
+    """Checksums of the files of one table."""
 
     def note(self) -> None:
         """Note the files that are new since the last time, and forget those that are gone."""
@@ -35,32 +35,32 @@ class Checksums(Protocol):
         """Make sure that all files of a version are as they were written."""
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
-        """All files, and whether each is as it was written; None where it has no checksum."""
+        """All files, and whether each is as it was written; None if it has no checksum."""
 
 
 class Unnoted:
-    """Of a table on object storage, which checks itself what it stores."""
+    """No checksums: object storage verifies its content itself."""
 
     def note(self) -> None:
-        """Nothing is kept."""
+        """Do nothing."""
 
     def check(self, version: int | None) -> None:
-        """Nothing is compared."""
+        """Do nothing."""
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
-        """Nothing is on this machine."""
+        """Yield nothing."""
         return iter(())
 
 
 class TableFiles:
-    """The files of one table, and what is known of them."""
+    """Checksums of the files of one table in a folder."""
 
     def __init__(self, tables: Path, name: str) -> None:
-        """Look at nothing yet.
+        """Open the checksums without reading them.
 
         Args:
             tables: folder of all tables.
-            name: of the table.
+            name: name of the table.
         """
         self._folder = tables / f"{name}.lance"
         self._notes = self._folder / NOTES
@@ -71,19 +71,20 @@ class TableFiles:
         """Note the files that are new since the last time, and forget those that are gone."""
         known = self._noted()
         now = {name: known.get(name) or file_checksum(self._folder / name) for name in self._names()}
-        self._sound |= now.keys() - known.keys()  # a write has just made them
+        self._sound |= now.keys() - known.keys()  # just written
         if not now:  # the table was dropped
             self._sound.clear()
         elif now != known:
             write_text(self._notes, seal(json.dumps({"files": now}, indent=0)))
 
     def check(self, version: int | None) -> None:
-        """Make sure that all files of a version are as they were written; each is read once.
+        """Check all files of a version against their checksums; each is read once.
 
         Args:
-            version: of the table, which will be read; None leaves the data out, of a table that is opened.
+            version: version of the table, which will be read; None leaves the data out, of a table that is
+                opened.
         Raises:
-            DataError: one is damaged.
+            DataError: a file is damaged.
         """
         seen = (version or 0, self._notes.stat().st_mtime_ns if self._notes.exists() else 0)
         if seen == self._seen:
@@ -93,7 +94,7 @@ class TableFiles:
         self._seen = seen
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
-        """All files, and whether each is as it was written; None where it has no checksum.
+        """All files, and whether each is as it was written; None if it has no checksum.
 
         One that is noted and absent comes as well: as damaged where the table as it is now needs it, else
         with None, since it may have been cleared away just before a kill.
@@ -103,7 +104,7 @@ class TableFiles:
         """
         known, names = self._noted(), set(self._names())
         manifests = sorted(name for name in {*known, *names} if _MANIFEST.fullmatch(name))
-        newest = manifests[0] if manifests else ""  # they are numbered backwards
+        newest = manifests[0] if manifests else ""  # numbered in descending order
         needed = {newest}
         if newest in names:
             needed |= self._used(_NEWEST - int(Path(newest).stem)).keys()
@@ -115,7 +116,7 @@ class TableFiles:
                 yield self._folder / name, False if told else None
 
     def _used(self, version: int | None) -> dict[str, str]:
-        """Noted files without the data of other versions, which a manifest names."""
+        """Recorded files, without data files that only other versions use."""
         manifest = b""
         if version is not None:
             try:
@@ -140,7 +141,7 @@ class TableFiles:
     def _damaged(self, name: str, due: str) -> bool:
         try:
             return file_checksum(self._folder / name) != due
-        except FileNotFoundError:  # of an old version, removed meanwhile
+        except FileNotFoundError:  # of an old version, removed in the meantime
             return False
 
     def _names(self) -> list[str]:

@@ -1,7 +1,7 @@
-"""Which digests are known, and what is known of each file: compact, for a million of them.
+"""Known digests and files, stored compactly for a million of them.
 
-Indexing asks for every file whether it must be read again; the answers come from sorted arrays, not from
-a dictionary of strings. It reads the tables once and writes nothing.
+Indexing looks up for every file whether it must be read again, in sorted arrays instead of
+a dictionary of strings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ DIGEST = "S64"
 
 
 def sorted_rows(store: Store, table: str, kinds: Kinds, where: str | None = None) -> NDArray[np.void]:
-    """Some columns of a table, sorted by the first.
+    """Read columns of a table, sorted by the first.
 
     Args:
         store: the tables.
@@ -148,7 +148,7 @@ class KnownFiles:
             self._complete &= among(ids, self._rows["sha256"])
 
     def meet(self, keys: Sequence[str]) -> list[KnownFile | None]:
-        """What is known of some files, noting that they are still there; None for a new one."""
+        """Look up files and mark them as found; None for a new one."""
         wanted = np.array(keys, dtype=self._keys.dtype)
         known = among(self._keys, wanted)
         rows = self._keys.searchsorted(wanted[known])
@@ -157,7 +157,7 @@ class KnownFiles:
         return [self._file(*next(there)) if one else None for one in known]
 
     def take_back(self, key: str) -> None:
-        """Note that a known file was not met."""
+        """Mark a known file as not found."""
         self._met[place(self._keys, key)] = False
 
     @staticmethod
@@ -166,18 +166,18 @@ class KnownFiles:
         return KnownFile._make((size, mtime_ns, *(text.decode() for text in texts), complete))
 
     def unmet(self) -> list[str]:
-        """Keys of the files not met and not yet marked deleted."""
+        """Keys of the files not found and not yet marked as deleted."""
         left = self._rows[~self._met & (self._rows["status"] != b"deleted")]
         return [key.decode() for key in left["key"]]
 
     def unmet_key(self, key: str) -> bool:
-        """Whether a file was known, and was not met."""
+        """Whether a file was known, and was not found."""
         row = place(self._keys, key)
         return row >= 0 and not self._met[row] and self._rows["status"][row] != b"deleted"
 
     @cached_property
     def _digests(self) -> NDArray[np.bytes_]:
-        """Contents that some file held, sorted."""
+        """Content hashes of known files, sorted."""
         return np.unique(self._rows["sha256"][self._rows["status"] == b"ok"])
 
     def arrive(self, rows: Iterable[dict[str, Any]]) -> None:
@@ -204,11 +204,11 @@ class KnownFiles:
 
 
 class MovedFolder(Record):
-    """Files that were found in another place.
+    """Files that were found at another path.
 
     Attributes:
-        before, now: the folders by which their paths differ.
-        files: how many.
+        before, now: old and new folder, in which their paths differ.
+        files: number of files.
     """
 
     before: str
@@ -217,18 +217,18 @@ class MovedFolder(Record):
 
 
 def forgetting(path: str, library: str) -> str:
-    """The command that takes the missing pictures of a folder for deleted."""
+    """Command that treats the missing pictures of a folder as deleted."""
     return f"limner index {quote(path)} --library {quote(library)} --forget"
 
 
 class MissingFolder(Record):
-    """Pictures that are not where they were, and stay in the library until somebody says that they are gone.
+    """Missing pictures, which stay in the library until the user confirms that they are deleted.
 
     Attributes:
         path: the folder, or list, that was given.
-        library: folder or address of the library.
-        missing: its pictures that are not there.
-        known: its pictures in the library.
+        library: path or URL of the library.
+        missing: number of its missing pictures.
+        known: number of its pictures in the library.
     """
 
     path: str
@@ -246,44 +246,44 @@ class MissingFolder(Record):
 
 
 TREATED = ("new", "changed", "unchanged", "completed", "moved", "unusable")
-"""What a file of a run may be; each is one of them."""
+"""Outcomes of a file, of which each file has one."""
 
 
 class IndexReport(Record):
-    """What one run of indexing did.
+    """Result of one run of indexing.
 
     Attributes:
         found: files with a picture's suffix, links and unreadable ones included; of a video its frames. The
             sum of those that are new, changed, unchanged, completed, moved and unusable; after Ctrl-C only
             those that were looked at.
         videos: those of which frames are in the library.
-        other_files: files that are neither pictures nor videos by suffix.
+        other_files: number of files that are neither pictures nor videos, by extension.
         new: read for the first time, or back after having been deleted.
         changed: read again because the file, its sidecars or its row of a table changed.
-        unchanged: left alone, or found to hold what they held.
-        rehashed: of these, read to compare their content: they were copied, renamed in place, given other
-            rights, or all files were to be verified.
+        unchanged: not read, or read and found unchanged.
+        rehashed: number of these that were read to compare their content: they were copied, renamed in place,
+            given other rights, or all files were to be verified.
         completed: unchanged files read for a vector that was missing.
-        moved: known by their content; where they were before they are no more.
-        moved_folders: from where to where, the most files first.
-        unusable: of those found, not usable, whether found now or by an earlier run.
-        deleted: marked as gone.
-        missing: folders of which so much is gone that a drive may be away; nothing of it was marked.
-        tables: what was read from tables that lie in the folders, a line each.
+        moved: recognised by their content, and missing at their old path.
+        moved_folders: old and new folders, those with the most files first.
+        unusable: number of the found files that are not usable, whether found now or by an earlier run.
+        deleted: marked as deleted.
+        missing: folders of which so much is missing that a drive may be disconnected; not marked as deleted.
+        tables: notes on tables in the folders, a line each.
         skipped: not usable, in the folders and lists of this run.
         warnings: usable pictures with damaged metadata, met in this run.
         exact_duplicates: present files beyond the first of each picture, in the whole library.
         near_groups: near-duplicate groups of two or more pictures, in the whole library.
-        near_pictures: pictures in them.
+        near_pictures: pictures in these groups.
         pictures: different pictures in the whole library.
-        encoded: image encoder → pictures it encoded.
+        encoded: number of encoded pictures by image encoder.
         captions_encoded: pictures whose captions were encoded.
-        languages: language → estimated share of the library's captions, largest first.
+        languages: estimated share of the library's captions by language, largest first.
         searches: vector space → how its search index is asked, and how much it finds; none in a library that
             is small enough for all its pictures to be compared.
         unread: pictures whose captions are all in languages that no encoder of the library reads, with the
             language as the reason; in the whole library.
-        incomplete: vector space → present pictures that still lack a vector in it.
+        incomplete: number of existing pictures without a vector, by vector space.
         seconds: wall time.
         files_per_s, pictures_per_s: files looked at and pictures read, per second of the whole run.
         interrupted: True after Ctrl-C; the same command continues.
@@ -324,7 +324,7 @@ class IndexReport(Record):
         """The report in words.
 
         Args:
-            listed: skipped files and warnings named, at most.
+            listed: maximum number of listed files and warnings.
         """
         rare = (("completed", self.completed), ("moved", self.moved))
         others = "".join(f", {count:,} {what}" for what, count in rare if count)
@@ -384,5 +384,5 @@ class IndexReport(Record):
         return "\n".join(self.lines())
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """HTML for a notebook."""
         return f"<pre>{html.escape(str(self))}</pre>"

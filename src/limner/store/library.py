@@ -40,7 +40,7 @@ _ID_DIGITS = 6
 
 
 class LibrarySummary(Record):
-    """What a library holds.
+    """Counts of a library's content.
 
     Attributes:
         pictures: different pictures with at least one present file.
@@ -48,9 +48,9 @@ class LibrarySummary(Record):
         skipped: files that could not be used.
         deleted: files that are gone.
         duplicates: present files beyond the first of each picture.
-        captioned: pictures with a caption.
-        spaces: vector space → encoder and width.
-        vectors: vector space → number of vectors, those of deleted pictures included.
+        captioned: number of pictures with a caption.
+        spaces: encoder and width by vector space.
+        vectors: number of vectors by vector space, including those of deleted pictures.
         sources: folders and lists indexed so far.
     """
 
@@ -66,15 +66,15 @@ class LibrarySummary(Record):
 
 
 class PictureStore:
-    """Pictures, what is known of them, and their vectors."""
+    """Pictures of a library, with their metadata and vectors."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Open a library, or make an empty one where there is none.
+        """Open a library, or create an empty one if there is none.
 
         Args:
-            folder: of the library, or its address on object storage.
+            folder: path of the library, or its URL on object storage.
         Raises:
-            DataError: the folder holds other things, its settings are damaged, a newer limner wrote it, or
+            DataError: the folder contains other files, its settings are damaged, a newer limner wrote it, or
                 another process makes a library there.
             MissingError: the object store cannot be reached.
         """
@@ -96,10 +96,10 @@ class PictureStore:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Self:
-        """A library that exists.
+        """Open an existing library.
 
         Raises:
-            MissingError: there is none, or the object store cannot be reached.
+            MissingError: none exists, or the object store cannot be reached.
             DataError: its settings are damaged, or a newer limner wrote it.
         """
         home_of(folder).read()
@@ -111,24 +111,24 @@ class PictureStore:
 
     @property
     def place(self) -> str:
-        """Folder or address, by which it is opened again and told in messages."""
+        """Path or URL of the library."""
         return str(self.home)
 
     def reread(self) -> None:
-        """Take the settings as another process may have changed them."""
+        """Read the settings again, which another process may have changed."""
         self.settings = self.home.read()
 
     def version(self) -> tuple[int, ...]:
-        """Numbers that change whenever a process changes the library."""
+        """Version numbers of the tables: different after any process has changed the library."""
         return self.store.version(PICTURES), self.store.version(FILES), self.home.version()
 
     def save(self, **changes: object) -> None:
-        """Write the settings, with changes, in one step: a kill leaves the old ones or the new ones."""
+        """Write changed settings atomically."""
         before, self.settings = self.settings, self.settings.model_copy(update=changes)
         self.home.write(before, self.settings)
 
     def writing(self) -> AbstractContextManager[None]:
-        """Keep other writers out while indexing; on object storage several may write at once.
+        """Acquire the lock of the writers; on object storage several processes may write at once.
 
         Raises:
             DataError: another process is indexing into this library.
@@ -140,13 +140,13 @@ class PictureStore:
         return self.store.count(PICTURES, PRESENT)
 
     def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> Gallery:
-        """Vectors of all present pictures, in order of their ids, or of chosen ones in the order given.
+        """Vectors of all existing pictures, in order of their ids, or of the given ones in their order.
 
         Args:
             spaces: names of vector spaces.
             ids: pictures; None for all, memory-mapped from the cache.
         Raises:
-            DataError: an unknown space or picture.
+            DataError: a space or picture is unknown.
         Warns:
             LimnerWarning: the folder cannot be written, so that the vectors are read into memory.
         """
@@ -177,7 +177,7 @@ class PictureStore:
         )
 
     def catalogue(self) -> Catalogue:
-        """The list of its pictures as it is now.
+        """Catalogue of the present pictures.
 
         Raises:
             DataError: a table is damaged.
@@ -191,7 +191,7 @@ class PictureStore:
         """One picture by its full id.
 
         Raises:
-            DataError: there is none, or no file holds it any more.
+            DataError: the id is unknown, or the picture has no file any more.
         """
         return self.pictures([picture_id])[0]
 
@@ -199,7 +199,7 @@ class PictureStore:
         """Pictures by their full ids, in that order.
 
         Raises:
-            DataError: an id is unknown, or no file holds that picture any more.
+            DataError: an id is unknown, or a picture has no file any more.
         """
         wanted = list(ids)
         rows = self.store.lookup(PICTURES, "id", wanted)
@@ -212,10 +212,10 @@ class PictureStore:
         return [picture_of(found[one]) for one in wanted]
 
     def file_of(self, picture_id: str) -> Path:
-        """The first file that holds a picture, also where its name is no UTF-8 (`Picture.path` is escaped).
+        """Path of a picture's first file, even if its name is not UTF-8 (`Picture.path` is escaped).
 
         Raises:
-            DataError: no file holds it.
+            DataError: the picture has no file.
         """
         rows = self.store.lookup(FILES, "sha256", [picture_id], ["path", "path_bytes", "status"])
         present = sorted((row["path"], row["path_bytes"]) for row in rows if row["status"] == "ok")
@@ -224,13 +224,13 @@ class PictureStore:
         return Path(os.fsdecode(present[0][1]))
 
     def find(self, name: str | os.PathLike[str]) -> Picture:
-        """One picture by what a person would type.
+        """Find one picture by its path, file name or id.
 
         Args:
             name: absolute path, path relative to the working folder or to an indexed folder, unique end of a
                 path (such as a file name), or the first digits of an id (six or more).
         Raises:
-            DataError: none or several fit; the message names the nearest.
+            DataError: no picture or several pictures match; the message names the nearest.
         """
         raw = composed(os.fsencode(name))
         text = display(raw)
@@ -264,7 +264,7 @@ class PictureStore:
         raise DataError(f"{self.place}: no picture {text!r}{hint}; give a path, file name or id")
 
     def words_shown(self, ids: Iterable[str]) -> dict[str, str]:
-        """What is written in some pictures, by id; those in which no words were found are left out."""
+        """Text in pictures, by id, without pictures that show none."""
         found = self.store.lookup(OCR, "id", ids, ["id", "text"]) if self.store.has(OCR) else []
         return {row["id"]: " ".join(row["text"].split()) for row in found if row["text"]}
 
@@ -274,7 +274,7 @@ class PictureStore:
         return [Problem(path=path, reason=reason) for path, reason in found]
 
     def summary(self) -> LibrarySummary:
-        """Counts of everything."""
+        """Counts of pictures, files, captions and vectors."""
         count = self.store.count
         pictures, files = len(self), count(FILES, "status = 'ok'")
         spaces = self.settings.spaces

@@ -1,4 +1,4 @@
-"""Read files in worker threads: bytes, hash, pixels, words, and what the encoders need.
+"""Reading of files in worker threads: bytes, hash, pixels, captions, and the encoders' inputs.
 
 Decoding overlaps the forward pass in the caller's thread; a bounded number of files is in flight, so that
 memory stays flat. Results come in the order of the files. Nothing is written here.
@@ -27,12 +27,12 @@ HASH_SIDE_PX = 64
 
 @dataclass(frozen=True)
 class Pixels:
-    """What the content of a file shows, whatever its name.
+    """Properties of a picture, independent of its file name.
 
     Attributes:
         width_px, height_px, format, phash: as in `data.records.Picture`.
-        prepared: encoder name → (H, W, 3) bytes, for the encoders that need this picture.
-        words: that were read in it, a line each; None where nobody looked.
+        prepared: (H, W, 3) bytes by encoder name, for the encoders that need this picture.
+        words: text in the picture, by line; None if it was not read.
     """
 
     width_px: int
@@ -45,16 +45,16 @@ class Pixels:
 
 @dataclass(frozen=True)
 class ReadFile:
-    """One file as read.
+    """One file that was read.
 
     Attributes:
-        found: as the walk met it.
+        found: the file as found.
         size, mtime_ns, sha256, stamp: as read; "" for a file that could not be.
-        pixels: None for a file that is no usable picture.
-        words: captions and the rest.
-        reason: why it is not usable, or "".
-        lasting: False where another try may succeed without a change of the file.
-        same: its content is what was expected, so that nothing more was read.
+        pixels: properties of the picture; None for a file that is no usable picture.
+        words: captions and other metadata.
+        reason: reason why it is not usable, or "".
+        lasting: False if another try may succeed without a change of the file.
+        same: whether its content is the expected one, so that nothing more was read.
     """
 
     found: FoundFile
@@ -71,14 +71,14 @@ class ReadFile:
 
 @dataclass(frozen=True)
 class Reader:
-    """How files are read in one run; called from several threads.
+    """Reader of the files of one run; thread-safe.
 
     Attributes:
-        encoders: those that may need pixels.
-        needs: SHA-256 → the encoders whose vectors that picture lacks; asked once per file read.
+        encoders: encoders that may need pixels.
+        needs: function from SHA-256 to the encoders whose vectors that picture lacks; called once per file.
         captions: whether captions are kept.
-        ocr: reads the words that pictures show; None leaves them unread.
-        unread: SHA-256 → whether `ocr` is to read that picture; asked once per file read.
+        ocr: reader of the text in pictures; None does not read it.
+        unread: function from SHA-256 to whether `ocr` is to read that picture; called once per file.
     """
 
     encoders: Sequence[ImageEncoder]
@@ -88,13 +88,13 @@ class Reader:
     unread: Callable[[str], bool] = lambda sha256: True
 
     def __call__(self, found: FoundFile) -> ReadFile:
-        """Read one file; a file that is not usable comes back with the reason."""
+        """Read one file; a file that is not usable is returned with the reason."""
         size, mtime_ns, sha256, stamp = found.size, found.mtime_ns, "", found.stamp
         noted()
         try:
             file = read_file(found.path)
             size, sha256 = file.size, file.sha256
-            if file.mtime_ns >= 0:  # else as the walk met it
+            if file.mtime_ns >= 0:  # otherwise the time as found
                 mtime_ns, stamp = file.mtime_ns, file.stamp
             if sha256 == found.expected and not found.sidecars:
                 return ReadFile(found, size, mtime_ns, sha256, stamp=stamp, same=True)
@@ -118,7 +118,7 @@ class Reader:
         return ReadFile(found, size, mtime_ns, sha256, pixels, words, stamp=stamp)
 
     def _words_shown(self, decoded: Decoded, data: bytes, suffix: str) -> str | None:
-        """What a picture shows in writing; it is decoded anew where the copy at hand is too small."""
+        """Text in a picture; the picture is decoded again if the prepared copy is too small."""
         if self.ocr is None:
             return None
         if not self.ocr.sees_words(decoded.rgb):
@@ -126,15 +126,15 @@ class Reader:
         longest = max(decoded.width_px, decoded.height_px)
         if max(decoded.rgb.size) >= min(longest, READ_PX):
             return self.ocr.read(decoded.rgb)
-        # half of that, since a decoder keeps twice what is asked for
+        # half of that, since a decoder keeps twice the requested size
         side_px = READ_PX * min(decoded.width_px, decoded.height_px) // longest // 2
         return self.ocr.read(decode(data, max(side_px, 1), suffix).rgb)
 
     def _words(self, found: FoundFile, inside: Words) -> Words:
-        """Words of all origins, the user's own first."""
+        """Captions of all sources, the user's own first."""
         origins = (found.words, read_sidecars(found.sidecars, found.path), inside, words_of_name(found.path))
         every = merge(origins)
-        # Keywords help the search but read badly; a description comes before them.
+        # descriptions come before keywords, which make bad captions
         kept = sorted(every.captions, key=lambda caption: caption.source == "keywords")
         return replace(every, captions=tuple(kept) if self.captions else ())
 

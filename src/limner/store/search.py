@@ -1,4 +1,4 @@
-"""Exact search: all steps of a text against all pictures, in one product per channel.
+"""Exact search: all steps of a text are compared with all pictures, in one product per channel.
 
 A pass over everything keeps all rows that may be among the best, by bounds on the rounding; float32 scores of
 those decide, so that the answer equals that of a full float32 scan. Vectors of few pictures are held in
@@ -28,18 +28,18 @@ from limner.store.vectors import (
 )
 
 Request = tuple[Sequence[EncodedChannel], int]
-"""Channels with the texts of one search, and how many pictures each of these wants."""
+"""Channels with the texts of one search, and the number of pictures for each text."""
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """A search for pictures like some others.
+    """Search for pictures similar to others.
 
     Attributes:
-        ids: of those.
-        space: in which pictures are compared.
-        evidence: how their cosine becomes nats.
-        k: pictures wanted for each.
+        ids: ids of these others.
+        space: space in which pictures are compared.
+        evidence: conversion of their cosine to nats.
+        k: number of pictures for each.
     """
 
     ids: Sequence[str]
@@ -49,13 +49,13 @@ class Likeness:
 
 
 BLOCK_ROWS = 16_384
-"""Pictures scored at a time; their scores should fit a core's cache. So many are held in float32."""
+"""Number of pictures scored at a time, so that their scores fit a core's cache; so many stay in float32."""
 
 GATHERED_ROWS = 512
 """Scattered rows that one thread reads."""
 
 CACHED_BYTES = 1 << 20
-"""Of rows in float32, made and used at a time."""
+"""Number of rows converted to float32 at a time."""
 
 SMALLEST_GATHER = 8
 """Rows below which it is not worth it to multiply on one core."""
@@ -67,8 +67,8 @@ class Scored:
 
     Attributes:
         scores: (N, R) float32 nats, the sum of the shares.
-        shares: channel → (N, R) float32 nats; 0 where the picture lacks the channel.
-        present: channel → (R,) True where the picture has the channel.
+        shares: (N, R) float32 nats by channel; 0 where the picture lacks the channel.
+        present: (R,) mask of the pictures that have a channel, by channel.
     """
 
     scores: FloatArray
@@ -76,7 +76,7 @@ class Scored:
     present: dict[str, BoolArray]
 
     def of(self, places: IntArray) -> Scored:
-        """Some of the pictures, by their places here."""
+        """Scores of some of the pictures, by their indices here."""
         return Scored(
             self.scores[:, places],
             {name: share[:, places] for name, share in self.shares.items()},
@@ -89,13 +89,13 @@ class Nearest:
     """The best pictures for N texts, best first; equal scores in order of row.
 
     Attributes:
-        rows: (N, K) rows of the gallery; K is what was asked for or all there is, if less.
+        rows: (N, K) rows of the gallery; K is the requested number, or that of all pictures if less.
         scores: (N, K) float32 nats, the sum of the shares.
-        shares: channel → (N, K) float32 nats; 0 where the picture lacks the channel.
-        present: channel → (N, K) True where the picture has the channel.
-        evidence: (N,) log of the mean of exp(score) over all pictures searched, nats: how well the
-            collection as a whole answers the text. −inf where no picture was searched. The
-            pictures returned enter exactly, the rest as the pass over everything has them.
+        shares: (N, K) float32 nats by channel; 0 where the picture lacks the channel.
+        present: (N, K) mask of the pictures that have a channel, by channel.
+        evidence: (N,) log of the mean of exp(score) over all searched pictures, in nats: how well the
+            collection as a whole matches the text. −inf if no picture was searched. The
+            returned pictures count with exact scores, the others with approximate ones.
     """
 
     rows: IntArray
@@ -119,18 +119,18 @@ class Near:
     values: FloatArray
 
     def where(self, kept: BoolArray | IntArray) -> Near:
-        """Some of them, by flags or by numbers."""
+        """Select rows by a mask or by indices."""
         return Near(self.texts[kept], self.rows[kept], self.values[kept])
 
 
 class Pools:
-    """Of N texts, the rows whose exact score may be among the best."""
+    """Rows whose exact score may be among the best, for N texts."""
 
     def __init__(self, kept: int, slack: Float64Array) -> None:
         """Start empty.
 
         Args:
-            kept: how many are wanted of each.
+            kept: number of rows for each text.
             slack: (N,) how far below the last of these a row may be and yet belong to them, above 0.
         """
         self._kept, self._slack = kept, slack.astype(np.float32)
@@ -139,7 +139,7 @@ class Pools:
         self._waiting, self._room = 0, 2 * kept * len(slack)
 
     def near(self, values: FloatArray, start: int) -> Near:
-        """What may matter of a block; may be called by threads.
+        """Select the rows of a block that may be among the best; thread-safe.
 
         Args:
             values: (N, R) rough scores.
@@ -153,14 +153,14 @@ class Pools:
         return Near(texts, places + start, values[texts, places])
 
     def add(self, found: Near) -> None:
-        """Take in what `near` found in a block."""
+        """Add the result of `near` for a block."""
         self._found.append(found)
         self._waiting += len(found.rows)
         if self._waiting > self._room:
             self._room = 2 * max(self._room, len(self.cut().rows))
 
     def cut(self) -> Near:
-        """Drop what cannot be among the best; what is left, text by text and in order of row."""
+        """Drop rows that cannot be among the best; the others, by text and row."""
         none = np.zeros(0, dtype=np.int64)
         pieces = [Near(none, none, np.zeros(0, dtype=np.float32)), *self._found]
         every = Near(
@@ -318,7 +318,7 @@ class _Plan:
 
 
 class Index:
-    """A gallery made ready for search; what was scored last is kept.
+    """A gallery prepared for search, with a cache of the last scores.
 
     Args:
         gallery: the pictures.
@@ -330,17 +330,17 @@ class Index:
 
     @property
     def pictures(self) -> int:
-        """Number of all pictures that answers are given for."""
+        """Number of all pictures."""
         return len(self.gallery)
 
     def held(self, space: str) -> int:
-        """Pictures that have a vector of a space."""
+        """Number of pictures that have a vector in a space."""
         return self.gallery.space(space).held
 
     def among(
         self, requests: Sequence[Request], ids: Sequence[str] = (), like: Likeness | None = None
     ) -> Index:
-        """This index, which holds all pictures; see `limner.store.beyond` for one that does not.
+        """This index, which has all pictures; compare `limner.store.beyond`.
 
         Args:
             requests: searches that will be made.
@@ -362,8 +362,8 @@ class Index:
         Returns:
             The same rows as a float32 scan of everything.
         Raises:
-            ConfigError: no channel, two of one name, or a number below 1.
-            DataError: a channel's space is not in the gallery.
+            ConfigError: there is no channel, two have one name, or k is below 1.
+            DataError: a channel's space is missing in the gallery.
             ShapeError: widths or numbers of texts differ.
             NumericsError: a vector or score is not finite.
         """
@@ -403,7 +403,7 @@ class Index:
         """Exact scores of given pictures for every text.
 
         Args:
-            channels: as in `search`.
+            channels: see `search`.
             rows: (R,) rows of the gallery.
         Returns:
             Scores and shares, (N, R).
@@ -412,7 +412,7 @@ class Index:
         """
         wanted = np.asarray(rows, dtype=np.int64)
         if self._latest is not None:
-            # Whoever has just searched asks for much the same rows again.
+            # after a search, mostly the same rows are requested
             asked, known, scored = self._latest
             if [*map(id, asked)] == [*map(id, channels)] and len(known):
                 place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)

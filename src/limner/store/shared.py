@@ -1,7 +1,7 @@
-"""Bring pictures in line with files after several processes wrote at once.
+"""Consistency of the tables of pictures and files after concurrent writes.
 
-Each writes a picture's row from the files that it sees; where two find one content at the same moment,
-neither sees the other's file. Whoever ends a run looks over all of them.
+Each process writes a picture's row from the files that it knows. If two find the same content at the same
+time, neither knows the other's file, so all rows are checked at the end of a run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SUMS = np.dtype([("id", DIGEST), ("sum", np.uint64)])
 
 
 def agree(store: Store) -> int:
-    """Write those pictures anew whose paths are not those of the present files; how many.
+    """Correct the pictures whose paths are not those of the existing files; their number.
 
     Args:
         store: the tables, to which others may be writing.

@@ -1,4 +1,4 @@
-"""What a library knows about itself, in `library.json`, and the lock that keeps a second writer out.
+"""Settings of a library in `library.json`, its tables, and the lock of the writers.
 
 Written in one step, so that a kill leaves the old state or the new one. Pictures are in the tables.
 """
@@ -27,17 +27,17 @@ T = TypeVar("T")
 FORMAT = 2
 SETTINGS_FILE = "library.json"
 APPROXIMATE_FROM = 2_000_000
-"""Pictures from which a search does not compare all of them, see docs/scale.md."""
+"""Number of pictures from which on searches use an approximate index, see docs/scale.md."""
 RECALL = 0.99
 """Share of the nearest vectors that a search index is to find."""
 
 
 class SpaceInfo(Record):
-    """Who made the vectors of a space.
+    """Encoder of the vectors of a space.
 
     Attributes:
-        encoder: its name.
-        fingerprint: of its weights and settings.
+        encoder: name of the encoder.
+        fingerprint: fingerprint of its weights and settings.
         dim: D.
     """
 
@@ -47,13 +47,13 @@ class SpaceInfo(Record):
 
 
 class Approximation(Record):
-    """How a search index of vectors is asked, and how much it finds, measured on vectors of the library.
+    """Parameters of a search index, with its recall measured on vectors of the library.
 
     Attributes:
-        version: of the table that it was measured on.
-        rows: vectors then.
-        partitions: parts of the index; 0 where there are so few vectors that all are compared.
-        probes: parts looked into per text.
+        version: version of the table that it was measured on.
+        rows: number of vectors at that time.
+        partitions: number of partitions of the index; 0 if all vectors are compared because there are few.
+        probes: number of partitions searched per text.
         candidates: vectors compared in full per text, at least.
         recall: share of the 50 nearest that is found, 0 to 1; `low` and `high` are its 95 % interval.
         queries: vectors that it was measured with.
@@ -70,7 +70,7 @@ class Approximation(Record):
     queries: int
 
     def __str__(self) -> str:
-        """In words, for a person."""
+        """Description for the user."""
         if not self.partitions:
             return f"none; all {self.rows:,} vectors are compared"
         found = f"{self.recall:.1%} ({self.low:.1%}–{self.high:.1%}) of the 50 nearest are found"
@@ -79,17 +79,17 @@ class Approximation(Record):
 
 
 class Settings(Record):
-    """What `library.json` holds.
+    """Content of `library.json`.
 
     Attributes:
         format: version of the layout on disk.
-        spaces: vector space → who made it.
+        spaces: encoder by vector space.
         sources: folders and lists indexed so far, absolute; odd bytes as surrogates.
-        reader: what opened the pictures; refused files are tried again when it changes.
+        reader: version of the reader of pictures; unusable files are tried again when it changes.
         grouped: False while near-duplicate groups are out of date.
-        languages: language → estimated share of the captions, largest first; empty while unknown.
-        approximate_from: pictures from which a search does not compare all of them.
-        searches: vector space → how its search index is asked; see `limner.store.beyond`.
+        languages: estimated share of the captions by language, largest first; empty if unknown.
+        approximate_from: number of pictures from which on searches use an approximate index.
+        searches: parameters of the search index by vector space; see `limner.store.beyond`.
     """
 
     format: int = FORMAT
@@ -106,11 +106,11 @@ def read_settings(folder: Path) -> Settings:
     """Settings of the library in a folder.
 
     Raises:
-        MissingError: there is none.
-        DataError: they are damaged, or a newer limner wrote them.
+        MissingError: none exists.
+        DataError: the settings are damaged, or a newer limner wrote them.
     """
     try:
-        hint = "put it back from a copy, or take its first entry, 'checksum', out if you changed it yourself"
+        hint = "restore it from a copy, or remove its first entry, 'checksum', if you changed it yourself"
         sealed = (folder / SETTINGS_FILE).read_bytes()
         values = json.loads(unseal(sealed, folder / SETTINGS_FILE, hint))
         found = int(values["format"])
@@ -139,10 +139,10 @@ DESCRIPTIONS = "descriptions"
 OCR = "ocr"
 SCAN_ROWS = 8192
 _INDEX_FROM_ROWS = 20_000
-_FRAGMENT_ROWS = 131_072  # a piece of so many rows is not written again
+_FRAGMENT_ROWS = 131_072  # fragments of so many rows are not compacted
 _LOOKUP_VALUES = 1000
-_TRAINING_ROWS = 64  # vectors for each part of a search index from which its middle is learned
-_RETRIES, _RETRY_TIME = 60, timedelta(minutes=5)  # of what meets a commit of another process
+_TRAINING_ROWS = 64  # training vectors per partition of a search index
+_RETRIES, _RETRY_TIME = 60, timedelta(minutes=5)  # of commits that conflict with another process
 _CAPTIONS = pa.list_(pa.struct([("text", pa.string()), ("source", pa.string())]))
 
 
@@ -187,7 +187,7 @@ PICTURES_SCHEMA = pa.schema(
 """Columns of `pictures`: one row per content, the fields of `records.Picture`."""
 
 WORDS_SCHEMA = pa.schema([("id", pa.string()), ("captions", _CAPTIONS)])
-"""Columns of `words`: what the user wrote about a picture, in place of what its files say."""
+"""Columns of `words`: what the user wrote about a picture, instead of what its files say."""
 
 DESCRIPTIONS_SCHEMA = pa.schema(
     [
@@ -212,9 +212,9 @@ LATER_SCHEMAS = {
     STATISTICS: STATISTICS_SCHEMA,
     OCR: OCR_SCHEMA,
 }
-"""Tables that are made with their first row; libraries of older versions gain them then."""
+"""Tables that are created with their first row, even in libraries of older versions."""
 PRESENT = "array_length(paths) > 0"
-"""Pictures that some file still holds."""
+"""Condition on pictures: at least one file exists."""
 CAPTIONED = f"{PRESENT} AND array_length(captions) > 0"
 
 
@@ -232,10 +232,10 @@ def vectors_name(space: str) -> str:
 
 @dataclass(frozen=True)
 class TableState:
-    """One version of a table, of which nothing changes any more.
+    """One immutable version of a table.
 
     Attributes:
-        name: of the table.
+        name: name of the table.
         stamp: names its content: of two states with one stamp all rows are the same. "" without a table.
         table: as Lance has it.
     """
@@ -249,10 +249,10 @@ class Store:
     """Tables below one folder or address, in the format of Lance."""
 
     def __init__(self, place: Path | Location) -> None:
-        """Nothing is read yet.
+        """Open the tables without reading them.
 
         Args:
-            place: holds the tables; made when the first one is.
+            place: location of the tables; created with the first one.
         """
         self._tables = tables_at(place)
         self._open: dict[str, Any] = {}
@@ -275,7 +275,7 @@ class Store:
         return self._tables.has(name)
 
     def ensure(self, name: str, schema: pa.Schema) -> None:
-        """Make a table where it does not exist.
+        """Create a table if it does not exist.
 
         Raises:
             DataError: it exists with other columns.
@@ -300,18 +300,18 @@ class Store:
                 table.update({column: "''"}, f"{column} IS NULL")
 
     def drop(self, name: str) -> None:
-        """Remove a table, if it is there."""
+        """Remove a table if it exists."""
         if self.has(name):
             self._open.pop(name, None)
             with self._tables.writing(name):
                 self._tables.drop(name)
 
     def files(self, name: str) -> Checksums:
-        """The files of a table, whether it is there or not."""
+        """Checksums of the files of a table, which need not exist."""
         return self._tables.files(name)
 
     def version(self, name: str) -> int:
-        """Number that grows with every change of a table.
+        """Version number, which grows with every change of a table.
 
         Raises:
             DataError: the table is damaged.
@@ -329,11 +329,11 @@ class Store:
             return int(self._checked(name).count_rows(where))
 
     def upsert(self, name: str, rows: pa.Table, known: Container[str] | None = None) -> None:
-        """Write rows, replacing those of equal key: doing it twice is doing it once.
+        """Write rows, replacing those with the same key (idempotent).
 
         Args:
-            name: of the table.
-            rows: no two of one key.
+            name: name of the table.
+            rows: rows with unique keys.
             known: keys of those that the table may hold; the others are appended, many times quicker. None
                 for all; of tables that others write to as well nobody knows.
         """
@@ -362,7 +362,7 @@ class Store:
                 )
 
     def scan(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[pa.RecordBatch]:
-        """All rows, in blocks, in no particular order.
+        """Read all rows, in batches, in no particular order.
 
         Raises:
             DataError: the table is damaged.
@@ -371,7 +371,7 @@ class Store:
             yield from self._batches(name, self._checked(name), columns, where)
 
     def state(self, name: str) -> TableState:
-        """A table as it is now; only the list of its files is read.
+        """Present version of a table; only the list of its files is read.
 
         Raises:
             DataError: the table is damaged.
@@ -388,7 +388,7 @@ class Store:
     def scan_state(
         self, state: TableState, columns: Sequence[str], where: str | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """As `scan`, of the table as it was.
+        """Read rows like `scan`, of a version of the table.
 
         Raises:
             DataError: the table is damaged, or another process has removed this version.
@@ -411,7 +411,7 @@ class Store:
             for batch in table.scanner(list(columns), where, batch_size=SCAN_ROWS).to_batches():
                 # Without marks of keys, which tables on object storage carry.
                 yield pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names)
-        except Exception as error:  # of several kinds where a file is gone
+        except Exception as error:  # several types if a file is missing
             if table.latest_version == begun:
                 raise
             raise DataError(
@@ -420,7 +420,7 @@ class Store:
             ) from error
 
     def rows(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[tuple[Any, ...]]:
-        """As `scan`, row by row: the values of the columns in their order.
+        """Read rows like `scan`, one by one: the values of the columns in their order.
 
         Raises:
             DataError: the table is damaged.
@@ -467,7 +467,7 @@ class Store:
         """Make the search index of a table of vectors anew: it appears whole or not at all.
 
         Args:
-            name: of the table, which holds at least 256 vectors for each part.
+            name: name of the table, which holds at least 256 vectors for each part.
             partitions: parts that the vectors are put in.
         """
         table = self._table(name)
@@ -486,8 +486,8 @@ class Store:
     def compact(self) -> list[str]:
         """Join small pieces, bring search indices up to date and forget older versions.
 
-        A process that reads one of those meanwhile is told to read again, see `scan`. Where several write at
-        once, versions of the last hours stay.
+        A process that reads one of those in the meantime is told to read again, see `scan`. Where several
+        write at once, versions of the last hours stay.
 
         Returns:
             Names of the tables that other processes kept from being joined.

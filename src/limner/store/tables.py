@@ -1,7 +1,7 @@
-"""Where the tables of a library lie: in a folder of this machine, or on object storage.
+"""Location of a library's tables: in a folder of this machine, or on object storage.
 
-In a folder one process writes at a time and puts what it wrote on the disk. On object storage several write
-at once: a commit of Lance is one conditional request, and of two that meet Lance does the second again.
+In a folder one process writes at a time and flushes its files to the disk. On object storage several write
+at once: a commit of Lance is one conditional request, and Lance retries the second of two that conflict.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ MEND = (
     "put back a copy of the library's folder, or move library.json and tables, and nothing else, out"
     " of the library's folder and index again: projects and pictures brought in the studio stay"
 )
-"""What to do with damaged tables or settings in a folder."""
+"""Advice on damaged tables or settings in a folder."""
 _KEPT_HOURS = 6
 _PARTS = ("_versions", "data", "_deletions", "_indices", "_transactions")
-"""Folders that Lance makes in that of a table."""
-# Lance's warnings, of requests that it makes again, would stand beside our line.
+"""Folders that Lance creates in a table's folder."""
+# hides Lance's warnings of retried requests
 os.environ.setdefault("LANCE_LOG", "error")
 _KEY = {b"lance-schema:unenforced-primary-key": b"true"}
-"""Lance lets no two writers insert rows of one key at once where the key's column carries this."""
+"""Metadata of a key's column with which Lance prevents concurrent inserts of rows with the same key."""
 
 
 def unlinked(*paths: Path) -> None:
-    """Make sure that nothing in the folder of a library leads elsewhere.
+    """Check that no path in the folder of a library is a link.
 
     Raises:
         DataError: one of the paths is a link.
@@ -51,17 +51,17 @@ def unlinked(*paths: Path) -> None:
 
 
 class BusyError(DataError):
-    """Other processes write to a table on object storage all the time."""
+    """Other processes write continuously to a table on object storage."""
 
 
 class Tables(Protocol):
-    """Where tables lie.
+    """Location of tables.
 
     Attributes:
         shared: whether several processes may write at once.
-        kept: how long versions stay that are not the newest.
-        options: of Lance.
-        mend: what to do with a damaged table.
+        kept: time for which old versions are kept.
+        options: options of Lance.
+        mend: advice on a damaged table.
     """
 
     shared: bool
@@ -70,7 +70,7 @@ class Tables(Protocol):
     mend: str
 
     def __truediv__(self, name: str) -> Path | Location:
-        """A table in messages."""
+        """Location of a table, for messages."""
 
     def address(self, name: str) -> str | Path:
         """A table as Lance takes it."""
@@ -82,7 +82,7 @@ class Tables(Protocol):
         """Whether a table exists."""
 
     def make(self, name: str, schema: pa.Schema) -> None:
-        """Make an empty table; the first column is its key."""
+        """Create an empty table; the first column is its key."""
 
     def drop(self, name: str) -> None:
         """Remove a table."""
@@ -91,17 +91,17 @@ class Tables(Protocol):
         """Checksums of the files of a table."""
 
     def writing(self, name: str, wanted: int | None = None) -> AbstractContextManager[None]:
-        """What is written in the block lasts when it ends; a failure is one line."""
+        """Flush what the block writes, and convert its errors to one line."""
 
     def reading(self) -> AbstractContextManager[None]:
-        """What cannot be reached is one line."""
+        """Convert errors of the block about an unreachable store to one line."""
 
     def told(self, reason: str) -> str:
-        """What the database says, fit to be shown."""
+        """Convert a message of the database for users."""
 
 
 def tables_at(place: Path | Location) -> Tables:
-    """The tables below a folder or an address."""
+    """Tables below a folder or a URL."""
     return BucketTables(place) if isinstance(place, Location) else FolderTables(place)
 
 
@@ -132,7 +132,7 @@ class FolderTables(Tables):
 
     @override
     def names(self) -> list[str]:
-        """Those are left out that a kill or a full disk kept from being made."""
+        """Names of all tables, without those whose creation was interrupted."""
         return sorted(table.stem for table in self._folder.glob("*.lance") if self.has(table.stem))
 
     @override
@@ -147,7 +147,7 @@ class FolderTables(Tables):
 
     @override
     def drop(self, name: str) -> None:
-        # Its versions first: what a kill leaves then is no table.
+        # its versions first, so that a kill leaves no table
         shutil.rmtree(self.address(name) / "_versions")
         shutil.rmtree(self.address(name))
 
@@ -158,7 +158,7 @@ class FolderTables(Tables):
     @override
     @contextmanager
     def writing(self, name: str, wanted: int | None = None) -> Iterator[None]:
-        """Whatever is written in the block is on the disk when it ends: the database leaves that open."""
+        """Flush everything that the block writes to the disk, which the database does not guarantee."""
         with storing(self._folder / name, wanted):
             yield
             sync_tree(self.address(name), self._synced, last="_versions")
@@ -175,7 +175,7 @@ class FolderTables(Tables):
 
 
 class BucketTables(Tables):
-    """Tables below an address on object storage."""
+    """Tables below a URL on object storage."""
 
     shared, kept, mend = True, timedelta(hours=_KEPT_HOURS), "index again into another library"
 
@@ -215,7 +215,7 @@ class BucketTables(Tables):
 
     @override
     def make(self, name: str, schema: pa.Schema) -> None:
-        """Not by `write_dataset`, which replaces a table that another process made since it looked."""
+        """Create a table; not with `write_dataset`, which could replace a table of another process."""
         from lance import LanceDataset, LanceOperation
 
         key = schema.field(0).with_nullable(False).with_metadata(_KEY)
@@ -252,7 +252,7 @@ class BucketTables(Tables):
                 if "conflict" not in str(error) and "contention" not in str(error):
                     raise
                 raise BusyError(
-                    f"{self._at / name}: other processes write to it all the time; what was written before"
+                    f"{self._at / name}: other processes write to it continuously; what was written before"
                     " is kept; give the same command again"
                 ) from None
 

@@ -1,8 +1,8 @@
-"""Search indices of a library's vectors: built where it is large, and asked so that little is missed.
+"""Search indices of the vectors of large libraries, with parameters chosen for a high recall.
 
-How many parts of an index are looked into, and how many vectors are compared in full, is chosen on vectors of
-the library itself, half of them; how much is found then is measured with the other half and kept. The same
-pass over all vectors counts what searches need of them, see `limner.store.beyond`.
+The number of partitions to search, and of vectors to compare in full, are chosen on vectors of
+the library itself; the recall is measured on other vectors and stored. The same
+pass over all vectors computes the statistics that searches need, see `limner.store.beyond`.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
     from limner.store.library import PictureStore
 
 SAMPLE = 16_384
-"""Pictures of the sample, about; of a library with fewer it is all of them."""
+"""Approximate size of the sample; in a smaller library it is all pictures."""
 KEPT = 100
 """Rows kept as the exact answer to a query: the 50 nearest, and those that are as near as the last."""
 _TIE = 1e-6
 _DIGITS = 16
 WANTED = 50
-"""Nearest vectors of which a share of `RECALL` is to be found."""
+"""Number of nearest vectors of which the share `RECALL` should be found."""
 QUERIES = 256
-"""Vectors that recall is measured with, as many as those by which the index is set."""
+"""Number of queries for measuring the recall, and of those for choosing the parameters."""
 NEAR, FAR = 0.9, 0.5
-"""Cosines of queries with the vectors that they are drawn around: half of them each."""
+"""Cosines of queries with the vectors from which they are derived, half of them each."""
 CANDIDATES = (1_000, 2_000, 4_000)
-"""Vectors compared in full per text: what is tried."""
+"""Numbers of vectors compared in full per text that are tried."""
 SMALLEST_PART, FEW_PARTS = 256, 16
 DRIFT = 0.01
-"""Share of the vectors by which a table may have grown or shrunk before all is measured anew."""
+"""Share of the vectors by which a table may have grown or shrunk before all is measured again."""
 STAGE = "search index"
 
 
@@ -72,10 +72,10 @@ def prepare(library: PictureStore, progress: Progress, stopped: Callable[[], boo
 
     Args:
         library: open for writing.
-        progress: told of every space.
-        stopped: asked before each; True ends the work.
+        progress: receiver of the progress.
+        stopped: function called before each space; True ends the work.
     Returns:
-        whether all is done.
+        Whether all indices are complete.
     Raises:
         DataError: a table is damaged.
     """
@@ -105,7 +105,7 @@ def prepare(library: PictureStore, progress: Progress, stopped: Callable[[], boo
 
 
 def parts_of(rows: int) -> int:
-    """Parts of the index of so many vectors; 0 for none, where comparing all of them is as quick.
+    """Number of partitions for so many vectors; 0 if comparing all of them is as fast.
 
     They grow with the root, slowly: texts are so far from pictures that nearly all parts are looked into
     anyway, and to put a vector into its part costs a comparison with the middle of each.
@@ -114,7 +114,7 @@ def parts_of(rows: int) -> int:
 
 
 def _stale(library: PictureStore, space: str) -> bool:
-    """Whether a space's table is not the one that was measured, or its index is not there."""
+    """Whether a space's table has changed since its index was measured, or the index is missing."""
     known = library.settings.searches.get(space)
     if not library.store.has(vectors_name(space)):
         return known is not None
@@ -127,14 +127,14 @@ def _stale(library: PictureStore, space: str) -> bool:
 
 
 def queries_of(table: VectorTable) -> FloatArray:
-    """(Q, D) vectors to ask with: drawn ones with noise, far and near in turn; the same every time."""
+    """Queries (Q, D): random vectors with noise, far and near alternately; reproducible."""
     rng = np.random.default_rng(0)
     drawn = table.drawn(2 * QUERIES, rng)
     return around(drawn, rng)
 
 
 def around(vectors: HalfArray | FloatArray, rng: np.random.Generator) -> FloatArray:
-    """(Q, D) unit rows whose cosines with the given ones are `NEAR` and `FAR` in turn."""
+    """Unit rows (Q, D) whose cosines with the given ones are `NEAR` and `FAR` alternately."""
     exact = vectors.astype(np.float32)
     if not len(exact):
         return exact
@@ -146,13 +146,13 @@ def around(vectors: HalfArray | FloatArray, rng: np.random.Generator) -> FloatAr
 
 
 def measure(table: VectorTable, queries: FloatArray, answer: Answer, parts: int) -> Approximation:
-    """Choose how an index is asked by every other query, and measure recall with the rest.
+    """Choose the parameters of an index with every other query, and measure the recall with the rest.
 
     Args:
         table: the vectors.
         queries: (Q, D).
-        answer: to them, exact.
-        parts: of the index; 0 for none.
+        answer: exact results of the queries.
+        parts: number of partitions; 0 without an index.
     """
     made = Approximation(
         version=table.version,
@@ -179,7 +179,7 @@ def measure(table: VectorTable, queries: FloatArray, answer: Answer, parts: int)
 
 
 def _tried(parts: int) -> Iterator[tuple[int, int]]:
-    """Parts to look into and candidates: powers of √2 with the fewest candidates, then all with more."""
+    """Yield numbers of partitions and candidates: powers of √2 with few candidates, then all with more."""
     steps = int(2 * np.log2(parts)) + 1
     powers = {min(parts, round(2 ** (step / 2))) for step in range(steps + 1)} | {parts}
     yield from ((probes, CANDIDATES[0]) for probes in sorted(powers))
@@ -196,22 +196,22 @@ def _interval(recalls: Float64Array) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Answer:
-    """The exact answer to Q queries.
+    """Exact results of Q queries.
 
     Attributes:
         rows: (Q, K) row numbers of the nearest vectors, in no order.
-        good: (Q, K) which of them are among the 50 nearest, or as near as the last of those.
+        good: (Q, K) mask of those among the 50 nearest, or as near as the last of these.
     """
 
     rows: IntArray
     good: NDArray[np.bool_]
 
     def of(self, some: slice) -> Answer:
-        """That to some of the queries."""
+        """Results of some of the queries."""
         return Answer(self.rows[some], self.good[some])
 
     def recall(self, found: Sequence[IntArray], wanted: int) -> Float64Array:
-        """(Q,) share of the nearest `wanted` that is among the rows found for each query."""
+        """Share (Q,) of the nearest `wanted` rows that was found for each query."""
         each = zip(self.rows, self.good, found, strict=True)
         hits = [np.count_nonzero(np.isin(rows[good], some)) for rows, good, some in each]
         most = np.minimum(wanted, np.count_nonzero(self.good, axis=1))
@@ -227,7 +227,7 @@ def sample_ids(store: Store, pictures: int, size: int = SAMPLE) -> NDArray[np.by
     Args:
         store: the tables.
         pictures: present ones.
-        size: of the sample, about.
+        size: size of the sample, about.
     """
     below = ""
     if pictures > size:
@@ -290,14 +290,14 @@ def survey(
 
 
 def _held(some: NDArray[np.bytes_], ids: NDArray[np.bytes_]) -> NDArray[np.bool_]:
-    """(R,) which ids are among some that are in order."""
+    """Mask (R,) of the ids that are among sorted ones."""
     if not len(some):
         return np.zeros(len(ids), dtype=bool)
     return np.asarray(some[np.minimum(np.searchsorted(some, ids), len(some) - 1)] == ids)
 
 
 def write_statistics(store: Store, sample: NDArray[np.bytes_], spaces: dict[str, Statistics]) -> None:
-    """Keep the statistics of all spaces in the library, in one step."""
+    """Store the statistics of all spaces in the library, atomically."""
     rows = [{"id": IDS, "data": _packed(ids=sample)}]
     rows += [
         {

@@ -1,4 +1,4 @@
-"""The pictures a search runs over, and their vectors as arrays: one file a space, mapped into memory."""
+"""Pictures of a search with their vectors: one memory-mapped file per space."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ T = TypeVar("T")
 HalfArray = NDArray[np.float16]
 Float64Array = NDArray[np.float64]
 BLOCK_ROWS = 4_096
-"""Rows held in float64 at a time."""
+"""Number of rows converted to float64 at a time."""
 
 UNITS = np.float64(2**18)
-"""Of the numbers that `sums` adds up; what it multiplies becomes float64."""
+"""Number of values of a block of `sums`, which are converted to float64."""
 
 FEW_TEXTS = 64
-"""Texts up to which products are made in parts that one core computes."""
+"""Number of texts up to which products are computed in parts on one core each."""
 
 ALONE_PRODUCTS = 250_000
-"""Multiplications below which a product runs on one core.
+"""Number of multiplications below which a product runs on one core.
 
-A larger one wakes threads that go on spinning, and so take the cores from the next pass.
+A larger one wakes threads that keep spinning and so block cores for the next pass.
 """
 
 SMALLEST_STD = 1e-6
-"""Below this the cosines of a text are all equal up to rounding; their spread counts as 0."""
+"""Standard deviation of a text's cosines below which they are equal up to rounding, and it counts as 0."""
 _PLACES, _MASK, _SCALE, _ABOVE = 13, np.int32(-0x70002000), np.float32(2.0**112), 65536.0
 """Of float16 in float32: how far bits move, which are its own, what its exponent lacks, its infinity."""
 _FORMAT = 1
@@ -53,8 +53,8 @@ class Space:
     Attributes:
         matrix: (M, D) float16 rows of length 1, often memory-mapped; 0 where a picture has no vector.
         present: (M,) True where it has one.
-        fingerprint: of the encoder that made them.
-        total: (D + 1, D) `sums` of the rows, where they are known.
+        fingerprint: fingerprint of the encoder that made them.
+        total: (D + 1, D) `sums` of the rows, if known.
     """
 
     matrix: HalfArray
@@ -63,7 +63,7 @@ class Space:
     total: IntArray | None = field(default=None, repr=False)
 
     def vectors(self, rows: Sequence[int] | NDArray[np.int64]) -> FloatArray:
-        """(R, D) float32 copies of the vectors of some pictures; zero where there is none."""
+        """Copies (R, D) in float32 of the vectors of some pictures; zero for pictures without one."""
         chosen = np.asarray(rows, dtype=np.int64)
         found = self.matrix[chosen].astype(np.float32)
         found[~self.present[chosen]] = 0
@@ -71,7 +71,7 @@ class Space:
 
     @cached_property
     def single(self) -> FloatArray:
-        """(M, D) the vectors of all pictures in float32, kept; for a space that is small.
+        """All vectors (M, D) in float32, cached; for small spaces.
 
         Raises:
             NumericsError: a vector is not finite.
@@ -80,7 +80,7 @@ class Space:
 
     @cached_property
     def moments(self) -> Moments:
-        """Moments of the present rows; the same to the bit in whatever order they lie.
+        """Moments of the existing rows, bit-identical in any order.
 
         Raises:
             NumericsError: a vector is not finite.
@@ -92,7 +92,7 @@ class Space:
 
     @cached_property
     def held(self) -> int:
-        """Pictures that have a vector."""
+        """Number of pictures that have a vector."""
         return int(np.count_nonzero(self.present))
 
 
@@ -103,7 +103,7 @@ class Gallery:
     Attributes:
         ids: M picture ids, all different; those of a library ascend.
         groups: M near-duplicate groups, as ids or numbers.
-        spaces: space name → vectors.
+        spaces: vectors by name of the space.
     """
 
     ids: Sequence[str]
@@ -111,11 +111,11 @@ class Gallery:
     spaces: dict[str, Space]
 
     def __len__(self) -> int:
-        """M, the number of pictures."""
+        """Number M of pictures."""
         return len(self.ids)
 
     def space(self, name: str) -> Space:
-        """The vectors of one space.
+        """Vectors of one space.
 
         Raises:
             DataError: the gallery has no such space.
@@ -125,7 +125,7 @@ class Gallery:
         return self.spaces[name]
 
     def rows(self, ids: Iterable[str]) -> IntArray:
-        """(K,) rows of pictures; −1 where one is not there."""
+        """Rows (K,) of pictures; −1 for unknown ones."""
         if isinstance(self.ids, Ids):
             return self.ids.rows(ids)
         known = {one: row for row, one in enumerate(self.ids)}
@@ -142,13 +142,13 @@ def library_gallery(
 
     Args:
         store: the tables.
-        cache: what keeps the files.
+        cache: cache of the files.
         catalogue: the pictures.
         infos: all spaces of the library.
-        wanted: names of those to hold.
+        wanted: names of the spaces to load.
     Raises:
         CheckpointError: a vector has another width.
-        NumericsError: a vector is not finite or all zeros, naming the picture.
+        NumericsError: a vector is not finite or all zeros; the message names the picture.
         DataError: a table is damaged.
     """
     spaces = {}
@@ -169,7 +169,7 @@ def library_gallery(
 
 
 def _write(store: Store, state: TableState, ids: Ids, dim: int, file: BinaryIO) -> None:
-    """Write what the file of a space holds."""
+    """Write the file of a space."""
     matrix, present = np.zeros((len(ids), dim), np.float16), np.zeros(len(ids), dtype=bool)
     for batch in store.scan_state(state, ["id", "vector"]):
         names = raw_ids(batch.column("id"))
@@ -186,7 +186,7 @@ def vectors_of(table: str, column: Any, ids: RawIds, dim: int) -> HalfArray:  # 
 
     Raises:
         CheckpointError: they have another width.
-        NumericsError: one says nothing, or would poison every score.
+        NumericsError: a vector is all zeros or not finite.
     """
     vectors: HalfArray = column.flatten().to_numpy(zero_copy_only=False).reshape(len(ids), -1)
     if vectors.shape[1] != dim:
@@ -206,11 +206,11 @@ def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> It
     """Call `work` for every block of rows, several at a time.
 
     Args:
-        rows: how many there are.
+        rows: number of rows.
         block_rows: rows of a block.
-        work: (first row, row after the last) → result; called in threads.
+        work: function of the first row and the row after the last; called in threads.
     Yields:
-        First row and result of each block, in order; few results wait at a time.
+        First row and result of each block, in order, with bounded memory.
     """
     blocks = [(start, min(start + block_rows, rows)) for start in range(0, rows, block_rows)]
     workers = cores()
@@ -224,13 +224,13 @@ def over_blocks(rows: int, block_rows: int, work: Callable[[int, int], T]) -> It
 
 
 def single(rows: HalfArray) -> FloatArray:
-    """(R, D) rows in float32, by their bits: half the time that NumPy takes for it."""
+    """Convert (R, D) rows to float32 by their bits, in half of NumPy's time."""
     wide = np.left_shift(np.ascontiguousarray(rows).view(np.int16), _PLACES, dtype=np.int32)
     wide &= _MASK
     found: FloatArray = wide.view(np.float32)
     found *= _SCALE
     if found.size and not -_ABOVE < found.min() <= found.max() < _ABOVE:
-        return rows.astype(np.float32)  # infinity and what is no number have no exponent of their own
+        return rows.astype(np.float32)  # infinity and NaN need NumPy's conversion
     return found
 
 
@@ -257,8 +257,8 @@ class Moments:
     """First two moments of the present rows of a space.
 
     Attributes:
-        mean: (D,) their mean.
-        covariance: (D, D) their covariance; the divisor is their number.
+        mean: (D,) mean.
+        covariance: (D, D) covariance; the divisor is the number of rows.
     """
 
     mean: Float64Array
@@ -273,7 +273,7 @@ class Moments:
             (N,) means and (N,) standard deviations; a spread that is only rounding is 0.
         """
         expect("moments.of_cosines", texts=(texts, "N D"), mean=(self.mean, "D"))
-        # Waking the product's threads, which then spin, takes longer than products too small for them.
+        # waking threads takes longer than small products
         width = texts.shape[1]
         step = max(ALONE_PRODUCTS // max(texts.size, 1), 1) if len(texts) <= FEW_TEXTS else width
         parts = range(0, width, step)
@@ -283,7 +283,7 @@ class Moments:
 
 
 def sums(matrix: HalfArray, rows: IntArray | None = None) -> IntArray:
-    """Sums over rows of a space from which its `Moments` follow: exact, so that their order is all one.
+    """Sums over rows of a space, from which its `Moments` follow; exact, so that the order does not matter.
 
     Each number is rounded to a multiple of 2⁻¹⁸, which leaves all of float16 from 2⁻⁸ on as it is. Sums of a
     block's products then stay below 2⁵³ in float64, those of 10⁸ rows below 2⁶³.
@@ -316,7 +316,7 @@ def moments(total: IntArray, count: int) -> Moments:
 
     Args:
         total: (D + 1, D).
-        count: of the rows.
+        count: number of the rows.
     """
     found = total / max(count, 1)
     mean = found[0] / UNITS

@@ -1,8 +1,8 @@
-"""What the user writes about a picture in place of what its files say, and what a model says beside that.
+"""Captions by the user, which replace those of the files, and captions by a model, which are added to them.
 
-Kept in tables of their own under the picture's content, so that they outlive indexing, new paths and other
-metadata; no file of the user's is touched. What is written counts at once: the captions of those pictures
-are encoded anew.
+They are stored in separate tables by the picture's content, so that they survive indexing, new paths and new
+metadata; the user's files are not changed. New captions take effect at once: the captions of those pictures
+are encoded again.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class Described(Record):
 
 
 class ModelWords(Record):
-    """What a model says that a picture shows.
+    """Caption of a picture by a model.
 
     Attributes:
-        model: its name.
+        model: name of the model.
         sentence: what the picture shows.
         keywords: without commas in them.
     """
@@ -81,13 +81,13 @@ class ModelWords(Record):
 
 
 class PictureWords(Record):
-    """What is said about a picture, and by whom.
+    """Captions of a picture, with their sources.
 
     Attributes:
-        now: what counts.
-        stated: what the files say.
-        edited: whether the user wrote what counts.
-        described: what a model says, which counts beside the files unless the user wrote; None for nothing.
+        now: captions in effect.
+        stated: captions of the files.
+        edited: whether the captions in effect are the user's.
+        described: caption by a model, in effect with those of the files unless the user wrote any; or None.
     """
 
     now: Described
@@ -97,10 +97,10 @@ class PictureWords(Record):
 
 
 def words_of(library: PictureStore, picture: str) -> PictureWords:
-    """What is said about a picture.
+    """Captions of a picture.
 
     Raises:
-        DataError: the library holds no such picture.
+        DataError: the picture is not in the library.
     """
     library.picture(picture)
     stated = _described(stated_captions(_files(library.store, picture)))
@@ -119,12 +119,12 @@ def words_of(library: PictureStore, picture: str) -> PictureWords:
 def write_words(
     library: PictureStore, picture: str, words: Described | None, sentences: Sentences
 ) -> PictureWords:
-    """Keep what the user wrote about a picture; it is on the disk when this returns.
+    """Store the user's captions of a picture, and flush them to the disk.
 
     Args:
         library: that holds it.
         picture: its id.
-        words: what counts from now on, also where it is empty; None for what the files and a model say.
+        words: new captions, which may be empty; None restores those of the files and of a model.
         sentences: encoders of the library's spaces of captions, see `limner.store.write.sentences_of`.
     Raises:
         DataError: no such picture, or another process is writing to the library.
@@ -152,7 +152,7 @@ def write_words(
 
 
 def caption_encoders(made: Mapping[str, SpaceInfo]) -> Sentences:
-    """The encoders that made a library's spaces of captions.
+    """Open the encoders of a library's spaces of captions.
 
     Args:
         made: the spaces of the library.
@@ -166,9 +166,9 @@ def caption_encoders(made: Mapping[str, SpaceInfo]) -> Sentences:
 
 
 def write_descriptions(library: PictureStore, found: Mapping[str, ModelWords], sentences: Sentences) -> None:
-    """Keep what a model says of some pictures; it is on the disk when this returns.
+    """Store a model's captions of pictures, and flush them to the disk.
 
-    It takes the place of what another model said, and counts unless the user wrote about the picture.
+    They replace those of another model, and are in effect unless the user wrote captions.
 
     Args:
         library: that holds them.
@@ -192,7 +192,7 @@ def write_descriptions(library: PictureStore, found: Mapping[str, ModelWords], s
 
 
 def remove_descriptions(library: PictureStore, sentences: Sentences, model: str | None = None) -> int:
-    """Take back what models said; of how many pictures.
+    """Remove captions by models; the number of pictures.
 
     Args:
         library: that holds them.
@@ -218,12 +218,12 @@ def remove_descriptions(library: PictureStore, sentences: Sentences, model: str 
 
 
 def described_by(store: Store) -> dict[str, str]:
-    """Id of each picture that a model described → the model."""
+    """Names of the models by id of the pictures that they described."""
     return dict(store.rows(DESCRIPTIONS, ["id", "model"])) if store.has(DESCRIPTIONS) else {}
 
 
 def mend(store: Store) -> None:
-    """Bring the pictures' captions in line with what the user and a model wrote, after a kill in between."""
+    """Make the pictures' captions consistent with those of the user and of a model, after a kill."""
     if store.has(WORDS):
         _take_over(store, dict(store.rows(WORDS, ["id", "captions"])))
     if store.has(DESCRIPTIONS):
@@ -232,7 +232,7 @@ def mend(store: Store) -> None:
 
 
 def _fitting(library: PictureStore, sentences: Sentences) -> Sentences:
-    """The encoders of spaces that the library has."""
+    """Encoders of the library's spaces."""
     spaces = library.settings.spaces
     used = {space: one for space, one in sentences.items() if space in spaces}
     for space, (encoder, _) in used.items():
@@ -244,7 +244,7 @@ def _fitting(library: PictureStore, sentences: Sentences) -> Sentences:
 
 
 def _say(store: Store, described: Mapping[str, list[dict[str, str]]]) -> dict[str, list[dict[str, str]]]:
-    """Put what a model says behind what files say, of pictures that the user did not write about.
+    """Add a model's captions to those of the files, for pictures without captions by the user.
 
     Returns:
         The captions of these pictures, by id.
@@ -261,7 +261,7 @@ def _say(store: Store, described: Mapping[str, list[dict[str, str]]]) -> dict[st
 
 
 def _encode(library: PictureStore, captions: Mapping[str, Sequence[dict[str, str]]], used: Sentences) -> None:
-    """Make the vectors of some pictures' captions anew."""
+    """Compute the vectors of captions again."""
     texts = {picture: [one["text"] for one in rows] for picture, rows in captions.items()}
     for space, (encoder, reads) in used.items():
         read = {

@@ -1,4 +1,4 @@
-"""Write one batch of what was read: pictures first, then vectors, then files.
+"""Writing of a batch: pictures first, then vectors, then files.
 
 The rows of `files` come last and are the mark that a file is done. A kill between the writes leaves work
 that the next run does again with the same result. It reads no files and runs no encoder.
@@ -73,16 +73,16 @@ def file_row(
     """One row of `files`; arguments as its columns.
 
     Args:
-        path: absolute, as the system has it.
-        source: the folder or list it was found by.
+        path: absolute path, as bytes of the system.
+        source: folder or list in which it was found.
         status: ok, skipped or deleted.
         size: bytes.
         mtime_ns: as its status said when it was read; −1 never equals a real time, so that it is tried again.
-        sha256: of its content, "" where it could not be read.
-        reason: why it was skipped, or what is wrong with its metadata.
-        words_key: of what describes it from outside.
-        words: what is said about it.
-        stamp: as `limner.pictures.decode.stamp_of`; "" where it is not known.
+        sha256: SHA-256 of its content, "" if it could not be read.
+        reason: reason for skipping it, or error in its metadata.
+        words_key: key of the captions from outside the file.
+        words: captions and other metadata.
+        stamp: as `limner.pictures.decode.stamp_of`; "" if it is not known.
     """
     said = words if words is not None else Words()
     return {
@@ -109,10 +109,10 @@ def vector_table(ids: Sequence[str], hashes: Sequence[str], vectors: FloatArray)
 
     Args:
         ids: B picture ids.
-        hashes: B hashes of what each vector was made from.
+        hashes: B hashes of the vectors' inputs.
         vectors: (B, D) unit rows, stored as float16.
     Raises:
-        NumericsError: a row is not finite or all zeros, naming its picture.
+        NumericsError: a row is not finite or all zeros; the message names its picture.
     """
     good = usable_rows(vectors)
     if not good.all():
@@ -153,7 +153,7 @@ def write_batch(
         _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha), captions=captions)
         for sha, (holding, captions) in sorted(counting.items())
     ]
-    # Before the vectors: a picture that has its vectors is not encoded again, and so never gets its labels.
+    # before the vectors, as a picture with vectors is not encoded again and would never get its labels
     store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA), known)
     for space, table in vectors.items():
         store.upsert(vectors_name(space), table, encoded[space])
@@ -162,7 +162,7 @@ def write_batch(
 
 
 def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of pictures that have one, from their files as they are stored now."""
+    """Rows of existing pictures, from their files as stored now."""
     known, counting = store.lookup(PICTURES, "id", pictures), _counting(store, _holders(store, {}, pictures))
     return [
         _picture(row["id"], holding, None, None, row, captions=captions)
@@ -172,7 +172,7 @@ def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _holders(store: Store, rows: Mapping[str, FileRow], pictures: Iterable[str]) -> dict[str, list[FileRow]]:
-    """Picture → all its present files, those of a batch among them.
+    """All existing files of each picture, including those of a batch.
 
     A picture's paths and captions are those of all present files with its content, so that the result does
     not depend on the order in which they came.
@@ -234,47 +234,47 @@ def _counting(
 
 
 def stated_captions(files: Iterable[FileRow]) -> list[dict[str, str]]:
-    """What the files of one picture say about it, as rows of `captions`: keywords last."""
+    """Captions of a picture's files, as rows of `captions`, keywords last."""
     said = unique_captions(Caption(**caption) for file in files for caption in file["captions"])
     return [one.model_dump() for one in sorted(said, key=lambda caption: caption.source == "keywords")]
 
 
 def own_captions(store: Store, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
-    """What the user wrote about some of these pictures, by id; an empty list is a wish for no words."""
+    """Captions by the user, by id; an empty list means that the user wants none."""
     return {row["id"]: row["captions"] for row in store.lookup(WORDS, "id", pictures)}
 
 
 MODEL = "model"
-"""Source of captions that a model of the user's gave."""
+"""Source of captions by a model."""
 
 
 def described_captions(store: Store, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
-    """What a model says of some of these pictures, by id, as rows of `captions`: sentence, then keywords."""
+    """Captions by a model, by id, as rows of `captions`: sentence, then keywords."""
     return {row["id"]: model_captions(row) for row in store.lookup(DESCRIPTIONS, "id", pictures)}
 
 
 def model_captions(row: Mapping[str, Any]) -> list[dict[str, str]]:
-    """A row of `descriptions` as rows of `captions`."""
+    """Convert a row of `descriptions` to rows of `captions`."""
     texts = (row["sentence"], ", ".join(row["keywords"] or ()))
     return [{"text": text, "source": MODEL} for text in texts if text]
 
 
 def read_by(store: Store, engine: str) -> NDArray[np.bytes_]:
-    """Sorted ids of the pictures in which an engine, by its fingerprint, has looked for words."""
+    """Sorted ids of the pictures whose text an engine has read, by its fingerprint."""
     if not engine:
         return np.zeros(0, DIGEST)
     return sorted_ids(store, OCR, f"engine = '{engine}'")
 
 
 def write_words_shown(store: Store, words: Mapping[str, str], engine: str) -> None:
-    """Keep what pictures show in writing: content hash → lines, "" where there is none."""
+    """Store the text in pictures by content hash, "" if there is none."""
     rows = [{"id": sha256, "engine": engine, "text": text} for sha256, text in words.items()]
     store.upsert(OCR, pa.Table.from_pylist(rows, schema=OCR_SCHEMA))
 
 
 CAPTIONS, MULTILINGUAL = "captions", "multilingual"
 CAPTION_SPACES = (CAPTIONS, MULTILINGUAL)
-"""Spaces of what captions say: English ones, and all that the multilingual encoder reads."""
+"""Spaces of captions: of English ones, and of all that the multilingual encoder reads."""
 WORDED_SPACES = (*CAPTION_SPACES, OCR)
 """Spaces of texts, which not every picture has."""
 _SHARES_FROM = 1000  # captions; more would not change the shares by a hundredth
@@ -283,14 +283,14 @@ _GROUP_ROWS = 8192
 
 
 Sentences = dict[str, tuple[TextEncoder, frozenset[str] | None]]
-"""Space of captions → their encoder, and the languages of those that it is given; None for all."""
+"""Encoder and its languages, None for all, by space of captions."""
 
 
 def sentences_of(english: TextEncoder | None, multilingual: SentenceEncoder | None) -> Sentences:
-    """Which encoder is given which captions.
+    """Encoders of captions, with their languages.
 
     Args:
-        english: makes the space "captions", of all languages where there is no other.
+        english: makes the space "captions", of all languages if there is no other.
         multilingual: makes the space "multilingual" of captions in all languages that it reads.
     """
     found: Sentences = {}
@@ -302,13 +302,13 @@ def sentences_of(english: TextEncoder | None, multilingual: SentenceEncoder | No
 
 
 def captions_hash(fingerprint: str, texts: Sequence[str]) -> str:
-    """What a caption vector was made from: changes with the encoder or any caption."""
+    """Hash of a caption vector's inputs: the encoder and all captions."""
     content = "\0".join((fingerprint, "by language", *texts)).encode("utf-8", "surrogatepass")
     return hashlib.sha256(content).hexdigest()[:32]
 
 
 def caption_shares(store: Store) -> dict[str, float]:
-    """Language → share of a library's captions, largest first, estimated from some spread over all of it."""
+    """Shares of a library's captions by language, largest first, estimated from a sample."""
     every = max(1, store.count(PICTURES, CAPTIONED) // _SHARES_FROM)
     some = islice(store.rows(PICTURES, ["captions"], CAPTIONED), every - 1, None, every)
     return languages_of([captions[0]["text"] for (captions,) in some]).shares
@@ -328,7 +328,7 @@ def encode_captions(
     Args:
         library: its table of the space exists, and its settings hold the shares of languages.
         space: captions or multilingual.
-        encoder: of the caption texts.
+        encoder: encoder of the caption texts.
         reads: languages that it reads; captions in others do not enter. None for all.
         progress: told of every picture encoded.
         stopped: asked between batches; True ends early.
@@ -353,7 +353,7 @@ def encode_words_shown(
     progress: Progress,
     stopped: Callable[[], bool],
 ) -> int:
-    """As `encode_captions`, for the words that pictures show."""
+    """Encode the text in pictures, see `encode_captions`."""
     present = sorted_ids(library.store, PICTURES, PRESENT)
     shown = (
         (picture, [" ".join(text.split())])
@@ -373,16 +373,16 @@ def _encode_texts(
     progress: Progress,
     stopped: Callable[[], bool],
 ) -> int:
-    """Bring the vectors of one space up to date; of how many pictures they were made.
+    """Bring the vectors of one space up to date; the number of encoded pictures.
 
     Args:
         library: its table of the space exists.
         space: its name.
-        encoder: of the texts.
+        encoder: encoder of the texts.
         pictures: id, and all texts of the picture.
-        readable: of these the ones that the encoder reads.
-        progress: as of `encode_captions`.
-        stopped: likewise.
+        readable: those that the encoder can read.
+        progress: see `encode_captions`.
+        stopped: see `encode_captions`.
     """
     store, table = library.store, vectors_name(space)
     known = sorted_rows(store, table, [("id", DIGEST), ("input_hash", "S32")])
@@ -426,7 +426,7 @@ def readable_captions(
     Args:
         texts: its captions.
         reads: ISO 639 codes; None for all.
-        shares: of the languages of the library's captions.
+        shares: shares of the languages of the library's captions.
     """
     if reads is None:
         return list(texts)
@@ -434,7 +434,7 @@ def readable_captions(
 
 
 def unread_captions(library: PictureStore) -> dict[str, str]:
-    """Id of each captioned picture without any vector of its captions → language of the first of them."""
+    """Language of the first caption, by id, of pictures with captions that no encoder reads."""
     store = library.store
     spaces = [vectors_name(space) for space in CAPTION_SPACES if space in library.settings.spaces]
     known = np.sort(np.concatenate([np.zeros(0, DIGEST), *(sorted_ids(store, table) for table in spaces)]))
@@ -449,13 +449,13 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
     """Unit mean of the unit vectors of each picture's captions.
 
     Args:
-        encoder: of texts.
+        encoder: encoder of texts.
         texts: B pictures with one caption or more each.
     Returns:
         (B, D) float32.
     """
     flat = [text for some in texts for text in some]
-    # Equal captions are common (keywords of one event); each wording is encoded once.
+    # equal captions are common (keywords of one event) and encoded once
     wordings = list(dict.fromkeys(flat))
     numbers = {wording: number for number, wording in enumerate(wordings)}
     unit = unit_rows("captions", encoder.encode_text(wordings))[[numbers[text] for text in flat]]
@@ -474,7 +474,7 @@ def link_near(library: PictureStore) -> None:
     store = library.store
     kinds = [("id", DIGEST), ("phash", "S16"), ("group", DIGEST), ("taken", "S40")]
     rows = sorted_rows(store, PICTURES, kinds, PRESENT)
-    # Not by the bytes of the digits: a hash may be written with fewer of them.
+    # not from the bytes of the digits, as a hash may have fewer of them
     hashes = np.fromiter((int(phash, 16) for phash in rows["phash"]), np.uint64, len(rows))
     # The local clock, whatever its zone: a burst is one camera's.
     taken = np.array(
@@ -495,7 +495,7 @@ def group_counts(store: Store) -> tuple[int, int]:
 
 
 def lacking(store: Store, spaces: Sequence[str]) -> dict[str, int]:
-    """Space → present pictures without a vector in it, where there are any."""
+    """Number of existing pictures without a vector, by space, if there are any."""
     present = sorted_ids(store, PICTURES, PRESENT)
     missing = {
         space: int((~among(sorted_ids(store, vectors_name(space)), present)).sum()) for space in spaces

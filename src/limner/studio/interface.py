@@ -1,6 +1,6 @@
-"""The REST interface as programs and their authors see it: its OpenAPI document, and a page made from that.
+"""The OpenAPI document of the REST API, and the page that shows it.
 
-What the routes themselves cannot say is added here: errors, who may ask, what ids look like, examples.
+Adds to FastAPI's document the facts that FastAPI cannot infer: errors, authentication, id formats, examples.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ EXAMPLES: dict[str, Json] = {
     "ChangeRequest": {"revision": 3},
     "EditRequest": {"revision": 3, "edit": {"kind": "choose", "step": 0, "picture": PICTURE}},
 }
-REFUSALS = {
+ERRORS = {
     "401": "The token is missing or wrong",
-    "403": "Only where the studio is bound to this machine alone, or with consent",
-    "404": "There is no such thing",
-    "409": "It has changed meanwhile, or is being changed; load it again",
-    "422": "The request does not fit; `detail` says where",
-    "default": "What was refused, and why",
+    "403": "Allowed only if the studio listens on this machine alone, or, for choices, with `consent=yes`",
+    "404": "Not found",
+    "409": "The resource has changed since you loaded it, or is being changed; load it again",
+    "422": "Invalid request; `detail` gives the field and the reason",
+    "default": "Any other error; `detail` gives the reason",
 }
-ADMISSION = (
-    "The token of the address that `limner studio` printed, or that it was given as LIMNER_TOKEN. Programs"
-    " send it as `Authorization: Bearer …`; browsers that open the address keep a cookie. A studio started"
-    " with `--no-token` wants none."
+AUTHENTICATION = (
+    "The token in the URL that `limner studio` prints, or the value of LIMNER_TOKEN if it was set. Programs"
+    " send it as `Authorization: Bearer …`; browsers get a cookie when they open the URL. A studio started"
+    " with `--no-token` needs none."
 )
 
 
 def operation_id(route: APIRoute) -> str:
-    """Name of an operation: its group and its function, ``projects_create``, or the group, ``projects``."""
+    """Id of an operation: ``group_function``, or the group alone if the function has the same name."""
     return "_".join(dict.fromkeys([*map(str, route.tags), route.name]))
 
 
 def describe(app: FastAPI, *, token: bool) -> None:
-    """Complete the OpenAPI document of an application that has its routes, and serve a page of it.
+    """Complete the OpenAPI document of an application, and serve it as a page at ``/docs``.
 
     Args:
-        app: with all its routes.
-        token: whether requests must bring one.
+        app: the application, with all its routes registered.
+        token: whether requests need a token.
     """
     plain = app.openapi
 
@@ -72,7 +72,7 @@ def describe(app: FastAPI, *, token: bool) -> None:
     def openapi() -> Json:
         return _completed(plain(), token)
 
-    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's documentation does it
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documentation: "Extending OpenAPI"
 
     @cache
     def page() -> str:
@@ -80,7 +80,7 @@ def describe(app: FastAPI, *, token: bool) -> None:
         return (
             environment("limner.studio")
             .get_template("docs.html")
-            .render(path="/docs", document=document, groups=list(_groups(document)), token=ADMISSION)
+            .render(path="/docs", document=document, groups=list(_groups(document)), token=AUTHENTICATION)
         )
 
     @app.get("/docs", include_in_schema=False)
@@ -89,48 +89,50 @@ def describe(app: FastAPI, *, token: bool) -> None:
 
 
 def known_parameters(request: Request) -> None:
-    """Refuse a parameter that the address does not take: a misspelt one would be passed over.
+    """Reject unknown query parameters: FastAPI would ignore a misspelt one.
 
     Raises:
-        ProblemError: there is one.
+        ProblemError: the request has a query parameter that its route does not know.
     """
     if not request.query_params:
         return
     route: APIRoute = request.scope["route"]
     operation = request.app.openapi()["paths"][route.path][request.method.lower()]
-    taken = [one["name"] for one in operation.get("parameters", []) if one["in"] == "query"]
+    known = [parameter["name"] for parameter in operation.get("parameters", []) if parameter["in"] == "query"]
     for name in request.query_params:
-        if name not in taken:
-            raise ProblemError(422, unknown("parameter", name, taken), kind="malformed")
+        if name not in known:
+            raise ProblemError(422, unknown("parameter", name, known), kind="malformed")
 
 
 def _completed(document: Json, token: bool) -> Json:
+    """Add errors, examples, formats and authentication to the document, in place, and return it."""
     parts = document["components"]
     parts["schemas"]["ProblemDetails"] = ProblemDetails.model_json_schema()
-    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": ADMISSION}}
+    parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer", "description": AUTHENTICATION}}
     document["security"] = [{"token": []}] if token else [{}, {"token": []}]
     for name, example in EXAMPLES.items():
         parts["schemas"][name]["examples"] = [example]
     for path, operation in _operations(document):
-        taken = operation.get("parameters", [])
-        for parameter in taken:
-            own = PARAMETERS.get(parameter["name"], {})
-            parameter["schema"] |= {name: value for name, value in own.items() if name != "examples"}
-            if "examples" in own:
-                parameter["example"] = own["examples"][0]
-        due = {"default"} | ({"401"} if token else set())
-        due |= {"404"} if "{" in path else set()
-        due |= {"422"} if taken or "requestBody" in operation else set()
-        due |= {"409"} if _body(operation) in ("EditRequest", "ChangeRequest", "Described") else set()
-        due |= {"403"} if operation["operationId"] in LOCAL else set()
-        for status in sorted(due):
+        parameters = operation.get("parameters", [])
+        for parameter in parameters:
+            facts = PARAMETERS.get(parameter["name"], {})
+            parameter["schema"] |= {name: value for name, value in facts.items() if name != "examples"}
+            if "examples" in facts:
+                parameter["example"] = facts["examples"][0]
+        errors = {"default"} | ({"401"} if token else set())
+        errors |= {"404"} if "{" in path else set()
+        errors |= {"422"} if parameters or "requestBody" in operation else set()
+        errors |= {"409"} if _body(operation) in ("EditRequest", "ChangeRequest", "Described") else set()
+        errors |= {"403"} if operation["operationId"] in LOCAL_ONLY else set()
+        for status in sorted(errors):
             schema = {"$ref": "#/components/schemas/ProblemDetails"}
-            answer = {"description": REFUSALS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
-            operation["responses"][status] = answer
+            response = {"description": ERRORS[status], "content": {MEDIA_TYPE: {"schema": schema}}}
+            operation["responses"][status] = response
     return document
 
 
-LOCAL = frozenset(
+# operations that may answer 403
+LOCAL_ONLY = frozenset(
     f"library_{name}"
     for name in ("add_folder", "folders", "begin", "add", "finish", "take_back", "write", "forget")
 ) | {"projects_every_preference"}
@@ -144,13 +146,13 @@ def _operations(document: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _body(operation: Json) -> str:
-    """Name of the schema of an operation's body, or ""."""
+    """Name of the schema of an operation's request body, or "" if it has none."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     return str(content.get("schema", {}).get("$ref", "")).rpartition("/")[2]
 
 
 def _groups(document: Json) -> Iterator[tuple[str, list[Json]]]:
-    """Tag → its operations, as the page shows them."""
+    """Yield each tag with its operations, in the form that the page's template needs."""
     groups: dict[str, list[Json]] = {}
     for path, item in document["paths"].items():
         for method in METHODS:
@@ -171,41 +173,41 @@ def _shown(document: Json, method: str, path: str, operation: Json) -> Json:
         "paragraphs": operation.get("description", "").replace("`", "").split("\n\n"),
         "parameters": [
             {
-                "name": one["name"],
-                "where": one["in"],
-                "kind": _kind(one["schema"]),
-                "required": one.get("required", False),
-                "note": one.get("description", "").replace("`", ""),
+                "name": parameter["name"],
+                "where": parameter["in"],
+                "kind": _kind(parameter["schema"]),
+                "required": parameter.get("required", False),
+                "note": parameter.get("description", "").replace("`", ""),
             }
-            for one in operation.get("parameters", [])
+            for parameter in operation.get("parameters", [])
         ],
         "fields": [
-            {"name": field, "kind": _kind(of), "required": field in required}
-            for field, of in schema.get("properties", {}).items()
+            {"name": name, "kind": _kind(field), "required": name in required}
+            for name, field in schema.get("properties", {}).items()
         ],
         "example": json.dumps(schema["examples"][0], indent=2) if "examples" in schema else "",
         "answers": [
-            (status, one["description"], next(iter(one.get("content", {})), ""))
-            for status, one in operation["responses"].items()
+            (status, response["description"], next(iter(response.get("content", {})), ""))
+            for status, response in operation["responses"].items()
         ],
     }
 
 
 def _kind(schema: Json) -> str:
-    """A schema in a few words: ``integer from 1 to 500``."""
+    """Short description of a schema's type, such as ``integer from 1 to 500``."""
     if "anyOf" in schema:
-        kinds = [_kind(one) for one in schema["anyOf"] if one.get("type") != "null"]
+        kinds = [_kind(choice) for choice in schema["anyOf"] if choice.get("type") != "null"]
         return " or ".join(kinds)
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "enum" in schema:
-        return " or ".join(f"“{one}”" for one in schema["enum"])
+        return " or ".join(f"“{value}”" for value in schema["enum"])
     words = [str(schema.get("type", "any value"))]
     low, high = schema.get("minimum"), schema.get("maximum")
     words += [f"from {low:,}"] if low is not None else []
     words += [f"to {high:,}"] if high is not None else []
     if "maxLength" in schema:
-        words.append(f"of {schema.get('minLength', 0)} to {schema['maxLength']:,} letters")
+        words.append(f"of {schema.get('minLength', 0)} to {schema['maxLength']:,} characters")
     if "pattern" in schema:
-        words.append(f"like {schema['pattern']}")
+        words.append(f"matching {schema['pattern']}")
     return " ".join(words)

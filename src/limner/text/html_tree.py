@@ -1,7 +1,7 @@
-"""HTML text as a tree, as long as it can be read in a few seconds.
+"""HTML text as a tree. Pages that would take more than a few seconds are rejected.
 
-Pages come from anywhere. What would keep the parser, or the walks over its tree, busy for minutes is refused
-in one line that names the bound.
+The input is untrusted: a page that would keep the parser, or the walks over its tree, busy for minutes raises
+an error that names the limit.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from limner.errors import DataError
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
-# lxml reads these and then refuses to move text that holds them.
+# lxml parses these characters, but raises an error if text with them is assigned.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-MAX_ATTRIBUTES, MAX_ELEMENTS, MAX_NESTED = 1_000, 60_000, 2_000_000
-"""Attributes of one element, elements of one text, and what the depths of all of these add up to, at most."""
-# A start tag up to its end, as the HTML standard reads it; no part of it is looked at twice.
+MAX_ATTRIBUTES, MAX_ELEMENTS, MAX_TOTAL_DEPTH = 1_000, 60_000, 2_000_000
+"""Most attributes of an element, most elements of a page, and the largest sum of the elements' depths, each
+counted once more per 100 characters of its text."""
+# A start tag as the HTML standard defines it; possessive quantifiers prevent backtracking.
 _START_TAG = re.compile(
     r"""<[a-zA-Z][^\s/>]*+((?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+)*+)"""
 )
@@ -28,37 +29,40 @@ _ATTRIBUTE = re.compile(r"""[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^
 
 
 def parse_tree(text: str, where: str) -> Element:
-    """An lxml tree of HTML text: bounded in size and depth, no network, no external entities.
+    """Parse HTML into an lxml tree of bounded size and depth; no network, no external entities.
+
+    Args:
+        text: the page, decoded.
+        where: name of the source, for messages.
 
     Raises:
-        DataError: no element at all, more than a bound allows, or nested deeper than the parser does.
+        DataError: the page is empty, exceeds a limit, or cannot be parsed.
     """
     text = _NOT_XML.sub(" ", text)
     _check_attributes(text, where)
-    # A declared encoding inside the text is about its bytes, which are decoded already.
+    # The text is already decoded: an encoding that it declares is ignored.
     parser = html.HTMLParser(encoding="utf-8", huge_tree=False, no_network=True, remove_comments=True)
     try:
         root = html.document_fromstring(text.encode("utf-8"), parser=parser)
     except etree.ParserError:
-        raise DataError(f"{where}: holds no text; expected HTML with words in it") from None
+        raise DataError(f"{where}: is empty; expected an HTML page") from None
     except etree.XMLSyntaxError as error:
         raise DataError(
-            f"{where}: HTML that the parser gave up ({str(error)[:120]}); expected a page that fits the"
-            " memory; save it as plain text"
+            f"{where}: the HTML parser failed ({str(error)[:120]}); save the page as plain text"
         ) from None
     if any(entry.level_name == "FATAL" for entry in parser.error_log):
         raise DataError(
-            f"{where}: HTML nested too deeply or with a text of 10 MB in one piece, not to be read whole; "
-            "expected at most 250 elements inside each other; save the page as plain text"
+            f"{where}: HTML nested too deeply, or with more than 10 MB of text in one element; expected at"
+            " most 250 levels; save the page as plain text"
         )
     _check_size(root, where)
     return root
 
 
 def _check_attributes(text: str, where: str) -> None:
-    """Refuse an element with more attributes than any page has: the parser's time grows with their square."""
+    """Reject elements with too many attributes: the parser's time is quadratic in their number."""
     for tag in _START_TAG.finditer(text):
-        if len(tag[1]) > MAX_ATTRIBUTES:  # each takes two letters
+        if len(tag[1]) > MAX_ATTRIBUTES:  # an attribute and its separator are at least two characters
             count = sum(1 for _ in _ATTRIBUTE.finditer(tag[1]))
             if count > MAX_ATTRIBUTES:
                 raise DataError(
@@ -68,7 +72,7 @@ def _check_attributes(text: str, where: str) -> None:
 
 
 def _check_size(root: Element, where: str) -> None:
-    """Refuse more elements, or more of them inside each other, than can be read in a few seconds."""
+    """Reject pages with too many elements or too much nesting."""
     depth = count = weight = 0
     for event, node in etree.iterwalk(root, events=("start", "end")):
         if event == "end":
@@ -78,11 +82,11 @@ def _check_size(root: Element, where: str) -> None:
         weight += depth * (1 + (len(node.text or "") + len(node.tail or "")) // 100)
         if count > MAX_ELEMENTS:
             raise DataError(
-                f"{where}: has more than {MAX_ELEMENTS:,} HTML elements; expected a text that one can read;"
-                " split it"
+                f"{where}: has more than {MAX_ELEMENTS:,} HTML elements; expected at most that many; split"
+                " the page into smaller ones"
             )
-        if weight > MAX_NESTED:
+        if weight > MAX_TOTAL_DEPTH:
             raise DataError(
-                f"{where}: HTML nested too deeply for its size: {depth} elements inside each other around"
-                " most of the words; expected a page as a browser saves it; save the page as plain text"
+                f"{where}: HTML nested too deeply for its size: {depth} levels when the sum over its elements"
+                f" passes {MAX_TOTAL_DEPTH:,}; expected less nesting; save the page as plain text"
             )

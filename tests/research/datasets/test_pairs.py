@@ -62,7 +62,7 @@ def test_a_wrong_line_is_one_clear_error(tmp_path, line, message):
 
 
 def test_the_file_must_be_there(tmp_path):
-    with pytest.raises(MissingError, match="not there"):
+    with pytest.raises(MissingError, match="does not exist"):
         read_pairs(tmp_path / "nowhere")
 
 

@@ -66,14 +66,14 @@ def test_rows_are_those_of_the_disk_and_only_their_shards_are_fetched(store, the
     assert shards(tmp_path) == []
     np.testing.assert_array_equal(found.take(PLACES), plain.take(PLACES))
     assert shards(tmp_path) == [0, 2, 7]
-    # another process of the machine reads what is kept, and fetches what is damaged there again
+    # another process of the machine reads the cached shards, and downloads a corrupt one again
     kept = tmp_path / f"{KEY.folder}.shards"
     (kept / "0.f16").write_bytes(b"\0" * (kept / "0.f16").stat().st_size)
     system.delete_file(f"{at.path}/{KEY.folder}/{ROWS}")
     other = open_remote(at, KEY, ids, tmp_path, most_gb=1)
     np.testing.assert_array_equal(other.take(np.array([29, 11])), plain.take(np.array([29, 11])))
     with (
-        pytest.warns(LimnerWarning, match=r"0\.f16: damaged; fetched again"),
+        pytest.warns(LimnerWarning, match=r"0\.f16: corrupt; downloaded again"),
         pytest.raises(FileNotFoundError),
     ):
         other.take(np.array([1]))
@@ -82,14 +82,14 @@ def test_rows_are_those_of_the_disk_and_only_their_shards_are_fetched(store, the
     write(system, f"{at.path}/{KEY.folder}/{ROWS}", bytes(data))
     (kept / "0.f16").unlink()
     np.testing.assert_array_equal(other.take(np.array([1])), plain.take(np.array([1])))
-    with pytest.raises(CheckpointError, match="features of picture '5' are damaged there; copy the store"):
+    with pytest.raises(CheckpointError, match="features of picture '5' are corrupt; upload the store"):
         other.take(np.array([4]))
 
 
 def test_shards_used_longest_ago_go_beyond_the_bound(store, there, tmp_path):
     _, plain, ids = store
     with pytest.warns(
-        LimnerWarning, match="of which data.features_cache_gb keeps 1.3e-07; shards are fetched"
+        LimnerWarning, match="cache limit data.features_cache_gb=1.3e-07; shards are downloaded"
     ):
         found = open_remote(there[0], KEY, ids, tmp_path, most_gb=130e-9)  # two shards of 64 bytes
     for number in (0, 5, 1, 7, 6, 0):
@@ -102,7 +102,7 @@ def test_what_is_not_whole_there_is_refused(store, there, tmp_path):
     _, _, ids = store
     at, system = there
     with pytest.raises(
-        MissingError, match=r"key\.json: not there; extract the features on a disk, then copy"
+        MissingError, match=r"key\.json: does not exist; extract the features on a disk, then upload"
     ):
         open_remote(at / "none", KEY, ids, tmp_path, most_gb=1)
     with pytest.raises(CheckpointError, match="made for 30 pictures, not for these 29"):

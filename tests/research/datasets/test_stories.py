@@ -92,7 +92,7 @@ def test_ids_must_differ_and_the_file_must_be_there(tmp_path):
         read_stories(
             write(tmp_path / "twice", [{"story_id": "1", "pages": []}, "", {"story_id": "1", "pages": []}])
         )
-    with pytest.raises(MissingError, match="not there"):
+    with pytest.raises(MissingError, match="does not exist"):
         read_stories(tmp_path / "nowhere")
     (tmp_path / "stories.jsonl").write_bytes(b'{"story_id": "\xff"}')
     with pytest.raises(DataError, match="byte 14 is not UTF-8"):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 from rich.progress import MofNCompleteColumn, Task, TextColumn
 
 from limner.cli.main import emit_report, resumable
@@ -25,6 +25,7 @@ from limner.transfer import FetchSettings
 
 data = App(
     name="data",
+    group_parameters=Group("Options", sort_key=0),
     help=(
         "Audit data sets for leaks, fetch their pictures, build sets from pages, count relations.\n\n"
         "Example: limner data audit clue --annotations clue"

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import App
+from cyclopts import App, Group
 
 from limner.cli.main import PLAIN, Flag, Many, deliver, emit, emit_report, say
 from limner.config import build
@@ -198,6 +198,7 @@ Paths = Annotated[tuple[Path, ...], PLAIN]
 
 study = App(
     name="study",
+    group_parameters=Group("Options", sort_key=0),
     help=(
         "Ask people which pictures fit: create a study, serve it, see how far it is, report.\n\n"
         "Example: limner study create preference --tested runs/cmcm --control runs/cmca --relation Story"

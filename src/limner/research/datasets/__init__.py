@@ -29,11 +29,11 @@ def load_dataset(
     """A data set by its name, as pairs of text and picture.
 
     Args:
-        name: of a set; an unknown one is answered with all names.
+        name: name of a set; an unknown one is answered with all names.
         place: file or folder of its annotations; "" looks for a published set below $LIMNER_DATA/data.
         pictures: folder of its pictures; None reads the texts alone, where they can be had alone.
         split: how pairs are parted, see `split_pairs`; None leaves the split that the files state, if any.
-        seed: of the split, and of a drawn set.
+        seed: seed of the split, and of a drawn set.
         drop_missing: leave out pairs whose picture is missing, however many; else 2 % may be.
         every_caption: all captions of a picture, not one.
         look: where `pictures` is None, note whether they are there, without opening them.
@@ -65,7 +65,7 @@ def read_source(
         config: which.
         texts_alone: look for no pictures of a published set; those of other sets are always opened, because
             their texts lie beside them.
-        look: of texts alone, note whether the pictures are there, without opening them.
+        look: for texts alone, whether to note if the pictures are there, without opening them.
         manifest: see `Source`.
     Raises:
         ConfigError: a set needs a folder that is not named, or lies in no files.

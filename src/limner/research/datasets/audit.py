@@ -17,7 +17,7 @@ from limner.research.datasets.splits import is_short, pair_groups, share_of_test
 
 
 class SharedParts(Record):
-    """What two parts have in common.
+    """Overlap of two parts.
 
     Attributes:
         parts: their names.
@@ -119,10 +119,10 @@ class RandomLeak(Record):
 
 
 class SetAudit(Record):
-    """Everything the audit found.
+    """Result of an audit.
 
     Attributes:
-        name: of the set.
+        name: name of the set.
         rows: pairs of text and picture.
         texts, images, pairs: how many of them are distinct, as written.
         same_texts: distinct texts, letter case and white space aside.
@@ -165,8 +165,8 @@ def audit(
 
     Args:
         data: as read; its own split is what "released" means.
-        kinds: of splits; None takes grouped, and released where the files state one.
-        seed: of the splits and draws.
+        kinds: kinds of splits; None uses grouped, and released where the files state one.
+        seed: seed of the splits and draws.
         draws: random splits for the expectation; 0 leaves it out.
         strict: group over every text, however short.
     Raises:
@@ -237,7 +237,7 @@ def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
 
 
 def leaked(pairs: Sequence[Pair]) -> dict[str, tuple[str, ...]]:
-    """What each test pair shares with train and validation, so that results can be given with and without.
+    """Overlaps of each test pair with train and validation, for results with and without them.
 
     Returns:
         id of every test pair, in order → what it shares: text, image, pair, sequence; () for a clean one.
@@ -251,7 +251,7 @@ def leaked(pairs: Sequence[Pair]) -> dict[str, tuple[str, ...]]:
 
 
 def _keys(pair: Pair) -> dict[str, Hashable]:
-    """What a pair can share → by what it is known; no sequence for a pair of none."""
+    """Keys of a pair by kind of overlap, without a sequence if it belongs to none."""
     text, image = text_id(pair.text), pair.image_id
     keys: dict[str, Hashable] = {"text": text, "image": image, "pair": (text, image)}
     return keys | ({"sequence": pair.seq} if pair.seq else {})
@@ -260,13 +260,13 @@ def _keys(pair: Pair) -> dict[str, Hashable]:
 def random_leak(
     pairs: Sequence[Pair], test_share: float = 0.2, draws: int = 200, seed: int = 0
 ) -> RandomLeak:
-    """What random splits leak, by drawing them.
+    """Overlaps of random splits, measured on samples.
 
     Args:
         pairs: (N,), any split is ignored.
         test_share: in (0, 1).
         draws: at least 1.
-        seed: of the draws.
+        seed: seed of the draws.
     """
     total = len(pairs)
     size = round(test_share * total)

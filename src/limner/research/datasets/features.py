@@ -52,7 +52,7 @@ WORKERS = 2
 
 
 class FeatureKey(Record):
-    """What features are of; two keys never share a store.
+    """Key of a feature store: data, pictures and encoder; different keys have different stores.
 
     Attributes:
         data: data set.
@@ -74,17 +74,17 @@ class FeatureKey(Record):
 
 
 def precision_of(transform: str) -> Precision | None:
-    """What the backbone of a key, the first of joined ones, multiplied in; None where it does not say."""
+    """Precision of a key's backbone, the first of several; None if it is not stated."""
     last = transform.partition(";")[0].rpartition(" ")[2]
     return next((one for one in get_args(Precision) if one == last), None)
 
 
 class FeatureSource(Record):
-    """What made the features a run was trained on, as its checkpoint states it.
+    """Encoder of the features that a run was trained on, as stated in its checkpoint.
 
     Attributes:
         backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
-        weights_sha256: of the weight file.
+        weights_sha256: SHA-256 of the weight file.
         transform: framing, side and precision.
     """
 
@@ -110,7 +110,7 @@ class FeatureSource(Record):
 
 
 class _Made(Record):
-    """What is in `KEY`."""
+    """Content of the file `KEY`."""
 
     format: str = "limner-features-1"
     key: FeatureKey
@@ -118,7 +118,7 @@ class _Made(Record):
 
 
 class _Done(Record):
-    """What is in `DONE`: rows that are safely on disk, and the shape of one."""
+    """Content of the file `DONE`: number of flushed rows, and the shape of a row."""
 
     rows: int = Field(ge=0)
     shape: tuple[int, ...] = ()
@@ -147,7 +147,7 @@ class Features:
         stored: NDArray[np.float16],
         sums: NDArray[np.uint64],
     ) -> None:
-        """Take what `open_features` read."""
+        """Wrap rows that are already open; use `open_features` instead."""
         self.key, self.ids, self.stored, self.sums = key, ids, stored, sums
         self._sound = np.zeros(len(ids), dtype=bool)
         self.row_of = {name: row for row, name in enumerate(ids)}
@@ -156,7 +156,7 @@ class Features:
 
     @property
     def backbone(self) -> dict[str, str]:
-        """What made them, of whatever data set."""
+        """Encoder of the features, independent of the data set."""
         return self.key.model_dump(exclude={"data"})
 
     def places(self, ids: Sequence[str]) -> NDArray[np.int64]:
@@ -192,7 +192,7 @@ class Features:
         return self.take(places)
 
     def damaged(self, places: NDArray[np.int64]) -> list[int]:
-        """Those of some rows that are not as they were written, in order."""
+        """Indices of the damaged rows among some, in order."""
         new = np.unique(places[~self._sound[places]])
         plain = np.asarray(self.stored)
         wrong = [row for row in new.tolist() if rows_checksum(plain[row]) != self.sums[row]]
@@ -205,7 +205,7 @@ class MirroredFeatures(Features):
     """A store, and beside it one of the same pictures mirrored, for training alone."""
 
     def __init__(self, plain: Features, mirrored: Features) -> None:
-        """Take both; `mirrored` may hold fewer pictures."""
+        """Join two stores; `mirrored` may have fewer pictures."""
         super().__init__(plain.key, plain.ids, plain.stored, plain.sums)
         self._mirrored = mirrored
 
@@ -225,7 +225,7 @@ def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None =
     Args:
         root: folder of all stores.
         key: what the features must be of.
-        ids: pictures it must hold, in order; None takes what it holds.
+        ids: pictures it must hold, in order; None uses what it holds.
     Raises:
         MissingError: no such store.
         CheckpointError: of another key or other pictures, incomplete, or damaged.
@@ -257,7 +257,7 @@ def read_store(
 
 
 def repair(folder: Path) -> int:
-    """Take damaged rows and those behind them out of a store; the next extraction makes them again.
+    """Remove damaged rows and those after them from a store; the next extraction computes them again.
 
     Returns:
         How many are left.
@@ -321,7 +321,7 @@ def extract(
     it is on disk, so that a kill costs the last few batches and nothing else.
 
     Args:
-        root: folder of all stores; made if absent.
+        root: folder of all stores; created if missing.
         key: what the features are of.
         pictures: id → file, every picture once; ids that state the content (SHA-256) keep a changed picture
             from passing for the old one.
@@ -499,7 +499,7 @@ def picture_features(
             `block_features`.
         weights: a file, or a folder to look in; None looks in the usual places.
         device: torch device that computes.
-        precision: of the backbone; None for that of a store that is there, else `usual_precision`.
+        precision: precision of the backbone; None for that of a store that is there, else `usual_precision`.
         report: called with rows done and rows due.
         elsewhere: opens a complete store of a key and these pictures at another place; None has it at `root`.
     Raises:
@@ -568,7 +568,7 @@ def block_features(
             published backbone alone, an eighth of the room; or "pooled", the last 1,280 of these.
         mirrored: store the training pictures mirrored as well.
         device: torch device that computes.
-        precision: as of `picture_features`.
+        precision: see `picture_features`.
         report: called with rows done and rows due, of either store.
     Raises:
         MissingError: the package of the backbone is not installed.

@@ -81,9 +81,9 @@ class FetchReport(Record):
     Attributes:
         wanted: pictures asked for.
         done: of them, there.
-        dead: of them, not to be had.
-        left: of them, not tried for want of room.
-        size_bytes: of all that are there.
+        dead: number of pictures that cannot be downloaded.
+        left: number of pictures not tried, because the folder is full.
+        size_bytes: size of all that are there.
         requests: made in this run, redirects not counted.
         reasons: why pictures died → how many.
         same_bytes: pictures whose bytes came for three URLs or more; often a host's "not available".
@@ -101,7 +101,7 @@ class FetchReport(Record):
 
 @dataclass(frozen=True)
 class FetchProgress:
-    """How far a fetch is.
+    """Progress of a download.
 
     Attributes:
         done, dead, total: pictures.
@@ -133,7 +133,7 @@ def fetch_pictures(
     Args:
         wanted: URL → file name; names distinct and without folders.
         folder: is made when absent.
-        settings: bounds; None takes the defaults.
+        settings: bounds; None uses the defaults.
         again: ask again for pictures that died for good.
         progress: called after every picture.
         fault: what is wrong with the bytes that came, "" when nothing is; what is no picture brings its own.
@@ -161,7 +161,7 @@ def fetch_pictures(
 
 @dataclass
 class _Run:
-    """One fetch: queues per host, one bound on all."""
+    """One download, with a queue per host and one limit for all."""
 
     wanted: Mapping[str, str]
     folder: Path
@@ -205,7 +205,7 @@ class _Run:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     def report(self) -> FetchReport:
-        """What there is now."""
+        """Present progress."""
         every = [self.manifest.known[url] for url in self.wanted if url in self.manifest.known]
         done = [one for one in every if one.state == "done"]
         dead = [one for one in every if one.state == "dead"]
@@ -302,7 +302,7 @@ class _Run:
 
 
 def _host(url: str) -> str:
-    """What a host's queue is known by; one queue for whatever is no URL."""
+    """Key of a host's queue; one queue for all malformed URLs."""
     try:
         return urlsplit(url).netloc.lower()
     except ValueError:

@@ -63,7 +63,7 @@ def has_pictures(root: Path) -> bool:
 
 
 def whereabouts(place: Path, wanted: Sequence[str] = ()) -> str:
-    """What is in a folder, and where what was looked for may be instead, in clauses for a message.
+    """Content of a folder, and possible locations of the missing files, as clauses for a message.
 
     Args:
         place: the folder that was named; it need not be there.

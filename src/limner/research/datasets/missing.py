@@ -1,4 +1,4 @@
-"""Which pictures of a data set are really there, and what is wrong with the others.
+"""Check which pictures of a data set exist, with the errors of the others.
 
 Every picture is opened before any work starts, once per change of its file. A pair whose picture is missing
 or broken is left out, counted and listed, never given another picture. What earlier runs found out about a
@@ -176,10 +176,10 @@ def pair_set(
     named: Named = "name",
     counted: Mapping[str, int] = MappingProxyType({}),
 ) -> PairSet:
-    """What a reader has found, as a set: see `with_pictures`.
+    """Set of pairs from a reader's result: see `with_pictures`.
 
     Args:
-        name: of the set.
+        name: name of the set.
         pairs: in file order.
         source: as the reader got it.
         relations: names in the order of the labels.
@@ -202,7 +202,7 @@ def with_pictures(
     Args:
         data: `image` as the set names it.
         source: where its pictures lie; without them the set stays as it is, for its texts alone.
-        files: `image` → file name below the folder; None where they are the same.
+        files: `image` → file name below the folder; None if they are the same.
         named: by its "path", which is not looked for elsewhere, by "name", or by "stem", for any suffix.
     Raises:
         DataError: the folder is not there, a name leads out of it, too many pictures are missing, or all are.
@@ -258,7 +258,7 @@ def with_pictures(
 
 
 def _presence(data: PairSet, root: Path, lacking: Mapping[str, str]) -> str:
-    """Which pictures are there by their names, as a note; of those that are not, image → name."""
+    """Note on the existing pictures, by name, and the names of the missing ones by image."""
     absent = [pair for pair in data.pairs if pair.image in lacking]
     total, gone = len({pair.image for pair in data.pairs}), len({pair.image for pair in absent})
     if not absent:
@@ -271,7 +271,7 @@ def _presence(data: PairSet, root: Path, lacking: Mapping[str, str]) -> str:
 
 
 def _by_split(pairs: Sequence[Pair], absent: Container[str]) -> str:
-    """How many pairs of every split lack their picture, where that is not the same in all; ends a clause."""
+    """End of a clause: the numbers of pairs without a picture by split, if the shares differ."""
     total = Counter(pair.split for pair in pairs)
     gone = Counter(pair.split for pair in pairs if pair.id in absent)
     if len(total) < 2 or len({gone[split] / total[split] for split in total}) < 2:
@@ -294,7 +294,7 @@ def _by_name(root: Path, named: Named) -> dict[str, list[Path]]:
 def _places(
     name: str, root: Path, file: str, below_root: Callable[[], Mapping[str, Sequence[Path]]]
 ) -> Sequence[Path]:
-    """Where a picture lies: as it is named, else in any folder below."""
+    """Find a picture at its stated path, or else in any subfolder."""
     path = below(root, file, name)
     return [path] if path.is_file() else below_root().get(Path(file).name, [])
 

@@ -105,11 +105,11 @@ def mixed(
 
 
 def set_of(data: PairSet, name: str) -> PairSet:
-    """One set of a mixture by itself: its pairs, called as where it is read alone.
+    """One set of a mixture: its pairs, with the ids that they have without the mixture.
 
     Args:
         data: as `mixed` makes it.
-        name: of the set.
+        name: name of the set.
     Raises:
         ConfigError: the mixture has no such set.
     """
@@ -129,5 +129,5 @@ def set_of(data: PairSet, name: str) -> PairSet:
 
 
 def _keys(pair: Pair) -> tuple[tuple[str, str], ...]:
-    """What must not be held out elsewhere."""
+    """Keys of pairs that no other set may have in a held-out part."""
     return ("picture", pair.image_id), ("text", text_id(pair.text))

@@ -193,7 +193,7 @@ def stored_graph(
     """The graph of these vectors, made where the folder does not hold it already.
 
     Args:
-        folder: of all graphs; each is a file named by what it was made from.
+        folder: folder of all graphs; each is a file named by what it was made from.
         vectors: see `build_graph`, as the rest.
         size: likewise.
         text_ids: likewise.

@@ -83,7 +83,7 @@ class Pair(Record):
         image: file path, or URL where no picture is there; only ever compared or opened.
         image_hash: SHA-256 of the picture's bytes, 64 hex digits; "" while unknown.
         group: duplicate group; "" before a split was made.
-        split: train, val or test; "" where none was made.
+        split: train, val or test; "" if none was made.
         labels: relation → 0 or 1, in the order of the data set.
         seq: recipe, story, article or album it belongs to; "" for none.
         pos: place in it, from 0; None for none.
@@ -136,7 +136,7 @@ class MissingPicture(Record):
     """A pair that was left out because of its picture.
 
     Attributes:
-        id: of the pair.
+        id: id of the pair.
         image: the picture's name.
         reason: one line.
     """
@@ -153,7 +153,7 @@ class PairSet:
     Attributes:
         name: such as ``"clue"``.
         relations: names in the order of the label vector.
-        pairs: in file order; `split` as the files state it, "" where they state none.
+        pairs: in file order; `split` as the files state it, "" if they state none.
         missing: pairs left out because of their picture.
         notes: one line for everything put right while reading.
     """
@@ -208,11 +208,11 @@ def places_in(known: Mapping[str, int], ids: Sequence[str]) -> NDArray[np.int64]
 
 
 def shuffle_relations(data: PairSet, seed: int) -> PairSet:
-    """The control: whole label rows dealt anew inside each split, so that they say nothing about their pair.
+    """The control: whole label rows dealt again inside each split, so that they say nothing about their pair.
 
     Args:
         data: with labels.
-        seed: of the order.
+        seed: seed of the order.
     """
     rng = np.random.default_rng(seed)
     pairs = list(data.pairs)
@@ -227,7 +227,7 @@ def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
     """The pairs under some licences.
 
     Args:
-        data: whose pairs state theirs in ``meta["license"]``, as `illustrated.story_pairs` gives it.
+        data: whose pairs state theirs in ``meta["license"]``, see `illustrated.story_pairs`.
         allowed: licences, spelt as the data spell them; none allows all.
     Raises:
         DataError: no pair is left.

@@ -1,6 +1,6 @@
-"""Feature stores on object storage, read by shards: each is fetched when a row is needed, and kept on disk.
+"""Feature stores on object storage. Shards are downloaded on demand and cached on disk.
 
-A store is written on a disk, see `limner.research.datasets.features`, and copied to its address by any tool.
+Create a store on a disk, see `limner.research.datasets.features`, and upload its folder with any tool.
 """
 
 import warnings
@@ -29,24 +29,24 @@ from limner.research.datasets.features import (
 )
 
 SHARD_BYTES = 8 << 20
-_OPEN = 64  # shards of which a process holds the file
+_OPEN = 64  # most shards that a process keeps open
 
 
 class RemoteFeatures(Features):
-    """A complete store at an address; rows are fetched by shards of about 8 MB.
+    """A complete remote store; rows are downloaded in shards of about 8 MB.
 
-    Shards lie in a folder that the processes of a machine share. The ones that were used longest ago go when
-    they are more than the bound. Every row is held against its checksum when its shard is opened.
+    Shards are cached in a folder that the processes of a machine share. The least recently used are deleted
+    when the cache exceeds its limit. The checksum of every row is verified when its shard is opened.
     """
 
     def __init__(self, plain: Features, at: Location, folder: Path, most_bytes: int) -> None:
-        """Take what `open_remote` read.
+        """Wrap metadata that is already read; use `open_remote` instead.
 
         Args:
             plain: key, pictures and checksums; no rows.
-            at: of the store.
-            folder: for shards; made if absent.
-            most_bytes: of all shards in it.
+            at: location of the store.
+            folder: cache of shards; created if missing.
+            most_bytes: limit of the cache.
         """
         super().__init__(plain.key, plain.ids, plain.stored, plain.sums)
         self._at, self._folder, self._most_bytes = at, folder, most_bytes
@@ -56,85 +56,89 @@ class RemoteFeatures(Features):
         self._open: OrderedDict[int, NDArray[np.float16]] = OrderedDict()
 
     def take(self, places: NDArray[np.int64]) -> Floats:
-        """(B, …) float32 copies of some rows.
+        """Copies of the rows at B indices, (B, …) float32.
 
         Raises:
-            CheckpointError: one is damaged at the address, naming its picture.
-            MissingError: the store does not answer.
+            CheckpointError: a row of the remote store is corrupt; the message names its picture.
+            MissingError: the store cannot be reached.
         """
-        found = np.empty((len(places), *self._shape), np.float32)
+        out = np.empty((len(places), *self._shape), np.float32)
         shards = places // self._rows
         for number in np.unique(shards).tolist():
             some = shards == number
-            found[some] = self._shard(number)[places[some] - number * self._rows]
-        return found
+            out[some] = self._shard(number)[places[some] - number * self._rows]
+        return out
 
     def damaged(self, places: NDArray[np.int64]) -> list[int]:
-        """None: what is damaged is refused when it is fetched."""
+        """Always empty: `take` raises an error for a corrupt row."""
         del places
         return []
 
     def _shard(self, number: int) -> NDArray[np.float16]:
-        """The rows of a shard, from memory, the disk or the address."""
+        """Rows of a shard, from memory, the disk cache or the remote store."""
         if number not in self._open:
             rows = slice(number * self._rows, min((number + 1) * self._rows, len(self.ids)))
             file = self._folder / f"{number}.f16"
-            held = self._kept(file, rows)
-            if held is None:
+            shard = self._cached(file, rows)
+            if shard is None:
                 self._fetch(file, rows)
-                held = self._kept(file, rows)
-            if held is None:
+                shard = self._cached(file, rows)
+            if shard is None:
                 raise CheckpointError(
-                    f"{file}: damaged when it had been written; check the disk, or name another data.features"
+                    f"{file}: corrupt right after it was written; check the disk that holds this cache"
                 )
-            self._open[number] = held
+            self._open[number] = shard
             while len(self._open) > _OPEN:
                 self._open.popitem(last=False)
         self._open.move_to_end(number)
         return self._open[number]
 
-    def _kept(self, file: Path, rows: slice) -> NDArray[np.float16] | None:
-        """A shard on the disk; None where it is not there, or damaged, which is said."""
+    def _cached(self, file: Path, rows: slice) -> NDArray[np.float16] | None:
+        """A cached shard, or None if it is missing or, with a warning, corrupt."""
         shape = (rows.stop - rows.start, *self._shape)
         try:
-            held = np.memmap(file, "<f2", "r", shape=shape)
-            file.touch()  # used last
+            shard = np.memmap(file, "<f2", "r", shape=shape)
+            file.touch()  # mark as recently used
         except (OSError, ValueError):
             return None
-        if self._wrong(np.asarray(held), rows) is None:
-            return held
-        warnings.warn(f"{file}: damaged; fetched again from {self._at}", LimnerWarning, stacklevel=2)
+        if self._wrong(np.asarray(shard), rows) is None:
+            return shard
+        warnings.warn(f"{file}: corrupt; downloaded again from {self._at}", LimnerWarning, stacklevel=2)
         return None
 
-    def _wrong(self, held: NDArray[np.float16], rows: slice) -> int | None:
-        """The first row that is not as it was written."""
-        due = self.sums[rows]
-        return next((place for place, row in enumerate(held) if rows_checksum(row) != due[place]), None)
+    def _wrong(self, shard: NDArray[np.float16], rows: slice) -> int | None:
+        """Index in the shard of the first row with a wrong checksum, or None."""
+        sums = self.sums[rows]
+        return next((index for index, row in enumerate(shard) if rows_checksum(row) != sums[index]), None)
 
     def _fetch(self, file: Path, rows: slice) -> None:
         at = self._at / ROWS
         size = (rows.stop - rows.start) * self._row_bytes
         with reaching(at), file_system(at).open_input_file(at.path) as stream:
             data = bytes(stream.read_at(size, rows.start * self._row_bytes))
-        made = np.frombuffer(data, "<f2") if len(data) == size else np.empty(0, np.float16)
-        wrong = 0 if not len(made) else self._wrong(made.reshape(-1, *self._shape), rows)
+        if len(data) != size:
+            raise CheckpointError(
+                f"{at}: {len(data):,} bytes from {rows.start * self._row_bytes:,} on; expected {size:,}: the"
+                " file or the download is cut short; try again, or upload the store again"
+            )
+        wrong = self._wrong(np.frombuffer(data, "<f2").reshape(-1, *self._shape), rows)
         if wrong is not None:
             raise CheckpointError(
-                f"{self._at}: the features of picture {self.ids[rows.start + wrong]!r} are damaged there;"
-                " copy the store to it again"
+                f"{self._at}: the features of picture {self.ids[rows.start + wrong]!r} are corrupt;"
+                " upload the store again"
             )
         self._folder.mkdir(parents=True, exist_ok=True)
         write_bytes(file, data)
         self._make_room(file)
 
     def _make_room(self, newest: Path) -> None:
-        """Remove the shards that were used longest ago; who has one open goes on reading it."""
-        held = []
+        """Delete the least recently used shards; processes that have one open can still read it."""
+        shards = []
         for path in self._folder.glob("*.f16"):
             with suppress(OSError):  # another process removed it
-                held.append((path.stat().st_mtime_ns, path.stat().st_size, path))
-        left = sum(size for _, size, _ in held)
-        for _, size, path in sorted(held):
+                shards.append((path.stat().st_mtime_ns, path.stat().st_size, path))
+        left = sum(size for _, size, _ in shards)
+        for _, size, path in sorted(shards):
             if left <= self._most_bytes:
                 break
             if path != newest:
@@ -146,17 +150,17 @@ class RemoteFeatures(Features):
 def open_remote(
     root: Location, key: FeatureKey, ids: Sequence[str], cache: Path, *, most_gb: float
 ) -> RemoteFeatures:
-    """Open a complete store at an address; only its lists are read yet.
+    """Open a complete remote store. Only its metadata is read; rows are read on demand.
 
     Args:
-        root: of all stores there.
-        key: what the features must be of.
-        ids: pictures it must hold, in order.
-        cache: folder of the stores of this machine, which keeps shards too.
-        most_gb: of the shards of this store.
+        root: location of all remote stores.
+        key: expected pictures, encoder and size.
+        ids: expected ids of pictures, in order.
+        cache: local folder of feature stores and of cached shards.
+        most_gb: limit of the cached shards of this store.
     Raises:
-        MissingError: no such store, or it does not answer.
-        CheckpointError: of another key or other pictures, incomplete, without checksums, or damaged.
+        MissingError: the store does not exist, or cannot be reached.
+        CheckpointError: the store has another key or other pictures, is incomplete, or has no checksums.
     """
     at, folder = root / key.folder, cache / f"{key.folder}.shards"
     folder.mkdir(parents=True, exist_ok=True)
@@ -165,23 +169,23 @@ def open_remote(
             write_bytes(folder / name, read_bytes(at / name))
         except FileNotFoundError:
             raise MissingError(
-                f"{at / name}: not there; extract the features on a disk, then copy their folder"
+                f"{at / name}: does not exist; extract the features on a disk, then upload their folder"
                 f" {key.folder} to {root}"
             ) from None
-    held, shape = read_store(folder, key, ids)
+    stored, shape = read_store(folder, key, ids)
     sums = np.fromfile(folder / SUMS, "<u8")
-    if len(sums) != len(held):
+    if len(sums) != len(stored):
         raise CheckpointError(
-            f"{at}: checksums of {counted(len(sums), 'row')}, expected {len(held)}; copy the store again"
+            f"{at}: checksums of {counted(len(sums), 'row')}, expected {len(stored)}; upload the store again"
         )
-    empty = np.broadcast_to(np.float16(0), (len(held), *shape))
-    made = RemoteFeatures(Features(key, held, empty, sums), at, folder, int(most_gb * 1e9))
-    size_gb = len(held) * 2 * int(np.prod(shape)) / 1e9
+    empty = np.broadcast_to(np.float16(0), (len(stored), *shape))
+    features = RemoteFeatures(Features(key, stored, empty, sums), at, folder, int(most_gb * 1e9))
+    size_gb = len(stored) * 2 * int(np.prod(shape)) / 1e9
     if size_gb > most_gb:
         warnings.warn(
-            f"{at}: {size_gb:.1f} GB, of which data.features_cache_gb keeps {most_gb:g}; shards are fetched"
-            " again within every epoch; raise it where the disk has room",
+            f"{at}: {size_gb:.1f} GB, more than the cache limit data.features_cache_gb={most_gb:g}; shards"
+            " are downloaded again in every epoch; raise the limit if the disk has room",
             LimnerWarning,
             stacklevel=2,
         )
-    return made
+    return features

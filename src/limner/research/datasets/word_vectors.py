@@ -29,7 +29,7 @@ def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
     Returns:
         Word → (E,) float32; words the file lacks are absent. Of a word that comes twice the first counts.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a line has another width or no finite numbers, naming the line.
     """
     file = Path(path)
@@ -79,10 +79,10 @@ def document_vectors(
 
     Args:
         texts: n training texts; test texts have no place here.
-        size: of a vector.
+        size: size of a vector.
         min_count: texts' words that are rarer are left out.
         epochs: passes over the texts.
-        seed: of training.
+        seed: seed of training.
     Returns:
         (n, size); a text of which no word is left gets the zero vector, and so lies near others like it.
     Raises:

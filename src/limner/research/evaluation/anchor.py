@@ -1,4 +1,4 @@
-"""All steps share the world of one latent picture: exact maximisation over that picture.
+"""Decoding with one latent picture that all steps agree with, maximised exactly.
 
 The value of an anchor is a linear assignment of steps to pictures. Prices on pictures that several
 steps want (Lagrange multipliers of the rule against repeats) bound it from above, so that few

@@ -1,4 +1,4 @@
-"""How well texts are generated from pictures: perplexity of true sentences, and generated ones against them.
+"""Evaluation of captioning: perplexity of true sentences, and comparison of generated ones with them.
 
 Perplexity counts only tokens a captioner had to guess; texts are compared by packages, not by own formulas.
 It generates no text and knows no captioner.
@@ -15,7 +15,7 @@ from limner.research.evaluation.results import TextScores
 
 
 def perplexity(nats: NDArray[np.floating], tokens: NDArray[np.integer]) -> float:
-    """How many equally likely tokens would be as hard to guess as those of S true sentences.
+    """Perplexity of S true sentences.
 
     The exponential of the mean negative log-likelihood of a token, at least 1; lower is better. A sentence of
     n words has n + 1 tokens: its words, each given those before it, and its end; one that is cut has the

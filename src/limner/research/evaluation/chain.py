@@ -149,7 +149,7 @@ class _Search:
             self.best, self.path = value, path
 
     def uses(self, path: IntArray) -> IntArray:
-        """How often each numbered group is used; number 0 counts as unused."""
+        """Number of uses of each numbered group; number 0 counts as unused."""
         counts = np.bincount(self.group[np.arange(len(path)), path], minlength=self.count)
         counts[0] = 0
         return counts

@@ -38,7 +38,7 @@ class Choices:
     Attributes:
         texts: (N, c − 1) rows whose texts stand beside the right one when a picture is given.
         pictures: (N, c − 1) rows whose pictures stand beside the right one when a text is given.
-        seed: of the draw.
+        seed: seed of the draw.
         key: SHA-256 of the pairs' identities in order, 64 hex digits.
     """
 
@@ -66,7 +66,7 @@ class Choices:
 
 
 class Answers(NamedTuple):
-    """How every question was answered: 1 right, 0 wrong, 1/t where t options tie at the top.
+    """Score of every answer: 1 right, 0 wrong, 1/t if t options tie at the top.
 
     Attributes:
         picture_to_text: (N,) the picture is given.
@@ -85,13 +85,13 @@ def default_choices(data: str) -> int:
 def draw_choices(
     text_ids: Sequence[Hashable], image_ids: Sequence[Hashable], c: int, seed: int = 0
 ) -> Choices:
-    """Draw c − 1 distractors for every pair and direction, uniformly and without replacement.
+    """Sample c − 1 distractors for every pair and direction, uniformly and without replacement.
 
     Args:
         text_ids: (N,) of the pairs, equal for equal texts.
         image_ids: (N,) of the pairs, equal for equal pictures.
         c: options per question, at least 2.
-        seed: of the draw.
+        seed: seed of the draw.
     Raises:
         ConfigError: c below 2.
         DataError: no pairs, or a pair has fewer than c − 1 possible distractors.
@@ -150,10 +150,10 @@ def stored_choices(
 
     Args:
         folder: that all runs share.
-        name: of the data set, split and part, for the file's name.
-        text_ids: as in `draw_choices`.
-        image_ids: as in `draw_choices`.
-        c: as in `draw_choices`.
+        name: name of the data set, split and part, for the file's name.
+        text_ids: see `draw_choices`.
+        image_ids: see `draw_choices`.
+        c: see `draw_choices`.
     Raises:
         DataError: the file is damaged, or too few pairs.
     """
@@ -176,7 +176,7 @@ def answer(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64], ch
     block, so that equal vectors tie.
 
     Args:
-        score: of texts and different pictures.
+        score: score of texts and different pictures.
         rows: (N,) row of every pair's text.
         columns: (N,) column of every pair's own picture.
         choices: the questions.

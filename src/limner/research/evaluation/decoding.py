@@ -23,7 +23,7 @@ def decode(problem: Lattice, decoder: str, *, beam_width: int = 8) -> Decoding:
     Returns:
         The choice, its value and a proven bound.
     Raises:
-        ConfigError: no such decoder.
+        ConfigError: the decoder is unknown.
         DataError: the steps cannot all be served.
     """
     match decoder:

@@ -35,7 +35,7 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
     """Judgements of a file, in its order.
 
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a line is not of the form, a document of a topic is judged twice, or there is no line.
     """
     found: dict[str, dict[str, int]] = {}
@@ -57,7 +57,7 @@ def read_topics(path: Path | str) -> dict[str, str]:
     """Words of every topic, in the order of the file.
 
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a line is not of the form, or a topic comes twice.
     """
     found: dict[str, str] = {}
@@ -155,7 +155,7 @@ class JudgedTask:
 
 
 class JudgedResult(Record):
-    """What one system scored; its JSON form is printed.
+    """Scores of one system; its JSON form is printed.
 
     Attributes:
         system: its name.
@@ -188,7 +188,7 @@ def evaluate_judged(
         system: name for the record.
         task: see `JudgedTask.of`.
         scorer: texts → (T, M) scores.
-        resamples: of the bootstrap.
+        resamples: resamples of the bootstrap.
     Raises:
         ShapeError, NumericsError: scores of another shape than (T, M), or not finite.
     """
@@ -230,7 +230,7 @@ def judged_search(
         topics: their words.
         library: folder of the library.
         channel: names; none for all that the library has.
-        weights: as of `linear_channels`.
+        weights: see `linear_channels`.
     Raises:
         LimnerError: as `read_qrels`, `read_topics`, `JudgedTask.of` and `linear_channels`.
     """

@@ -26,7 +26,7 @@ BLANK = -1
 
 
 class Pairwise(Protocol):
-    """What two pictures of one storyboard say for each other, in nats; symmetric."""
+    """Evidence of two pictures of one storyboard for each other, in nats; symmetric."""
 
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Candidate numbers (R,) and (Q,) → (R, Q) finite nats."""
@@ -209,7 +209,7 @@ def assign(unary: Float64Array, group: IntArray, blank: Float64Array) -> tuple[I
 
 
 def prices(unary: Float64Array, group: IntArray, blank: Float64Array, columns: IntArray) -> Float64Array:
-    """What the best assignment would gain if a group could be used once more: its dual.
+    """Dual variable of a group: the gain of the best assignment if the group could be used once more.
 
     With these prices, every step that takes what is best for it alone, price deducted, reaches the value
     of the assignment: Σ prices + Σ over steps of max(blank, unary − price). For other scores the same sum
@@ -248,7 +248,7 @@ def prices(unary: Float64Array, group: IntArray, blank: Float64Array, columns: I
 
 
 def _doubled(group: IntArray) -> int:
-    """How many cells of one step share their group with another cell of it, at most."""
+    """Largest number of cells of one step with the same group."""
     ordered = np.sort(group)
     return int((ordered[:, 1:] == ordered[:, :-1]).sum(axis=1).max(initial=0))
 

@@ -1,4 +1,4 @@
-"""How likely whole storyboards are: the weights of text and of pictures fitted together, and what follows.
+"""Likelihood of whole storyboards, with jointly fitted weights of text and of pictures.
 
 A storyboard x of a story has the weight exp(Σ_t a·s(t, x_t) + Σ of the pictures' evidence for each other).
 Its share among all storyboards is exact: neighbours form a chain, or all are drawn to one latent picture, or
@@ -42,13 +42,13 @@ class Telling:
 
 @dataclass(frozen=True)
 class ChannelWeights:
-    """What is fitted.
+    """Fitted parameters.
 
     Attributes:
         text: a, nats per unit of score; above 0.
         pictures: (K,) times the K kinds of evidence of two pictures for each other; (2 K,) of a pinned chain,
             those of neighbours and then those of the given picture.
-        blank: nats of a step without a picture; None where every step has one.
+        blank: nats of a step without a picture; None if every step has one.
     """
 
     text: float
@@ -57,14 +57,14 @@ class ChannelWeights:
 
 
 def chain(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
-    """Neighbours say something for each other.
+    """Sum over storyboards and marginals of steps if neighbours agree with each other.
 
     Args:
         nats: (S, M) of each step alone.
         pair: (M, M) of two neighbours, symmetric.
     Returns:
-        the logarithm of the sum over all storyboards, and (S, M) that of the share of those in which a step
-        shows a picture.
+        Logarithm of the sum over all storyboards, and (S, M) logarithms of the shares of those in which a
+        step shows a picture.
     Source: the forward-backward algorithm of hidden Markov models; docs/methods/evaluation.md §12.
     """
     expect("chain", nats=(nats, "S M"), pair=(pair, "M M"))
@@ -78,7 +78,7 @@ def chain(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def anchor(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
-    """All steps are drawn to one latent picture, whatever it is; arguments and result as of `chain`."""
+    """Sum and marginals if all steps agree with one latent picture; arguments and result as in `chain`."""
     expect("anchor", nats=(nats, "S M"), pair=(pair, "M M"))
     passed = _raised(pair)
     drawn = passed(nats)  # (S, M) of each step under each latent picture
@@ -88,7 +88,7 @@ def anchor(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pin(nats: Tensor, pull: Tensor) -> Tensor:
-    """All steps are drawn to a picture that is given.
+    """Marginals of steps if all agree with a given picture.
 
     Args:
         nats: (S, M) of each step alone.
@@ -103,7 +103,7 @@ def pin(nats: Tensor, pull: Tensor) -> Tensor:
 def log_likelihood(
     form: Form, told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None = None
 ) -> Tensor:
-    """Of a story's own storyboard, in nats; with a pin, of all but its first step, whose picture is given.
+    """Log-likelihood of a story's own storyboard, in nats; with a pin, of all but its first step.
 
     Steps that show the given picture again do not count.
 
@@ -204,7 +204,7 @@ def _drawn(told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None) -> t
 
 
 def _laid(told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Nats of each step alone, and of two pictures, with the blank last where there is one."""
+    """Nats of each step alone, and of two pictures, with the blank last if there is one."""
     nats = (text * told.scores).index_fill(1, told.gone, NEVER)
     if blank is not None:
         nats, pair = torch.cat([nats, blank.expand(len(nats), 1)], dim=1), pad(pair, (0, 1, 0, 1))

@@ -33,7 +33,7 @@ Value = TypeVar("Value")
 
 
 def _entry(table: Mapping[str, Value], name: str, what: str) -> Value:
-    """What a table says of a name.
+    """Entry of a table for a name.
 
     Raises:
         ConfigError: the table has no such name.
@@ -44,7 +44,7 @@ def _entry(table: Mapping[str, Value], name: str, what: str) -> Value:
 
 
 class PairCalibration(Record):
-    """How much two pictures of one space say for each other.
+    """Evidence of two pictures of one space for each other.
 
     Attributes:
         evidence: cosine → log P(same story) / P(different stories); the standardised part is the
@@ -75,7 +75,7 @@ class LinearCalibration(Record):
     """The numbers of `linear.json`.
 
     Attributes:
-        schema_version: of this form.
+        schema_version: schema version of this form.
         channels: channel → evidence of its cosines.
         beside: channel → `Channel.beside`.
         pairs: gallery space that compares pictures → how much two of its pictures say for each other.
@@ -93,9 +93,9 @@ class LinearCalibration(Record):
         """A channel with its evidence.
 
         Args:
-            name: of the channel, and of its gallery space.
-            encoder: of texts.
-            reads: as in `Channel`.
+            name: name of the channel, and of its gallery space.
+            encoder: encoder of texts.
+            reads: see `Channel`.
         Raises:
             ConfigError: the channel has none.
         """
@@ -103,7 +103,7 @@ class LinearCalibration(Record):
         return Channel(name, encoder, name, evidence, self.beside.get(name, 1.0), reads)
 
     def pairwise(self, space: str) -> PairCalibration:
-        """How much two pictures of a space say for each other.
+        """Evidence of two pictures of a space for each other.
 
         Raises:
             ConfigError: the space has none.
@@ -143,7 +143,7 @@ def linear_channels(
     Args:
         library: an indexed library.
         names: channel names; none means every channel that some picture of the library has.
-        weights: as of `limner.match.equipment.channels_of`.
+        weights: see `limner.match.equipment.channels_of`.
     Raises:
         LimnerError: as `limner.match.equipment.channels_of`.
         ConfigError: a channel has no evidence.

@@ -34,7 +34,7 @@ class CosinePairwise:
     of the closest picture of another group, the lower of the two.
 
     Args:
-        index: of the gallery.
+        index: index of the gallery.
         space: gallery space that compares pictures, such as ``visual``.
         rows: (C,) rows of the gallery, all different.
         evidence: how the cosine becomes nats.
@@ -111,7 +111,7 @@ class CosinePairwise:
         return nats
 
     def _ceilings(self, numbers: IntArray) -> Float64Array:
-        """Term of the closest candidate of another group with each of some; 0 where there is none."""
+        """Term of the closest candidate of another group with each of some; 0 if there is none."""
         everything = np.arange(len(self.vectors))
         due = np.unique(numbers[np.isnan(self._ceiling[numbers])])
         for start in range(0, len(due), BLOCK_ROWS):

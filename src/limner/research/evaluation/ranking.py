@@ -41,7 +41,7 @@ SLICES_ALONE = 8
 
 @dataclass(frozen=True)
 class Ranking:
-    """Where the best relevant picture of each query stands, ties kept apart.
+    """Rank of the best relevant picture of each query, with ties counted separately.
 
     Attributes:
         better: (N,) irrelevant pictures that score above the best relevant one.
@@ -70,7 +70,7 @@ class Ranking:
         Args:
             ties: mean counts half of the tied pictures, pessimistic all, optimistic none.
         Raises:
-            ConfigError: no such policy.
+            ConfigError: the policy is unknown.
         Source: docs/methods/evaluation.md §1.
         """
         share = {"mean": 0.5, "pessimistic": 1.0, "optimistic": 0.0}
@@ -133,19 +133,19 @@ class Metric:
 
     @property
     def higher_is_better(self) -> bool:
-        """Its own direction."""
+        """Direction of the metric."""
         return self.kind != "MedR"
 
     @property
     def statistic(self) -> Literal["mean", "median"]:
-        """How the per-query values become one number."""
+        """Aggregation of the values of queries to one number."""
         return "median" if self.kind == "MedR" else "mean"
 
     def values(self, ranking: Ranking, ties: Ties = "mean") -> Ranks:
         """The per-query values, (N,), whose mean (median for MedR) is the metric.
 
         Args:
-            ranking: of the relevant pictures; for StR of the pictures of the query's own story.
+            ranking: ranking of the relevant pictures; for StR of the pictures of the query's own story.
             ties: the policy; expected recall has none.
         """
         if self.kind == "ER":
@@ -161,9 +161,9 @@ class Metric:
         """The metric with its bootstrap interval by group.
 
         Args:
-            ranking: as in `values`.
+            ranking: see `values`.
             groups: (N,) such as the story of each query.
-            resamples: of the bootstrap.
+            resamples: resamples of the bootstrap.
         """
         from limner.research.evaluation.uncertainty import interval
 
@@ -241,13 +241,13 @@ def rank_blocks(
     block: int | None = None,
     first: int = 0,
 ) -> Ranking:
-    """As `rank`, with scores made block by block, so that N × M never has to exist.
+    """Rank like `rank`, with scores computed in blocks, so that N × M never exists.
 
     Args:
         score_rows: (start, stop) → (stop − start, M) scores of those queries, as `Score` gives them; counted
             on the device they lie on.
         shape: (N, M).
-        relevant: as in `rank`.
+        relevant: see `rank`.
         block: queries per block; by default as many as keep a block at 16 M scores.
         first: number of the first query in messages.
     """
@@ -290,7 +290,7 @@ class _Right:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def slice(self, start: int, stop: int) -> "_Right":
-        """Those of some queries."""
+        """Ranks of some queries."""
         first, last = self.starts[start], self.starts[stop]
         return _Right(self.columns[first:last], self.starts[start : stop + 1] - first)
 
@@ -336,7 +336,7 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
 
 
 def _count_on_device(table: Any, right: _Right, start: int) -> Counts:  # noqa: ANN401  (a tensor)
-    """As `_count`, of a tensor, which stays where it is."""
+    """Count like `_count`, for a tensor on its device."""
     owners = right.owners()
     own = host(table[owners, right.columns])
     best = np.maximum.reduceat(own, right.starts[:-1])
@@ -348,7 +348,7 @@ def _count_on_device(table: Any, right: _Right, start: int) -> Counts:  # noqa: 
 
 
 def _look_at(table: Any, doubtful: NDArray[np.int64], start: int) -> None:  # noqa: ANN401  (see `Score`)
-    """Refuse a score that is not finite; a sum is finite only if its terms are, but it may overflow."""
+    """Reject a score that is not finite; a sum is finite only if its terms are, but it may overflow."""
     for row in doubtful.tolist():
         values = host(table[row])
         if not np.isfinite(values).all():

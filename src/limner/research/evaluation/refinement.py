@@ -62,7 +62,7 @@ class OuterSum:
         return OuterSum(self.text_terms[queries], self.image_terms[pictures])
 
     def confidence(self, start: int, stop: int, strength: float, form: Form) -> FloatArray:
-        """Of texts start to stop with all pictures, (stop − start, M), summed over relations.
+        """Confidence of texts start to stop with all pictures, (stop − start, M), summed over relations.
 
         "multiply" sums exp(strength · |σ(z) − ½|), in [C, C·e^(strength/2)]; "add" sums |σ(z) − ½|. e^z is a
         product of e^text and e^picture, and σ(z) − ½ = ½ − 1/(e^z + 1), so that a pair costs one division.
@@ -153,7 +153,7 @@ def pair_logits(model: Model, texts: FloatArray, images: FloatArray) -> PairLogi
 
 @dataclass(frozen=True)
 class Refinement:
-    """How scores are refined.
+    """Parameters of the refinement of scores.
 
     Attributes:
         strength: λ, or κ where it adds; 0 leaves every ranking as it is.
@@ -200,7 +200,7 @@ def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> Fl
 
     Args:
         scores: (N, M) cosines θ over the pool, each picture once.
-        logits: of the same texts and pictures.
+        logits: logits of the same texts and pictures.
         refinement: how.
     Returns:
         (N, M) float32, comparable inside a row only. A negative θ is lowered by confidence when multiplied.
@@ -242,12 +242,12 @@ def choose(
     lower threshold and the lower strength.
 
     Args:
-        score: of N validation queries with M pictures; asked for blocks.
-        logits: of the same.
+        score: score of N validation queries with M pictures; asked for blocks.
+        logits: logits of the same.
         ranks: (Q, M) scores, and which of the queries these are → (Q,) rank of the right picture of each.
         strengths: λ to try.
         thresholds: T to try.
-        form: as in `Refinement`.
+        form: see `Refinement`.
     Source: docs/methods/cmcm.md §4.3.
     """
     count, size, _ = logits.shape

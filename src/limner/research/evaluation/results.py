@@ -27,7 +27,7 @@ Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def commit() -> str | None:
-    """Commit of the code that runs, with ``+`` for uncommitted changes; None where git does not track it."""
+    """Commit of the code that runs, with ``+`` for uncommitted changes; None if git does not track it."""
     here = Path(__file__)
 
     def git(*words: str) -> str:
@@ -43,7 +43,7 @@ def commit() -> str | None:
 
 
 def _fit(due: int, columns: Mapping[Any, Sized]) -> None:
-    """Refuse columns that have not as many values as there are rows."""
+    """Reject columns that have not as many values as there are rows."""
     for name, values in columns.items():
         if len(values) != due:
             raise ValueError(f"{name} has {len(values)} values for {due} rows")
@@ -57,8 +57,8 @@ class PoolRanks(Record):
         pictures: in the pool.
         queries: rows of the result, in the order of the ranks.
         plain: 1-based ranks, ties counted half.
-        refined: those after refinement; empty where there is none.
-        gaps: plain score of the best picture minus that of the second; empty where the pool has one picture.
+        refined: those after refinement; empty if there is none.
+        gaps: plain score of the best picture minus that of the second; empty if the pool has one picture.
     """
 
     seed: int | None
@@ -76,25 +76,25 @@ class PoolRanks(Record):
 
 
 class About(Record):
-    """What a result is of; every result file says it.
+    """Subject of a result, stored in every result file.
 
     Attributes:
         system: row of the tables, such as ``CMCM_Story``.
         data: data set.
         split: grouped, released or random.
         part: val or test.
-        seed: of training.
-        preset: of the settings, one name or several joined by "+"; "" where none applies.
-        deviations: ``key=value`` of every setting that the preset would give otherwise; None where an older
+        seed: seed of training.
+        preset: preset of the settings, one name or several joined by "+"; "" if none applies.
+        deviations: ``key=value`` of every setting that the preset would give otherwise; None if an older
             file does not say.
         backbone: architecture and whether it was frozen or trained, and of a frozen one the beginning of its
-            weights' SHA-256, such as ``resnet50 frozen, weights 0123456789ab``; "" where an
+            weights' SHA-256, such as ``resnet50 frozen, weights 0123456789ab``; "" if an
             older file does not say, or no pictures are looked at.
-        commit: of the code, "" where unknown.
+        commit: commit of the code, "" if unknown.
         missing: pairs left out because of their picture.
-        protocol: of the pools; ``legacy`` repeats those of the CMCM release.
-        refinement: its settings, chosen on validation; empty where there is none.
-        config: of the run, as resolved.
+        protocol: protocol of the pools; ``legacy`` repeats those of the CMCM release.
+        refinement: its settings, chosen on validation; empty if there is none.
+        config: config of the run, as resolved.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -121,16 +121,16 @@ class About(Record):
 
     @property
     def identity(self) -> dict[str, object]:
-        """What no two runs that are compared may share, by name."""
+        """Facts that must differ between compared runs, by name."""
         names = ("system", "data", "split", "part", "protocol", "preset", "seed")
         return {name: getattr(self, name) for name in names}
 
 
 class ResultFile(Record):
-    """What all result files share.
+    """Base of all result files.
 
     Attributes:
-        format: of the file.
+        format: format of the file.
         about: what it is of.
     """
 
@@ -145,12 +145,12 @@ class ResultFile(Record):
 
     @property
     def identity(self) -> dict[str, object]:
-        """What no two results that are compared may share, by name."""
+        """Facts that must differ between compared results, by name."""
         return self.about.identity
 
     @property
     def name(self) -> str:
-        """Of its file, without the suffix."""
+        """Name of its file, without the extension."""
         return self.about.name
 
     def write(self, run: Path | str) -> Path:
@@ -166,7 +166,7 @@ class ResultFile(Record):
         """Read one file.
 
         Raises:
-            MissingError: no such file.
+            MissingError: the file does not exist.
             DataError: it is not one.
         """
         try:
@@ -182,7 +182,7 @@ class ResultFile(Record):
 
     @classmethod
     def read_part(cls, run: Path, part: Literal["val", "test"]) -> Self:
-        """What was measured of one run on one part.
+        """Measurements of one run on one part.
 
         Raises:
             DataError: it was not measured, or the file is damaged.
@@ -198,13 +198,13 @@ class ResultFile(Record):
 
     @classmethod
     def read_all(cls, runs: Path | str, *, variants: bool = False) -> list[Self]:
-        """All such files of the run folders below a folder, in the order of their paths.
+        """Read all such files of the run folders below a folder, in the order of their paths.
 
         Args:
             runs: the folder.
             variants: accept runs that differ in their settings alone, as a curve over a setting needs.
         Raises:
-            MissingError: no such folder.
+            MissingError: the folder does not exist.
             DataError: a file is none, or two are of the same system, data, split, part, preset, seed and c.
         """
         folder = Path(runs)
@@ -235,7 +235,7 @@ class Result(ResultFile):
         probabilities: relation → (N,) predicted for the pair itself; absent where not predicted.
         pools: ranks per pool, the full set among them; empty for a system that retrieves nothing.
         top: (N,) per row the `Pair.id` of the first row with each of the five best pictures of the full set.
-        refined_top: the same after refinement; empty where there is none, or an older file does not say.
+        refined_top: the same after refinement; empty if there is none, or an older file does not say.
     """
 
     FOLDER: ClassVar[str] = "results"
@@ -341,7 +341,7 @@ Pictures = Literal["true", "found"]
 
 
 class FoundPictures(Record):
-    """What one way of choosing pictures found, step by step.
+    """Pictures chosen by one decoding, step by step.
 
     Attributes:
         own: (N,) rank of the best picture of the step itself, ties counted half.
@@ -381,14 +381,14 @@ class TextScores(Record):
 
 
 class Captions(Record):
-    """How well a run's captioner generates the stories, step by step.
+    """Evaluation of a run's captioner, step by step.
 
     Attributes:
         tokens: (N,) of the step's true text, see `limner.research.evaluation.caption_scores.perplexity`.
         unknown: (N,) of them that the captioner's vocabulary lacks.
         nats: what the true text costs, (N,) from the true pictures and from the first found ones.
         scores: texts generated from the true pictures, the likeliest word each time, against the true ones;
-            None where the packages that compare texts are absent.
+            None if the packages that compare texts are absent.
     """
 
     tokens: tuple[Annotated[int, Field(ge=2)], ...]
@@ -409,8 +409,8 @@ class Level(Record):
     """VSR@k to compare with, for k of `CUTS`.
 
     Attributes:
-        random: of a picture drawn at random, exactly.
-        gold: of the step's own picture.
+        random: expected value of a random picture, computed exactly.
+        gold: value of the step's own picture.
     """
 
     random: tuple[Share, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
@@ -424,15 +424,15 @@ class SequenceResult(ResultFile):
         ids: (N,) pair of every step: a step with several pictures has several right answers.
         stories: (N,) story of every step, the units of the bootstrap.
         pictures: different ones, all of them the gallery of every step.
-        features: what similarity and saliency look at; "" where nothing was looked at.
-        judge: model of the pictures that saliency asks; "" where it was not measured, or by an older version,
+        features: what similarity and saliency look at; "" if nothing was looked at.
+        judge: model of the pictures that saliency asks; "" if it was not measured, or by an older version,
             which knew one alone.
         found: decoding → what it found: ``steps`` ranks every step by itself, ``distinct`` in the order of
             the steps without the first pictures of the steps before.
         levels: definition → what its VSR compares with.
-        random_similarity: mean similarity of pictures drawn at random, exactly; None where none was measured.
-        gold_coherence: mean coherence of the steps' own pictures; None where none was measured.
-        captions: of a run that generates stories from pictures; None of others.
+        random_similarity: mean similarity of pictures drawn at random, exactly; None if none was measured.
+        gold_coherence: mean coherence of the steps' own pictures; None if none was measured.
+        captions: captions of a run that generates stories from pictures; None of others.
     """
 
     FOLDER: ClassVar[str] = "results/sequences"

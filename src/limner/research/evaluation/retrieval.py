@@ -45,7 +45,7 @@ class RankingPool:
 
 
 def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT) -> list[RankingPool]:
-    """Draw pools of different pictures without replacement, by the seeds 0…count−1.
+    """Sample pools of different pictures without replacement, with the seeds 0…count−1.
 
     Args:
         columns: (N,) the column of each query's picture, as `different` numbers them.
@@ -80,7 +80,7 @@ def draw_legacy(
     picture have the same score; one of them is right, the others tie with it.
 
     Args:
-        columns: as in `draw`.
+        columns: see `draw`.
         size: rows per pool.
         count: pools that are drawn.
     Returns:
@@ -134,7 +134,7 @@ def measure(
         relations: whose labels are kept.
         score: rows are those of `pairs`, columns the M different pictures in order of first appearance
             (by `Pair.image_id`); asked for blocks. None for a system that retrieves nothing.
-        refine: scores of a pool → refined scores; None where nothing refines.
+        refine: scores of a pool → refined scores; None if nothing refines.
         probabilities: relation → (N,) predicted for each pair.
         pool_size: pictures per pool; a set with fewer gets the full set alone.
         pool_count: pools drawn, seeds 0…count−1.
@@ -199,7 +199,7 @@ def different_pairs(
 
 @dataclass(frozen=True)
 class _Scored:
-    """What is kept of the scores of Q queries in a pool.
+    """Stored part of the scores of Q queries in a pool.
 
     Attributes:
         plain: (Q,) ranks.
@@ -281,8 +281,8 @@ def _scored(
     """Rank some queries in one pool, a block of queries at a time.
 
     Args:
-        score: of the part.
-        refine: as in `measure`.
+        score: score of the part.
+        refine: see `measure`.
         rows: (Q,) queries.
         pictures: (P,) columns of the pool, ascending.
         columns: (Q,) the one relevant column of each query.

@@ -402,14 +402,14 @@ def measure_sequences(
 def coherence(
     features: NDArray[np.floating], chosen: NDArray[np.int64], stories: Sequence[str]
 ) -> list[float | None]:
-    """How much every step's picture looks like that of the step before.
+    """Visual similarity of every step's picture to that of the step before.
 
     Args:
         features: (M, F) of the pictures.
         chosen: (N,) columns, steps of a story in their order.
         stories: (N,).
     Returns:
-        (N,) cosines, None where a story begins; 1 where a picture is chosen twice in a row.
+        (N,) cosines, None if a story begins; 1 where a picture is chosen twice in a row.
     Source: docs/methods/evaluation.md §6.3.
     """
     table = unit_or_zero(features)[chosen]
@@ -457,7 +457,7 @@ def saliency_of(
         stories: (N,).
         relevant: (N,) columns of the query's own pictures.
         features: (M, F) of the pictures.
-        in_sample: as in `label_scores`.
+        in_sample: see `label_scores`.
         scores: another model of the pictures than the linear one of their features.
     """
     made = scores or (lambda truth: label_scores(features, truth, in_sample=in_sample))
@@ -468,7 +468,7 @@ def saliency_of(
 
 
 class _Placed(NamedTuple):
-    """Where a decoding puts pictures.
+    """Assignment of pictures by a decoding.
 
     Attributes:
         own: (N,) ranks of the step's own pictures.

@@ -90,7 +90,7 @@ class StoryTask:
 
 
 class StoryResult(Record):
-    """What one system scored on a task; its JSON form is the result file.
+    """Scores of one system on a task; its JSON form is the result file.
 
     Attributes:
         system: its name.
@@ -101,8 +101,8 @@ class StoryResult(Record):
         gallery, queries, stories: sizes.
         missing: steps without a usable picture, which are no queries.
         config: settings of the system, as given.
-        seed: of the bootstrap.
-        commit: of the code, ``+`` where it has uncommitted changes; None outside a repository.
+        seed: seed of the bootstrap.
+        commit: commit of the code, ``+`` where it has uncommitted changes; None outside a repository.
     """
 
     system: str
@@ -152,7 +152,7 @@ def evaluate_stories(
         scorer: a story → (S, M) nats.
         decoder: couples the steps of a story; None ranks each step alone.
         config: settings to keep with the result.
-        resamples: of the bootstrap.
+        resamples: resamples of the bootstrap.
     Raises:
         ShapeError: scores or max-marginals of another shape than (S, M).
         NumericsError: one of them is not finite.
@@ -233,7 +233,7 @@ def same_document(score: Score, stories: Sequence[frozenset[str]]) -> dict[str, 
     Pictures go in blocks, so that M × M scores never have to exist.
 
     Args:
-        score: of the M different pictures with each other.
+        score: score of the M different pictures with each other.
         stories: (M,) the stories each picture occurs in.
     Returns:
         ``R@1`` and ``mAP`` over the pictures that have another one of their stories, in [0, 1]; equal scores

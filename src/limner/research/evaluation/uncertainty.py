@@ -67,7 +67,7 @@ def bootstrap(
             where a resample leaves it undefined.
         groups: G, at least 1.
         resamples: R, at least 1.
-        seed: of the draws.
+        seed: seed of the draws.
         width: numbers a statistic holds per resample, which bounds the memory of a block.
     Returns:
         Per statistic (R,) values.
@@ -110,7 +110,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust p values for being many, so that the chance of any false mark stays at the level.
 
     Args:
-        p_values: of one family of comparisons, each in [0, 1].
+        p_values: p-values of one family of comparisons, each in [0, 1].
     Returns:
         Adjusted values, in the same order: below the level exactly where Holm's procedure rejects.
     Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
@@ -153,7 +153,7 @@ def interval(
         statistic: mean, or median (mean of the two middle values).
         resamples: at least 1.
         level: coverage in (0, 1).
-        seed: of the draws; equal seeds and groups give equal draws, also across systems.
+        seed: seed of the draws; equal seeds and groups give equal draws, also across systems.
     Raises:
         ShapeError, DataError, NumericsError, ConfigError: lengths differ, nothing to draw, a NaN, a
             setting out of range.
@@ -176,10 +176,10 @@ def difference(
     Args:
         first: (N,) values of one system, one per query.
         second: (N,) values of the other, in the same order.
-        groups: as in `interval`.
-        statistic: as in `interval`.
-        resamples: as in `interval`.
-        seed: as in `interval`.
+        groups: see `interval`.
+        statistic: see `interval`.
+        resamples: see `interval`.
+        seed: see `interval`.
     """
     ((one, drawn), (other, drawn_other)), total = _resample(
         [first, second], groups, statistic, resamples, seed

@@ -1,1 +1,1 @@
-"""What training minimises; functions of tensors that know no model and no data set."""
+"""Loss functions: functions of tensors, independent of models and data sets."""

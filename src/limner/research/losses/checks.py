@@ -1,4 +1,4 @@
-"""What every loss demands of its arguments before it trusts them.
+"""Checks of the arguments of losses.
 
 Kept in one place so that all losses refuse the same things with the same words. Margins, temperatures and
 forms are settings, checked where settings are read.
@@ -21,7 +21,7 @@ def score_table(where: str, scores: Tensor, neg: Tensor) -> Tensor:
     Returns:
         (B, B) float32, or float64 where that was given.
     Raises:
-        ShapeError: not square, or the mask is no such mask.
+        ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
     """
     size = expect(where, scores=(scores, "B B"), neg=(neg, "B B"))["B"]
@@ -46,7 +46,7 @@ def product(one: Tensor, other: Tensor) -> Tensor:
 
 
 def finite(where: str, what: str, values: Tensor) -> None:
-    """Refuse NaN and infinity.
+    """Reject NaN and infinity.
 
     Args:
         where: the loss, for the message.

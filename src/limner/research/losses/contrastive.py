@@ -19,9 +19,9 @@ def info_nce(logits: Tensor, neg: Tensor) -> Tensor:
         logits: (B, B) text rows, image columns, divided by the temperature; true pairs on the diagonal.
         neg: (B, B) bool, symmetric, the truly wrong pairs.
     Returns:
-        (): at least 0; 0 where there is no wrong pair.
+        (): at least 0; 0 if there is no wrong pair.
     Raises:
-        ShapeError: not square, or the mask is no such mask.
+        ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a logit is not finite.
     Source: van den Oord et al. 2018; in both directions as CLIP (Radford et al. 2021). Departs: duplicates
         are left out.
@@ -43,7 +43,7 @@ def info_nce_of_many(logits: Tensor, owners: Tensor, neg: Tensor) -> Tensor:
     Returns:
         (): mean of both directions, each picture's texts weighing as much as any other's in the second.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
         NumericsError: a logit is not finite.
     Source: as `info_nce`; of several right texts each stands alone against the wrong ones.
     """
@@ -89,7 +89,7 @@ def same_group(vectors: Tensor, groups: Tensor, image_ids: Tensor, temperature: 
 
 
 def order_energy(texts: Tensor, images: Tensor) -> Tensor:
-    """How far each text's vector exceeds each picture's: ‖[s_i − v_j]₊‖².
+    """Order violation of each text and each picture: ‖[s_i − v_j]₊‖².
 
     Args:
         texts: (N, D).
@@ -115,7 +115,7 @@ def sentence_order(texts: Tensor, images: Tensor, margin: float, neg: Tensor) ->
     Returns:
         (): 0 for a batch without a wrong candidate.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
         NumericsError: a value is not finite.
     Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 1. Departs: duplicates are no
     candidates.
@@ -148,7 +148,7 @@ def story_order(
     Returns:
         (): sum over all ÷ B; 0 for a single story.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
         NumericsError: a value is not finite.
     Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 2. Departs: stories of any lengths, and
     duplicates are no candidates.

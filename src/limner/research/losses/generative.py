@@ -76,7 +76,7 @@ Negatives = Literal["mean", "sum"]
 def generated_hinge(
     scores: Tensor, margin: float, neg: Tensor, anchor: Anchor = "both", over: Negatives = "mean"
 ) -> Tensor:
-    """What wrong pictures, or wrong generated vectors, cost every step.
+    """Hinge of every step over wrong pictures, or over wrong generated vectors.
 
     Args:
         scores: (S, S) cosines, generated rows, real columns; true pairs on the diagonal.
@@ -114,7 +114,7 @@ def sentence_losses(logits: Tensor, targets: Tensor, tokens: Tensor) -> Tensor:
     Returns:
         (S,) nats per token, ≥ 0, at least float32.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
         NumericsError: a logit is not finite.
     Source: GSDA 2021, Eq. 7; docs/methods/gsda.md §4.4. Departs: a mean over a sentence's tokens where the
         paper sums, so that long sentences do not outweigh the retrieval loss.
@@ -136,7 +136,7 @@ def story_losses(losses: Tensor, steps: Tensor) -> Tensor:
     Returns:
         (B,).
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
         NumericsError: a loss is not finite.
     Source: GSDA 2021, Eq. 7; docs/methods/gsda.md §4.4.
     """

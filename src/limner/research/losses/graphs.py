@@ -15,7 +15,7 @@ from limner.research.losses.checks import product
 
 
 class Chosen(NamedTuple):
-    """What every query takes from M candidates.
+    """Result of every query's attention over M candidates.
 
     Attributes:
         values: (S, W), exactly those of the best candidate; their gradient is that of the soft mean.
@@ -34,7 +34,7 @@ def straight_through(scores: Tensor, values: Tensor, temperature: float) -> Chos
         values: (M, W) of the candidates; constants here, so that only scores learn from the choice.
         temperature: τ > 0, score units.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     Source: docs/methods/gsda.md §4.2, §4.4, mode `soft`. Departs: GSDA 2021 takes the arg max, which has no
     gradient.
     """
@@ -55,7 +55,7 @@ def neighbour_distance(graphs: Tensor, steps: Tensor, known: Tensor | None = Non
     Returns:
         (S,) in [0, 2]; 0 for the first step of a story.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     Source: GSDA 2021, the last term of the step-wise loss after Eq. 6; docs/methods/gsda.md §4.2.
     """
     later = _later(graphs, steps, known)

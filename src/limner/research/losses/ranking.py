@@ -19,7 +19,7 @@ _CLOSEST = 1e-12  # squared distance below which the gradient of the root is cut
 
 
 def negatives(text_ids: Tensor, image_ids: Tensor) -> Tensor:
-    """Which pairs of a batch are truly wrong: another text and another picture.
+    """Mask of the truly wrong pairs of a batch: another text and another picture.
 
     Args:
         text_ids: (B,) integers, equal for equal texts.
@@ -38,11 +38,11 @@ def sum_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         margin: score units, > 0.
-        neg: (B, B) bool, as `negatives` gives it; also rules the transposed direction.
+        neg: (B, B) bool, see `negatives`; also rules the transposed direction.
     Returns:
         (): mean over the pairs; 0 for a batch without a wrong candidate.
     Raises:
-        ShapeError: not square.
+        ShapeError: the scores are not square.
         NumericsError: a score is not finite.
     Source: VSE++ 2018, its VSE0; docs/methods/index.md §4.1. Departs: duplicates are no candidates, and
     a mean over the pairs where the authors sum.
@@ -56,13 +56,13 @@ def max_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     """Hinge on the hardest wrong candidate, both directions.
 
     Args:
-        scores: as in `sum_hinge`.
-        margin: as in `sum_hinge`.
+        scores: see `sum_hinge`.
+        margin: see `sum_hinge`.
         neg: as in `sum_hinge`; a query without a wrong candidate adds 0.
     Returns:
         (): mean over the pairs; the gradient goes to the hardest candidate only.
     Raises:
-        ShapeError: not square.
+        ShapeError: the scores are not square.
         NumericsError: a score is not finite.
     Source: VSE++ 2018; docs/methods/index.md §4.2; CMCM 2022, Eq. 1; docs/methods/cmcm.md §3.1.
     Departs: duplicates are no candidates; the sign is the one that penalises violations, which Equation 1 as
@@ -88,7 +88,7 @@ def batch_hard(
         texts: (B, D) rows of unit length; row i belongs to row i of `images`.
         images: (B, D) rows of unit length.
         margin: distance units, > 0.
-        neg: (B, B) bool, symmetric, as `negatives` gives it.
+        neg: (B, B) bool, symmetric, see `negatives`.
         geometry: "euclidean" distance, or "cosine" distance 1 − s.
         within: also take wrong items of the anchor's own kind (text against text, picture against picture).
     Returns:
@@ -119,7 +119,7 @@ def batch_hard(
 
 
 def pair_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
-    """What each wrong candidate costs each query; arguments as in `sum_hinge`, checked by the caller.
+    """Hinge of each query and wrong candidate; arguments as in `sum_hinge`, checked by the caller.
 
     Returns:
         (B, B) of text i against picture j, and (B, B) of picture j against text i: both have text rows and
@@ -132,7 +132,7 @@ def pair_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tenso
 
 
 def hardest_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tensor]:
-    """What its hardest wrong candidate costs each query; arguments as in `max_hinge`, checked by the caller.
+    """Hinge of each query and its hardest wrong candidate; arguments as in `max_hinge`, already checked.
 
     Returns:
         (B,) of the texts and (B,) of the pictures; 0 for a query without a wrong candidate.
@@ -149,7 +149,7 @@ GAMMA = 0.5  # of the kernel of `domain_loss`
 
 
 def diversity_loss(residuals: Tensor) -> Tensor:
-    """How alike the heads of an item are: mean_i ‖G_i − I‖_F / K².
+    """Redundancy of the heads of an item: mean_i ‖G_i − I‖_F / K².
 
     Args:
         residuals: (B, K, H) what each head adds; G_i holds the cosines of the K rows.
@@ -170,7 +170,7 @@ def diversity_loss(residuals: Tensor) -> Tensor:
 
 
 def domain_loss(x: Tensor, y: Tensor) -> Tensor:
-    """How far two clouds of vectors lie apart: mean k(x, x) − 2 mean k(x, y) + mean k(y, y).
+    """Maximum mean discrepancy of two sets of vectors: mean k(x, x) − 2 mean k(x, y) + mean k(y, y).
 
     The kernel is exp(−½‖a − b‖); the distance is not squared.
 

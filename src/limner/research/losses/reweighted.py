@@ -41,14 +41,14 @@ def hal_loss(
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
-        neg: (B, B) bool, as `ranking.negatives` gives it; also rules the transposed direction.
+        neg: (B, B) bool, see `ranking.negatives`; also rules the transposed direction.
         gamma: sharpness, > 0, per score unit.
         epsilon: score below which a wrong candidate hardly counts.
-        weights: as `hal_weights` gives them; None is 1 everywhere, HAL without a bank.
+        weights: see `hal_weights`; None is 1 everywhere, HAL without a bank.
     Returns:
         (): mean over the pairs; can be negative.
     Raises:
-        ShapeError: sizes differ, or no such mask.
+        ShapeError: sizes differ, or the mask is invalid.
         NumericsError: a score or weight is not finite, or a weight negative.
     Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: true pairs and duplicates
     are left out of the sums, which the release only sets to 0 and so lets contribute.
@@ -200,11 +200,11 @@ def thomas_loss(
         texts: the batch's texts and their neighbours.
         images: its pictures and their neighbours.
         margin: score units, > 0.
-        neg: (B, B) bool, as `ranking.negatives` gives it.
+        neg: (B, B) bool, see `ranking.negatives`.
     Returns:
         (): at least 0.
     Raises:
-        ShapeError: sizes differ, or no such masks.
+        ShapeError: sizes differ, or a mask is invalid.
         NumericsError: a similarity is not finite.
     Source: THOMAS 2020; T&K 2022 replace its angular loss by the triplet; docs/methods/complementary.md §8.2.
     Departs: each mean is over the truly wrong pairs, duplicates left out.
@@ -225,7 +225,7 @@ def _mean(costs: Tensor, wrong: Tensor) -> Tensor:
     return costs.masked_fill(~wrong, 0).sum() / wrong.sum().clamp(min=1)
 
 
-NOTHING = -1  # in place of a candidate, for a query without a wrong one
+NOTHING = -1  # instead of a candidate, for a query without a wrong one
 CLOSEST, FARTHEST = 0.5, 1.4  # nearer candidates are taken to be so near; none is drawn from so far on
 
 
@@ -246,13 +246,13 @@ def log_weights(scores: Tensor, neg: Tensor, dim: int) -> Tensor:
 
     Args:
         scores: (B, B) queries by candidates, true pairs on the diagonal; cosine.
-        neg: (B, B) bool, as `ranking.negatives` gives it.
+        neg: (B, B) bool, see `ranking.negatives`.
         dim: n, the sphere's dimension, at least 2; large ones draw almost only the closest distance.
     Returns:
         (B, B) float64 without gradient: −∞ for what is never drawn; 0 for all wrong candidates of a row none
         of which is near enough.
     Raises:
-        ShapeError: not square, or no such mask.
+        ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
     Source: Wu 2017; docs/methods/complementary.md §8.6:
     (2 − n) ln d − ((n − 3)/2) ln(1 − d²/4), with d = √(2 − 2s).
@@ -279,12 +279,12 @@ def draw(
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         neg: (B, B) bool; also rules the transposed direction.
-        dim: as in `log_weights`.
-        generator: on the CPU; None takes torch's global one.
+        dim: see `log_weights`.
+        generator: on the CPU; None uses torch's global one.
     Returns:
         Candidates; equally likely ones where none is near enough.
     Raises:
-        ShapeError: not square, or no such mask.
+        ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
     Source: Wu 2017; docs/methods/complementary.md §8.6.
     """
@@ -303,13 +303,13 @@ def triplet_loss(scores: Tensor, drawn: Drawn, margin: float, neg: Tensor) -> Te
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
-        drawn: as `draw` gives it for the same batch.
+        drawn: see `draw` for the same batch.
         margin: score units, > 0.
         neg: (B, B) bool, the mask it was drawn under.
     Returns:
         (): mean over the queries that have a wrong candidate; 0 where none has.
     Raises:
-        ShapeError: sizes differ, or no such mask.
+        ShapeError: sizes differ, or the mask is invalid.
         NumericsError: a score is not finite.
     Source: T&K 2022, Section 4.1; docs/methods/complementary.md §8.6.
     """
@@ -361,12 +361,12 @@ def mithun_weights(scores: Tensor, neg: Tensor) -> tuple[Tensor, Tensor]:
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
-        neg: (B, B) bool, as `ranking.negatives` gives it; also rules the transposed direction.
+        neg: (B, B) bool, see `ranking.negatives`; also rules the transposed direction.
     Returns:
         (B,) where texts ask and (B,) where pictures ask, in (1, 2]; without gradient. For
         `weighted_hinge` they are `alpha` and `image_alpha`.
     Raises:
-        ShapeError: not square, or no such mask.
+        ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
     Source: the release of MITHUN 2018; docs/methods/complementary.md §8.4. Departs: a query's candidates are
     its wrong items and the true one, so that B is smaller where the batch holds duplicates; ties share the
@@ -383,14 +383,14 @@ def mithun_loss(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     """Hinge on the hardest wrong candidate, both directions, each query weighted by its rank.
 
     Args:
-        scores: as in `mithun_weights`.
+        scores: see `mithun_weights`.
         margin: score units, > 0.
         neg: as in `mithun_weights`; a query without a wrong candidate adds 0.
     Returns:
         (): mean over the pairs; the gradient goes to the true and the hardest candidate only, none through
             the ranks.
     Raises:
-        ShapeError: not square, or no such mask.
+        ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
     Source: the release of MITHUN 2018; docs/methods/complementary.md §8.4.
     """

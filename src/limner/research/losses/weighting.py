@@ -124,12 +124,12 @@ def weighted_hinge(
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         alpha: (B,) at least 0; no gradient flows to it.
         margin: score units, > 0.
-        neg: (B, B) bool, as `ranking.negatives` gives it; also rules the transposed direction.
-        image_alpha: (B,) other weights where pictures ask for texts; None takes `alpha` there too.
+        neg: (B, B) bool, see `ranking.negatives`; also rules the transposed direction.
+        image_alpha: (B,) other weights where pictures ask for texts; None uses `alpha` there too.
     Returns:
         (): the weighted sum ÷ 2B²; 0 for a batch without a wrong candidate.
     Raises:
-        ShapeError: sizes differ, or no such mask.
+        ShapeError: sizes differ, or the mask is invalid.
         NumericsError: a score or weight is not finite, or a weight negative.
     Source: T&K 2022, Eq. 1; docs/methods/complementary.md §7.1, §8.4 for weights per direction. Departs:
     duplicates are no candidates; the divisor stays 2B², so that a batch with duplicates does not weigh its
@@ -182,7 +182,7 @@ def means(matrix: NeighbourMatrix, vectors: Tensor) -> Tensor:
     """A E: the mean of every row's neighbours, zero where it has none.
 
     Args:
-        matrix: of n rows.
+        matrix: matrix of n rows.
         vectors: (n, H) float.
     Returns:
         (n, H).
@@ -203,7 +203,7 @@ def diversity(matrix: NeighbourMatrix, vectors: Tensor, *, near: Tensor | None =
     """DIV: mean similarity among the neighbours of every row; large where they are much alike.
 
     Args:
-        matrix: of n rows.
+        matrix: matrix of n rows.
         vectors: (n, H), usually means of K unit heads.
         near: `means` of the vectors, where they are known already.
     Returns:
@@ -226,7 +226,7 @@ def discrepancy(
     """DIS: mean similarity of every row with the neighbours of its neighbours.
 
     Args:
-        matrix: of n rows.
+        matrix: matrix of n rows.
         vectors: (n, H).
         own: "keep" or "drop" the returns to the row itself.
         nn: "multiset" counts a row as often as it is met, as the paper's N² says; "unique" once.
@@ -256,7 +256,7 @@ def best_heads(neighbours: Tensor, heads: Tensor, *, diverse: bool, hops: Litera
         neighbours: (n, N) integers, −1 where a row has fewer; cost grows with N² · K² · H.
         heads: (n, K, H) rows of unit length.
         diverse: compare a row's neighbours with each other (DIV), not the row with others (DIS).
-        hops: of DIS.
+        hops: hops of DIS.
     Returns:
         (n,) means as those of `diversity` and `discrepancy`; 0 where there is nothing to compare with.
     Source: T&K 2022, Section 3.1, whose similarity is the largest of K²; docs/methods/complementary.md §5.3.
@@ -296,10 +296,10 @@ def sampled_discrepancy(
     """DIS as the paper estimates it: over neighbours of neighbours drawn with replacement.
 
     Args:
-        matrix: of n rows.
+        matrix: matrix of n rows.
         vectors: (n, H).
         samples: drawn per row, at least 1.
-        seed: of the draws.
+        seed: seed of the draws.
     Returns:
         (n,), in expectation what `discrepancy` gives, where every neighbour has neighbours.
     Source: T&K 2022, Section 3.5; docs/methods/complementary.md §5.2; for comparison only, the exact value is

@@ -51,7 +51,7 @@ class ContextualEncoder(nn.Module):
         context: Context = "others",
         vectors: Tensor | None = None,
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             words: V, padding (0) among them.
@@ -85,7 +85,7 @@ class ContextualEncoder(nn.Module):
             keys: (S, K) of the same sentences, constants.
             steps: (B,) int64 on the CPU, at least 1, with sum S.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         expect("contextual", words=(words, "S L"), lengths=(lengths, "S"), keys=(keys, f"S {self.keys}"))
         padded, real = in_stories("contextual", keys, steps)  # (B, T, K), (B, T)

@@ -46,7 +46,7 @@ def normalised_adjacency(batch: GraphBatch, dtype: torch.dtype = torch.float32) 
 
     Args:
         batch: whose relations are linked to their subjects and objects.
-        dtype: of the values.
+        dtype: dtype of the values.
     Source: Kipf & Welling 2017, Eq. 2; docs/methods/gsda.md §3.4.
     """
     count = int(batch.labels.shape[0])
@@ -100,8 +100,8 @@ class GraphEncoder(nn.Module):
         Args:
             label_vectors: (L, E) float32, a row per label and predicate; they are not trained.
             dim: D of ψ.
-            width: of the hidden layers.
-            layers: of the convolution, ≥ 1.
+            width: width of the hidden layers.
+            layers: layers of the convolution, ≥ 1.
             convolution: ``bipartite`` or ``triple``.
         Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
         """
@@ -140,7 +140,7 @@ class BipartiteConvolution(nn.Module):
 
         Args:
             start: E of the label vectors.
-            width: of every layer.
+            width: width of every layer.
             layers: ≥ 1.
         """
         super().__init__()
@@ -172,7 +172,7 @@ class TripleConvolution(nn.Module):
 
         Args:
             start: E of the label vectors.
-            width: of every layer's objects and predicates.
+            width: width of every layer's objects and predicates.
             layers: ≥ 1.
         """
         super().__init__()

@@ -36,7 +36,7 @@ class PieHead(nn.Module):
     """
 
     def __init__(self, width: int, hidden: int, heads: int, dim: int) -> None:
-        """Draw the weights from torch's generator (Xavier, biases 0).
+        """Initialise the weights at random, from torch's generator (Xavier, biases 0).
 
         Args:
             width: F of a local feature.
@@ -73,14 +73,14 @@ class GridTower(nn.Module):
     def __init__(
         self, width: int, hidden: int, heads: int, dim: int, backbone: nn.Module | None = None
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             width: F.
-            hidden: of the attention.
+            hidden: hidden size of the attention.
             heads: K.
             dim: H.
-            backbone: bytes of pictures → (B, P, F); None where grids are stored.
+            backbone: bytes of pictures → (B, P, F); None if grids are stored.
         """
         super().__init__()
         self.backbone = backbone
@@ -111,12 +111,12 @@ class TextTower(nn.Module):
     def __init__(
         self, words: int, width: int, hidden: int, heads: int, dim: int, *, vectors: Tensor | None = None
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             words: V, padding (0) among them.
             width: E of a word vector.
-            hidden: of the attention.
+            hidden: hidden size of the attention.
             heads: K.
             dim: H, even: half of it per direction.
             vectors: (V, E) to start from.

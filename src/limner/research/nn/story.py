@@ -36,12 +36,12 @@ class WordReader(nn.Module):
     def __init__(
         self, words: int, *, width: int, hidden: int, dropout: float, vectors: Tensor | None = None
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             words: V, padding (0) among them.
             width: E of a word vector.
-            hidden: of the GRU, per direction; W is twice that.
+            hidden: hidden size of the GRU, per direction; W is twice that.
             dropout: in [0, 1), on word vectors in training.
             vectors: (V, E) to start from.
         Raises:
@@ -62,10 +62,10 @@ class SentenceReader(nn.Module):
     """A frozen encoder's vector of a step, through one trained layer."""
 
     def __init__(self, width: int, *, hidden: int, dropout: float) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
-            width: of a sentence vector.
+            width: width of a sentence vector.
             hidden: half of W, so that both readers are sized by the same setting.
             dropout: in [0, 1), on entries of the vectors in training.
         """
@@ -90,11 +90,11 @@ class StepEncoder(nn.Module):
     def __init__(
         self, reader: WordReader | SentenceReader, *, hidden: int, context: bool, dropout: float
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
-            reader: of single steps; its W is that of everything here.
-            hidden: of the GRU over steps, per direction: half of W.
+            reader: reader of single steps; its W is that of everything here.
+            hidden: hidden size of the GRU over steps, per direction: half of W.
             context: whether steps attend to their story.
             dropout: in [0, 1), on step vectors in training.
         """
@@ -112,7 +112,7 @@ class StepEncoder(nn.Module):
             lengths: (S,) int64 on the CPU, words of each.
             steps: (B,) int64 on the CPU, at least 1, with sum S.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         padded, real = in_stories("steps", self.dropout(self.reader(texts, lengths)), steps)  # (B, T, W)
         if self.story is None or self.bilinear is None:
@@ -146,11 +146,11 @@ class LatentWalk(nn.Module):
     """
 
     def __init__(self, width: int, *, hidden: int, latent: int, first_log_variance: float = 0.0) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             width: W of a step.
-            hidden: of the networks of prior and posterior.
+            hidden: hidden size of the networks of prior and posterior.
             latent: Z.
             first_log_variance: where the posterior's log-variances begin.
         """
@@ -219,12 +219,12 @@ class PictureSequenceEncoder(nn.Module):
     """
 
     def __init__(self, image_width: int, *, local: int, hidden: int, joined: int, dropout: float) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             image_width: F of the picture features.
             local: width of what a picture says alone.
-            hidden: of the Bi-LSTM, per direction.
+            hidden: hidden size of the Bi-LSTM, per direction.
             joined: width of the result.
             dropout: in [0, 1), between the layers of the Bi-LSTM and on the result, in training.
         """
@@ -248,7 +248,7 @@ class PictureSequenceEncoder(nn.Module):
         Returns:
             (S, joined).
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         expect("captioner", features=(features, f"S {self.image_width}"))
         alone = self.local_norm(self.local(features))  # (S, local)

@@ -39,11 +39,11 @@ def word_embedding(where: str, words: int, width: int, vectors: Tensor | None) -
 
 
 class EncodedTexts(NamedTuple):
-    """What the tower says about B texts.
+    """Output of the text encoder for B texts.
 
     Attributes:
         vectors: (B, D) rows of unit length.
-        attention: (B, T) weights that sum to 1 over the real words and are 0 on padding; None where the
+        attention: (B, T) weights that sum to 1 over the real words and are 0 on padding; None if the
             pooling has none.
     """
 
@@ -102,14 +102,14 @@ class WordEncoder(nn.Module):
         bidirectional: bool = True,
         pooling: Pooling = "scaled",
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             vocabulary_size: V, padding (0) and unknown (1) among them.
             dim: D of the vectors that come out.
             vectors: (V, E) to start the embedding from; trained further. None draws them.
             width: E, of a word vector.
-            hidden: of the LSTM, per direction.
+            hidden: hidden size of the LSTM, per direction.
             bidirectional: read the text both ways.
             pooling: "none" joins the final states of all directions, "additive" and "scaled" attend.
         Raises:
@@ -158,16 +158,16 @@ WASTE = 1.5  # the longest row of a group is at most this many times as long as 
 
 
 def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Tensor:
-    """What a layer says at every place.
+    """Output of a recurrent layer at every position.
 
     Args:
-        recurrence: of one layer, `batch_first`, one way or both.
+        recurrence: recurrence of one layer, `batch_first`, one way or both.
         padded: (B, L, W); what stands after a row's length has no influence.
         lengths: (B,) int64 on the CPU, in 1…L.
     Returns:
         (B, L, H) or, both ways, (B, L, 2·H); zeros where a row is over.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     expect("recurrence", rows=(padded, "B L W"), lengths=(lengths, "B"))
     if not len(padded) or int(lengths.min()) < 1 or int(lengths.max()) > padded.shape[1]:
@@ -190,7 +190,7 @@ def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Ten
 
 
 def last_states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Tensor:
-    """What a layer says when it has read a row, both ways one beside the other.
+    """Final states of a recurrent layer, both directions concatenated.
 
     Args:
         recurrence: as for `states`.
@@ -199,7 +199,7 @@ def last_states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -
     Returns:
         (B, H) or (B, 2·H).
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     whole, rows = states(recurrence, padded, lengths), torch.arange(len(padded))
     if not recurrence.bidirectional:
@@ -241,7 +241,7 @@ def _one_way(recurrence: nn.GRU | nn.LSTM, rows: Tensor, direction: str) -> Tens
 
 
 def _turned(rows: Tensor, lengths: Tensor) -> Tensor:
-    """Every row back to front, its padding where it was."""
+    """Reverse every row without its padding."""
     places = torch.arange(rows.shape[1])[None]
     ends = lengths[:, None]
     back = torch.where(places < ends, ends - 1 - places, places)
@@ -258,7 +258,7 @@ def in_stories(where: str, rows: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]
     Returns:
         (B, T, W), zeros where a story is over, and (B, T) True where there is a step.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     counts = steps.tolist()
     if rows.ndim != 2 or min(counts, default=0) < 1 or sum(counts) != len(rows):
@@ -281,7 +281,7 @@ def read_both_ways(recurrence: nn.GRU | nn.LSTM, rows: Tensor, steps: Tensor) ->
     Returns:
         (S, 2·H) its outputs in the order of the rows.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     padded, real = in_stories("recurrence", rows, steps)
     packed = pack_padded_sequence(padded, steps, batch_first=True, enforce_sorted=False)
@@ -299,7 +299,7 @@ def read_forward(recurrence: nn.LSTM, rows: Tensor, counts: Tensor) -> Tensor:
     Returns:
         (N, H) its outputs in the order of the rows.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     padded, real = in_stories("recurrence", rows, counts)
     # what is padded comes after a sequence, where it changes nothing

@@ -44,7 +44,7 @@ class Figure:
 
     Attributes:
         kind: how it is written.
-        statistic: None where no result exists.
+        statistic: None if no result exists.
         paper: the published figure, as printed.
         deviation, paper_deviation, release, release_deviation: as in `Cell`.
         higher_is_better: its direction.
@@ -71,7 +71,7 @@ class Figure:
 
 
 ZERO = Figure("percent", lambda weights: np.zeros(len(weights)))
-"""What a difference is compared with."""
+"""Reference of a difference."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,9 @@ class Cohort(Generic[R]):
 
         Args:
             metric: R@k or MedR.
-            pools: queries and ranks of every pool of every seed; empty where no result exists.
-            paper: as in `Figure`.
-            applies: as in `Figure`.
+            pools: queries and ranks of every pool of every seed; empty if no result exists.
+            paper: see `Figure`.
+            applies: see `Figure`.
         """
         chosen = Metric.parse(metric)
         median = chosen.statistic == "median"
@@ -150,7 +150,7 @@ class Cohort(Generic[R]):
 def check_alike(
     where: str, results: Sequence[R], rows: Callable[[R], object], what: str, how: str = "on one split seed"
 ) -> None:
-    """Refuse results that differ in what they were evaluated on.
+    """Reject results that differ in what they were evaluated on.
 
     Args:
         where: for the message.
@@ -276,7 +276,7 @@ def difference(
         first: what is counted.
         second: what is taken from it, on the same rows.
         paper: the published difference.
-        applies: as in `Figure`.
+        applies: see `Figure`.
         apart: what their settings differ in, "" for nothing.
     """
     there = first.statistic is not None and second.statistic is not None
@@ -296,7 +296,7 @@ def difference(
 
 
 def joined(differences: Iterable[str]) -> str:
-    """What settings differ in, of several pairs of rows; each once."""
+    """Settings that differ in any of several pairs of rows, each once."""
     return "; ".join(dict.fromkeys(one for one in differences if one))
 
 
@@ -306,10 +306,10 @@ def compare(
     """Resample all figures together; mark those that differ from the one they are compared with.
 
     Args:
-        figures: of one table.
+        figures: figures of one table.
         rows: N, what a statistic counts.
         groups: number of groups.
-        resamples: of the bootstrap.
+        resamples: resamples of the bootstrap.
     Returns:
         A cell per figure, and the number of comparisons that Holm's correction is for: none where there are
         fewer than ten groups, of which a bootstrap says too little.
@@ -390,14 +390,14 @@ def compared(
         columns: heading above neighbouring columns, and heading of its own, from left to right.
         rows: by name, from top to bottom; one figure per column.
         size: rows and groups, as in `compare`.
-        resamples: as in `compare`.
+        resamples: see `compare`.
         control: row that all others are compared with, column by column, if it is among them.
         called: what the notes call it, unless the entry does.
-        against: row → what its figures are compared with, in place of the control's; None keeps what a figure
+        against: row → what its figures are compared with, instead of the control's; None keeps what a figure
             says of itself.
         labels: row → what it is called, where that is not its name.
-        remarks: row → what stands beside its name, in place of the number of its seeds.
-        apart: row → what its settings and those of what it is compared with differ in, in place of what the
+        remarks: row → what stands beside its name, instead of the number of its seeds.
+        apart: row → what its settings and those of what it is compared with differ in, instead of what the
             runs of both say.
         above: notes before those of the entry.
         below: notes after that on the marks.
@@ -482,7 +482,7 @@ def framed(
     """Finished rows as a table.
 
     Args:
-        table: as in `compared`.
+        table: see `compared`.
         title: one line.
         rows: from top to bottom.
         blocks: title → columns.
@@ -501,7 +501,7 @@ def framed(
 
 
 def _marks(control: str, count: int, resamples: int, unit: str) -> str:
-    """What the marks of a table mean."""
+    """Legend of a table's marks."""
     if not count:
         units = "stories" if unit == "story" else "duplicate groups"
         return f"No marks: nothing to compare with {control}, or fewer than ten {units}."

@@ -1,4 +1,4 @@
-"""How the runs of a table were trained: the settings beside a row, and where two rows differ in them.
+"""Training settings of a table's runs: those shown with a row, and the differences of two rows.
 
 Two systems differ in what they are. What they are trained on, for how long, with which backbone and how wide
 their space is, a comparison takes to be alike; where it is not, the table says so.
@@ -14,19 +14,19 @@ from limner.research.training import NAMES_AND_PLACES
 
 NOT_RECORDED = "not recorded"
 SHARED = ("data.", "loop.", "model.dim")
-"""How settings begin that rows of one table should share."""
+"""Prefixes of settings that should be equal in the rows of a table."""
 APART = NAMES_AND_PLACES | {"data.set", "data.relations", "data.shuffle_relations", "loop.seed"}
 """Settings among these that a row is about, or that stand beside it in any case."""
 WITHOUT = ("data set", "split", "preset", "backbone", "settings")
-"""What is compared of runs whose settings were not recorded."""
+"""Settings that are compared if the others were not recorded."""
 WORDS = {True: "on", False: "off", None: "none", "finetune": "trained"}
 
 
 def settings_of(runs: Iterable[ResultFile]) -> RunSettings | None:
-    """Settings of the runs of one row; None where there are none.
+    """Settings of the runs of one row; None if there are none.
 
     Args:
-        runs: of one system on one split, of any data sets and seeds.
+        runs: runs of one system on one split, of any data sets and seeds.
     """
     found = [run.about for run in runs]
     return settings_from(found) if found else None
@@ -51,7 +51,7 @@ def settings_from(found: Sequence[About]) -> RunSettings:
 
 
 def uneven(own: Sequence[ResultFile], control: Sequence[ResultFile]) -> str:
-    """What the settings of two rows that are compared differ in, "" for nothing or where one has no run.
+    """Differences of the settings of two compared rows, or "" if there are none or a row has no run.
 
     Args:
         own: runs of the one, measured on the rows that the control was measured on.
@@ -70,7 +70,7 @@ def uneven(own: Sequence[ResultFile], control: Sequence[ResultFile]) -> str:
 
 
 def seeds(*systems: Sequence[object]) -> str:
-    """How many runs a row averages, where it is more than one or they differ."""
+    """Number of runs of a row, if it is more than one or the rows differ in it."""
     counts = sorted({len(runs) for runs in systems if runs})
     if counts in ([], [1]):
         return ""
@@ -78,7 +78,7 @@ def seeds(*systems: Sequence[object]) -> str:
 
 
 def unpublished(about: About) -> list[str]:
-    """Where a run differs from the published one in what its figures depend on: ``D 256 (paper 1024)``,
+    """Differences of a run from the published one that affect its figures: ``D 256 (paper 1024)``,
     or ``(published preset 1024)`` where the paper states none.
 
     Args:

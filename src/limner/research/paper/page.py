@@ -24,7 +24,7 @@ Member = TypeVar("Member")
 
 
 def check_page(out: Path) -> None:
-    """See whether a page can be written, before anything is computed.
+    """Check that a page can be written, before anything is computed.
 
     Raises:
         ConfigError: `out` is no .html file.
@@ -48,9 +48,9 @@ def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> 
 
     Args:
         out: an .html file; an existing one is replaced.
-        name: of the template, one of `STYLES`: ``examples`` shows groups (of `Group`), ``scenes`` scenes
+        name: name of the template, one of `STYLES`: ``examples`` shows groups (of `Group`), ``scenes`` scenes
             and ``strips`` stories.
-        title: of the page.
+        title: title of the page.
         note: below it: what is shown and how it was chosen.
         **shown: what the template names; may be drawn as it is read.
     Raises:
@@ -125,7 +125,7 @@ class Group:
     """Examples in a row.
 
     Attributes:
-        title: of the row.
+        title: title of the row.
         examples: in order.
         level: 2 for a group of its own, 3 for one below the group before it.
         lead: shown large beneath the title: the query.

@@ -95,7 +95,7 @@ def refinement_bars(table: Table) -> Figure:
     Systems of which there is neither a result nor a published figure are left out.
 
     Args:
-        table: of retrieval, see `coherence_tables.build`.
+        table: table of retrieval, see `coherence_tables.build`.
     Raises:
         ConfigError: the table has no blocks plain and refined.
         DataError: no system has a median rank.
@@ -144,7 +144,7 @@ def setting_curve(
     """Median rank against a setting, ours and the published curve (Figure 8).
 
     Args:
-        name: of the setting.
+        name: name of the setting.
         measured: (setting, value, low, high), in any order.
         published: (setting, value, deviation).
     """
@@ -198,15 +198,15 @@ def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]
 
 
 def write(path: Path, make: Callable[..., Figure], *arguments: Any) -> None:  # noqa: ANN401
-    """Draw a figure and write it, whole or not at all.
+    """Draw a figure and write it atomically.
 
     Args:
         path: PDF, PNG or SVG by its suffix; the same figure is the same file.
         make: one of the functions here.
-        arguments: of it.
+        arguments: arguments of it.
     Raises:
         ConfigError: another suffix.
-        MissingError: the folder is not there.
+        MissingError: the folder does not exist.
     """
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigError(
@@ -247,7 +247,7 @@ def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Fig
     """An empty figure with so many axes side by side, without frames.
 
     Args:
-        count: of the axes.
+        count: number of the axes.
         width: inches, of the figure.
         height: inches.
     """
@@ -319,7 +319,7 @@ def agreement(first: Scores, second: Scores, names: Sequence[str], published: fl
     Args:
         first: (n,) scores of one measure.
         second: (n,) of the other, in the same order.
-        names: of the measures.
+        names: names of the measures.
         published: the paper's correlation.
     Source: docs/methods/complementary.md §9.2.
     """
@@ -347,12 +347,12 @@ def spearman(first: Scores, second: Scores) -> float:
 
 @dataclass(frozen=True)
 class Gain:
-    """What a measure's weights gained on one data set.
+    """Gain of a measure's weights on one data set.
 
     Attributes:
         data: name of the data set.
         measure: DIVERSITY or DISCREPANCY.
-        deviation: of the raw scores over the training pairs.
+        deviation: deviation of the raw scores over the training pairs.
         gain: c-way accuracy, mean of both directions, minus that of equal weights.
         published: whether it is the paper's.
     """
@@ -421,7 +421,7 @@ def sweep_picture(points: Sequence[Point], metric: str) -> Figure:
     """Means over seeds with every seed as a dot: over the one setting that is a number, else by name.
 
     Args:
-        points: of one sweep.
+        points: points of one sweep.
         metric: validation figure.
     Raises:
         DataError: see `sweeps.by_setting`.
@@ -448,7 +448,7 @@ def sweep_picture(points: Sequence[Point], metric: str) -> Figure:
 
 
 def _numbers(points: Sequence[Point]) -> dict[str, float]:
-    """Where every setting stands on the axis, if there is one setting and it is a number; else nothing."""
+    """Position of every setting on the axis if there is one numeric setting; otherwise empty."""
     if len(points[0].settings) != 1:
         return {}
     try:
@@ -469,7 +469,7 @@ class GalleryRow:
         relations: that hold between it and its own picture.
         truth: its own picture.
         answers: per system, its name, its best pictures in order, and the place of the right one among them
-            (from 0; None where it is not shown).
+            (from 0; None if it is not shown).
     """
 
     text: str
@@ -479,7 +479,7 @@ class GalleryRow:
 
 
 def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]]) -> Figure:
-    """How much every word of a text counts, the systems side by side (Figure 7).
+    """Weight of every word of a text, by system (Figure 7).
 
     Args:
         systems: name of each → per text its words and their weights, which sum to 1; all of the same texts.

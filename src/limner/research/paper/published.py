@@ -115,7 +115,7 @@ class PaperTables(Record):
         return self.markdown()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """HTML for a notebook."""
         return self.html()
 
 
@@ -138,12 +138,13 @@ def build(
             gsda-1 (the same with the coherence of found pictures) or limner-1 (limner's own model, step by
             step, against the plain dual encoder).
         runs: folder that holds measured runs; None shows the published figures alone.
-        data: data set of the results; None takes that of the published table, for cmcm-7 both that were
+        data: data set of the results; None uses that of the published table, for cmcm-7 both that were
             measured, and for complementary-…, vrss-1, gsda-1 and limner-1 all. A note says which results a
             table of CMCM passes over, and how to show them.
-        protocol: of the pools of the results that are shown, ``legacy`` for cmcm-4, cmcm-5 and cmcm-7 alone.
-        resamples: of every interval and comparison.
-        measured: runs in memory, in place of those in `runs`.
+        protocol: protocol of the pools of the results that are shown, ``legacy`` for cmcm-4, cmcm-5 and
+            cmcm-7 alone.
+        resamples: resamples of every interval and comparison.
+        measured: runs in memory, instead of those in `runs`.
     Raises:
         ConfigError: no such table, or none of the legacy protocol.
         MissingError: `runs` is no folder.
@@ -213,9 +214,9 @@ def tables_of(
 
     Args:
         name: as in `build`, of a table of results.
-        results: as `ResultFile.read_all` gives them; those on validation are left aside.
+        results: see `ResultFile.read_all`; those on validation are left aside.
         data: the only data set shown; None as in `build`.
-        resamples: of every interval and comparison.
+        resamples: resamples of every interval and comparison.
     Raises:
         DataError: two runs were measured on different rows, or looked at by different features.
     """
@@ -247,11 +248,11 @@ class Scene:
     """All results on one part of one split, and the table to be made of them.
 
     Attributes:
-        name: of the table.
+        name: name of the table.
         data: data set.
-        split: of it.
+        split: split of it.
         cohort: the results.
-        resamples: of every bootstrap.
+        resamples: resamples of every bootstrap.
         published: whether the paper gives figures of this data set.
         control: system whose plain figures all others are compared with.
     """
@@ -271,20 +272,20 @@ class Scene:
 
     @property
     def legacy(self) -> tuple[str, ...]:
-        """What is to be said of the pools of the release; nothing where others were measured."""
+        """Notes on the pools of the release; empty if other pools were measured."""
         every = [run for runs in self.cohort.systems.values() for run in runs]
         legacy = any(run.about.protocol == "legacy" for run in every)
         return (reference()["notes"]["legacy"],) if legacy else ()
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """Relations of the results, in their order; the published ones where there is no result."""
+        """Relations of the results, in their order; the published ones if there is no result."""
         for runs in self.cohort.systems.values():
             return tuple(runs[0].labels)
         return tuple(reference()["relations"][self.data])
 
     def title(self, tail: str = "") -> str:
-        """What is shown and where its figures are from; the published table is named where it is redone."""
+        """Caption of a table: its content and the source of its figures."""
         title = str(reference()[self.name]["title"])
         if not self.published:
             title = title.partition(": ")[2].capitalize()
@@ -325,7 +326,7 @@ def _own_model(name: str, results: Sequence[ResultFile], data: str | None, resam
 
 
 def pools_of(runs: Sequence[Result], stage: Stage, *, full: bool) -> list[Ranked]:
-    """Queries and ranks of every pool of every run; empty where the stage was not measured."""
+    """Queries and ranks of every pool of every run; empty if the stage was not measured."""
     return [
         (np.array(pool.queries, dtype=np.int64), np.array(ranks, dtype=np.float64))
         for run in runs
@@ -431,7 +432,7 @@ def _spread(run: Result, stage: Stage) -> float:
 
 
 def _confidence(entries: Mapping[str, Any], *, full: bool) -> list[str]:
-    """What the release's files say of a ranking by the predicted relations alone, on its pools."""
+    """Results of the release's files for a ranking by the predicted relations only, on its pools."""
     known = {name: one["confidence"] for name, one in entries.items() if "confidence" in one}
     words = ", ".join(f"{name} {written(value, 'rank')}" for name, value in known.items())
     return [] if full or not known else [reference()["notes"]["confidence"].format(words)]
@@ -555,7 +556,7 @@ def questions_of(results: Sequence[ChoiceResult], first: Sequence[str] = ()) -> 
     """Sort results of one split by data set and c; data sets share one draw of groups, each a part of it.
 
     Args:
-        results: of one split and part.
+        results: results of one split and part.
         first: data sets that come before the others, which follow by name.
     Raises:
         DataError: two runs on one data set answered different questions.
@@ -577,7 +578,7 @@ def questions_of(results: Sequence[ChoiceResult], first: Sequence[str] = ()) -> 
 
 
 def credits_of(runs: Sequence[ChoiceResult], direction: int) -> Values | None:
-    """(N,) credit of a system, mean over its seeds; None where it was not measured.
+    """(N,) credit of a system, mean over its seeds; None if it was not measured.
 
     Args:
         runs: its runs.
@@ -710,7 +711,7 @@ def _seeds_of_choices(found: Sequence[Questions], where: str) -> Table:
 
 
 def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
-    """What the paper claims, as paired differences of the mean of both directions.
+    """Claims of the paper, as paired differences of the mean of both directions.
 
     Beside them what it leaves open: whether it is the weights that help, or the form of the loss they enter.
     """
@@ -782,7 +783,7 @@ def _ablation(one: Questions, where: str, resamples: int) -> Table:
 
 
 def _mean_of(statistics: Sequence[Statistic | None]) -> Statistic | None:
-    """Their mean; None where one is missing, because a mean of fewer is another figure."""
+    """Their mean; None if one is missing, because a mean of fewer is another figure."""
     there = [one for one in statistics if one is not None]
     if not there or len(there) < len(statistics):
         return None
@@ -863,7 +864,7 @@ _VALUES: Mapping[str, Callable[[FoundPictures], Sequence[float | None]]] = {
 
 
 def _values(measure: str, run: SequenceResult, decoding: Decoding) -> Values | None:
-    """(N,) of every step, NaN of steps that do not count; None where it was not measured."""
+    """(N,) of every step, NaN of steps that do not count; None if it was not measured."""
     found = run.found.get(decoding)
     if found is None:
         return None
@@ -952,13 +953,13 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
 
 
 def _judge(result: SequenceResult) -> str:
-    """What its VSR asks; "" where none was measured, or by the linear model that the table's notes name."""
+    """Model of its VSR; "" if none was measured, or for the linear model of the table's notes."""
     usual: str = reference()["judge"]
     return "" if result.judge == usual else result.judge
 
 
 def _control(name: str, systems: Iterable[str]) -> str:
-    """What others are compared with: the paper's own system, or its only other preset if not run."""
+    """Row that others are compared with: the paper's own system, or its only other preset."""
     control, every = str(reference()[name]["control"]), list(systems)
     presets = [one for one in every if one.startswith(f"{control} [")]
     return presets[0] if control not in every and len(presets) == 1 else control

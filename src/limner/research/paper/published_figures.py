@@ -1,4 +1,4 @@
-"""Every published figure by its name: what it shows is collected from measured runs here, and drawn."""
+"""Published figures by name, drawn from measured runs."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -63,12 +63,12 @@ def draw_figure(
         texts: to show; some that are chosen by a rule unless given.
         pictures: ids of test pairs whose pictures are queries.
         relations: that hold for the texts to show.
-        weights: of the backbone, where features must still be computed.
-        data: data set of the results; None takes the one that was measured, of several Clue, or CITE++.
-        split: its split; None takes the one that was measured, of several the released one.
-        row: of the tables, whose runs a curve is of.
-        count: of texts, stories, pairs or steps, where none are named.
-        resamples: of every interval.
+        weights: weights of the backbone, where features must still be computed.
+        data: data set of the results; None uses the one that was measured, of several Clue, or CITE++.
+        split: its split; None uses the one that was measured, of several the released one.
+        row: row of the tables, whose runs a curve is of.
+        count: number of texts, stories, pairs or steps, where none are named.
+        resamples: resamples of every interval.
     Raises:
         ConfigError: an unknown figure, or runs that it does not take.
         LimnerError: as the function that draws it.
@@ -152,7 +152,7 @@ def _scatter(to: Path, run: Path) -> None:
 
 
 def _first_of(found: Sequence[str], preferred: Sequence[str]) -> str:
-    """The preferred ones first, then the others by name; "" where there is none."""
+    """The preferred ones first, then the others by name; "" if there is none."""
     return min(found, key=lambda one: ([*preferred, one].index(one), one), default="")
 
 
@@ -257,8 +257,8 @@ def _gallery(
     Args:
         to: file to write.
         runs: measured on one split.
-        ids: of test pairs; some for which the runs answer differently unless given.
-        relations: of which one holds for a text that is chosen; all of the data set with `each`.
+        ids: ids of test pairs; some for which the runs answer differently unless given.
+        relations: relations of which one holds for a text that is chosen; all of the data set with `each`.
         count: texts, of each relation where relations are given.
         each: a text for every relation of the data set.
         most: pictures of each run.
@@ -377,7 +377,7 @@ def draw_gains(runs: Path, split: str, to: Path) -> None:
 
     Args:
         runs: folder of measured runs; those of a measure left their pair scores.
-        split: of the results.
+        split: split of the results.
         to: file to write.
     Raises:
         DataError: no such runs.

@@ -37,7 +37,7 @@ class Pictures:
     """Pictures of a run's data set by the id of a pair, whole as their files hold them."""
 
     def __init__(self, data: "PairSet", rows: "PictureRows") -> None:
-        """Take the pairs, and where drawn pictures are: those lie in no files."""
+        """Prepare the pairs, and the pixels of drawn pictures, which have no files."""
         self._pairs, self._rows = {pair.id: pair for pair in data.pairs}, rows
 
     def __call__(self, name: str) -> Image.Image:
@@ -130,7 +130,7 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
 def _measured_alike(
     runs: Sequence[Path], part: Literal["val", "test"]
 ) -> tuple[list[SequenceResult], dict[str, str], Pictures]:
-    """What runs found for the same steps, and the texts and pictures of their data set.
+    """Results of runs for the same steps, with the texts and pictures of their data set.
 
     Raises:
         DataError: one was not measured, or on other steps, or the data set has changed.
@@ -189,7 +189,7 @@ class StripPicture:
 
     Attributes:
         picture: shown whole.
-        text: of the pair it comes from.
+        text: text of the pair it comes from.
         mark: the step's own, another of its story, neither, or the truth itself, which is not marked.
         fact: said below it.
     """
@@ -229,11 +229,11 @@ def write_story_strips(
     Args:
         runs: folders, measured on the stories of one split.
         to: an .html file.
-        names: of stories; evenly spread ones unless given, so that nobody chooses them.
+        names: names of stories; evenly spread ones unless given, so that nobody chooses them.
         count: stories shown when none is named.
-        part: of the stories; the paper shows test stories, which choose nothing.
+        part: part of the stories; the paper shows test stories, which choose nothing.
     Raises:
-        ConfigError: no such story.
+        ConfigError: the story is unknown.
         DataError: one was not measured, or on other steps.
     Source: GSDA 2021, Fig. 3; docs/methods/gsda.md §7. Departs: the first picture of every step by itself.
     """
@@ -321,9 +321,9 @@ def write_found(
         texts: queries, words, or ids of test pairs; "justice", "patriotism" and the first texts unless given.
         pictures: ids of test pairs whose pictures are queries; the first ones unless given.
         count: test texts and pictures shown when none is named.
-        weights: of the backbone, where features have to be made.
+        weights: weights of the backbone, where features have to be made.
     Raises:
-        ConfigError: no such pair.
+        ConfigError: the pair is unknown.
         DataError: the runs are of different test parts.
     """
     ranked: list[_Ranked] = []
@@ -466,7 +466,7 @@ def shares(sides: Mapping[str, NDArray[np.float32]], config: Any) -> NDArray[np.
 
     Args:
         sides: scores of "image" and "text".
-        config: of the run.
+        config: config of the run.
     Source: docs/methods/complementary.md §9.2; λ grows with n, so that the mean of a modality's weights is
     that of a batch.
     """

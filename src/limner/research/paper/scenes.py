@@ -105,10 +105,10 @@ class Line:
     """A relation to draw.
 
     Attributes:
-        number: of the relation, from 0.
-        path: of an SVG path from subject to object.
+        number: number of the relation, from 0.
+        path: SVG path from subject to object.
         tag: where the predicate stands.
-        colour: of its subject.
+        colour: colour of its subject.
     """
 
     number: int
@@ -135,7 +135,7 @@ def write_scenes(out: Path, title: str, note: str, scenes: Iterable[ShownScene])
 
     Args:
         out: an .html file; an existing one is replaced.
-        title: of the page.
+        title: title of the page.
         note: what is shown and how it was found.
         scenes: in order.
     Raises:
@@ -146,7 +146,7 @@ def write_scenes(out: Path, title: str, note: str, scenes: Iterable[ShownScene])
 
 
 def drawn(scene: ShownScene) -> Drawing:
-    """Where everything of a picture stands.
+    """Positions of all elements of a picture.
 
     Args:
         scene: picture and graph.

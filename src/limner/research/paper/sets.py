@@ -24,18 +24,18 @@ from limner.research.paper.sweeps import POINT, Done, read_point
 from limner.research.paper.table import Cell, Kind, Row, Table, reference
 
 CHOICE = "C@"
-"""How the validation figure of c-way questions begins."""
+"""Prefix of the validation figure of c-way questions."""
 SPREAD = ("μσ", "μ", "σ")
 
 
 def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Table:
-    """How often each relation holds in the training part, validation included, per kind of split.
+    """Frequency of each relation in the training part, including validation, by kind of split.
 
     Args:
         name: cmcm-1 (CITE++) or cmcm-2 (Clue).
-        data: data set below $LIMNER_DATA/data; None takes the table's, and where that is not there, the
+        data: data set below $LIMNER_DATA/data; None uses the table's, and where that is not there, the
             paper's figures stand alone.
-        resamples: of every interval.
+        resamples: resamples of every interval.
     Raises:
         ConfigError, MissingError, DataError: the data set that was asked for cannot be read, or has no
             relations.
@@ -95,7 +95,7 @@ def dispersion(runs: Path | None, data: str | None = None) -> Table:
             alone.
         data: the only data set shown; None shows all.
     Raises:
-        MissingError: no such folder.
+        MissingError: the folder does not exist.
         DataError: a run left pair scores and was not measured, so that nothing says what it is of.
     Source: T&K 2022, Table 1; docs/methods/complementary.md §6.3.
     """
@@ -147,7 +147,7 @@ def dispersion(runs: Path | None, data: str | None = None) -> Table:
 
 
 def _about(run: Path) -> About:
-    """What a run is of, as its first result says."""
+    """Subject of a run, from its first result."""
     for kind in (Result, ChoiceResult):
         for path in sorted((run / kind.FOLDER).glob("*.json")):
             return kind.read(path).about
@@ -187,7 +187,7 @@ def _values(found: Sequence[tuple[About, PairScores]]) -> dict[str, list[float]]
 
 
 def _factors(done: Done) -> str:
-    """The outer factors that a training of a sweep has, and "" where it has others or measured no choices."""
+    """The outer factors that a training of a sweep has, and "" if it has others or measured no choices."""
     weights = done.config.get("weights", {})
     words = f"{weights.get('beta', 0):g}, {weights.get('gamma_hat', 0):g}"
     asked = any(name.startswith(CHOICE) for name in done.point.validation)
@@ -206,7 +206,7 @@ def _swept(trained: Sequence[Done]) -> dict[str, list[float]]:
 def _cells(
     values: Mapping[str, Sequence[float]], published: Mapping[str, float], *, measured: bool
 ) -> tuple[Cell, ...]:
-    """Every column's mean; what measured runs do not have, such as another measure, is no gap."""
+    """Mean of every column; a measure that measured runs do not have is no gap."""
     entry = reference()["complementary-1"]
     kinds: dict[str, Kind] = dict.fromkeys(entry["settings"], "setting")
     kinds |= {f"{name} {short}": "score" for short in reference()["measures"] for name in SPREAD}

@@ -40,7 +40,7 @@ class Point(Record):
 
     Attributes:
         settings: key → value as text, what the sweep varies; without the seed.
-        seed: of training.
+        seed: seed of training.
         epoch: the best one, from 0.
         validation: metric → figure at that epoch.
         about: preset, backbone, data and more of the training; None in older files.
@@ -151,12 +151,13 @@ def sweep(
     Args:
         config: settings file.
         combinations: see `grid`.
-        seeds: of training.
+        seeds: seeds of training.
         to: folder of the sweep.
         data: what is laid over the file, see `limner.research.runs.train.overlays`.
         overrides: key=value for all trainings.
         smoke: shrink everything.
-        weights: of the backbone; with `smoke`, without them, a tiny one of random weights takes its place.
+        weights: weights of the backbone; with `smoke`, without them, a tiny one of random weights takes its
+            place.
         device: torch device that trains.
         metric: validation figure that will choose; "" for loop.metric.
         report: called with the name of every training and whether it was done before.
@@ -222,7 +223,7 @@ def read_point(file: Path) -> Done:
 
 
 def _done(file: Path, resolved: dict[str, Any]) -> Point | None:
-    """The point of a training that ended, None where it did not."""
+    """The point of a training that ended, None if it did not."""
     if not file.is_file():
         return None
     done = read_point(file)
@@ -257,7 +258,7 @@ def best(points: Sequence[Point], metric: str, *, maximise: bool) -> Mapping[str
     """The settings whose mean over seeds is best; the first of equal ones.
 
     Args:
-        points: of one sweep.
+        points: points of one sweep.
         metric: validation figure.
         maximise: whether more of it is better.
     Raises:
@@ -272,10 +273,10 @@ def sweep_table(points: Sequence[Point], metric: str, *, maximise: bool, title: 
     """Mean and deviation over seeds of every setting, and the means of all other validation figures.
 
     Args:
-        points: of one sweep.
+        points: points of one sweep.
         metric: what chooses.
         maximise: whether more of it is better.
-        title: of the table.
+        title: title of the table.
     Raises:
         DataError: see `by_setting`.
     """
@@ -321,7 +322,7 @@ def sweep_table(points: Sequence[Point], metric: str, *, maximise: bool, title: 
 
 
 def kind_of(metric: str) -> Kind:
-    """How a validation figure is written."""
+    """Format of a validation figure."""
     if metric.startswith(FRACTIONS):
         return "percent"
     return "rank" if metric == "MedR" else "precision"

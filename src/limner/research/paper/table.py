@@ -83,13 +83,13 @@ class Cell(Record):
     """One figure.
 
     Attributes:
-        value: a fraction, rank, precision, count, probability, setting or score; None where no result exists.
+        value: a fraction, rank, precision, count, probability, setting or score; None if no result exists.
         low, high: interval, in the unit of the value.
         deviation: over the pools of one training, as the paper states it; of several trainings the mean.
         paper: the published figure, in the same unit, as printed.
         paper_deviation: that is printed with it, over the pools of one training.
         release: the same figure recomputed from the files of the release.
-        release_deviation: of it, over the same pools.
+        release_deviation: deviation of the release's value, over the same pools.
         mark: ``*`` better, ``†`` worse than the control, significantly after correction.
         kind: how it is written.
         applies: False where the row has no such figure (a system that refines nothing), which is no gap;
@@ -140,16 +140,16 @@ class Cell(Record):
 
 
 class RunSettings(Record):
-    """How the runs behind some figures were trained and measured.
+    """Training and measurement of the runs of some figures.
 
     Attributes:
-        preset: of the runs, "" where none was recorded.
-        deviations: from it, of all runs; None where they were not recorded.
+        preset: preset of the runs, "" if none was recorded.
+        deviations: from it, of all runs; None if they were not recorded.
         some: deviations of some of the runs only.
-        backbone: architecture and whether it was frozen or trained, "" where it was not recorded.
-        seeds: of training.
+        backbone: architecture and whether it was frozen or trained, "" if it was not recorded.
+        seeds: seeds of training.
         data: data sets.
-        split: of them.
+        split: split of them.
         unpublished: where the runs differ from the published ones, in words.
     """
 
@@ -186,10 +186,10 @@ class Row(Record):
     """One row.
 
     Attributes:
-        name: of the system or relation.
+        name: name of the system or relation.
         cells: one per column of all blocks.
         remark: beside the name, such as the number of seeds.
-        settings: of the runs behind it; None where no run is.
+        settings: settings of the runs behind it; None if no run is.
         uneven: where these differ from the settings of what the row is compared with, "" for nowhere.
     """
 
@@ -252,7 +252,7 @@ class Table(Record):
 
     @property
     def beside(self) -> list[tuple[str, ...]]:
-        """What stands before the figures of every row: its name and, where any row has them, settings."""
+        """First columns of every row: its name and, if any row has them, settings."""
         letters = self.letters
         words = [
             row.settings.words(letters.get(row.settings.listed, "")) if row.settings else NONE
@@ -281,7 +281,7 @@ def render(tables: Sequence[Table], form: Format = "md") -> str:
         tables: in order.
         form: ``md``, ``latex`` (needs the package booktabs) or ``html`` (a fragment without style).
     Raises:
-        ConfigError: no such form.
+        ConfigError: the form is unknown.
     """
     if form not in get_args(Format):
         raise ConfigError("table: " + unknown("format", form, get_args(Format)))

@@ -1,4 +1,4 @@
-"""What further encoders and detectors see in the pictures of a data set, beside its stored features.
+"""Features of further encoders and detectors for the pictures of a data set.
 
 Traits of the files are among them: shape and palette, which tell pictures of one document. Each has a
 feature store of its own, so that one more costs its own forward passes alone.
@@ -39,7 +39,7 @@ class JoinedFeatures(Features):
     """Rows of several stores side by side: those of the first, then of each other in order."""
 
     def __init__(self, first: Features, others: Sequence[Features]) -> None:
-        """Take stores; every picture of the first is in each of them.
+        """Join stores; each must have every picture of the first.
 
         The key is of all of them together.
         """
@@ -82,7 +82,7 @@ def beside(
         first: features of every picture of the set.
         data: read with its pictures.
         root: folder of all feature stores.
-        names: of image encoders, as `limner.encoders.catalogue.image_encoder` takes them, all of whose
+        names: names of image encoders, as `limner.encoders.catalogue.image_encoder` takes them, all of whose
             spaces count; and of detectors, as `limner.research.scenes.folder.detector` takes them, whose
             classes are COCO's 80: of each class the square root of its largest score, in [0, 1], in the
             picture scaled to a square; and `TRAITS`.
@@ -135,7 +135,7 @@ class _Vectors:
 
 
 def picture_traits(image: Image.Image) -> FloatArray:
-    """What a picture is like apart from what it shows: shape and palette.
+    """Properties of a picture other than its content: shape and palette.
 
     The shape is told by sines and cosines of the logarithm of the aspect ratio, with periods of 4 octaves,
     2, 1 and so on, the shortest about one percent: pictures of one camera or one book are equal in them, not

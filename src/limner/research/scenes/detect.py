@@ -48,7 +48,7 @@ Ids = Literal["sha256", "path"]
 
 
 class ScenesReport(Record):
-    """What one run of ``limner scenes`` did.
+    """Result of one run of ``limner scenes``.
 
     Attributes:
         pictures: with a graph.
@@ -58,10 +58,10 @@ class ScenesReport(Record):
         objects, relations: in all graphs.
         empty: pictures with nothing in them.
         related_by: prior or position, or graphs for graphs that were given.
-        labels: of objects, the most frequent first.
+        labels: labels of objects, the most frequent first.
         unmatched: labels that are no class of the prior, with the number of objects.
         unused: graphs that were given but belong to no picture.
-        seconds: of looking.
+        seconds: seconds of looking.
     """
 
     pictures: int
@@ -97,9 +97,9 @@ def detect_scenes(
 
     Args:
         source: the pictures.
-        to: folder for what is written; made if absent.
+        to: folder for what is written; created if missing.
         finder: looks at the pictures.
-        prior: of relations; None takes positions.
+        prior: prior of relations; None uses positions.
         label_names: detector's label → class of the prior.
         min_score: least score of a detection, in [0, 1].
         must_overlap: relate only things whose boxes overlap.
@@ -171,7 +171,7 @@ def import_scenes(
 
     Args:
         source: the pictures.
-        to: folder for what is written; made if absent.
+        to: folder for what is written; created if missing.
         graphs: JSON lines; each names its picture by id, file name, or file name without suffix.
         ids: as for `detect_scenes`.
     Returns:
@@ -228,7 +228,7 @@ def _decoded(
 
 
 def _looked(picture: SourcePicture, file: FileBytes, decoded: Decoded, found: Detections) -> LookedAt:
-    """What was found, as a record; numbers are rounded to what a box can mean."""
+    """Convert detections to a record, with numbers rounded to a sensible precision."""
     objects = []
     for box, label, score in zip(found.boxes.tolist(), found.labels, found.scores.tolist(), strict=True):
         left, top, right, bottom = (round(value, 5) for value in box)

@@ -1,4 +1,4 @@
-"""What a detector finds in a picture, and which of it is kept.
+"""Detections of a picture, and their selection.
 
 One form for every detector, so that scene graphs do not depend on which one looked. It runs no network.
 """
@@ -80,7 +80,7 @@ def fingerprint(*parts: str) -> str:
 
 
 def match_names(names: Sequence[str], classes: int, where: str) -> None:
-    """Refuse another number of names than a detector has classes.
+    """Reject another number of names than a detector has classes.
 
     Raises:
         CheckpointError: the numbers differ.

@@ -48,8 +48,8 @@ class FasterRCNN:
         Args:
             name: one of `ARCHITECTURES`.
             state: parameter name → tensor; see `limner.encoders.weight_files.read_state`.
-            sha256: of the weight file.
-            classes: names without the background, in the order of the outputs; None takes COCO's where the
+            sha256: SHA-256 of the weight file.
+            classes: names without the background, in the order of the outputs; None uses COCO's where the
                 weights have 91 outputs.
             where: the file, for messages.
             device: torch device that computes.
@@ -71,7 +71,7 @@ class FasterRCNN:
         self.fingerprint = fingerprint(_METHOD, name, str(self.side_px), sha256, *self._labels)
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """What pictures show, without the outputs that name no class; see `Detector`.
+        """Detect objects, without outputs that have no class name; see `Detector`.
 
         Pictures of one padded size go through the network together: a larger frame than its own would change
         what is seen near a picture's edges.
@@ -100,7 +100,7 @@ class FasterRCNN:
         scaled: list[tuple[int, int]],
         sizes: list[tuple[int, int]],
     ) -> list[dict[str, Tensor]]:
-        """What torchvision's own `forward` does with pictures whose frames are equal.
+        """Run torchvision's `forward` for pictures of equal size.
 
         Args:
             framed: (1, 3, H, W) each.

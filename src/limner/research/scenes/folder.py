@@ -1,4 +1,4 @@
-"""What detectors found in the pictures of a collection, kept on disk so that a stopped run goes on.
+"""Detections of the pictures of a collection, stored on disk so that an interrupted run continues.
 
 A journal of one line per picture, appended as it is looked at: looking takes long, relating is done anew each
 time. It looks at no picture.
@@ -48,7 +48,7 @@ class LookedAt(Record):
     Attributes:
         image: id of the picture in the collection.
         path: its file, as text.
-        sha256: of the file's bytes.
+        sha256: SHA-256 of the file's bytes.
         size, mtime_ns: of the file, to tell whether it has changed since.
         width_px, height_px: upright size.
         objects: what was found, under the detector's own labels, surest first.
@@ -65,10 +65,10 @@ class LookedAt(Record):
 
 
 class Looking(Record):
-    """What decides what is found: another of these, other detections.
+    """Parameters of the detections: if one of them changes, the detections change.
 
     Attributes:
-        kind: of file this is.
+        kind: kind of file this is.
         detector: its name.
         fingerprint: its hash.
         min_score, max_overlap, most: rules of what is kept.
@@ -89,7 +89,7 @@ class SceneFolder:
         """Open it, or make it.
 
         Args:
-            folder: made if absent.
+            folder: created if missing.
             looking: with what pictures are looked at.
             again: forget what is there.
         Raises:
@@ -143,7 +143,7 @@ class SceneFolder:
 
 
 def _check_same(path: Path, looking: Looking) -> None:
-    """Refuse to add to what another detector found."""
+    """Reject to add to what another detector found."""
     try:
         there = Looking.model_validate_json(unseal(path.read_bytes(), path, "pass --again to begin anew"))
     except ValidationError as error:
@@ -215,7 +215,7 @@ class Sources:
     """The pictures of a collection, in a fixed order.
 
     Attributes:
-        name: of the collection, for messages.
+        name: name of the collection, for messages.
         pictures: those to look at.
         problems: files that cannot be reached.
     """
@@ -225,7 +225,7 @@ class Sources:
     problems: tuple[Problem, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse a collection without a picture."""
+        """Reject a collection without a picture."""
         if not self.pictures:
             lost = f", {counted(len(self.problems), 'file')} could not be reached" if self.problems else ""
             raise DataError(f"{self.name}: holds no picture{lost}; name a folder of pictures or a library")
@@ -249,7 +249,7 @@ def folder_pictures(source: Path) -> Sources:
 
 
 def matched(images: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:
-    """Which picture each foreign name means: its id, else its file name, else that without the suffix.
+    """Picture of each foreign name: by id, file name, or file name without extension.
 
     Args:
         images: ids of pictures.
@@ -278,8 +278,9 @@ def detector(
     Args:
         name: one of `faster_rcnn.ARCHITECTURES`, or an .onnx or .xml file by its path or its name in
             ``$LIMNER_WEIGHTS``.
-        weights: of a Faster R-CNN: a file, or a folder to look in; for an ONNX name the folder it is in.
-        classes: names of its classes in order; None takes COCO's 80.
+        weights: weights of a Faster R-CNN: a file, or a folder to look in; for an ONNX name the folder it is
+            in.
+        classes: names of its classes in order; None uses COCO's 80.
         device: torch device that computes, see `limner.devices.device_of`.
     Raises:
         ConfigError: unknown name, or a file that is not run there.
@@ -312,8 +313,8 @@ def listed(path: Path, what: str) -> list[str]:
         path: the file.
         what: a line holds, for messages.
     Raises:
-        MissingError: no such file.
-        DataError: it cannot be read, or is not UTF-8.
+        MissingError: the file does not exist.
+        DataError: the file cannot be read, or is not UTF-8.
     """
     with readable(path, f"give a file of {what}, one a line"):
         return [line.strip() for line in path.read_text(encoding="utf-8").rstrip().split("\n")]

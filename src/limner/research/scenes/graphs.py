@@ -43,7 +43,7 @@ class SceneObject(Record):
 
 
 class SceneRelation(Record):
-    """What one thing is to another.
+    """Relation between two objects.
 
     Attributes:
         s: place of the subject among the objects, from 0.
@@ -96,7 +96,7 @@ def each_graph(path: Path | str) -> Iterator[SceneGraph]:
     Args:
         path: JSON lines, UTF-8; blank lines are passed over.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a line is no graph, or a picture has two; file and line are named.
     """
     rows = json_rows(
@@ -128,9 +128,9 @@ def shuffled_graphs(
     """The control: the same graphs dealt to other pictures, so that none says anything about its picture.
 
     Args:
-        graphs: of different pictures; the order and the pictures stay.
-        seed: of the order.
-        groups: of each picture, such as its split; graphs are dealt inside a group. None is one group.
+        graphs: graphs of different pictures; the order and the pictures stay.
+        seed: seed of the order.
+        groups: groups of each picture, such as its split; graphs are dealt inside a group. None is one group.
     Returns:
         In a group of two or more no picture keeps its own.
     Raises:

@@ -43,7 +43,7 @@ def recognise(shapes: Sequence[tuple[int, ...]], side_px: int, where: str) -> tu
     """The family of a detector by the shapes of its outputs, and the number of its classes.
 
     Args:
-        shapes: of all outputs, in order, with a batch of 1.
+        shapes: shapes of all outputs, in order, with a batch of 1.
         side_px: side of its square input.
         where: the file, for the message.
     Raises:
@@ -121,7 +121,7 @@ class _Compiled:
 
     Attributes:
         by: what runs it, with its version, for the fingerprint.
-        shape: of the input for one picture.
+        shape: shape of the input for one picture.
         outputs: shapes for one picture.
         run: (B, 3, side, side) → per picture its outputs, without the axis of the batch.
     """
@@ -218,7 +218,7 @@ class OnnxDetector:
             CheckpointError: no model, of another family, or of another number of classes.
         """
         file = WeightFile(path)
-        # The bytes are hashed first: that also says in our own words where there are none.
+        # The bytes are hashed first: that also says in our own words if there are none.
         digest = file.sha256
         if path.suffix.lower() == ".xml":
             digest += WeightFile(path.with_suffix(".bin")).sha256
@@ -235,7 +235,7 @@ class OnnxDetector:
         self.fingerprint = fingerprint(_METHOD, compiled.by, digest, *classes)
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """What pictures show; see `Detector`."""
+        """Detect objects; see `Detector`."""
         side = self.side_px
         framed = [
             letterboxed(image, side) if self._family == "yolox" else (squashed(image, side), (side, side))
@@ -261,7 +261,7 @@ class OnnxDetector:
 
 
 def letterboxed(image: Image, side_px: int) -> tuple[FloatArray, tuple[int, int]]:
-    """As YOLOX takes it: blue, green, red from 0 to 255, the picture whole in the upper left corner.
+    """Input of YOLOX: blue, green, red from 0 to 255, with the whole picture in the upper left corner.
 
     Returns:
         (3, side, side), and width and height of the picture in it, in pixels.

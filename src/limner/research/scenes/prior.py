@@ -1,6 +1,6 @@
 """From things in a picture to its scene graph: which pairs are related, and how.
 
-Two ways to choose the predicate: by the frequency prior of annotated relations, or, where there is none, by
+Two ways to choose the predicate: by the frequency prior of annotated relations, or, if there is none, by
 where the boxes lie. It finds no things and reads no files.
 """
 
@@ -112,7 +112,7 @@ def load_prior(path: Path | str) -> RelationPrior:
     """Read what `save_prior` wrote.
 
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         CheckpointError: not such a file, or its parts do not fit each other.
     """
     if not Path(path).is_file():
@@ -136,10 +136,10 @@ def load_prior(path: Path | str) -> RelationPrior:
 
 @dataclass
 class LabelNames:
-    """What a finder's labels are called in the prior, and which have no name there.
+    """Names of a detector's labels in the prior, and the labels without one.
 
     Attributes:
-        prior: None where relations come from positions: every label then stands for itself.
+        prior: None if relations come from positions: every label then stands for itself.
         names: finder's label → class of the prior, given by the user; a label that is a class needs none.
         unmatched: label → how many things had it; they stay in their graphs, without relations.
     """
@@ -149,7 +149,7 @@ class LabelNames:
     unmatched: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        """Refuse names that the prior does not know."""
+        """Reject names that the prior does not know."""
         for label, name in self.names.items():
             if self.prior is not None and name not in self.prior:
                 raise ConfigError(
@@ -201,7 +201,7 @@ def relate(
     Args:
         image: id of the picture.
         objects: things, best first, under the prior's names; others get no relation.
-        prior: of relations; None takes `position`.
+        prior: prior of relations; None uses `position`.
         must_overlap: relate only things whose boxes overlap.
     Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.3.
     """
@@ -226,7 +226,7 @@ def relate(
 
 
 def position(subject: Sequence[float], object_: Sequence[float]) -> str:
-    """Where the first box lies as seen from the second, one of six relations; y grows downwards.
+    """Position of the first box relative to the second, one of six relations; y increases downwards.
 
     Args:
         subject: left, top, right, bottom.

@@ -27,11 +27,11 @@ _EXPECTED = "a list of {image_id, relationships: [{predicate, subject: {name, x,
 
 @dataclass(frozen=True)
 class Annotated:
-    """What was annotated on one picture.
+    """Annotations of one picture.
 
     Attributes:
         image: its id.
-        labels: of its things, lower case.
+        labels: labels of its things, lower case.
         boxes: left, top, right, bottom, in any one unit.
         triples: place of the subject, predicate, place of the object.
     """
@@ -55,7 +55,7 @@ class Names(Record):
 
 
 class PriorReport(Record):
-    """What counting met.
+    """Result of counting.
 
     Attributes:
         pictures: read, whether with relations or not.
@@ -76,7 +76,7 @@ def read_names(path: Path) -> Names:
     Args:
         path: a JSON object with ``idx_to_label`` and ``idx_to_predicate``, each number → name from "1".
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: another form.
     """
     whole = read_json(
@@ -101,7 +101,7 @@ def annotated_pictures(path: Path) -> Iterator[Annotated]:
         path: a JSON list as Visual Genome publishes it (relationships.json or scene_graphs.json), or JSON
             lines of scene graphs as limner writes them (suffix .jsonl).
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: of another form, naming the picture.
     """
     with installed("ijson", RESEARCH):
@@ -149,7 +149,7 @@ def count_relations(
 
     Args:
         files: relations; see `annotated_pictures`.
-        names: what to count; None takes the 150 most frequent labels and 50 most frequent predicates of
+        names: what to count; None uses the 150 most frequent labels and 50 most frequent predicates of
             the files themselves, which are then read twice.
         only: ids of the pictures to count, such as a training split; None for all.
         seen: called with 1 for every picture read in the counting pass.

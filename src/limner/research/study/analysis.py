@@ -33,11 +33,11 @@ PAIR_OUTCOMES = ("better", "worse", "same", "neither", NO_MAJORITY)
 
 
 class Decided(Record):
-    """What came out for one item.
+    """Result of one item.
 
     Attributes:
         item: its id.
-        stratum: of the item.
+        stratum: stratum of the item.
         cluster: items of one cluster are not independent.
         outcome: pairwise: one of `PAIR_OUTCOMES`; tick-all: letters of the ticked systems in order, such as
             ``AB``, ``nothing`` or ``no majority``.
@@ -78,7 +78,7 @@ class CheckedRaters(Record):
     Attributes:
         raters: all who cast a vote.
         answered: votes on attention checks.
-        wrong: of them not the answer due.
+        wrong: number of answers not the answer due.
         failed: raters with one wrong answer or more, sorted.
         unchecked: raters who met no check.
     """
@@ -91,11 +91,11 @@ class CheckedRaters(Record):
 
 
 class Withdrawn(Record):
-    """What is left out because raters withdrew.
+    """Items and votes left out because raters withdrew.
 
     Attributes:
         raters: who withdrew after voting.
-        votes: of theirs, attention checks among them.
+        votes: number of their votes, attention checks among them.
     """
 
     raters: int
@@ -109,7 +109,7 @@ def withdrawn(votes: Iterable[Vote]) -> Withdrawn:
 
 
 class Flags(Record):
-    """What to look into; nothing is left out for it.
+    """Findings to check; they exclude nothing.
 
     Attributes:
         untimed: votes that took no time, 0 seconds.
@@ -119,7 +119,7 @@ class Flags(Record):
         hurried_s: median seconds of their pages; None without any.
         crowds: times that several raters began one after another from one network address.
         crowded: those raters, sorted, as far as they voted.
-        crowd_votes: of theirs, attention checks among them.
+        crowd_votes: number of their votes, attention checks among them.
         crowd_items: items on which one crowd cast more than half of the votes, attention checks left out.
     """
 
@@ -159,7 +159,7 @@ def flags(files: StudyFiles, votes: Iterable[Vote], crowds: Mapping[str, str]) -
     """Count what is odd about votes that stand.
 
     Args:
-        files: of the study.
+        files: files of the study.
         votes: that were not withdrawn.
         crowds: rater → crowd, see `limner.research.study.recruitment`.
     """
@@ -191,7 +191,7 @@ def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
     """Majorities of all items.
 
     Args:
-        files: of the study.
+        files: files of the study.
         votes: that fit it, see `check_votes`.
     """
     by_item: dict[str, list[Vote]] = defaultdict(list)
@@ -278,7 +278,7 @@ def rated_units(files: StudyFiles, answers: Mapping[str, tuple[str, ...]]) -> li
     Pictures that systems share are one unit.
 
     Args:
-        files: of the study.
+        files: files of the study.
         answers: item → its votes, as `tally` gives them.
     """
     if files.study.protocol == "pairwise":
@@ -303,16 +303,16 @@ class StratumPreference(Record):
 
     Attributes:
         stratum: name, or ``all``.
-        tested, control: names of the two systems; "" where strata have different ones.
+        tested, control: names of the two systems; "" if strata have different ones.
         items: that count.
-        prefilled: of them, pairs of one picture that nobody was asked about.
+        prefilled: number of pairs with one picture, which nobody was asked about.
         outcomes: outcome → items.
         sign, mean: the tests; None without items.
         mean_interval: bootstrap interval of the mean score, drawing whole clusters.
-        sign_adjusted, mean_adjusted: p values after Holm's correction over the strata; None where there is no
+        sign_adjusted, mean_adjusted: p values after Holm's correction over the strata; None if there is no
             test or the stratum is the sum of the others.
         power: what so many items can see; None with fewer than three.
-        agreement: of the raters.
+        agreement: agreement of the raters.
     """
 
     stratum: str
@@ -331,7 +331,7 @@ class StratumPreference(Record):
 
 
 class Ticks(Record):
-    """How often a system's picture was ticked.
+    """Frequency with which a system's picture was ticked.
 
     Attributes:
         votes: share of the votes.
@@ -348,10 +348,10 @@ class View(Record):
     Attributes:
         raters: in words.
         people: raters whose votes are counted.
-        votes: of theirs, those on attention checks left out.
+        votes: votes of theirs, those on attention checks left out.
         unrated: items with too few votes to count.
         incomplete: items that count with fewer votes than registered.
-        strata: one preference each; the sum of all comes last where there are several.
+        strata: one preference each; the sum of all comes last if there are several.
         patterns: tick-all: pattern → votes it received → steps.
         ticks: tick-all: letter → how often it was ticked, whatever else was; empty without votes.
     """
@@ -367,21 +367,21 @@ class View(Record):
 
 
 class StudyReport(Record):
-    """All that came out of a study.
+    """Result of a study.
 
     Attributes:
-        format: of the record.
+        format: format of the record.
         study: SHA-256 of its registration.
         title, protocol: as registered.
         systems: letter → names that it has in the strata.
-        level: of tests and intervals.
+        level: level of tests and intervals.
         raters_per_item: as registered.
         votes, due: votes on items to be judged, and those registered.
         interim: not all items have the votes that were registered.
         checks: attention checks.
         withdrawn: what is left out everywhere.
         flags: what to look into.
-        views: with all raters; and without those who failed a check, where there are any.
+        views: with all raters; and without those who failed a check, if there are any.
     """
 
     format: str = "limner-study-report-1"
@@ -410,10 +410,10 @@ def analyse(
     """Run the planned analysis.
 
     Args:
-        files: of the study.
+        files: files of the study.
         votes: from a database or an exported file.
         crowds: rater → crowd, from a database; a file does not say.
-        resamples: of every bootstrap interval.
+        resamples: resamples of every bootstrap interval.
     Raises:
         DataError: a vote that does not fit its item, or two of one rater on one item.
         MissingError: statsmodels is not installed.

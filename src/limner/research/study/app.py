@@ -60,12 +60,12 @@ Form = dict[str, list[str]]
 
 @dataclass(frozen=True)
 class Desk:
-    """What the routes work with.
+    """State of the routes.
 
     Attributes:
         votes: the database.
         plan: how pages are dealt.
-        wording: of the study.
+        wording: wording of the study.
         pictures: folder of the pictures.
         invitation: token that whoever begins must bring; "" asks for none.
         hold_s: seconds a page is kept for a rater who does not answer.
@@ -98,7 +98,7 @@ class Desk:
         recruitment: Recruitment,
         newcomers: Newcomers,
     ) -> Desk:
-        """Of a study in a folder; see `serve_study`."""
+        """Create the application for a study in a folder; see `serve_study`."""
         return cls(
             votes,
             AssignmentPlan.of(files, limit),
@@ -414,12 +414,12 @@ def serve_study(
     """Serve a study until Ctrl-C.
 
     Args:
-        folder: of the study.
+        folder: folder of the study.
         votes: where they are kept, see `limner.research.study.votes.votes_url`.
         host: address to listen on.
         port: to listen on; None for the usual one, or any that is free.
         names: under which raters reach the server, beside its address.
-        proxies: as of `serve`.
+        proxies: see `serve`.
         limit: pages one rater is asked at most; None for all.
         hold_s: seconds a page is kept for a rater who does not answer.
         notice: contact, purpose and retention, of a study that was registered without.

@@ -19,10 +19,10 @@ EARLY = 5
 
 @dataclass(frozen=True)
 class Unit:
-    """What is shown on one page.
+    """Content of one page.
 
     Attributes:
-        name: of the item, or of the sequence.
+        name: name of the item, or of the sequence.
         items: one, or all steps of a sequence in order.
         check: an attention check: shown to everybody, and not counted among the raters wanted.
     """
@@ -36,7 +36,7 @@ def units(items: Sequence[Item], checks: Collection[str]) -> dict[str, Unit]:
     """Pages by name, in the order of their first items; items that are pre-filled are on none.
 
     Args:
-        items: of a study.
+        items: items of a study.
         checks: ids of attention checks. A sequence is a check if all its steps are; a check among other steps
             is shown and counted with them.
     """
@@ -141,7 +141,7 @@ class AssignmentPlan:
         return order
 
     def token(self, rater: str, unit: Unit) -> str:
-        """What answers of this rater on this page carry in their names, and no others."""
+        """Key in the names of this rater's answers on this page, which is unique."""
         return f"{_draw(self.study, rater, 'page', unit.name):064x}"[:16]
 
     def shown_order(self, rater: str, item: Item) -> tuple[str, ...]:

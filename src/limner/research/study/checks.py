@@ -1,4 +1,4 @@
-"""What ``limner verify`` reads of studies: the registered files, the pictures, and every vote."""
+"""Checks of ``limner verify`` for studies: the registered files, the pictures, and every vote."""
 
 from collections.abc import Iterator
 from contextlib import closing

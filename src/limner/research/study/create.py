@@ -53,7 +53,7 @@ HYPOTHESES: dict[Protocol, str] = {
     "pairwise": "In each stratum the picture of A is preferred to that of B more often than the other way.",
     "tick-all": "The picture of B is ticked without that of C in more steps than the other way round.",
 }
-"""Those of the published studies, by letters."""
+"""Hypotheses of the published studies, with letters for the systems."""
 CONSENT = (
     "You will see texts with pictures and say which pictures fit. There are no right or wrong opinions; some"
     " items ask for one certain answer, to check that texts are read. Your answers, the time they take and a"
@@ -62,7 +62,7 @@ CONSENT = (
 
 
 class StudySettings(Record):
-    """How a study is done.
+    """Design of a study.
 
     Attributes:
         protocol: pairwise or tick-all.
@@ -72,11 +72,11 @@ class StudySettings(Record):
         notice: contact, purpose and retention, which raters beyond this machine must be told.
         hypotheses: one sentence each; the usual one unless given.
         size: drawn per stratum; None draws all.
-        seed: of the draw and of all orders.
+        seed: seed of the draw and of all orders.
         raters: votes wanted per item.
         checks: attention checks per item or sequence that is none.
-        level: of the tests.
-        power: of the sensitivity.
+        level: level of the tests.
+        power: power of the sensitivity.
     """
 
     protocol: Protocol
@@ -97,7 +97,7 @@ def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[
     """The analysis as sentences.
 
     Args:
-        settings: of the study.
+        settings: settings of the study.
         items: judged, attention checks left out.
         strata: their number.
     """
@@ -179,7 +179,7 @@ class Copies:
 
 
 def _encoded(picture: PictureSource) -> bytes:
-    """A picture written anew: upright, no larger than a screen, without a word beside its pixels."""
+    """A picture written again: upright, no larger than a screen, without a word beside its pixels."""
     if isinstance(picture, Path):
         try:
             read = read_file(os.fsencode(picture.absolute()))
@@ -212,7 +212,7 @@ def attention_checks(
         protocol: pairwise or tick-all.
         pages: those that raters are shown; their pictures are used again.
         count: checks wanted.
-        seed: of the choice of pictures.
+        seed: seed of the choice of pictures.
     Returns:
         As many; none where the pages have fewer than two different pictures.
     """
@@ -350,7 +350,7 @@ def _write(
 
 
 def _added(one: Proposal, copies: Copies) -> dict[str, str | None]:
-    """Letter of a system → the word for its copy; None where it shows no picture."""
+    """Letter of a system → the word for its copy; None if it shows no picture."""
     if not one.text.strip():
         raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
     return {

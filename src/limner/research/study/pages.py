@@ -41,14 +41,14 @@ def of_another_page(form: Form, unit: Unit, plan: AssignmentPlan, rater: str) ->
 def read_answers(
     form: Form, unit: Unit, plan: AssignmentPlan, rater: str, *, pairs: bool
 ) -> list[Answered] | None:
-    """The answers on all items of a page, or None where one is missing or makes no sense.
+    """The answers on all items of a page, or None if one is missing or makes no sense.
 
     Args:
         form: fields and their values.
         unit: the page.
         plan: draws the order that the rater saw.
         rater: public id.
-        pairs: of the pairwise protocol; else any number of pictures may be ticked, or none of them.
+        pairs: pairs of the pairwise protocol; else any number of pictures may be ticked, or none of them.
     """
     found: list[Answered] = []
     for number, item in enumerate(unit.items, start=1):
@@ -80,7 +80,7 @@ AROUND = 2
 
 @dataclass(frozen=True)
 class RaterWording:
-    """What raters read about a study, and nothing else of it.
+    """Text about a study for raters.
 
     Attributes:
         title, question, consent: as registered.
@@ -105,11 +105,11 @@ class RaterWording:
 
 @dataclass(frozen=True)
 class ShownItem:
-    """One item as it stands on a page.
+    """One item of a page.
 
     Attributes:
         number: from 1.
-        field: of the form.
+        field: field of the form.
         text: to judge by.
         before, near, after: texts of the story: far ahead, around and including it, far behind.
         current: place of the one to judge in `near`.
@@ -132,7 +132,7 @@ class Pages:
     """Renders pages of one study."""
 
     def __init__(self, wording: RaterWording) -> None:
-        """Take the words that all pages share."""
+        """Set the texts that all pages share."""
         self._templates = environment("limner.research.study")
         self._wording = wording
 

@@ -26,7 +26,7 @@ PAIR_WORDS: Mapping[PairAnswer, str] = {
     "same": "Both pictures are exactly the same",
     "neither": "Neither picture fits",
 }
-"""What the answers are called for raters; attention checks ask for them in these words."""
+"""Names of the answers for raters, also used in attention checks."""
 Answer = PairAnswer | tuple[str, ...]
 """Pairwise: one of `PAIR_ANSWERS`. Tick-all: ids of ticked candidates in canonical order, possibly none."""
 
@@ -41,7 +41,7 @@ class RatedPicture(Record):
 
     Attributes:
         id: ``first`` or ``second`` in a pair, else a letter that says nothing; unique in its item.
-        picture: name of the file in the folder of pictures: SHA-256 of its bytes, and an ending; None where
+        picture: name of the file in the folder of pictures: SHA-256 of its bytes, and an ending; None if
             the system shows no picture.
     """
 
@@ -50,12 +50,12 @@ class RatedPicture(Record):
 
 
 class Item(Record):
-    """One thing to judge, as raters may see it. Nothing in it gives a system or an attention check away.
+    """One item as raters see it. It reveals neither the systems nor attention checks.
 
     Attributes:
         id: opaque.
         text: the words to which the pictures belong.
-        context: all texts of the story around it in order, `text` among them at `position`; empty where
+        context: all texts of the story around it in order, `text` among them at `position`; empty if
             there is none, and in tick-all, where the items of a sequence are shown together.
         candidates: in canonical order, which was drawn; the page shows them in an order of its own.
         stratum: what the report counts apart, such as a relation; not for the page.
@@ -91,19 +91,19 @@ class Item(Record):
 
 
 class Stratum(Record):
-    """How many there were to draw from, and how many were drawn."""
+    """Numbers of available and of sampled items."""
 
     population: int = Field(ge=1)
     drawn: int = Field(ge=1)
 
 
 class Sample(Record):
-    """How the items were chosen.
+    """Selection of the items.
 
     Attributes:
         method: always a simple random sample without replacement, within each stratum.
         unit: what was drawn: an item (text) or a whole sequence.
-        seed: of the draw and of the canonical orders.
+        seed: seed of the draw and of the canonical orders.
         strata: name → its sizes.
     """
 
@@ -114,7 +114,7 @@ class Sample(Record):
 
 
 class Notice(Record):
-    """What raters are told about the study before they agree.
+    """Information about the study for raters before they consent.
 
     Attributes:
         contact: whom to write to.
@@ -131,12 +131,12 @@ class Study(Record):
     """The registration: everything decided before the first vote.
 
     Attributes:
-        format: of the file.
+        format: format of the file.
         protocol: pairwise or tick-all.
         title: shown to raters.
         question: what raters are asked.
         consent: what raters agree to before they begin.
-        notice: contact, purpose and retention; None where nobody beyond this machine is asked.
+        notice: contact, purpose and retention; None if nobody beyond this machine is asked.
         hypotheses: one sentence each, by the letters of the systems.
         systems: letters; the key says what they stand for. In pairs A is the tested system and B the control;
             in tick-all A is the true picture, B the model with context and C the one without.
@@ -146,13 +146,13 @@ class Study(Record):
         check_share: share of checks asked for among the items that are no check.
         raters_per_item: votes wanted per item.
         sample: how the items were chosen.
-        level: of the tests.
-        power: of the sensitivity.
+        level: level of the tests.
+        power: power of the sensitivity.
         analysis: the planned analysis, one sentence each.
         created: when.
-        version: of limner.
+        version: version of limner.
         items_sha256, key_sha256, population_sha256: of the files beside it.
-        sha256: of this record without this field, as canonical JSON.
+        sha256: SHA-256 of this record without this field, as canonical JSON.
     """
 
     format: Literal["limner-study-1"] = "limner-study-1"
@@ -181,7 +181,7 @@ class Study(Record):
 
 
 class KeyEntry(Record):
-    """What raters must not know about an item.
+    """Hidden facts of an item.
 
     Attributes:
         systems: candidate → letters of the systems whose picture it is; empty for an attention check.
@@ -197,10 +197,10 @@ class KeyEntry(Record):
 
 
 class Key(Record):
-    """Which picture is whose.
+    """System of each picture.
 
     Attributes:
-        format: of the file.
+        format: format of the file.
         systems: stratum → letter → name of the system.
         items: item → its entry; all items have one.
     """
@@ -223,11 +223,11 @@ class SampleDraw(Record):
 
 
 class Population(Record):
-    """Everything the sample was drawn from, so that anybody can draw it again.
+    """Population of the sample, so that it can be reproduced.
 
     Attributes:
-        format: of the file.
-        seed: of the draw.
+        format: format of the file.
+        seed: seed of the draw.
         strata: name → ids.
     """
 
@@ -289,7 +289,7 @@ def _digest(*parts: object) -> bytes:
 
 
 class Vote(Record):
-    """What one rater answered about one item; one per rater and item.
+    """Answer of one rater about one item; one per rater and item.
 
     Attributes:
         item: its id.
@@ -297,7 +297,7 @@ class Vote(Record):
         answer: in canonical terms, whatever the order on the page; None once the rater has withdrawn.
         shown_order: ids of the candidates as shown, from left to right.
         seconds: from showing to answering.
-        time: of the answer.
+        time: time of the answer.
     """
 
     item: ItemId
@@ -401,10 +401,10 @@ def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
     """Read a study and check it against its registration.
 
     Args:
-        folder: of the study.
+        folder: folder of the study.
         pictures: also check that every picture is there and unaltered.
     Raises:
-        MissingError: a file is not there.
+        MissingError: a file does not exist.
         DataError: a file is not of its form, or was altered after registration.
     """
     home = Path(folder)
@@ -439,8 +439,8 @@ def checked_files(folder: Path) -> Iterator[tuple[Path, Study | LimnerError | No
     """Every file of a study with what is wrong with it, or None; the registration itself where it is sound.
 
     Args:
-        folder: of the study. Where its registration is damaged nothing says what the other files held but
-            the names of the pictures.
+        folder: folder of the study. Where its registration is damaged nothing says what the other files held
+            but the names of the pictures.
     """
     names = {one.name for one in (folder / PICTURES).glob("*.*")}
     try:
@@ -478,7 +478,7 @@ def read_votes(path: Path | str) -> list[Vote]:
     """Votes of an exported file of JSON lines.
 
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a line is no vote.
     """
     rows = json_rows(

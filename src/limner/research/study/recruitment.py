@@ -44,7 +44,7 @@ ADDRESSES = 10_000
 
 
 def crowd_of(raters: int) -> int:
-    """How many raters of one address are a crowd: as many as could decide a page by themselves.
+    """Number of raters of one address that are a crowd, because they could decide a page by themselves.
 
     Args:
         raters: wanted per page.
@@ -58,12 +58,12 @@ def new_secret() -> str:
 
 
 def public_id(secret: str) -> str:
-    """What votes carry in place of a rater's secret: nobody can come back as them by it."""
+    """Public id of a rater in the votes, from which the secret cannot be derived."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 class Panelist(Record):
-    """How a panel knows a rater.
+    """Id of a rater on a panel.
 
     Attributes:
         panel: prolific or mturk.
@@ -81,7 +81,7 @@ class Panelist(Record):
 
     @property
     def hashed(self) -> str:
-        """What stands for the worker where nobody is to know them: a hash that needs the salt."""
+        """Pseudonym of a worker: a salted hash."""
         return hashlib.sha256(f"{self.salt}\x1f{self.panel}\x1f{self.worker}".encode()).hexdigest()[:16]
 
     def secret(self, study: str) -> str:
@@ -95,7 +95,7 @@ class PanelError(DataError):
 
 
 class Ending(Record):
-    """What a rater takes away.
+    """Completion code or link of a rater.
 
     Attributes:
         code: to show; "" for none.
@@ -125,7 +125,7 @@ class Ending(Record):
 
 
 class Recruitment(Record):
-    """How raters of one server are recruited.
+    """Recruitment of the raters of one server.
 
     Attributes:
         panel: that sends them; "" for none.
@@ -157,14 +157,14 @@ class Recruitment(Record):
 
     @property
     def panel_words(self) -> str:
-        """What people call the panel."""
+        """Display name of the panel."""
         return PANEL_WORDS[self.panel]
 
     def came(self, parameters: Mapping[str, str]) -> Panelist | None:
         """Who comes by an address, in the words of the panel; None for a preview.
 
         Args:
-            parameters: of the address.
+            parameters: query parameters of the URL.
         Raises:
             PanelError: one is missing or is no name.
         """
@@ -180,7 +180,7 @@ class Recruitment(Record):
 
 @dataclass
 class _Address:
-    """What is known of an address: how many may still begin now, since when, and who did."""
+    """State of an address: how many raters may still begin, since when, and who has begun."""
 
     free: float
     at: float
@@ -213,7 +213,7 @@ class Newcomers:
         """Seconds until somebody new may begin; 0 lets them, and counts them.
 
         Args:
-            address: of the network; what is not one, such as that of a test, stands for itself.
+            address: address of the network; what is not one, such as that of a test, stands for itself.
         """
         with self._turn:
             one = self._of(address)
@@ -250,7 +250,7 @@ class Newcomers:
 
 
 def _network(address: str) -> str:
-    """What one customer has: an address of IPv4, the first half of one of IPv6."""
+    """Network of one customer: an IPv4 address, or the first half of an IPv6 address."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -195,7 +195,7 @@ def _pattern_name(pattern: str, report: StudyReport) -> str:
 
 
 def _ticked(report: StudyReport, view: View) -> Table:
-    """Every system by itself, however the majority of whole patterns falls out."""
+    """Results of every system on its own."""
     rows = []
     for letter in ("A", "B", "C"):
         found = view.ticks.get(letter)
@@ -408,7 +408,7 @@ def report_text(
     """The whole report.
 
     Args:
-        files: of the study.
+        files: files of the study.
         report: what came out.
         form: md, latex (tables alone; needs the package booktabs), html (one page) or json.
         published: also show the figures of the papers, beside ours.
@@ -437,7 +437,7 @@ def report_text(
 
 
 def registration_lines(study: Study) -> list[str]:
-    """What was registered, one fact a line."""
+    """Registration, one fact per line."""
     sizes = ", ".join(
         f"{name}: {one.drawn:,} of {one.population:,}" for name, one in study.sample.strata.items()
     )
@@ -460,8 +460,8 @@ def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: 
     many tick either. The remaining items, where both fit or raters differ, are counted.
 
     Args:
-        folder: of the study, which holds the pictures.
-        files: of it.
+        folder: folder of the study, which holds the pictures.
+        files: files of it.
         votes: from a database or an exported file.
         to: an .html file.
         count: items per group, evenly spread over all of it, so that nobody chooses them.
@@ -558,7 +558,7 @@ def tidy_csv(
     """All votes as comma-separated values, for example for R or pandas.
 
     Args:
-        files: of the study.
+        files: files of the study.
         votes: that fit it; of withdrawn ones all but what they said is given.
         panelists: rater → how a panel knows them.
         worker_ids: name workers as the panel does, with its numbers of the study and the visit; else a hash

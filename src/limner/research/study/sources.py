@@ -30,14 +30,14 @@ from limner.research.training.settings import DataConfig
 PictureSource = Path | Image.Image
 """A file, or a picture that lies in none because it was drawn."""
 Pictures = Mapping[str, PictureSource | None]
-"""Letter of a system → picture; None where the system shows none."""
+"""Letter of a system → picture; None if the system shows none."""
 ALL = "all"
 Part = Literal["val", "test"]
 
 
 @dataclass(frozen=True)
 class Proposal:
-    """One text and what every system shows for it.
+    """One text with the pictures of every system.
 
     Attributes:
         source: its id in the data.
@@ -86,7 +86,7 @@ class ItemLine(Record):
     """One line of an items file.
 
     Attributes:
-        id: of the text, unique in the file.
+        id: id of the text, unique in the file.
         text: the words.
         tested: picture of the tested system, or of the model with context; relative to the file's folder.
         control: picture of the control, or of the model without context.
@@ -132,8 +132,8 @@ def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) ->
 
     Args:
         protocol: pairwise or tick-all.
-        file: of JSON lines, see `ItemLine`.
-        names: of the systems by their letters.
+        file: file of JSON lines, see `ItemLine`.
+        names: names of the systems by their letters.
     Raises:
         ConfigError: names are missing.
         MissingError, DataError: the file is not there or a line is wrong.
@@ -185,13 +185,13 @@ def material_of(
     Args:
         protocol: pairwise or tick-all.
         tested: runs or storyboards of the tested system.
-        control: of the one that it is compared with.
+        control: letter of the system that it is compared with.
         truth: storyboards with the true pictures.
-        items: file of items, in place of all others.
+        items: file of items, instead of all others.
         relations: to draw by, each a name or ``NAME=RUN``.
-        names: of the systems by their letters.
-        part: of the data set of measured runs.
-        decoding: of measured stories.
+        names: names of the systems by their letters.
+        part: part of the data set of measured runs.
+        decoding: decoding of measured stories.
         refined: pictures of measured runs after refinement.
     Raises:
         ConfigError: options that do not go together.
@@ -255,7 +255,7 @@ def boards_material(
         tested: .json storyboards of the tested system, or of the model with context.
         control: those of the other system, of the same stories in the same order.
         truth: tick-all: those with the true pictures; the ones that the texts themselves show unless given.
-        names: of the systems by their letters; the files' names unless given.
+        names: names of the systems by their letters; the files' names unless given.
     Raises:
         ConfigError: numbers of files do not fit.
         MissingError, DataError: a file is no storyboard, stories differ, a step has no true picture, or
@@ -409,12 +409,13 @@ def relations_material(
     Args:
         tested: relation → run folder of the tested system; ``all`` takes every text.
         control: run folder of the other system.
-        part: of the data set.
-        names: of the systems, if not as measured.
+        part: part of the data set.
+        names: names of the systems, if not as measured.
         refined: show what a run finds after refinement, where it refines.
-        decoding: of stories; ``distinct`` shows no first picture twice in a story, and draws among its steps.
+        decoding: decoding of stories; ``distinct`` shows no first picture twice in a story, and draws among
+            its steps.
     Raises:
-        ConfigError: no such relation.
+        ConfigError: the relation is unknown.
         DataError: a run was not measured, retrieves nothing, or saw other texts than the control.
     Source: docs/methods/evaluation.md §9.1: a simple random sample per relation among positives.
     """
@@ -497,7 +498,7 @@ def positives(result: Result, relation: str) -> list[str]:
     """Ids of the texts with a relation, the first row of every repeated pair.
 
     Args:
-        result: of any run on them.
+        result: result of any run on them.
         relation: which holds where it holds in half of a pair's rows or more; ``all`` takes every pair.
     """
     pairs = np.array(result.pairs)
@@ -522,9 +523,9 @@ def sequences_material(
     Args:
         tested: run folder of the model with context.
         control: run folder of the one without.
-        part: of the data set.
+        part: part of the data set.
         decoding: way of choosing pictures that was measured.
-        names: of the true pictures and the two models, if not as measured.
+        names: names of the true pictures and the two models, if not as measured.
         refined: show what a run finds after refinement, where it refines.
     Raises:
         DataError: a run was not measured on stories, not in this way, or on other steps than the control.
@@ -559,7 +560,7 @@ class DataPictures:
 
         Raises:
             DataError: the settings are not there.
-            MissingError: the data are not there any more.
+            MissingError: the data do not exist any more.
         """
         values = about.config.get("data")
         if not isinstance(values, dict):

@@ -44,8 +44,8 @@ class MeanTest(Record):
 
     Attributes:
         n: items.
-        mean: of the scores, in [−1, 1].
-        t, p_value: two-sided; None where all scores are equal or there is only one.
+        mean: mean of the scores, in [−1, 1].
+        t, p_value: two-sided; None if all scores are equal or there is only one.
         effect: mean over standard deviation (Cohen's d, n − 1); None as above.
         low, high: interval of the effect from the noncentral t distribution; None as above.
     """
@@ -62,11 +62,11 @@ class MeanTest(Record):
 
 
 class Power(Record):
-    """What a study of so many items can see.
+    """Sensitivity of a study with so many items.
 
     Attributes:
         n: items.
-        level: of the two-sided test.
+        level: level of the two-sided test.
         power: required.
         detectable: smallest standardised effect seen with that power, normal approximation (the papers').
         detectable_t: the same for the t-test, exactly.
@@ -154,7 +154,7 @@ def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float
 
     Args:
         n: items, at least 1.
-        level: of the test, in (0, 1).
+        level: level of the test, in (0, 1).
         power: required, in (0, 1).
     Source: docs/methods/evaluation.md §9.4, (z_{1−a/2} + z_{1−b}) / √n; needs no package beyond the core.
     """
@@ -162,11 +162,11 @@ def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float
 
 
 def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
-    """What a two-sided one-sample test of n scores can see.
+    """Sensitivity of a two-sided one-sample test of n scores.
 
     Args:
         n: items, at least 3.
-        level: of the test, in (0, 1).
+        level: level of the test, in (0, 1).
         power: required, more than `level` and less than 1.
     Raises:
         MissingError: statsmodels is not installed.
@@ -205,10 +205,10 @@ class Agreement(Record):
 
     Attributes:
         observed: share of pairs of votes on one unit that agree; None without such a pair.
-        kappa: Fleiss' kappa over the units with `raters` votes; None where it is not defined.
+        kappa: Fleiss' kappa over the units with `raters` votes; None if it is not defined.
         kappa_units: how many those are.
         raters: the number of votes that most units have, the larger of two; 0 where none has two.
-        alpha: Krippendorff's alpha over all units with two votes or more; None where it is not defined.
+        alpha: Krippendorff's alpha over all units with two votes or more; None if it is not defined.
         alpha_units: how many those are.
     """
 
@@ -265,7 +265,7 @@ def krippendorff_alpha(units: Sequence[Sequence[str]]) -> float | None:
     Args:
         units: per unit its votes; those with fewer than two say nothing and are left out.
     Returns:
-        At most 1; None where there is no pair of votes, or all votes are one answer.
+        At most 1; None if there is no pair of votes, or all votes are one answer.
     Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section D.
     """
     paired = [Counter(unit) for unit in units if len(unit) > 1]

@@ -124,7 +124,7 @@ FIRST_WAIT_S = 0.02
 BUSY_S = 30
 HOLD_S = 1200.0
 LEAST_LETTERS = 8
-"""Of a rater's id, where only its beginning is given."""
+"""Least number of characters of a rater's id, if only its beginning is given."""
 # Of errors that stay however often one tries.
 _LASTING = ("full", "not a database", "readonly", "I/O", "does not exist", "authentication failed", "no such")
 Made = TypeVar("Made")
@@ -138,7 +138,7 @@ class TakenError(DataError):
 
 @dataclass(frozen=True)
 class Turn:
-    """What a rater is to do now.
+    """Next task of a rater.
 
     Attributes:
         unit: the page to answer; None when there is none.
@@ -171,7 +171,7 @@ class CheckedVotes(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredVotes:
-    """What is known of the votes of a study without a server.
+    """State of the votes of a study, without a server.
 
     Attributes:
         votes: all, those that were withdrawn last.
@@ -196,17 +196,17 @@ class VoteBase:
         clock: Callable[[], float] | None = None,
         reading_only: bool = False,
     ) -> None:
-        """Connect, and make the tables where there are none.
+        """Connect, and make the tables if there are none.
 
         Args:
-            folder: of the study.
+            folder: folder of the study.
             study: its registration; one database may hold the votes of several.
             votes: see `votes_url`.
             clock: seconds, by which places are held and answers take time; a `steady_clock` unless given.
                 Dates are those of the machine.
             reading_only: change nothing, also where a table is absent.
         Raises:
-            ConfigError: no such kind of database.
+            ConfigError: the kind of database is unknown.
             MissingError: its driver is not installed.
             DataError: it cannot be reached, or is no such database.
         """
@@ -243,7 +243,7 @@ class VoteBase:
 
     @contextmanager
     def reading(self) -> Iterator[sql.Connection]:
-        """One consistent view of what is stored."""
+        """Consistent view of the stored votes."""
         try:
             with self._engine.connect() as connection:
                 if self._sqlite:
@@ -272,7 +272,7 @@ class VoteBase:
             with self._writer, self._engine.connect() as connection, connection.begin():
                 if self._sqlite:
                     connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if lasting else 'NORMAL'}")
-                    # One that reads first and writes later may find that another has written meanwhile.
+                    # One that reads first and writes later may find that another has written in the meantime.
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
                 else:
                     if not lasting:
@@ -314,7 +314,7 @@ class VoteBase:
     # Raters
 
     def join(self, secret: str, panelist: Panelist | None = None) -> str:
-        """Take in a rater who has just consented; the same secret again is the same rater.
+        """Register a rater who has just consented; the same secret is the same rater.
 
         Args:
             secret: see `limner.research.study.recruitment.new_secret`; by it they come back.
@@ -447,7 +447,7 @@ class VoteBase:
             rater: public id of one who takes part.
             plan: how pages are dealt.
             hold_s: seconds after which a place that was not answered may be given to another, whatever the
-                machine's clock is set to meanwhile.
+                machine's clock is set to in the meantime.
         Raises:
             DataError: the database refused.
         """
@@ -571,7 +571,7 @@ class VoteBase:
     # Votes and their checksums
 
     def answers(self, rater: str, items: Collection[str]) -> dict[str, Answer]:
-        """What a rater answered on some items.
+        """Answers of a rater on some items.
 
         Raises:
             DataError: a vote of theirs is damaged.
@@ -580,7 +580,7 @@ class VoteBase:
         return {row["item"]: _answer(row["answer"]) for row in rows}
 
     def votes(self) -> list[Vote]:
-        """All votes that stand, by time.
+        """All valid votes, by time.
 
         Raises:
             DataError: a vote is damaged.
@@ -603,7 +603,7 @@ class VoteBase:
 
         Args:
             rater: whose; None for all votes.
-            items: of the rater, on which.
+            items: items of the rater.
         """
         with self.reading() as connection:
             names = sql.inspect(connection).get_table_names() if self._reading_only else METADATA.tables
@@ -632,7 +632,7 @@ class VoteBase:
         return CheckedVotes(rows, told, 0)
 
     def unsound(self) -> list[str]:
-        """What SQLite finds wrong with the whole file; nothing where it is sound, or in no file."""
+        """Errors that SQLite finds in the whole file; empty if it is sound, or not a file."""
         if not self._sqlite:
             return []
         with self.reading() as connection:
@@ -659,7 +659,7 @@ class VoteBase:
 
 
 def _checksum(vote: Row) -> str:
-    """Of a row of `VOTES` or `WITHDRAWN`: the names and values of its columns, as they are stored."""
+    """Checksum of a row of `VOTES` or `WITHDRAWN`: of the names and values of its columns, as stored."""
     return checksum(repr(sorted(vote.items())).encode("utf-8", "surrogatepass"))
 
 
@@ -683,7 +683,7 @@ def _answer(stored: str) -> Answer:
 def _lapsed(held: float, now: float, hold_s: float) -> bool:
     """Whether a place has been held for too long.
 
-    A time to come is one as well: the server was started anew after the machine's clock had been set back.
+    A time to come is one as well: the server was started again after the machine's clock had been set back.
     Other servers' clocks may be a little ahead.
     """
     return not now - hold_s <= held <= now + hold_s
@@ -704,10 +704,10 @@ def steady_clock() -> Callable[[], float]:
 
 
 def votes_url(folder: Path, votes: str | None = None) -> sql.URL:
-    """Where the votes of a study lie.
+    """Location of the votes of a study.
 
     Args:
-        folder: of the study.
+        folder: folder of the study.
         votes: a URL such as ``postgresql://user@host/name``, the path of an SQLite file, or None for the file
             in the folder of the study.
     Raises:
@@ -777,7 +777,7 @@ def read_stored(folder: Path | str, votes: str | None = None) -> StoredVotes:
     """The votes of a study without a server.
 
     Args:
-        folder: of the study.
+        folder: folder of the study.
         votes: see `votes_url`; or a .jsonl file of exported votes.
     Raises:
         MissingError: there is no such file yet.
@@ -794,7 +794,7 @@ def stored_votes(folder: Path | str, votes: str | None = None) -> Iterator[VoteB
     """The database of a study that has votes already.
 
     Args:
-        folder: of the study.
+        folder: folder of the study.
         votes: see `votes_url`.
     Raises:
         MissingError: there is no such file yet.

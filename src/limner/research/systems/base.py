@@ -1,4 +1,4 @@
-"""What a system is: its settings, its model, its batches and losses, and what it can do.
+"""Interface of a system: settings, model, batches, losses and capabilities.
 
 A system states these; everything that all of them do alike, from a fresh model to a saved one, is here.
 """
@@ -63,10 +63,10 @@ M = TypeVar("M", bound="Model")
 
 @dataclass(frozen=True)
 class RefinedScores:
-    """How predicted relations refine scores.
+    """Refinement of scores by predicted relations.
 
     Attributes:
-        form: of the refinement.
+        form: form of the refinement.
         strength, threshold: where the settings state them; None chooses on validation.
     """
 
@@ -77,7 +77,7 @@ class RefinedScores:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a system does with given settings; whoever uses a run reads it here.
+    """Capabilities of a system with given settings.
 
     Attributes:
         stories: encodes the steps of a story together.
@@ -85,17 +85,18 @@ class Capabilities:
             compares pictures with pictures.
         trains_with: frozen encoders of texts that training alone needs.
         no_library: what keeps a library from being indexed with a run, as it goes on after the name of the
-            system; "" where nothing does.
+            system; "" if nothing does.
         backbone: "frozen", whose features are stored; a small net over the pixels of "drawings"; or one to
             "finetune".
-        layer: of the features: vectors ("pooled", "stages", "described"), a "grid", or rows of "blocks".
+        layer: layer of the features: vectors ("pooled", "stages", "described"), a "grid", or rows of
+            "blocks".
         trains_backbone: what drawings go through is trained along; else it is fixed.
         mirrored: features of mirrored training pictures are wanted as well.
         gradients: trains in steps; where False, it is fitted at once.
-        refinement: of scores by the relations that it predicts; None where it predicts none.
+        refinement: refinement of scores by the relations that it predicts; None if it predicts none.
         attention: weighs the words of a text.
         captions: tells stories from pictures.
-        margin: of the validation loss, score units.
+        margin: margin of the validation loss, score units.
     """
 
     stories: bool = False
@@ -126,7 +127,7 @@ class Capabilities:
         """Whose features the pictures are, and whether they were trained: ``resnet50 frozen``.
 
         Args:
-            architecture: of the backbone that is frozen or trained.
+            architecture: architecture of the backbone that is frozen or trained.
         """
         if self.backbone == "drawings":
             return "net for drawings trained" if self.trains_backbone else "colours of drawings frozen"
@@ -156,13 +157,13 @@ def to_tensor(values: NDArray[Any], device: torch.device) -> Tensor:
 
 @dataclass
 class Parts:
-    """What a model is made of: of the training rows when a run starts, of its file when it is read back.
+    """Inputs of a model's constructor, from the training rows of a new run or from the file of a saved one.
 
     Attributes:
         vocabulary: words of the training texts.
         image_width: F of the picture features.
         max_length: words of a text that count.
-        backbone: bytes of pictures → features, trained along or fixed; None where features are stored.
+        backbone: bytes of pictures → features, trained along or fixed; None if features are stored.
         vectors: (V, E) where word vectors start; None draws them.
         sentences, multilingual: frozen encoders of texts.
         about: what a system keeps of a run beside weights and settings, as JSON values.
@@ -185,7 +186,7 @@ class Parts:
 
 
 class Surprise(NamedTuple):
-    """How little true sentences were expected.
+    """Surprise (negative log-likelihood) of true sentences.
 
     Attributes:
         nats: (S,) negative log-likelihood of each sentence, its end included, unless it is cut before it.
@@ -205,14 +206,15 @@ class Model(nn.Module):
     are described by something fixed.
 
     Attributes:
-        name: of the model, for messages.
+        name: name of the model, for messages.
         architecture: its settings.
         vocabulary, max_length: of the texts it reads.
         image_width: F of a picture's features.
-        features: bytes of pictures → (B, F), fixed; None where features are stored.
+        features: bytes of pictures → (B, F), fixed; None if features are stored.
         relations: C names, where it predicts some.
         separable: whether a relation's logit is a text term plus a picture term.
-        precision: of products where `encode_image` takes pixels; features that are stored keep their own.
+        precision: precision of products where `encode_image` takes pixels; features that are stored keep
+            their own.
     """
 
     name: ClassVar[str] = ""
@@ -221,14 +223,14 @@ class Model(nn.Module):
     relations: tuple[str, ...] = ()
 
     def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401  (a system's own sizes)
-        """Take what every model has; a subclass draws its weights from torch's generator."""
+        """Set the common parts of a model; a subclass initialises its weights from torch's generator."""
         super().__init__()
         self.architecture = architecture
         self.vocabulary, self.max_length = parts.vocabulary, parts.max_length
         self.image_width = parts.image_width
 
     def settle(self, corpus: Corpus) -> None:
-        """Take constants, such as the mean feature, from the training rows."""
+        """Compute constants, such as the mean feature, from the training rows."""
 
     @property
     def dim(self) -> int:
@@ -263,7 +265,7 @@ class Model(nn.Module):
         return digest.hexdigest()
 
     def identity(self) -> tuple[object, ...]:
-        """What else changes a vector; its `repr` counts."""
+        """Further values that change a vector, by their `repr`."""
         return (self.max_length,)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
@@ -286,7 +288,7 @@ class Model(nn.Module):
         return found
 
     def check_width(self, features: Tensor) -> None:
-        """Refuse features that are no vectors of the width the model was made for."""
+        """Reject features that are no vectors of the width the model was made for."""
         if features.ndim != 2 or features.shape[1] != self.image_width:
             shape, due = tuple(features.shape), self.image_width
             raise ShapeError(f"{self.name}: picture features have shape {shape}, expected (B, {due})")
@@ -329,7 +331,7 @@ class Model(nn.Module):
         return scores(texts, images)
 
     def products(self, texts: Tensor, images: Tensor) -> Tensor:
-        """What `score` gives, of tensors on any device."""
+        """Scores like `score`, of tensors on any device."""
         return texts @ images.t()
 
     def scorer(self, texts: FloatArray, images: FloatArray) -> Callable[[Some, Some], Any]:
@@ -371,7 +373,7 @@ class Model(nn.Module):
         raise self._without("attention")
 
     def surprise(self, pictures: Sequence[FloatArray], stories: Sequence[Sequence[str]]) -> Surprise:
-        """How little sentences are expected from features of their pictures, per story (T, F)."""
+        """Surprise of sentences given the features of their pictures, (T, F) per story."""
         raise self._without("captioner")
 
     def tell(self, pictures: Sequence[FloatArray]) -> list[list[str]]:
@@ -452,7 +454,7 @@ class StoryModel(Model):
 
 
 class SystemTask(loop.Task, Generic[C, M]):
-    """What the loop trains of a system, which adds `step`.
+    """Training task of a system, which adds `step`.
 
     Attributes:
         stories: whether batches are of whole stories.
@@ -510,7 +512,7 @@ class System(Generic[C, M]):
     training: type[SystemTask[C, M]]
 
     def capabilities(self, config: C) -> Capabilities:
-        """What it does with these settings."""
+        """Capabilities with given settings."""
         raise NotImplementedError
 
     def build(self, config: C, parts: Parts) -> M:
@@ -655,7 +657,7 @@ class System(Generic[C, M]):
         Args:
             config: settings.
             corpus: training and validation rows.
-            folder: of the run.
+            folder: folder of the run.
             validate: figures of a model on the validation rows.
             maximise: whether more of ``loop.metric`` is better.
             report: told every step and epoch; True asks to stop.
@@ -690,7 +692,7 @@ class System(Generic[C, M]):
     def saved_with(
         self, config: C, corpus: Corpus, vocabulary: Vocabulary, image_width: int
     ) -> dict[str, Any]:
-        """What `load` needs of every run to build its model again."""
+        """Values that `load` needs to build the model of a run again."""
         saved: dict[str, Any] = {
             "config": config.model_dump(mode="json"),
             "vocabulary": json.loads(vocabulary.to_json()),
@@ -704,7 +706,7 @@ class System(Generic[C, M]):
     def _picture_side(
         self, can: Capabilities, corpus: Corpus, pretrained: tuple[nn.Module, int] | None
     ) -> tuple[nn.Module | None, int]:
-        """What turns a batch of pictures into features (None where those are stored), and their width F."""
+        """Network from a batch of pictures to features (None if they are stored), and their width F."""
         if can.backbone == "drawings":
             return drawing_backbone(can)
         if can.backbone == "finetune":
@@ -742,7 +744,7 @@ def feature_moments(corpus: Corpus, described: Callable[[Tensor], Tensor]) -> tu
 
 
 def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
-    """What takes the bytes of drawings, a small net or fixed colours, and the width of its features."""
+    """Network of drawings, a small net or fixed colours, and the width of its features."""
     if not can.trains_backbone:
         return CellColours(), CellColours.width
     backbone = DrawingGrid() if can.layer == "grid" else DrawingNet()
@@ -771,9 +773,9 @@ def backbone_of(model: nn.Module, name: str, layer: "Layer", width: int) -> tupl
 
     Args:
         model: whose weights are shared.
-        name: of the architecture, for the message.
+        name: name of the architecture, for the message.
         layer: "grid" for its last map, else the pooled features.
-        width: of the pooled features.
+        width: width of the pooled features.
     Raises:
         ConfigError: it has no map of features.
     """

@@ -47,7 +47,7 @@ class Architecture(Config):
     Attributes:
         dim: D of the joint space.
         word_width: E of a word vector.
-        hidden: of the LSTM, per direction.
+        hidden: hidden size of the LSTM, per direction.
         bidirectional: whether it reads both ways.
         pooling: "none" (Base, CMCM-NoAttn), "additive" or "scaled".
         relations: how relations are predicted; "none" for Base and CMCA.
@@ -65,7 +65,7 @@ class Architecture(Config):
 
 
 class LossConfig(Config):
-    """What is minimised.
+    """Loss of CMCM.
 
     Attributes:
         ranking: "batch_hard" over texts and pictures alike, "max_hinge" or "sum_hinge" on the cosines.
@@ -73,7 +73,7 @@ class LossConfig(Config):
         margin: in units of the distance or of the cosine.
         relation_form: weights and reduction of the relation loss.
         relation_weight: λ_cls; with 0 no relations are predicted.
-        indifference_weight: of wrong pairs' relations against one half.
+        indifference_weight: weight of wrong pairs' relations against one half.
     Source: CMCM 2022, Eqs. 1 to 3; docs/methods/cmcm.md §3.
     """
 
@@ -157,7 +157,7 @@ class CoherenceModule(nn.Module):
     """
 
     def __init__(self, dim: int, relations: int, kind: Kind = "linear", hidden: int = 512) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             dim: D.
@@ -180,7 +180,7 @@ class CoherenceModule(nn.Module):
         return logits if self.second is None else self._deeper(logits)
 
     def terms(self, texts: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
-        """What a text adds, (N, C) with the bias, and what a picture adds, (M, C); a logit is their sum.
+        """Text terms (N, C), with the bias, and picture terms (M, C); a logit is their sum.
 
         Raises:
             ConfigError: the module is not linear.
@@ -216,7 +216,7 @@ class CoherenceModule(nn.Module):
 
 
 class Joint(NamedTuple):
-    """What the model says about B pairs.
+    """Outputs of the model for B pairs.
 
     Attributes:
         texts: (B, D) rows of unit length.
@@ -243,7 +243,7 @@ class ImageHead(nn.Module):
         Args:
             width: F of a feature.
             dim: D.
-            backbone: bytes of pictures → (B, F); None where features are stored.
+            backbone: bytes of pictures → (B, F); None if features are stored.
         """
         super().__init__()
         self.backbone = backbone
@@ -268,12 +268,12 @@ class ImageHead(nn.Module):
 
 
 class Cmcm(Model):
-    """The whole system."""
+    """The CMCM model."""
 
     name = "cmcm"
 
     def __init__(self, architecture: Architecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator; names of the relations are part of what was kept.
+        """Initialise the weights at random, from torch's generator, except the names of the relations.
 
         Raises:
             ConfigError: relations are to be predicted and none is named.
@@ -312,7 +312,7 @@ class Cmcm(Model):
             lengths: (B,) int64 in 1…T.
             pictures: B features, or what the backbone takes.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         texts = self.words(ids, lengths)
         images = self.image_head(pictures)
@@ -477,7 +477,7 @@ class CmcmTask(SystemTask[CmcmConfig, Cmcm]):
     """A ranking loss, and losses of relations where some are predicted."""
 
     def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on."""
+        """Prepare the training of a model."""
         super().__init__(model, corpus, config, parts)
         labels = torch.from_numpy(corpus.train.labels)
         self._labels = labels.to(model.device)
@@ -513,7 +513,7 @@ class CmcmTask(SystemTask[CmcmConfig, Cmcm]):
 
 
 class CmcmSystem(System[CmcmConfig, Cmcm]):
-    """What it declares."""
+    """Registration of CMCM and its baselines."""
 
     name = "cmcm"
     settings = CmcmConfig

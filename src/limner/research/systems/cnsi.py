@@ -47,7 +47,7 @@ class CnsiArchitecture(Config):
             frozen encoder of "sentences", the control of systems that have one.
         word_width: E.
         dim: D of the order space, and of the last recurrent layer.
-        hidden: of the first two recurrent layers over a story.
+        hidden: hidden size of the first two recurrent layers over a story.
         dropout: on sentence vectors in the second stage.
         coherence: width of the coherence vector; 0 for NSI.
     Source: CNSI 2018; docs/methods/gsda.md §8.3, §8.5.
@@ -69,8 +69,8 @@ class CnsiConfig(RunConfig):
 
     Attributes:
         model: see `CnsiArchitecture`.
-        sentence_epochs: of the first stage, the first ones of ``loop.epochs``. Until they are over the second
-            is untrained and validation near chance.
+        sentence_epochs: number of epochs of the first stage, the first ones of ``loop.epochs``. Until they
+            are over the second is untrained and validation near chance.
         sentence_batch: pairs per step of the first stage; ``data.batch`` counts stories, in the second.
         sentence_margin, story_margin: m of either stage, energy units.
         backbone: "frozen" features, or fixed colours of "drawings".
@@ -126,12 +126,12 @@ class CnsiConfig(RunConfig):
 
 
 class Cnsi(TextModel, StoryModel):
-    """The whole system."""
+    """The CNSI model."""
 
     name = "cnsi"
 
     def __init__(self, architecture: CnsiArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Raises:
             ShapeError: the word vectors do not fit.
@@ -152,7 +152,7 @@ class Cnsi(TextModel, StoryModel):
         """(S, L) words and (S,) lengths on the CPU, or (S, W) sentence vectors → (S, D) |unit| rows.
 
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         return normalize(self.reader(words, lengths), dim=1).abs()
 
@@ -170,7 +170,7 @@ class Cnsi(TextModel, StoryModel):
         Returns:
             (S, D) |unit| rows.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         padded, real = in_stories("cnsi", self.dropout(sentences), steps)
         for layer in self.story:
@@ -231,7 +231,7 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
     """Sentences with their pictures, then whole stories; in the second stage the first is frozen."""
 
     def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on; stories are parsed here."""
+        """Prepare the training of a model; stories are parsed here."""
         super().__init__(model, corpus, config, parts)
         self._corpus, rows, device = corpus, corpus.train, model.device
         self._pairs = TrainingBatches(corpus, model.vocabulary, config, device, size=config.sentence_batch)
@@ -322,7 +322,7 @@ def shuffled_steps(steps: Tensor, rng: np.random.Generator) -> NDArray[np.int64]
 
 
 class CnsiSystem(System[CnsiConfig, Cnsi]):
-    """What it declares."""
+    """Registration of CNSI and NSI."""
 
     name = "cnsi"
     settings = CnsiConfig

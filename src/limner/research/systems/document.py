@@ -22,7 +22,7 @@ class DocumentArchitecture(Config):
 
     Attributes:
         dim: D.
-        dropout: of feature entries in training.
+        dropout: dropout of feature entries in training.
     """
 
     dim: int = Field(default=128, ge=1)
@@ -36,7 +36,8 @@ class DocumentConfig(RunConfig):
         model: see `DocumentArchitecture`.
         temperature: τ of the softmax.
         backbone: "frozen" features, or fixed colours of "drawings".
-        features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
+        features: features of the backbone: "stages", what all of its stages see, or "pooled", what the last
+            one does.
     """
 
     PRESETS = every_preset(
@@ -60,7 +61,7 @@ class SameDocument(EvenFeatures):
     name = "document"
 
     def __init__(self, architecture: DocumentArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__(architecture, parts)
         self.project = nn.Linear(parts.image_width, architecture.dim, bias=False)
 
@@ -79,14 +80,14 @@ class DocumentTask(SystemTask[DocumentConfig, SameDocument]):
     stories = True
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
-        """How well a picture tells its story's others from all other pictures."""
+        """Retrieval of a story's other pictures from one of them."""
         vectors = batch.whole(self.model.pictures(batch.pictures))
         ids = self._batches.image_ids[batch.rows]
         return {"total": same_group(vectors, batch.stories, ids, self.config.temperature)}
 
 
 class DocumentSystem(System[DocumentConfig, SameDocument]):
-    """What it declares."""
+    """Registration of the same-document metric."""
 
     name = "document"
     settings = DocumentConfig

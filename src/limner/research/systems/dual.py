@@ -40,8 +40,8 @@ class DualArchitecture(Config):
     Attributes:
         dim: D of the joint space.
         context: what a step knows of its story: nothing, the mean of its vectors, or a GRU both ways.
-        hidden: of the GRU, per direction.
-        dropout: of input entries in training.
+        hidden: hidden size of the GRU, per direction.
+        dropout: dropout of input entries in training.
     """
 
     dim: int = Field(default=512, ge=1)
@@ -56,7 +56,8 @@ class DualConfig(RunConfig):
     Attributes:
         model: see `DualArchitecture`.
         backbone: "frozen" features, or fixed colours of "drawings".
-        features: of the backbone: "stages", what all of its stages see, or "pooled", what the last one does.
+        features: features of the backbone: "stages", what all of its stages see, or "pooled", what the last
+            one does.
     """
 
     PRESETS = every_preset(
@@ -75,12 +76,12 @@ class DualConfig(RunConfig):
 
 
 class Dual(StoryModel, EvenFeatures):
-    """The whole system."""
+    """The dual encoder."""
 
     name = "dual"
 
     def __init__(self, architecture: DualArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator."""
+        """Initialise the weights at random, from torch's generator."""
         super().__init__(architecture, parts)
         assert parts.sentences is not None  # noqa: S101  (declared)
         own, self.sentences = architecture, parts.sentences
@@ -102,7 +103,7 @@ class Dual(StoryModel, EvenFeatures):
             texts: (S, W) sentence vectors, the steps of all stories one after the other.
             steps: (B,) int64 on the CPU, with sum S.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         own = self.dropout(texts)
         if self.story is not None:
@@ -147,7 +148,7 @@ class DualTask(SystemTask[DualConfig, Dual]):
     stories = True
 
     def __init__(self, model: Dual, corpus: Corpus, config: DualConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on."""
+        """Prepare the training of a model."""
         super().__init__(model, corpus, config, parts)
         self._texts = torch.from_numpy(model.sentences.encode_text(corpus.train.texts)).to(model.device)
 
@@ -160,7 +161,7 @@ class DualTask(SystemTask[DualConfig, Dual]):
 
 
 class DualSystem(System[DualConfig, Dual]):
-    """What it declares."""
+    """Registration of the dual encoder."""
 
     name = "dual"
     settings = DualConfig

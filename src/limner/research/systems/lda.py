@@ -52,7 +52,7 @@ class LdaArchitecture(Config):
     """Priors of the topics, and sizes of what visual words are made of.
 
     Attributes:
-        components: of the PCA of local vectors, at most; never more than the vectors have numbers.
+        components: components of the PCA of local vectors, at most; never more than the vectors have numbers.
         visual_words: centres.
         alpha: sum of the symmetric prior over topics, so that each of K has alpha / K.
         eta: symmetric prior of every word under a topic.
@@ -115,7 +115,7 @@ class LdaConfig(RunConfig):
 
 
 class Lda(Model):
-    """What was fitted, and how texts and pictures are scored by it."""
+    """Fitted LDA model, and its scores of texts and pictures."""
 
     name = "lda"
     mean: Tensor
@@ -124,7 +124,7 @@ class Lda(Model):
     topics: Tensor
 
     def __init__(self, architecture: LdaArchitecture, parts: Parts) -> None:
-        """Take what was fitted.
+        """Wrap a fitted model.
 
         Args:
             architecture: priors and sizes.
@@ -243,7 +243,7 @@ def word_counts(texts: Sequence[str], words: Sequence[str]) -> Any:  # noqa: ANN
 
 
 class LdaSystem(System[LdaConfig, Lda]):
-    """What it declares, and how it is fitted."""
+    """Registration of LDA, and its fitting."""
 
     name = "lda"
     settings = LdaConfig
@@ -262,7 +262,7 @@ class LdaSystem(System[LdaConfig, Lda]):
         raise ConfigError("lda: is fitted, not trained by gradients; use limner train, which fits it")
 
     def build(self, config: LdaConfig, parts: Parts) -> Lda:
-        """What a file holds.
+        """Content of a file.
 
         Raises:
             CheckpointError: a part is missing or does not fit.
@@ -293,7 +293,7 @@ class LdaSystem(System[LdaConfig, Lda]):
         Args:
             config: settings.
             corpus: training and validation rows.
-            folder: of the run; made if absent. Gets the weights and a line of history per K.
+            folder: folder of the run; created if missing. Gets the weights and a line of history per K.
             validate: figures of a model on the validation rows.
             maximise: whether more of ``loop.metric`` is better.
             report: told every number of topics as an epoch; True asks to stop.
@@ -347,7 +347,7 @@ def training_words(texts: list[str], min_count: int) -> tuple[str, ...]:
     """Words that occur often enough, most frequent first.
 
     Args:
-        texts: of the training split only.
+        texts: texts of the training split only.
         min_count: rarer words are left out.
     Raises:
         DataError: none is left.

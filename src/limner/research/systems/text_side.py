@@ -19,7 +19,7 @@ TextSide = Literal["words", "sentences"]
 
 
 def reading(text: TextSide, can: Capabilities) -> Capabilities:
-    """What a system can do that reads texts by their words, or else through the frozen encoder."""
+    """Capabilities of a system that reads texts by words or through the frozen encoder."""
     return replace(can, reads=frozenset({text}))
 
 
@@ -27,7 +27,7 @@ class TextModel(Model):
     """A model that is made with trained words or with a frozen encoder of sentences.
 
     Attributes:
-        sentence_encoder: None where it reads words.
+        sentence_encoder: None if it reads words.
     """
 
     sentence_encoder: TextEncoder | None
@@ -42,7 +42,7 @@ class TextModel(Model):
         return super().identity() if self.sentence_encoder is None else (self.sentence_encoder.fingerprint,)
 
     def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """What the text side takes: (B, L) words and (B,) lengths, or (B, W) sentence vectors and ones."""
+        """Inputs of the text encoder: (B, L) words and (B,) lengths, or (B, W) sentence vectors and ones."""
         if self.sentence_encoder is None:
             return super().numbers(texts)
         vectors = to_tensor(self.sentence_encoder.encode_text(texts), self.device)
@@ -56,7 +56,7 @@ class TextTask(SystemTask[C, T]):
     """Training of such a model; all training texts go through the frozen encoder once."""
 
     def __init__(self, model: T, corpus: Corpus, config: C, parts: Parts) -> None:
-        """Take what is trained and what it trains on; sentence vectors are made here."""
+        """Prepare the training of a model, with sentence vectors."""
         super().__init__(model, corpus, config, parts)
         self._vectors: Tensor | None = None
         if model.sentence_encoder is not None:
@@ -72,10 +72,10 @@ class TextReader(nn.Module):
     """A text as one vector: a GRU over its words, or a linear layer over the vector of its sentence."""
 
     def __init__(self, name: str, parts: Parts, *, word_width: int, dim: int) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
-            name: of the model, for messages.
+            name: name of the model, for messages.
             parts: its `sentences` are read where there are some, else the words of its vocabulary.
             word_width: E of a word vector.
             dim: D of the result.
@@ -94,7 +94,7 @@ class TextReader(nn.Module):
         """(B, L) int64 words of (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D).
 
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         if self.sentence is not None:
             found: Tensor = self.sentence(texts)

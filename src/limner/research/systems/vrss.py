@@ -1,7 +1,7 @@
-"""VRSS: a story's steps become generated picture vectors, each depending on a latent topic that moves on.
+"""VRSS: generates a picture vector for each step of a story from a latent topic that evolves over the story.
 
-With its two ablations: no latents (VRSS-VAE) and no context (VRSS-GlobalCon). Retrieval is the cosine between
-a generated vector and a picture's features.
+With its two ablations: no latents ("VRSS-VAE", minus the VAE) and no context ("VRSS-GlobalCon"). Retrieval is
+the cosine between a generated vector and a picture's features.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,18 +45,18 @@ class VrssArchitecture(Config):
     """Sizes and parts of the model.
 
     Attributes:
-        text: what reads a step: a GRU over its trained "words", or a frozen encoder of "sentences".
-        word_width: E.
-        hidden: of every GRU, per direction.
-        latent: Z.
+        text: encoder of a step: "words", a GRU over trained word vectors, or "sentences", a frozen encoder.
+        word_width: dimension E of the word vectors.
+        hidden: hidden size of every GRU, per direction.
+        latent: dimension Z of the latent variables.
         mlp: hidden width of the networks of prior, posterior and decoder.
-        dropout: on word and step vectors.
+        dropout: dropout of word and step vectors.
         latents: whether there are latent variables; without them a GRU decodes (VRSS-VAE).
-        context: whether steps attend to their story (not for VRSS-GlobalCon).
-        variance: of the decoder, "fixed" or "learned" (literal).
-        centre: subtract the training pictures' mean feature before vectors are compared.
-        first_log_variance: where the posterior's log-variances begin; the paper does not say, and at 0 the
-            noise of the latents drowns what the texts say.
+        context: whether steps attend to their story; false gives VRSS-GlobalCon.
+        variance: variance of the decoder, "fixed" or, in the paper's equations, "learned".
+        centre: whether the training pictures' mean feature is subtracted before vectors are compared.
+        first_log_variance: initial log-variances of the posterior; the paper gives none, and with 0 the
+            sampling noise hides the text signal.
     Source: VRSS 2020, Section 4; docs/methods/vrss.md §2, §5.
     """
 
@@ -76,21 +76,23 @@ class VrssArchitecture(Config):
 class VrssConfig(RunConfig):
     """One run of VRSS, VRSS-VAE (``model.latents=false``) or VRSS-GlobalCon (``model.context=false``).
 
-    The authors released no code, so `release` equals `paper`, with our readings where the paper is silent or
-    cannot work as printed; ``variant = "literal"`` is what is printed. `sound` centres the features, reads
-    steps through a frozen encoder of sentences, as few stories teach no language, and takes Adam:
-    with AdaDelta at 1.0 validation stayed near chance. Its hinge, a mean, weighs 200: about as much as the
-    paper's sum over the wrong pictures of a batch at 1.7.
+    The authors released no code, so the presets `release` and `paper` are the same: the paper, with our
+    choices where it is unclear or cannot work as printed; ``variant = "literal"`` follows it as printed.
+    `sound` centres the features, encodes steps with a frozen sentence encoder, because there are too few
+    stories to learn language from, and uses Adam: with AdaDelta and a rate of 1.0, validation stayed near
+    chance. Its hinge is a mean, so ``beta = 200`` weighs about as much as the paper's sum over the wrong
+    pictures of a batch with ``beta = 1.7``.
 
     Attributes:
         model: see `VrssArchitecture`.
-        variant: "default" squares distances, scales the KL and averages over wrong pictures; "literal" takes
-            the density with a learned variance and sums.
-        margin: α of the hinge, score units.
+        variant: "default" squares distances, scales the KL and averages over wrong pictures; "literal" uses
+            the density with a learned variance, and sums.
+        margin: margin α of the hinge, cosine.
         beta: weight of the hinge.
         anchor: direction of the hinge, see `generated_hinge`.
-        kl_epochs: epochs in which the KL's weight grows from 0 to 1; 0 has it whole from the first step.
-        backbone: "frozen" features, or fixed colours of "drawings".
+        kl_epochs: epochs in which the KL's weight grows from 0 to 1; with 0 it is 1 from the start.
+        backbone: features of the pictures: "frozen", stored features of photographs, or "drawings", colours
+            computed from drawings without any training.
     Source: VRSS 2020, Eqs. 4 to 6; docs/methods/vrss.md §3, §5.
     """
 
@@ -103,8 +105,9 @@ class VrssConfig(RunConfig):
         },
         "laptop": {"data": {"backbone": "resnet50"}},
     }
+    # settings that tell the rows of the paper's table apart
     ROW: ClassVar[frozenset[str]] = frozenset({"model.latents", "model.context"})
-    # squared distances, a scaled KL and a mean hinge; a fixed variance; a KL that warms up
+    # our departures: squared distances, a scaled KL and a mean hinge; a fixed variance; a KL that warms up
     OURS: ClassVar[Mapping[str, Any]] = {"variant": "default", "model.variance": "fixed", "kl_epochs": 10}
     SMOKE: ClassVar[Mapping[str, Any]] = {"model": {"word_width": 12, "hidden": 8, "latent": 6, "mlp": 16}}
 
@@ -119,14 +122,14 @@ class VrssConfig(RunConfig):
 
 
 class Generated(NamedTuple):
-    """What the model says about S steps of B stories, in the order they were given.
+    """Outputs of the model for the S steps of B stories, in input order.
 
     Attributes:
         means: (S, F) generated picture vectors.
-        log_variances: (S, F), or None where the variance is fixed.
+        log_variances: (S, F) of the decoder, or None if the variance is fixed.
         posterior, prior: (S, Z) mean and log-variance each, or None without latents.
-        latents: (S, Z) the latents drawn (posterior means in evaluation), or None.
-        attention: (B, T, T), or None without context.
+        latents: (S, Z) sampled latents (posterior means in evaluation), or None without latents.
+        attention: (B, T, T) attention weights, T the longest story; None without context.
     """
 
     means: Tensor
@@ -137,7 +140,7 @@ class Generated(NamedTuple):
     attention: Tensor | None
 
     def whole(self, joined: Callable[[Tensor], Tensor]) -> "Generated":
-        """The same of all shares of a batch, without attention."""
+        """Outputs of the whole batch, joined from all processes, without attention."""
         means, log_variances, posterior, prior, latents, _ = self
         return Generated(
             joined(means),
@@ -150,20 +153,23 @@ class Generated(NamedTuple):
 
 
 class Vrss(TextModel, StoryModel, FixedFeatures):
-    """The whole system."""
+    """The VRSS model: encodes a story's steps and generates a picture vector for each."""
 
     name = "vrss"
 
     def __init__(self, architecture: VrssArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's default generator.
 
         Raises:
-            ConfigError: a learned variance without latents has no meaning here.
-            ShapeError: the word vectors do not fit.
+            ConfigError: the variance is learned, but there are no latents.
+            ShapeError: the word vectors have another number of rows or another width.
         """
         super().__init__(architecture, parts)
         if architecture.variance == "learned" and not architecture.latents:
-            raise ConfigError("vrss: variance 'learned' goes with latents; add --set model.variance=fixed")
+            raise ConfigError(
+                "vrss: a learned variance needs latents; add --set model.variance=fixed or"
+                " --set model.latents=true"
+            )
         own = architecture
         reader: WordReader | SentenceReader
         if parts.sentences is not None:
@@ -192,11 +198,11 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
         """Generate a picture vector for every step of B stories.
 
         Args:
-            texts: the steps of all stories one after the other: (S, L) int64 words, or (S, ·) vectors.
-            lengths: (S,) int64 on the CPU, in 1…L.
-            steps: (B,) int64 on the CPU, with sum S.
+            texts: steps of all stories, one after the other: (S, L) int64 words, or (S, D) sentence vectors.
+            lengths: (S,) int64 on the CPU, words of each step, in 1…L.
+            steps: (B,) int64 on the CPU, steps of each story, with sum S.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes of the tensors contradict each other.
         Source: VRSS 2020, Eqs. 1 to 3; docs/methods/vrss.md §2.1, §2.2.
         """
         read = self.steps(texts, lengths, steps)
@@ -207,34 +213,34 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
         return self._recur(inputs, read)
 
     def _recur(self, inputs: Tensor, read: EncodedSteps) -> Generated:
-        """The decoder sees the latent of a step and that of the step before."""
+        """Decode each step from its latent and that of the step before."""
         walked = self.walk(inputs, read.real)
         out = self.decoder(torch.cat([walked.earlier, walked.latents], dim=1))
         spread = None
         if self.architecture.variance == "learned":
             out, spread = out.chunk(2, dim=1)
-            spread = spread.clamp(LOW - 4, HIGH)  # unit vectors of F dimensions have variances of about 1/F
+            # lower than LOW, as the components of unit vectors in F dimensions have variances of about 1/F
+            spread = spread.clamp(LOW - 4, HIGH)
         return Generated(out, spread, walked.posterior, walked.prior, walked.latents, read.attention)
 
     @property
     def dim(self) -> int:
-        """F: generated vectors live where the features do."""
+        """Dimension F of the generated vectors, that of the picture features."""
         return self.image_width
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(M, F) features, or what `features` takes → (M, F) unit rows, constants."""
+        """Unit rows (M, F), without gradient, of picture features (M, F) or of drawings (M, …)."""
         return nn.functional.normalize(self.described(pictures) - self.centre, dim=1)
 
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
-        """By posterior means; a story knows all its steps."""
+        """Unit picture vectors (S, F) of all steps, from posterior means; each step sees its whole story."""
         return nn.functional.normalize(self(*self._read(stories)).means, dim=1)
 
     def story(self, texts: Sequence[str]) -> Generated:
-        """Everything said about one story of at least one step, in evaluation mode."""
+        """Outputs for one story of at least one step, in evaluation mode."""
         with evaluating(self):
-            made = self(*self._read([texts]))
-        found: Generated = made
-        return found
+            outputs: Generated = self(*self._read([texts]))
+        return outputs
 
     def _read(self, stories: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor, Tensor]:
         counts = torch.tensor([len(story) for story in stories])
@@ -242,12 +248,12 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
 
 
 class VrssTask(TextTask[VrssConfig, Vrss]):
-    """Reconstruction of picture vectors, KL of the latents, and a hinge."""
+    """Training objective: reconstruction of picture vectors, KL of the latents, and a hinge."""
 
     stories = True
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
-        """Losses by name, means over steps; ``kl`` is in nats per step, whatever it weighs."""
+        """Losses by name, means over steps; ``kl`` is unweighted, in nats per step."""
         config = self.config
         made = self.model(self.texts(batch), batch.lengths, batch.own_steps).whole(batch.whole)
         gold = batch.whole(self.model.pictures(batch.pictures))
@@ -271,7 +277,7 @@ class VrssTask(TextTask[VrssConfig, Vrss]):
 
 
 class VrssSystem(System[VrssConfig, Vrss]):
-    """What it declares."""
+    """Registration of VRSS: its settings, model, training objective and capabilities."""
 
     name = "vrss"
     settings = VrssConfig
@@ -279,7 +285,7 @@ class VrssSystem(System[VrssConfig, Vrss]):
     training = VrssTask
 
     def capabilities(self, config: VrssConfig) -> Capabilities:
-        """Generates pictures of a story's steps."""
+        """Capabilities of this system: it generates a picture vector for each step of a story."""
         can = Capabilities(
             stories=True,
             backbone=config.backbone,

@@ -52,7 +52,7 @@ class VseConfig(RunConfig):
         model: see `VseArchitecture`.
         hinge: on the "sum" of all candidates (VSE0), or on the hardest one, "max" (VSE++).
         margin: score units.
-        warm_up_epochs: of the sum hinge before the hardest candidate counts alone.
+        warm_up_epochs: number of epochs with the sum hinge before the hardest candidate counts alone.
         backbone: "frozen" features, a small net for "drawings", or "finetune" the backbone along.
     """
 
@@ -80,7 +80,7 @@ class Vse(TextModel):
     name = "vse"
 
     def __init__(self, architecture: VseArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Raises:
             ShapeError: the word vectors do not fit.
@@ -95,7 +95,7 @@ class Vse(TextModel):
         """(B, L) int64 and (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D) rows of unit length.
 
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         return normalize(self.reader(words, lengths), dim=1)
 
@@ -124,7 +124,7 @@ class VseTask(TextTask[VseConfig, Vse]):
 
 
 class VseSystem(System[VseConfig, Vse]):
-    """What it declares."""
+    """Registration of VSE0 and VSE++."""
 
     name = "vse"
     settings = VseConfig

@@ -131,7 +131,7 @@ class SyntheticStory:
 
         Args:
             count: how many, 0 or more; half show another character, half another deed.
-            seed: of the choice.
+            seed: seed of the choice.
         """
         rng = np.random.default_rng([seed, self.style.seed])
         stranger = draw_character(rng, taken=self.cast)
@@ -152,7 +152,7 @@ class SyntheticStory:
 
 
 def _other_deed(rng: np.random.Generator, scene: DrawnScene, shown: set[tuple[str, str]]) -> tuple[Tale, str]:
-    """A deed that the story does not show, fit for the scene's place where there is one."""
+    """A deed that the story does not show, fit for the scene's place if there is one."""
     all_deeds = [
         (tale, phase)
         for tale in tales().values()
@@ -173,7 +173,7 @@ def _pick(rng: np.random.Generator, choices: Sequence[str]) -> str:
 
 
 def draw_character(rng: np.random.Generator, taken: Sequence[Character] = ()) -> Character:
-    """Draw a character of another species and name than those taken.
+    """Sample a character with a new species and name.
 
     Args:
         rng: source of chance.
@@ -200,7 +200,7 @@ def draw_character(rng: np.random.Generator, taken: Sequence[Character] = ()) ->
 
 
 def draw_style(rng: np.random.Generator) -> Style:
-    """Draw an illustrator's hand."""
+    """Sample an illustrator's style."""
     ink = [(58, 44, 54), (84, 56, 44), (44, 54, 84), (40, 40, 44)][int(rng.integers(4))]
     return Style(
         int(rng.integers(2**31)),
@@ -281,7 +281,7 @@ class PictureBook:
 
 
 def _plan(rng: np.random.Generator, count: int) -> list[tuple[Tale, str, Setting]]:
-    """What happens on each page: opening, one or two whole activities, moments, closing; the day goes by."""
+    """Plot of a story by page: opening, one or two whole activities, moments, closing; time passes."""
     book = list(tales().values())
     activities = [tale for tale in book if tale.role == "activity"]
     deeds = [int(k) for k in rng.choice(len(activities), 2 if count >= 8 else 1, replace=False)]
@@ -319,7 +319,7 @@ def picture_book_pairs(stories: Sequence[SyntheticStory]) -> PairSet:
     """The pages of stories as pairs; split by story, with thirteen relations.
 
     Args:
-        stories: of a `PictureBook`.
+        stories: stories of a `PictureBook`.
     """
     pairs = tuple(
         Pair(
@@ -355,7 +355,7 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
 
     Args:
         stories: how many, at least 10 so that every split has one.
-        seed: of the stories.
+        seed: seed of the stories.
         size_px: side of a drawing; 0 draws none.
     Returns:
         Pairs; (N, size_px, size_px, 3) bytes in their order, the caller's own; (0, 0, 0, 3) of none.
@@ -372,13 +372,13 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
 
 @lru_cache(maxsize=2)
 def _drawn(stories: int, seed: int, size_px: int) -> tuple[PairSet, Pixels]:
-    """What is drawn, kept: the runs of a table are trained on the same books, which take a minute to draw."""
+    """Cache of books: the runs of a table use the same ones, which take a minute to draw."""
     books = PictureBook(seed).stories(stories)
     return picture_book_pairs(books), drawings(books if size_px else [], size_px)
 
 
 def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dict[str, SceneGraph]:
-    """What the pictures of many stories show, picture → scene graph: the truth, with scores of 1.
+    """True scene graphs of the pictures of many stories, by picture, with scores of 1.
 
     Args:
         stories: as for `picture_book`.

@@ -98,7 +98,7 @@ def write(
     """Write stories, pictures and truth.
 
     Args:
-        folder: made if absent; must not hold a `stories.jsonl`.
+        folder: created if missing; must not hold a `stories.jsonl`.
         stories: at least one.
         size_px: side of the pictures.
         suffix: png or jpg.

@@ -51,13 +51,13 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class DemoCollection:
-    """What the demonstration wrote.
+    """Result of the demonstration.
 
     Attributes:
         pictures: folder of the drawings, to index.
         photographs: folder of the photographs, to index; their captions and credits are beside them.
         texts: files to illustrate: Markdown, HTML, plain text, and Markdown again, the article.
-        answers: file name of a text → per step, the picture relative to its folder, or None where none fits.
+        answers: file name of a text → per step, the picture relative to its folder, or None if none fits.
     """
 
     pictures: Path
@@ -164,8 +164,8 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
     """Write the demonstration: about 70 drawings, a few photographs, four texts, and the right answers.
 
     Args:
-        folder: made if absent; what an earlier call wrote there is replaced.
-        seed: of the look-alikes and of the other books; the texts and photographs are always the same.
+        folder: created if missing; what an earlier call wrote there is replaced.
+        seed: seed of the look-alikes and of the other books; the texts and photographs are always the same.
         size_px: side of the drawings.
     Returns:
         Where everything is. `answers.json` in the folder holds the answers too.

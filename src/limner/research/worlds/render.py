@@ -36,7 +36,7 @@ class Shape:
         verb: area, blob, slab, oval, stroke, arc, curl, glow, shadow, or the name of a smaller drawing.
         points: (u, v, share): right and above of the origin, moved by a share of the way to the far end.
         numbers: radii, widths and the like, as the verb wants them.
-        fill: colour, see `Pen.colour`; "" where the verb takes none.
+        fill: colour, see `Pen.colour`; "" if the verb takes none.
         when: every one of them must hold: alternatives among facts, `!` for none of them.
         part: part of the thing that the shape belongs to, or "".
         look: options of the canvas: line, alpha, turn, raw.
@@ -116,7 +116,7 @@ class Pen:
         return replace(self, place=lambda a, b: (x + a * z, y - b * z), unit=z, width=z)
 
     def point(self, at: tuple[float, float, float]) -> Point:
-        """Where a point of a shape lies on the page."""
+        """Position of a point of a shape on the page."""
         u, v, share = at
         x, y = self.place(u, v)
         if share and self.to:
@@ -619,7 +619,7 @@ def _compose(scene: DrawnScene, canvas: Canvas) -> None:
 
 
 def draw(scene: DrawnScene, style: Style, size_px: int = 384) -> Image.Image:
-    """Draw a scene in one illustrator's hand.
+    """Draw a scene in one illustrator's style.
 
     Args:
         scene: what to show.

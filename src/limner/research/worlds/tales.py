@@ -443,7 +443,7 @@ def caption(scene: DrawnScene) -> str:
 
 
 def plain(marked: str) -> tuple[str, frozenset[str]]:
-    """Take the marks out of a sentence.
+    """Remove the marks from a sentence.
 
     Args:
         marked: text with ``[noun]`` and ``[words|noun]``.
@@ -484,7 +484,7 @@ def fill(line: str, hero: Character, friend: Character | None, *, how: str) -> s
 
 
 def relations_of(scene: DrawnScene, kinds: Sequence[str], mentions: frozenset[str]) -> dict[str, bool]:
-    """Which relations hold between a text and the picture on its page.
+    """Relations that hold between a text and the picture on its page.
 
     Args:
         scene: what is drawn.

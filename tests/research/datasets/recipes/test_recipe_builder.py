@@ -140,7 +140,7 @@ def test_decoration_on_three_pages_goes_everywhere(saved, tmp_path):
 
 
 def test_refusals_are_one_line(saved, tmp_path):
-    with pytest.raises(MissingError, match="not there"):
+    with pytest.raises(MissingError, match="does not exist"):
         build_recipes([str(tmp_path / "none")], tmp_path / "set", BOUNDS)
     (tmp_path / "hollow").mkdir()
     with pytest.raises(DataError, match="no saved page inside"):

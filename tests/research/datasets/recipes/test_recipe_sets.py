@@ -175,7 +175,7 @@ def test_stories_need_five_distinct_positions(tmp_path):
 
 @pytest.mark.parametrize("read", [read_recipeqa, read_vist])
 def test_other_files_are_refused_in_one_line(read, tmp_path):
-    with pytest.raises(MissingError, match="not there"):
+    with pytest.raises(MissingError, match="does not exist"):
         read(Source(tmp_path / "none.json"))
     with pytest.raises(MissingError, match="no train"):
         read(Source(tmp_path))

@@ -35,10 +35,10 @@ def split_by_author(
     test to 81, 9 and 10 %.
 
     Args:
-        ids: of the recipes (N,), all different.
+        ids: ids of the recipes (N,), all different.
         authors: (N,) as `author_key` gives them.
         kind: which.
-        seed: of the order inside authors and among them.
+        seed: seed of the order inside authors and among them.
     Returns:
         (N,) train, val or test.
     Raises:

@@ -51,7 +51,7 @@ class Draft:
     Attributes:
         page: as read.
         root: folder that its saved pictures must lie below; None for a page off the web.
-        page_sha256: of its bytes.
+        page_sha256: SHA-256 of its bytes.
         segments: what is left of it.
         removed: what is not.
         stripped: boiler-plate phrases taken off.
@@ -79,7 +79,7 @@ class Draft:
 
 
 class BuildReport(Record):
-    """What a build made and lost.
+    """Result of a build, with its losses.
 
     Attributes:
         pages: given, recipes of RecipeQA among them.
@@ -89,7 +89,7 @@ class BuildReport(Record):
         orders: where pictures stand, after or before their words or beside them in cards → how many pages.
         dropped: rule → how many parts, pictures or pages it removed.
         stripped: boiler-plate phrases taken off.
-        boilerplate_version: of the list.
+        boilerplate_version: version of the list.
         noun_rule_off: pages that the noun rule did not judge, not being English.
         without_license: recipes whose page states none.
     """
@@ -127,7 +127,7 @@ def build_recipes(
             off the web are kept below it in ``fetched``.
         settings: bounds of what is fetched.
         split: how authors are parted.
-        seed: of the split.
+        seed: seed of the split.
         fetch: bring the pictures of saved pages, too, that lie on the web; those of URLs always come.
         again: ask again for what was refused for good.
         recipeqa: files and pictures of RecipeQA, whose recipes come after the pages under the same rules.
@@ -274,12 +274,12 @@ def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
 
 
 def picture_key(picture: PictureRef) -> str:
-    """What a picture is known by: its file, or its address."""
+    """Key of a picture: its file, or its URL."""
     return picture.path or picture.target
 
 
 def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: Bring) -> dict[str, Judged]:
-    """Every picture of the pages, opened and judged once.
+    """All pictures of the pages, each opened and checked once.
 
     Args:
         drafts: whose pictures they are.
@@ -316,7 +316,7 @@ def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: 
 
 
 def _fill(draft: Draft, refused: Mapping[str, str]) -> None:
-    """Take over what may be used of a page, and list the rest.
+    """Copy the usable parts of a page, and list the others.
 
     Args:
         draft: gets its segments.
@@ -394,7 +394,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) -> None:
-    """What was lost, and where every page came from."""
+    """Losses, and the origin of every page."""
     lost: list[dict[str, Any]] = []
     pages: list[dict[str, Any]] = []
     for name, reason in failed.items():

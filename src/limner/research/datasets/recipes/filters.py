@@ -34,7 +34,7 @@ class Boilerplate:
     """The list of phrases that are stripped.
 
     Attributes:
-        version: of the list.
+        version: version of the list.
         prefixes, suffixes: as compiled.
     """
 
@@ -79,7 +79,7 @@ def is_english(texts: Sequence[str], language: str = "") -> bool:
     """Whether the noun rule may judge these texts, for the tagger knows English alone.
 
     Args:
-        texts: of one page, judged together.
+        texts: texts of one page, judged together.
         language: tag the page states, or "": then half of the tokens must be in the tagger's lexicon.
     """
     if language:
@@ -146,7 +146,7 @@ def filtered(segments: Iterable[Segment], language: str = "") -> Filtered:
     """Strip and judge the words of a page's segments.
 
     Args:
-        segments: of one page.
+        segments: segments of one page.
         language: tag the page states, or "".
     """
     shorn = [(*boilerplate().strip(one.text), one.picture) for one in segments]
@@ -172,7 +172,7 @@ class Judged:
     Attributes:
         path: its file.
         rule: why it is not to be used; "" when it is.
-        sha256: of its bytes, "" when unreadable.
+        sha256: SHA-256 of its bytes, "" when unreadable.
         suffix: by its content, such as ".jpg".
         phash: 64-bit perceptual hash, None when it was not computed.
     """

@@ -1,4 +1,4 @@
-"""How a page lays out its steps: where they begin and end, and whether a picture stands before its words.
+"""Layout of the steps of a page: their start and end, and the order of picture and text.
 
 All of it is judged page by page from the blocks alone, and what lies outside the steps is listed.
 """
@@ -17,7 +17,7 @@ from limner.text.plain import markers_in, names_method
 from limner.text.segment import letters, omitted, split_sections, with_heading, without_supplies
 
 PictureOrder = Literal["after", "before", "beside"]
-"""Where pictures stand: after their words, before them, or in one card with them."""
+"""Position of pictures: after their text, before it, or in one card with it."""
 _AFTER_STEPS = re.compile(
     r"(?:recipe |chef'?s |cook'?s |my )?(?:notes?|tips?|nutrition|storage|comments?|reviews?|faqs?)\b.{0,30}"
     r"|(?:\d+ )?(?:comments?|reviews?|thoughts|responses?)\b.{0,60}|leave a (?:reply|comment)"
@@ -38,7 +38,7 @@ def steps_of_page(blocks: Sequence[Block], whole: Collection[str]) -> tuple[list
     shows the whole goes, and so do pictures with the same address later on.
 
     Args:
-        blocks: of the main content.
+        blocks: blocks of the main content.
         whole: file names and alternative texts of pictures that show the finished whole.
     Returns:
         Blocks, headings included, and what is left out.
@@ -122,7 +122,7 @@ def picture_order(blocks: Sequence[Block], starts: Sequence[int]) -> PictureOrde
     after; then the alternative texts are compared with the words on both sides. A draw is after.
 
     Args:
-        blocks: of the steps, in order.
+        blocks: blocks of the steps, in order.
         starts: places of those that begin an explicit step.
     """
     if len(starts) >= 2:

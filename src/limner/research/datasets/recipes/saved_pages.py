@@ -66,7 +66,7 @@ def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[SavedPiece]:
 
     Args:
         steps: in order.
-        title: of the page; as a heading of steps it says nothing of any.
+        title: title of the page; as a heading of steps it says nothing of any.
     """
     pieces, last = [], title
     for step in steps:
@@ -151,7 +151,7 @@ _MOST_PARAGRAPHS = 10_000
 
 @dataclass(frozen=True)
 class SavedPage:
-    """What a page gives.
+    """Result of reading a page.
 
     Attributes:
         where: file or URL it was read from.

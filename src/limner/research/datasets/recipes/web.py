@@ -1,4 +1,4 @@
-"""Where pages come from: files, folders of them, and URLs, which are brought by the hosts' robots rules.
+"""Sources of pages: files, folders, and URLs, which are downloaded as the hosts' robots rules permit.
 
 What came stays in a folder with its manifest, so that a build that was stopped goes on.
 """
@@ -90,7 +90,7 @@ _MAX_BYTES = 512_000
 
 
 class Robots:
-    """What hosts permit.
+    """Robots rules of hosts.
 
     Attributes:
         pauses: host → pause in seconds that its rules ask for.
@@ -164,7 +164,7 @@ _ROUNDS = 4
 
 
 def page_fault(data: bytes) -> str:
-    """What is wrong with the bytes of a page; "" when they may be one."""
+    """Error of a page's bytes, or "" if they may be a page."""
     return "" if data.strip() else "empty page"
 
 
@@ -181,7 +181,7 @@ def bring(
     """Fetch what is not there yet, as far as the hosts permit.
 
     Args:
-        urls: of pages, or of pictures.
+        urls: URLs of pages, or of pictures.
         folder: is made when absent.
         settings: bounds and pauses; hosts may ask for longer ones.
         robots: what hosts permit; hosts met on the way are asked, too.

@@ -31,7 +31,7 @@ class CaptionedPicture(Record):
         name: as written in the file; unique.
         split: train, val or test, where stated.
         captions: at least one, none empty.
-        path: the file, absolute; None where it is not there.
+        path: the file, absolute; None if it is not there.
     """
 
     name: str = Field(alias="file_name", min_length=1)
@@ -48,7 +48,7 @@ def read_captions(folder: Path) -> list[CaptionedPicture]:
     Returns:
         In file order.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: the file cannot be read, a line is not a picture with captions, a caption is empty, or a
             name comes twice or lies outside the folder.
     """

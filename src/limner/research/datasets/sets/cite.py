@@ -30,7 +30,7 @@ def read_cite(source: Source) -> PairSet:
     """Read CITE (`data.csv`, fields parted by ``|``).
 
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a row is not of the form of docs/methods/data.md §2.1, or too many pictures are missing.
     Source: docs/methods/data.md §2.1.
     """
@@ -44,7 +44,7 @@ def read_cite_plus(source: Source) -> PairSet:
     ``train.csv`` and ``test.csv``, in one folder or below it.
 
     Raises:
-        MissingError: a file is not there.
+        MissingError: a file does not exist.
         DataError: a row is not of the form of docs/methods/data.md §2.2, or too many pictures are missing.
     Source: docs/methods/data.md §2.2.
     """

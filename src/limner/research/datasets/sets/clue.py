@@ -34,7 +34,7 @@ def read_clue(source: Source) -> PairSet:
         source: the folder of the CSVs and, where there are pictures, of the map of URLs to their numbers, or
             one above it; a picture is ``<number>.jpg``.
     Raises:
-        MissingError: a file is not there.
+        MissingError: a file does not exist.
         DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
     Source: docs/methods/data.md §2.3, form (b).
     """
@@ -63,7 +63,7 @@ def read_clue_tsv(source: Source) -> PairSet:
     Args:
         source: the file, or the folder that holds it; the map of URLs lies beside it.
     Raises:
-        MissingError: a file is not there.
+        MissingError: a file does not exist.
         DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
     Source: docs/methods/data.md §2.3, form (a).
     """
@@ -84,7 +84,7 @@ def wanted(place: Path) -> dict[str, str]:
     Args:
         place: the map of URLs to numbers, or a folder that holds it, in it or below.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: not a JSON object of URL → integer ≥ 0, or a number comes twice.
     """
     file = Source(place).file(MAP_NAME)

@@ -65,7 +65,7 @@ def read_coco(source: Source) -> PairSet:
             of one year, or one above it; pictures are known by their names of 2014 or of 2017. The choice of
             a caption depends on seed and picture alone.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: not of either form, a caption of no picture, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """

@@ -25,7 +25,7 @@ def read_conceptual(source: Source) -> PairSet:
     Returns:
         One pair per row, without a split; the address is the picture's identity until its bytes are known.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: not UTF-8, a line is not two filled fields, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """

@@ -38,7 +38,7 @@ def read_captioned_folder(source: Source) -> PairSet:
     Returns:
         Pairs in the order of the folder; `notes` counts pictures without a caption and names damaged files.
     Raises:
-        MissingError: no such folder.
+        MissingError: the folder does not exist.
         DataError: a table or folder cannot be read, a name is no Unicode, nothing has a caption, or too many
             pictures are missing.
     Source: docs/methods/data.md §2.6.

@@ -41,7 +41,7 @@ def read_goodnews(
         One pair per captioned picture, without a split; `seq` is the article. Empty captions are counted in
         `notes`.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: not JSON, an article of another form or twice, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """

@@ -13,7 +13,7 @@ def read_pairs(path: Path) -> tuple[Pair, ...]:
     """Read pairs from JSON lines.
 
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: the file cannot be read, a line is not a pair, or an id comes twice.
     """
     rows = json_rows(path, Pair, one="pair", see="limner.research.datasets.pairs", key="id")

@@ -20,7 +20,7 @@ FILE_NAMES = ("politics.json", "politics.jsonl")
 MIN_CHARS = 500
 """Texts of no more characters are left out."""
 SENTENCES = 2
-"""Of a text, how many count, from the first."""
+"""Number of sentences of a text that count, from the first."""
 
 
 class _Item(BaseModel):
@@ -46,7 +46,7 @@ def read_politics(source: Source) -> PairSet:
         One pair per item; pages of equal text are one sequence, so that no page is parted. `notes` counts the
         texts left out.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: a pickle, not of either form, nothing left, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """

@@ -32,7 +32,7 @@ from limner.research.datasets.recipes.filters import filtered
 from limner.research.datasets.recipes.saved_pages import SavedPiece, one_picture_each
 
 PLACEHOLDER = "@placeholder"
-"""What a cloze has in the place of what it asks for."""
+"""Placeholder of a cloze."""
 
 
 class _File(TypedDict):
@@ -49,7 +49,7 @@ class _Step:
     picture: str
 
     def is_part_of(self, other: "_Step") -> bool | None:
-        """Whether both are one step, by the first that both have; None where nothing tells."""
+        """Whether both are one step, by the first that both have; None if nothing tells."""
         for key in ("body", "id", "title", "picture"):
             mine, its = getattr(self, key), getattr(other, key)
             if mine and its:
@@ -57,7 +57,7 @@ class _Step:
         return None
 
     def fill(self, other: "_Step") -> bool:
-        """Take what is missing from the same step of another question; whether there was anything."""
+        """Add missing parts from the same step of another question; whether there were any."""
         gained = [
             key for key in ("body", "title", "picture") if getattr(other, key) and not getattr(self, key)
         ]
@@ -66,7 +66,7 @@ class _Step:
         return bool(gained)
 
     def piece(self) -> SavedPiece:
-        """Its words, and its picture where it has one."""
+        """Text of a step, and its picture if there is one."""
         pictures = (PictureRef(target=self.picture),) if self.picture else ()
         return SavedPiece(" ".join(filter(None, (self.title, self.body))), pictures)
 
@@ -102,7 +102,7 @@ def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, P
         counted: what holds no recipe, questions about one that is there already, and steps to which these
             added something, or which they do not fit, are counted here.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: not of the form.
     """
     place = source.place

@@ -79,7 +79,7 @@ def read_stories(folder: Path | str) -> StorySet:
     Args:
         folder: holds the file and, below it, the pictures its lines name.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: the file cannot be read, a line is not a story, an id comes twice, or a picture lies
             outside the folder.
     """

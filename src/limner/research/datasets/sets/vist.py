@@ -43,7 +43,7 @@ def read_vist(source: Source) -> PairSet:
         Five pairs per story, with the split of the file; `seq` is the story, the album is in `meta`. Stories
         left out are counted in `notes`.
     Raises:
-        MissingError: no such file.
+        MissingError: the file does not exist.
         DataError: not of the form, no whole story, or too many pictures are missing.
     Source: docs/methods/data.md §2.5.
     """

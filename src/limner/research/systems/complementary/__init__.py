@@ -52,7 +52,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
     """All rows of the tables."""
 
     def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig, parts: Parts) -> None:
-        """Take what is trained, and find the neighbours of the training texts where they are looked at."""
+        """Prepare the training of a model; find the neighbours of the training texts if they are used."""
         super().__init__(model, corpus, config, parts)
         self._rows = corpus.train
         neighbours = _neighbours(config, corpus, parts, model.device) if config.needs_graph else None
@@ -101,7 +101,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         return {"total": total} | found
 
     def _whole(self, batch: Batch) -> Polysemous:
-        """What the model says about all pairs of a batch; residuals are of this process's share."""
+        """Outputs of the model for all pairs of a batch; residuals are those of this process."""
         out: Polysemous = self.model(batch.words, batch.lengths, batch.pictures)
         return out._replace(texts=batch.whole(out.texts), images=batch.whole(out.images))
 
@@ -123,7 +123,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
             self._weights.load_state(memory)
 
     def close(self, folder: Path) -> None:
-        """Scores of the measures and the last weight of every training pair, where there are any.
+        """Scores of the measures and the last weight of every training pair, if there are any.
 
         The memory has served its purpose then, and is removed.
         """
@@ -261,7 +261,7 @@ def _neighbours(
 
 
 class ComplementarySystem(System[ComplementaryConfig, Pvse]):
-    """What it declares."""
+    """Registration of complementary samples."""
 
     name = "complementary"
     settings = ComplementaryConfig

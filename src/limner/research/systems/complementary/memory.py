@@ -1,4 +1,4 @@
-"""What an epoch leaves for the next: one vector per training pair and side, as a past epoch saw them.
+"""Memory bank between epochs: one vector per training pair and side, from a past epoch.
 
 Neighbourhood scores and some baselines compare a batch with the whole set, which only a memory can afford. A
 pair that no whole batch held in the first epoch is encoded at its end, so that from then on all have vectors.
@@ -54,7 +54,7 @@ class Bank(NamedTuple):
             tables: (B, R) each.
             by: (B, R).
             usable: (B, R) bool; what is not usable comes last.
-            count: of the columns each process gives at most; one process gives all as they are.
+            count: number of the columns each process gives at most; one process gives all as they are.
         Returns:
             (B, M) of every table, and of `usable`.
         """
@@ -183,7 +183,7 @@ class EpochMemory:
         self._swap()
 
     def state(self) -> dict[str, Tensor]:
-        """What a checkpoint holds; the tables are on the disk when this returns."""
+        """State for a checkpoint; the tables are flushed to the disk."""
         for one in self._maps:
             one.flush()
         held = {"swaps": self._swaps, "live": self._live, "width": self._width}

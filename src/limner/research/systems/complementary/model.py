@@ -28,8 +28,8 @@ class PvseArchitecture(Config):
         heads: K, embeddings of an item.
         dim: H of an embedding, even.
         word_width: E.
-        image_hidden: of the attention over places.
-        text_hidden: of the attention over words.
+        image_hidden: hidden size of the attention over places.
+        text_hidden: hidden size of the attention over words.
     Source: PVSE 2019; docs/methods/complementary.md §2.1.
     """
 
@@ -41,7 +41,7 @@ class PvseArchitecture(Config):
 
 
 class Polysemous(NamedTuple):
-    """What the model says about B pairs.
+    """Outputs of the model for B pairs.
 
     Attributes:
         texts, images: (B, K, H) rows of unit length.
@@ -77,7 +77,7 @@ class Pvse(Model):
     name = "pvse"
 
     def __init__(self, architecture: PvseArchitecture, parts: Parts) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Raises:
             ConfigError: H is odd.
@@ -98,7 +98,7 @@ class Pvse(Model):
             lengths: (B,) int64 in 1…L.
             pictures: (B, P, F), or what the backbone takes.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         """
         texts, images = self.words(ids, lengths), self.grid(pictures)
         return Polysemous(texts.vectors, images.vectors, texts.residuals, images.residuals)
@@ -181,7 +181,7 @@ WITH_ALPHA = ("hal", "mithun")
 
 
 class WeightsConfig(Config):
-    """How neighbourhoods, or baselines, weigh the pairs of a batch.
+    """Weighting of the pairs of a batch, by neighbourhoods or a baseline.
 
     Attributes:
         lam: λ, what the weights of a batch sum to; amrani takes the batch's size instead.
@@ -220,7 +220,7 @@ class GraphConfig(Config):
     Attributes:
         vectors: doc2vec learned on the training texts, or a frozen encoder of sentences.
         size: N, neighbours of a text.
-        method: of the search.
+        method: method of the search.
         width, min_count, epochs: of doc2vec.
     Source: T&K 2022, Sections 3.2 and 3.5; docs/methods/complementary.md §3.
     """
@@ -234,7 +234,7 @@ class GraphConfig(Config):
 
 
 class BaselineConfig(Config):
-    """What only some baselines have.
+    """Settings of the baselines.
 
     Attributes:
         hal_bank: let HAL look for hubs among the embeddings of the epoch before.
@@ -274,8 +274,8 @@ class ComplementaryConfig(RunConfig):
         model: see `PvseArchitecture`.
         method: what weighs the pairs, or what loss replaces weights; "hardest" is PVSE with the hardest
             wrong candidate alone.
-        form: of hal and mithun: their "own" loss, or their weights as "alpha" in the weighted hinge.
-        margin: of all hinges, score units.
+        form: form of hal and mithun: their "own" loss, or their weights as "alpha" in the weighted hinge.
+        margin: margin of all hinges, score units.
         diversity_weight, domain_weight: of PVSE's two regularisers.
         weights, graph, baselines: see the classes.
         backbone: "frozen" grids of features, a small net for "drawings", or "finetune" the backbone along.
@@ -311,7 +311,7 @@ class ComplementaryConfig(RunConfig):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """What would be passed over in silence is refused."""
+        """Reject settings that would have no effect."""
         if self.form == "alpha" and self.method not in WITH_ALPHA:
             raise ValueError(f"form 'alpha' is of {' and '.join(WITH_ALPHA)}, method is {self.method!r}")
         if self.baselines.hal_bank and self.method != "hal":

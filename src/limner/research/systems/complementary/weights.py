@@ -96,7 +96,7 @@ class PairWeights:
         return logged
 
     def pair_scores(self, ids: tuple[str, ...]) -> PairScores | None:
-        """What figures and pages read; None before there are scores."""
+        """Scores for figures and pages; None before there are any."""
         epoch = int(self._epochs[0])
         if epoch < 0:
             return None
@@ -151,6 +151,6 @@ class PairWeights:
 
 
 def shares(alpha: Tensor) -> dict[str, Tensor]:
-    """What is logged of the weights of a batch: largest ÷ smallest, and entropy of their shares in nats."""
+    """Statistics of the weights of a batch: largest ÷ smallest, and entropy of their shares in nats."""
     ratio, entropy = weighting.spread(alpha.detach())
     return {f"{LOGGED}ratio": torch.as_tensor(ratio), f"{LOGGED}entropy": torch.as_tensor(entropy)}

@@ -47,7 +47,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
     stories = True
 
     def __init__(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on; the keys of all training texts are made here."""
+        """Prepare the training of a model, with the keys of all training texts."""
         super().__init__(model, corpus, config, parts)
         if model.graphs is not None:
             graphs = picture_graphs(config, corpus)
@@ -78,7 +78,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
         return {"total": total} | found
 
     def _graph_terms(self, scores: Tensor, batch: Batch, vectors: Tensor, empty: Tensor) -> dict[str, Tensor]:
-        """How far consecutive pictures lie apart, and in mode "soft" what keeps graphs from being all alike.
+        """Distance of consecutive pictures and, in mode "soft", a term that keeps graphs different.
 
         Source: GSDA 2021, the step-wise loss after Eq. 6; docs/methods/gsda.md §4.2.
         """
@@ -97,7 +97,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
         return found
 
     def _caption_terms(self, scores: Tensor, batch: Batch, captioner: Captioner) -> dict[str, Tensor]:
-        """What telling the story costs from the pictures of the mode, and what that says to the retriever.
+        """Captioning loss on the mode's pictures and, with "reinforce", the policy loss of the retriever.
 
         Source: GSDA 2021, Eqs. 7 and 8; docs/methods/gsda.md §4.4.
         """
@@ -179,11 +179,11 @@ def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
 
 
 LABELS = "graphs.label_vectors"
-"""Of the labels' vectors, among a run's weights."""
+"""Name of the labels' vectors among a run's weights."""
 
 
 class GsdaSystem(System[GsdaConfig, Gsda]):
-    """What it declares."""
+    """Registration of GSDA."""
 
     name = "gsda"
     settings = GsdaConfig

@@ -34,10 +34,10 @@ class CaptionerArchitecture(Config):
 
     Attributes:
         local: width of what a picture says alone.
-        hidden: of the Bi-LSTM over the pictures, per direction.
+        hidden: hidden size of the Bi-LSTM over the pictures, per direction.
         joined: width of a picture within its story.
         seen: width of what the decoder sees of a picture, at every word.
-        state: of the decoder's two-layer LSTM.
+        state: state of the decoder's two-layer LSTM.
         word_width: E.
         dropout: in every place but word vectors: between layers of both LSTMs, on the encoder's and the
             decoder's outputs and on what the decoder sees.
@@ -57,7 +57,7 @@ class CaptionerArchitecture(Config):
 
 
 class Captioned(NamedTuple):
-    """What the captioner expected at every token of S true sentences, N tokens in all.
+    """Predictions of the captioner at the N tokens of S true sentences.
 
     Attributes:
         logits: (N, V) unnormalised, the tokens of all sentences one after the other.
@@ -81,7 +81,7 @@ class Captioner(nn.Module):
         image_width: int,
         max_length: int,
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             architecture: sizes.
@@ -132,7 +132,7 @@ class Captioner(nn.Module):
             lengths: (S,) int64 on the CPU, in 1…L; of a longer one than `max_length` the words up to the one
                 after that count, and no end.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
             DataError: a number within a sentence that is no word.
         Source: GLAC Net 2018; GSDA 2021, Eq. 7; docs/methods/gsda.md §4.3, §4.4.
         """
@@ -203,7 +203,7 @@ class Captioner(nn.Module):
         return _AFTER.sub("", _BEFORE.sub("", spaced))
 
     def surprise(self, pictures: Sequence[np.ndarray], stories: Sequence[Sequence[str]]) -> Surprise:
-        """How little each sentence of each story is expected from its pictures, without dropout.
+        """Surprise of each sentence of each story given its pictures, without dropout.
 
         Args:
             pictures: per story (T, F).
@@ -289,7 +289,7 @@ def generate_numbers(captioner: Captioner, features: Tensor, steps: Tensor) -> l
     Returns:
         Per story the numbers of the words of its sentences.
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     steps = steps.cpu()
     found: list[list[list[int]]] = [[] for _ in steps.tolist()]

@@ -38,7 +38,7 @@ class GsdaArchitecture(Config):
 
     Attributes:
         word_width: E.
-        hidden: of either LSTM, per direction.
+        hidden: hidden size of either LSTM, per direction.
         attention: width in which words meet the other sentences.
         dim: D of the joint space.
         context: "others"; "own", the control whose words attend to the key of their own sentence; "literal"
@@ -60,9 +60,9 @@ class GraphArchitecture(Config):
 
     Attributes:
         convolution: "bipartite", relations being nodes; or "triple", that of sg2im.
-        dim: of a graph's vector.
-        width: of the hidden layers.
-        layers: of the convolution.
+        dim: dimension of a graph's vector.
+        width: width of the hidden layers.
+        layers: layers of the convolution.
     Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
     """
 
@@ -73,7 +73,7 @@ class GraphArchitecture(Config):
 
 
 class Gsda(StoryModel, FixedFeatures):
-    """The whole system."""
+    """The GSDA model."""
 
     name = "gsda"
 
@@ -84,14 +84,14 @@ class Gsda(StoryModel, FixedFeatures):
         graphs: GraphEncoder | None = None,
         captioner: Captioner | None = None,
     ) -> None:
-        """Draw the weights from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             architecture: sizes and parts.
             parts: its `sentences` are the keys, through which other sentences are read; where they are a
                 module, its weights are kept with the model's.
             graphs: encoder of scene graphs, for the graph terms and for re-ranking.
-            captioner: of the dual task.
+            captioner: captioner of the dual task.
         """
         super().__init__(architecture, parts)
         own, keys = architecture, parts.sentences
@@ -122,7 +122,7 @@ class Gsda(StoryModel, FixedFeatures):
             keys: (S, K) of the same sentences, constants.
             steps: (B,) int64 on the CPU, with sum S.
         Raises:
-            ShapeError: sizes do not fit.
+            ShapeError: the sizes contradict each other.
         Source: GSDA 2021, Section 3.2; docs/methods/gsda.md §2.
         """
         return normalize(self.of_text(self.sentences(words, lengths, keys, steps).vectors), dim=1)
@@ -159,7 +159,7 @@ class Gsda(StoryModel, FixedFeatures):
         """Scene graphs of M pictures → what they say of each other, by cosine.
 
         Args:
-            graphs: of labels that the run knows.
+            graphs: graphs of labels that the run knows.
         Returns:
             (M, D) float32 unit rows, D the width of graph vectors, and (M,) True where a graph is empty: its
             vector is learned but describes no picture, so nothing is to be compared with it.
@@ -217,8 +217,8 @@ class GsdaConfig(RunConfig):
         graphs: file of scene graphs; of drawn pictures "drawn", what they show, or "shuffled", the control;
             "made-up" for runs of seconds alone.
         graph_model: see `GraphArchitecture`.
-        label_vectors: of what words mean in labels: "glove", the file `data.glove`, or another file of that
-            format; "" for the encoder of sentences.
+        label_vectors: word vectors of labels: "glove", the file `data.glove`, or another
+            file of that format; "" for the encoder of sentences.
         caption: what the captioner tells from: "soft" choices, the true pictures ("teacher"), the best of the
             batch ("literal"), sampled ones whose telling is the retriever's reward ("reinforce"), or nothing.
         caption_weight: λ_cap.
@@ -274,7 +274,7 @@ class GsdaConfig(RunConfig):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """What would be passed over in silence is refused."""
+        """Reject settings that would have no effect."""
         if self.keys == "sentences" and self.keys_run:
             raise ValueError("keys_run goes with keys = 'vse0'; leave one of the two out")
         if self.graph == "off" and self.graphs:

@@ -50,8 +50,8 @@ class LimnerConfig(RunConfig):
         look_temperature: τ of the softmax between pictures of a story and all others.
         foreign_weight, look_weight: of the multilingual text side and of looks beside the English text side.
         joined_weight: likewise of all that reads a text, added up; 0 trains either text side by itself.
-        class_weight: of the names of ImageNet's classes with what the published classifier takes for their
-            pictures, see `Classes`; 0 leaves them out.
+        class_weight: class weight of the names of ImageNet's classes with what the published classifier takes
+            for their pictures, see `Classes`; 0 leaves them out.
     """
 
     PRESETS = every_preset(
@@ -100,7 +100,7 @@ class LimnerConfig(RunConfig):
 
 
 class Classes:
-    """Draws classes and made-up pictures of them."""
+    """Sampler of classes and synthetic features of them."""
 
     def __init__(self, net: BaseNet, features: Tensor, english: TextEncoder, foreign: TextEncoder) -> None:
         """Work out where the pictures of each class lie.
@@ -108,8 +108,8 @@ class Classes:
         Args:
             net: with its published classifier, and the moments of the features.
             features: (P, F) of training pictures, by the published backbone.
-            english: of sentences.
-            foreign: of sentences in many languages.
+            english: encoder of English sentences.
+            foreign: encoder of sentences in many languages.
         Source: the means of classes under linear discriminant analysis: those of a class with weights w lie
             along Σ w, where Σ is the covariance of the features.
         """
@@ -130,7 +130,7 @@ class Classes:
         self._mean, self._deviation = net.feature_mean, net.feature_deviation
 
     def loss(self, net: BaseNet, temperature: float) -> Tensor:
-        """How well each text side tells the made-up picture of a class from those of others."""
+        """Loss of each text encoder on synthetic features of classes."""
         device = self._standard.device
         chosen = torch.randperm(CLASSES)[:DRAWN].to(device)
         mixed = torch.randint(len(self._standard), (len(chosen),)).to(device)
@@ -147,7 +147,7 @@ class PictureBatch:
     """B pictures, each with all of its texts: T texts together.
 
     Attributes:
-        ids: of the pairs, (T,).
+        ids: ids of the pairs, (T,).
         texts: (T,) int64, which training pairs they are.
         owners: (T,) int64, which of the B pictures a text is of.
         rows: (P, R) stored rows of the P pictures of this process's share.
@@ -176,7 +176,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
     """
 
     def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: Parts) -> None:
-        """Take what is trained and what it trains on: all texts as vectors, and classes."""
+        """Prepare the training of a model: all texts as vectors, and classes."""
         super().__init__(model, corpus, config, parts)
         self._corpus = corpus
         sentences, multilingual = parts.sentences, parts.multilingual
@@ -348,11 +348,11 @@ def context_of(corpus: Corpus, vectors: Tensor) -> Tensor:
 __all__ = ["SYSTEM", "Limner", "LimnerArchitecture", "LimnerConfig", "LimnerSystem", "LimnerTask"]
 
 KEY = "multilingual"
-"""Of the second encoder's fingerprint, beside the weights of a run."""
+"""Name of the second encoder's fingerprint among a run's weights."""
 
 
 class LimnerSystem(System[LimnerConfig, Limner]):
-    """What it declares."""
+    """Registration of limner's own model."""
 
     name = "limner"
     settings = LimnerConfig

@@ -24,7 +24,7 @@ from limner.research.systems.base import Parts, StoryModel, feature_moments
 from limner.research.training.corpus import Corpus
 
 STORED = "backbone"
-"""Of what made the stored rows, beside the weights of a run."""
+"""Name of the encoder of the stored rows among a run's weights."""
 TRAITS_SPACE = 64
 """Numbers that traits become in looks."""
 
@@ -69,7 +69,7 @@ def others_mean(vectors: Tensor, steps: Tensor) -> Tensor:
     Returns:
         (S, W).
     Raises:
-        ShapeError: sizes do not fit.
+        ShapeError: the sizes contradict each other.
     """
     expect("others_mean", vectors=(vectors, "S W"), steps=(steps, "B"))
     stories = torch.repeat_interleave(steps).to(vectors.device)
@@ -89,7 +89,7 @@ class Limner(StoryModel):
         beside: projection of what further encoders see in a picture; None without them.
         traits: projection of a picture's traits, which looks read as well; None without them.
         traits_share: length of what traits say in looks, beside 1 of what the backbone says.
-        words: (V, D) vectors of words; None where none are read.
+        words: (V, D) vectors of words; None if none are read.
     """
 
     name = "limner"
@@ -98,7 +98,7 @@ class Limner(StoryModel):
     beside_deviation: Tensor
 
     def __init__(self, architecture: LimnerArchitecture, parts: Parts, *, traits: bool = False) -> None:
-        """Draw the projections from torch's generator; the context begins as nothing.
+        """Initialise the projections at random, from torch's generator; the context begins as nothing.
 
         Args:
             architecture: sizes and parts.
@@ -213,7 +213,7 @@ class Limner(StoryModel):
         return [[] if self.words is None else self.vocabulary.known(text) for text in texts]
 
     def words_of_file(self, where: str) -> LearnedWords | None:
-        """What an exported file holds of learned words; None without them.
+        """Learned words of an exported file, or None.
 
         A library reads an English text by MiniLM alone, and its words beside that.
 
