@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -257,10 +257,10 @@ def run(words: list[str], *, debug: bool = False) -> int:
 
         share_memory()
     # cyclopts parses a lone hyphen as an option; as a path, "./-" is the same.
-    everything = "--help-all" in words
+    shown: AbstractContextManager[None] = all_options() if "--help-all" in words else nullcontext()
     words = [{"-": "./-", "--help-all": "--help"}.get(word, word) for word in words]
     try:
-        with warnings.catch_warnings(), all_options() if everything else nullcontext():
+        with warnings.catch_warnings(), shown:
             warnings.simplefilter("always", LimnerWarning)
             warnings.showwarning = _plain(warnings.showwarning)
             build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
