@@ -84,7 +84,7 @@ def test_search_takes_conditions_and_files_from_elsewhere(lib, home, tmp_path):
     assert lib.search(Path(best.path), k=count, folder=Path(best.path).parent)[0].picture != best
     none = lib.search("a bed", folder=tmp_path, after="2024-01-01", orientation="portrait")
     assert (none, none.searched) == ([], 0)
-    assert "no picture of the library lies in" in none.notes[-1]
+    assert "no picture of the library is in" in none.notes[-1]
     assert lib.search("no bed", k=1).notes[-1].endswith('--without "bed"')
     assert lib.search("a bed", k=count, folder="drawn").searched == count
 

@@ -103,7 +103,7 @@ def test_export_writes_the_network_of_weights_again(copied, capsys):
     network.unlink()
     network.with_suffix(TENSORS).unlink()
     assert run(["models", "export", str(copied.path)]) == 0
-    assert "base-free.bin: the picture side, 12,3" in capsys.readouterr().err
+    assert "base-free.bin: the image encoder, 12,3" in capsys.readouterr().err
     np.testing.assert_allclose(read_network(network, copied.sha256, "float32")(SQUARES), due, atol=1e-6)
 
 

@@ -221,7 +221,7 @@ def test_search_with_a_run(library, drawings_run, capsys):
         (["--model", "RUN", "--relation", "acton"], "did you mean 'action'"),
         (["--model", "RUN", "--set", "min_probability=0.5"], "calibrated for other channels"),
         (["--relation", "action"], "give one with --model"),
-        (["--channel", "model"], "give its run with --model"),
+        (["--channel", "model"], "give its folder with --model"),
     ],
 )
 def test_misuse_is_one_line(library, text, words, part, *, drawings_run, tmp_path, capsys):

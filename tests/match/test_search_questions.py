@@ -208,8 +208,8 @@ def test_signs_and_unknown_letters_find_nothing_and_say_so(opened):
     for text, words in {
         "🐶": "no letters or digits",
         "?!…": "no letters or digits",
-        "ᏣᎳᎩ": "letters that no installed encoder knows",
-        "𝔡𝔬𝔤": "letters that no installed encoder knows",
+        "ᏣᎳᎩ": "a script that no installed encoder knows",
+        "𝔡𝔬𝔤": "a script that no installed encoder knows",
     }.items():
         assert opened.search(text, 3) == []
         assert words in opened.query_note(text)
