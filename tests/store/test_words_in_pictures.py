@@ -1,5 +1,8 @@
 """Words that pictures show: read once, kept, compared with steps, and said in the reason."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from fakes import FakeImages, FakeTexts, noise_picture
 from PIL import Image, ImageDraw, ImageFont
@@ -97,6 +100,52 @@ def test_a_step_finds_the_picture_that_says_it(pictures, tmp_path, monkeypatch):
 def test_lines_that_are_no_words_are_left_out():
     lines = [("Wet  floor", 0.99), ("山", 0.95), ("1/2 3/4", 0.9), ("Pxq rtz", 0.6), ("天气", 0.9)]
     assert ocr.legible(lines) == ["Wet floor", "天气"]
+
+
+def test_an_engine_that_cannot_be_made_keeps_nobody_waiting(monkeypatch):
+    def broken():
+        raise MissingError("a network is missing")
+
+    monkeypatch.setattr(ocr, "version", lambda _: "1")
+    monkeypatch.setattr(ocr, "_rapidocr", broken)
+    engine, raised = ocr.RapidOcr(), []
+
+    def read():
+        try:
+            engine.read(Image.new("RGB", (8, 8)))
+        except MissingError as error:
+            raised.append(str(error))
+
+    threads = [threading.Thread(target=read, daemon=True) for _ in range(3 * ocr.MOST_ENGINES)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert raised == ["a network is missing"] * len(threads)
+
+
+def test_another_engine_is_made_once_it_pays(monkeypatch):
+    met, made, meet = threading.Barrier(2), [], threading.Event()
+
+    class Engine:
+        txts, scores = ("Wet floor",), (0.9,)
+
+        def __init__(self):
+            made.append(self)
+
+        def __call__(self, pixels, **_):
+            if meet.is_set():
+                met.wait(60)
+            return self
+
+    monkeypatch.setattr(ocr, "version", lambda _: "1")
+    monkeypatch.setattr(ocr, "_rapidocr", Engine)
+    monkeypatch.setattr(ocr, "READ_EACH", 3)
+    engine, picture = ocr.RapidOcr(), Image.new("RGB", (8, 8))
+    assert {engine.read(picture), engine.read(picture)} == {"Wet floor"}
+    with ThreadPoolExecutor(8) as readers:
+        meet.set()
+        assert set(readers.map(engine.read, [picture] * 2)) == {"Wet floor"}
 
 
 @pytest.mark.skipif(ocr.is_installed(), reason="the extra 'ocr' is installed")

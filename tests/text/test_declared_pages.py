@@ -223,3 +223,34 @@ def test_captions_that_are_the_only_words_are_the_text():
         "Day a",
         "Day b",
     ]
+
+
+LISTED = PAGE.replace("<p>Take your time here.</p><h3>The end</h3><p>Add cream and serve.</p>", "").replace(
+    "slowly.</li></ol>", "slowly.</li><li>Add cream and serve.</li><li>Eat them while they are hot.</li></ol>"
+)
+
+
+@pytest.mark.parametrize(
+    ("steps", "due"),
+    [
+        (STEPS[:1], 4),
+        (["Fry them in butter"], 4),
+        ([STEPS[0], STEPS[2]], 4),
+        (STEPS, 3),
+        (["Serve."], 1),
+        (STEPS[1::-1], 2),
+    ],
+    ids=["the first", "a part of one", "two", "most", "short words inside one", "another order"],
+)
+def test_a_list_that_shows_clearly_more_than_is_declared_is_read(steps, due):
+    reading = read({"@type": "Recipe", "name": "Leeks", "recipeInstructions": steps}, LISTED)
+    note = "the page declares only part of the 4 steps that it lists: it is cut by its text"
+    assert (len(reading.story.steps), note in reading.notes) == (due, due == 4)
+    if due == 4:
+        first, _, third, _ = reading.story.steps
+        assert (first.text, first.pictures[0].target, third.text) == (STEPS[0], "rings.jpg", STEPS[2])
+
+
+def test_a_list_beside_the_main_content_is_read_as_well():
+    page = LISTED.replace("<ol>", "</main><div><ol>").replace("</main><footer>", "</div><footer>")
+    assert len(read({"@type": "Recipe", "recipeInstructions": STEPS[:1]}, page).story.steps) == 4

@@ -8,24 +8,33 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
-from queue import LifoQueue
 from typing import Any, Protocol
 
 import numpy as np
 from PIL import Image
 
+from limner.arrays import ByteArray
+from limner.devices import openvino
 from limner.errors import MissingError
 from limner.pictures.metadata import plain
+from limner.threads import cores
 
-LOOK_PX, FIND_PX, READ_PX = 256, 640, 960
-"""Longest side at which a picture is looked at for words at all, at which lines are found, and read."""
+LOOK_PX, FIND_PX, READ_PX = 192, 640, 960
+"""Side of the square in which a picture is looked at for words at all; longest side at which lines are found,
+and at which they are read. A square leaves letters of a wide picture higher than its shape would."""
+LINE_PX = 96
+"""Least width of a line, 48 pixels high, as it is read; with RapidOCR's 320 short lines cost more."""
+LEAST_SIGHT = 0.98
+"""How sure the look must be of writing, 0 to 1, in one place of the square."""
 LEAST_SCORE, LEAST_LETTERS = 0.8, 2
 """How sure a line must be, 0 to 1, and how many letters it must have: patterns are taken for single signs."""
 MOST_LINES, MOST_CHARS = 200, 2000
-MOST_ENGINES = 4
+MOST_ENGINES, READ_EACH = 4, 50
+"""Engines that read at once, and pictures read until another is made, which costs as much as reading 20."""
 _FILES = {"Det": "*_det_*.onnx", "Rec": "*_rec_*.onnx"}
 
 
@@ -67,45 +76,41 @@ def is_installed() -> bool:
 
 
 class RapidOcr:
-    """RapidOCR on the CPU."""
+    """RapidOCR on the CPU; whether there are words at all is asked of its network of lines alone."""
 
     def __init__(self) -> None:
         """Nothing is loaded before the first picture."""
         self.fingerprint = hashlib.sha256(
-            f"rapidocr {version('rapidocr')} {LOOK_PX} {FIND_PX} {READ_PX} {LEAST_SCORE}"
-            f" {LEAST_LETTERS}".encode()
+            f"rapidocr {version('rapidocr')} {LOOK_PX} {LEAST_SIGHT} {FIND_PX} {READ_PX} {LINE_PX}"
+            f" {LEAST_SCORE} {LEAST_LETTERS}".encode()
         ).hexdigest()
-        self._free: LifoQueue[Any] = LifoQueue()
-        self._made = 0
-        self._making = threading.Lock()
+        self._loading = threading.Lock()
+        self._sight: Callable[[ByteArray], float] | None = None
+        self._free: list[Any] = []
+        self._turns = threading.Semaphore(1)
+        self._count = count(1)
 
     def sees_words(self, rgb: Image.Image) -> bool:
         """As `OcrEngine.sees_words`."""
-        found = self._run(rgb, LOOK_PX, use_rec=False)
-        return found.boxes is not None and len(found.boxes) > 0
+        with self._loading:
+            self._sight = self._sight or _sight()
+        square = rgb.resize((LOOK_PX, LOOK_PX), Image.Resampling.BILINEAR)
+        return self._sight(np.asarray(square)) >= LEAST_SIGHT
 
     def read(self, rgb: Image.Image) -> str:
         """As `OcrEngine.read`."""
-        found = self._run(rgb, READ_PX, use_rec=True)
+        small = rgb.copy()
+        small.thumbnail((READ_PX, READ_PX), Image.Resampling.BILINEAR)
+        if next(self._count) in range(READ_EACH, READ_EACH * MOST_ENGINES, READ_EACH):
+            self._turns.release()
+        with self._turns:
+            engine = self._free.pop() if self._free else _rapidocr()
+            try:
+                found = engine(np.asarray(small)[:, :, ::-1], use_det=True, use_cls=False, use_rec=True)
+            finally:
+                self._free.append(engine)
         lines = zip(found.txts or (), found.scores or (), strict=True)
         return "\n".join(legible(lines))[:MOST_CHARS]
-
-    def _run(self, rgb: Image.Image, side_px: int, *, use_rec: bool) -> Any:  # noqa: ANN401
-        small = rgb.copy()
-        small.thumbnail((side_px, side_px), Image.Resampling.BILINEAR)
-        engine = self._engine()
-        try:
-            return engine(np.asarray(small)[:, :, ::-1], use_det=True, use_cls=False, use_rec=use_rec)
-        finally:
-            self._free.put(engine)
-
-    def _engine(self) -> Any:  # noqa: ANN401
-        """One that reads no other picture now; of threads beyond `MOST_ENGINES` one waits for another."""
-        with self._making:
-            if self._free.empty() and self._made < MOST_ENGINES:
-                self._made += 1
-                return _rapidocr()
-        return self._free.get()
 
 
 def legible(lines: Iterable[tuple[str, float]]) -> list[str]:
@@ -114,23 +119,51 @@ def legible(lines: Iterable[tuple[str, float]]) -> list[str]:
     return [text for text in texts if sum(map(str.isalpha, text)) >= LEAST_LETTERS]
 
 
+def _network(part: str) -> Path:
+    """The file of a network in RapidOCR's package."""
+    package = importlib.util.find_spec("rapidocr")
+    folders = [] if package is None else package.submodule_search_locations or []
+    files = (file for folder in folders for file in Path(folder, "models").glob(_FILES[part]))
+    network = next(files, None)
+    if network is None:  # RapidOCR would fetch one
+        raise MissingError(
+            f"rapidocr: its package lacks models/{_FILES[part]}; run: pip install --force-reinstall rapidocr"
+        )
+    return network
+
+
+def _sight() -> Callable[[ByteArray], float]:
+    """Pixels of a square (S, S, 3) → how sure its surest place is to be writing; for several threads."""
+    core = openvino().Core()
+    graph = core.read_model(_network("Det"))
+    graph.reshape([1, 3, LOOK_PX, LOOK_PX])
+    at_once = min(cores(), MOST_ENGINES)
+    # Not pinned: OpenVINO would put each network's first thread on the first core, whoever works there.
+    hints = {"NUM_STREAMS": at_once, "INFERENCE_NUM_THREADS": at_once, "ENABLE_CPU_PINNING": False}
+    network = core.compile_model(graph, "CPU", hints)
+
+    def sight(pixels: ByteArray) -> float:
+        batch = (pixels[None, :, :, ::-1].transpose(0, 3, 1, 2) / np.float32(127.5) - 1).astype(np.float32)
+        return float(network.create_infer_request().infer([np.ascontiguousarray(batch)])[0].max())
+
+    return sight
+
+
 def _rapidocr() -> Any:  # noqa: ANN401
-    import rapidocr
+    networks = {part: _network(part) for part in _FILES}
     from rapidocr import EngineType, RapidOCR
 
-    models = Path(rapidocr.__file__).parent / "models"
     settings: dict[str, Any] = {
         "Global.log_level": "critical",
         "Global.use_cls": False,
         "Det.limit_type": "max",
         "Det.limit_side_len": FIND_PX,
         "Det.max_candidates": MOST_LINES,
-        # several pictures at once, each on one core
+        "Rec.rec_img_shape": [3, 48, LINE_PX],
+        # several pictures at once, each on one core, and on any
         "EngineConfig.openvino.inference_num_threads": 1,
+        "EngineConfig.openvino.enable_cpu_pinning": False,
     }
-    for part, pattern in _FILES.items():
-        network = next(models.glob(pattern), None)
-        if network is None:  # it would fetch one
-            raise MissingError(f"{models}: no {pattern}; run: pip install --force-reinstall rapidocr")
+    for part, network in networks.items():
         settings |= {f"{part}.engine_type": EngineType.OPENVINO, f"{part}.model_path": str(network)}
     return RapidOCR(params=settings)

@@ -19,7 +19,7 @@ from limner.errors import DataError
 from limner.records import Between, Part, PictureRef, Step
 from limner.text.document import Block, Document, LeftOut, pictures_of, resolve_picture
 from limner.text.html_blocks import HEADINGS, blocks_of, collapse
-from limner.text.html_declared import is_several, place_steps
+from limner.text.html_declared import place_steps, shown_more
 from limner.text.html_tree import parse_tree
 from limner.text.plain import names_supplies
 from limner.text.segment import with_captions
@@ -48,25 +48,25 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
         declared: whether steps that the page declares are looked for.
 
     Returns:
-        Declared steps (schema.org Recipe or HowTo) where there are any; else, or where the page shows the one
-        that it declares in several blocks, the blocks of the main content.
+        Declared steps (schema.org Recipe or HowTo) where there are any; else, or where the page shows more of
+        them than it declares, the blocks of the main content.
     """
     root = parse_tree(text, where)
     notes: list[str] = []
-    document = declared_document(root, base, notes) if declared else None
-    main = root
     left_out: list[LeftOut] = []
-    if document is not None:
-        _, blocks = _content(root, text, base, left_out, [step.text for step in document.steps])
-        if is_several(document.steps, blocks):
-            notes.append("the page declares all its steps as one: it is cut by its text")
-            document, root = None, parse_tree(text, where)
+    document = declared_document(root, base, notes) if declared else None
+    lines = [] if document is None else [step.text for step in document.steps]
+    main, blocks = _content(root, text, base, left_out, lines)
+    if document is not None and (more := shown_more(document.steps, blocks)):
+        notes.append(more)
+        document = None
     if document is None:
-        document = Document()
-        main, document.blocks = _content(root, text, base, document.left_out)
+        document = Document(blocks=blocks, left_out=left_out)
     elif place_steps(document, with_captions(blocks)):
+        main = root
         document.left_out += left_out
     else:
+        main = root
         shown = tuple(picture.target for picture in pictures_of(blocks))
         around = "\n".join(block.text for block in blocks)
         document.left_out += [*left_out, LeftOut("page around the declared steps", around, shown)]

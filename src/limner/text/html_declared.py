@@ -9,6 +9,8 @@ from limner.text.document import Block, Document, LeftOut, pictures_of, with_par
 
 _LONG = 12
 """Letters from which words inside a longer sentence are taken for the same words."""
+_MOST = 2 / 3
+"""Share of the letters of a list from which what a page declares counts as all of it."""
 
 
 def place_steps(document: Document, blocks: Sequence[Block]) -> bool:
@@ -60,10 +62,36 @@ def place_steps(document: Document, blocks: Sequence[Block]) -> bool:
     return True
 
 
-def is_several(steps: Sequence[Step], blocks: Sequence[Block]) -> bool:
-    """Whether a page declares one step and shows it in several blocks of its main content."""
-    places = _places(steps, [_letters(block.text) for block in blocks]) if len(steps) == 1 else None
-    return places is not None and len(places[0]) > 1
+def shown_more(steps: Sequence[Step], blocks: Sequence[Block]) -> str:
+    """A note where the main content of a page shows its steps better than it declares them, else "".
+
+    So it is where one step is declared and shown in several blocks, and where all that is declared is less
+    than `_MOST` of the list that holds it.
+    """
+    words = [_letters(block.text) for block in blocks]
+    places = _places(steps, words) if len(steps) == 1 else None
+    if places is not None and len(places[0]) > 1:
+        return "the page declares all its steps as one: it is cut by its text"
+    lists: dict[int, list[str]] = {}
+    for block, letters in zip(blocks, words, strict=True):
+        if block.kind == "item" and letters:
+            lists.setdefault(block.list_id, []).append(letters)
+    wanted = [_letters(step.text) for step in steps]
+    for items in lists.values():
+        if sum(map(len, wanted)) < _MOST * sum(map(len, items)) and _stand_in(wanted, items):
+            return (
+                f"the page declares only part of the {len(items)} steps that it lists: it is cut by its text"
+            )
+    return ""
+
+
+def _stand_in(wanted: Sequence[str], items: Sequence[str]) -> bool:
+    """Whether each is an item of a list, or `_LONG` letters or more of one, in order."""
+    rest = iter(items)
+    return all(
+        any(letters == item or (len(letters) >= _LONG and letters in item) for item in rest)
+        for letters in wanted
+    )
 
 
 def _letters(text: str) -> str:
