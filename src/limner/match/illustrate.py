@@ -258,7 +258,15 @@ def weigh(
     nearby = set(alike(index, guides, spaces.get("looks"), options.candidates, barred))
     extra = {*shown.values(), *nearby}
     beside = sorted(extra.union(banned.tolist()))
-    pool = pool_of(index, asked, calibration, count=options.candidates, extra=beside, barred=barred)
+    pool = pool_of(
+        index,
+        asked,
+        calibration,
+        count=options.candidates,
+        extra=beside,
+        barred=barred,
+        known=known.pool if known is not None and again and known.index is index else None,
+    )
     own = np.where(words.worded[:, None], evidence(pool, calibration), -np.inf)
     for channel in channels:
         if channel.name == RELATION:
