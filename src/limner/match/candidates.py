@@ -369,9 +369,10 @@ class Resemblance:
             numbers = np.flatnonzero(listed)  # (N,) of those that the B steps consider
             place = (np.cumsum(listed) - 1)[pool.items[steps]]  # (B, K)
             near, scale = vectors[numbers].astype(np.float64), inverse[numbers]
-            cells = place + len(numbers) * np.arange(len(place))[:, None]
-            own = np.bincount(cells.ravel(), weights=shares[steps].ravel(), minlength=len(place) * len(numbers))
-            p = own.reshape(len(place), len(numbers)) * usable[numbers]  # (B, N)
+            shape = len(place), len(numbers)
+            cells = (place + shape[1] * np.arange(shape[0])[:, None]).ravel()
+            own = np.bincount(cells, weights=shares[steps].ravel(), minlength=shape[0] * shape[1])
+            p = own.reshape(shape) * usable[numbers]  # (B, N)
             x, y = of_plain - p @ near, of_scaled - (p * scale) @ near  # (B, D)
             total = (known @ offset - p @ offset[numbers])[:, None]
             whole = (known.sum() - p.sum(axis=1))[:, None]
