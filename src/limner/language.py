@@ -328,6 +328,21 @@ _TERMINATORS = re.compile(
 )
 
 
+KEPT_LETTERS = 2000
+"""Length up to which the sentences of a text are kept: a text is cut again whenever a step of it changes."""
+
+
+@lru_cache(maxsize=2048)
+def _split(text: str) -> tuple[str, ...]:
+    from syntok import segmenter
+
+    cuts = {0, len(text)}
+    cuts |= {one[0].offset for paragraph in segmenter.analyze(text) for one in paragraph if one}
+    cuts |= {match.end() for match in _TERMINATORS.finditer(text)}
+    pieces = [text[start:end].strip() for start, end in pairwise(sorted(cuts))]
+    return tuple(piece for piece in pieces if piece)
+
+
 def split_sentences(text: str) -> list[str]:
     """Split a paragraph into sentences; joined again they contain every character except white space between.
 
@@ -337,10 +352,4 @@ def split_sentences(text: str) -> list[str]:
     Returns:
         The sentences in order, without surrounding white space; none is empty.
     """
-    from syntok import segmenter
-
-    cuts = {0, len(text)}
-    cuts |= {one[0].offset for paragraph in segmenter.analyze(text) for one in paragraph if one}
-    cuts |= {match.end() for match in _TERMINATORS.finditer(text)}
-    pieces = [text[start:end].strip() for start, end in pairwise(sorted(cuts))]
-    return [piece for piece in pieces if piece]
+    return list(_split(text) if len(text) <= KEPT_LETTERS else _split.__wrapped__(text))

@@ -30,14 +30,31 @@ def test_texts_are_encoded_once_and_the_oldest_forgotten(monkeypatch):
     first = encoder.encode_text(["a", "b"])
     assert encoder.encode_text(["a", "b"]) is first
     assert not first.flags.writeable
-    encoder.encode_text(["b", "a"])  # another portion
-    assert counting.calls == [["a", "b"], ["b", "a"]]
+    encoder.encode_text(["c", "d"])
     encoder.encode_text(["a", "b"])  # now the other one is older
-    encoder.encode_text(["c"])
+    encoder.encode_text(["e"])
     encoder.encode_text(["a", "b"])
-    assert len(counting.calls) == 3
-    encoder.encode_text(["b", "a"])
-    assert counting.calls[3:] == [["b", "a"]]
+    assert counting.calls == [["a", "b"], ["c", "d"], ["e"]]
+    encoder.encode_text(["c", "d"])
+    assert counting.calls[3:] == [["c", "d"]]
+
+
+def test_of_a_portion_that_has_changed_the_new_texts_alone_are_encoded():
+    class Spelling(Counting):
+        """Tells texts by their letter."""
+
+        def encode_text(self, texts):
+            return super().encode_text(texts) * [[ord(text)] for text in texts]
+
+    counting = Spelling()
+    encoder = RecentTexts(counting)
+    encoder.encode_text(list("abc"))
+    assert encoder.encode_text(list("caxb"))[:, 0].tolist() == [ord(text) for text in "caxb"]
+    assert counting.calls == [["a", "b", "c"], ["x"]]
+    whole = RecentTexts(counting, together=True)
+    whole.encode_text(list("ab"))
+    whole.encode_text(list("ba"))
+    assert counting.calls[2:] == [["a", "b"], ["b", "a"]]
 
 
 def test_however_long_a_text_is_it_is_encoded_once(monkeypatch):

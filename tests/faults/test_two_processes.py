@@ -96,7 +96,8 @@ def test_a_running_studio_goes_on_beside_an_index_and_sees_its_pictures(tmp_path
         # The other process holds the lock.
         assert (ask("GET", "/api/library")["pictures"], goats()) == (3, 0)
         edit = {"revision": 1, "edit": {"kind": "retitle", "title": "Made meanwhile"}}
-        edited = ask("POST", f"/api/projects/{project['id']}/edits", json=edit)
+        ask("POST", f"/api/projects/{project['id']}/edits", json=edit)
+        edited = ask("GET", f"/api/projects/{project['id']}")
         ask("POST", "/api/projects", 201, json=text)
         two.go_on.set()
         while not run.done():

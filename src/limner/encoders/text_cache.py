@@ -77,20 +77,24 @@ class Turns:
 
 
 class RecentTexts(_Cached):
-    """Keeps the vectors of the last portions of text in memory, each as a whole; may be called by threads.
+    """Keeps the vectors of the last portions of text in memory; may be called by threads.
 
-    Only vectors are kept, up to `ROWS` of them, or those of one longer portion; the oldest go first.
+    Of a portion that is asked for anew, in which a few texts have changed, these alone are encoded. Only
+    vectors and their texts are kept, up to `ROWS` of them, or those of one longer portion; the oldest go
+    first.
     """
 
-    def __init__(self, encoder: TextEncoder) -> None:
+    def __init__(self, encoder: TextEncoder, *, together: bool = False) -> None:
         """Take the encoder.
 
         Args:
             encoder: what encodes; by one thread at a time.
+            together: whether the vector of a text depends on the others of its portion, which is then encoded
+                as a whole.
         """
         super().__init__(encoder)
-        self._recent: dict[bytes, FloatArray] = {}
-        self._lock, self._turns = threading.Lock(), Turns()
+        self._recent: dict[bytes, tuple[tuple[str, ...], FloatArray]] = {}
+        self._lock, self._turns, self._together = threading.Lock(), Turns(), together
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Encode N texts as (N, D) float32 rows of unit length, not to be written to."""
@@ -101,22 +105,35 @@ class RecentTexts(_Cached):
         with self._turns:
             rows = self._kept(key)  # another thread may have encoded it in the meantime
             if rows is None:
-                rows = self._encoder.encode_text(list(texts))
+                rows = self._made(list(texts))
                 rows.flags.writeable = False
-                self._keep(key, rows)
+                self._keep(key, tuple(texts), rows)
         return rows
+
+    def _made(self, texts: list[str]) -> FloatArray:
+        """Vectors of a portion, of which only new texts are encoded."""
+        wanted, known = set(texts), dict[str, FloatArray]()
+        with self._lock:
+            for portion, rows in () if self._together else self._recent.values():
+                known |= {text: row for text, row in zip(portion, rows, strict=True) if text in wanted}
+        new = [text for text in texts if text not in known]
+        if not known:
+            return self._encoder.encode_text(new)
+        known |= zip(new, self._encoder.encode_text(new) if new else (), strict=True)
+        return np.stack([known[text] for text in texts])
 
     def _kept(self, key: bytes) -> FloatArray | None:
         with self._lock:
-            rows = self._recent.pop(key, None)
-            if rows is not None:
-                self._recent[key] = rows  # the last that goes
-        return rows
+            portion = self._recent.pop(key, None)
+            if portion is None:
+                return None
+            self._recent[key] = portion  # the last that goes
+            return portion[1]
 
-    def _keep(self, key: bytes, rows: FloatArray) -> None:
+    def _keep(self, key: bytes, texts: tuple[str, ...], rows: FloatArray) -> None:
         with self._lock:
-            self._recent[key] = rows
-            while len(self._recent) > 1 and sum(map(len, self._recent.values())) > ROWS:
+            self._recent[key] = texts, rows
+            while len(self._recent) > 1 and sum(len(one) for _, one in self._recent.values()) > ROWS:
                 del self._recent[next(iter(self._recent))]
 
 

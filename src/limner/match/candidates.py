@@ -31,6 +31,9 @@ RELATION = "relation"
 """Channel of a relation, which re-ranks candidates but retrieves none."""
 SHY = 0.5
 """Number added to the expected pictures in the mean of agreement, so that little evidence counts little."""
+MANY, FEW, SHARED = 256, 16, 8
+"""Number of steps whose candidates are compared at once: `MANY` if all candidates together are at most `SHARED`
+times those of a step, else `FEW`."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,11 @@ class Compared:
         """Values for a channel that no picture has."""
         return cls(np.zeros(shape, dtype=bool), *(np.zeros(shape) for _ in range(4)))
 
+    @property
+    def arrays(self) -> tuple[BoolArray, Float64Array, Float64Array, Float64Array, Float64Array]:
+        """All of them, in order."""
+        return self.present, self.cosine, self.z, self.titled, self.trust
+
     def filled(self, other: Compared) -> Compared:
         """Values of this channel, and of another one for pictures that lack it."""
         return Compared(
@@ -201,6 +209,7 @@ def pool_of(
     count: int,
     extra: Sequence[int] = (),
     barred: BoolArray,
+    known: Pool | None = None,
 ) -> Pool:
     """Retrieve each step's candidates: the nearest in every channel, and some that all steps share.
 
@@ -211,31 +220,60 @@ def pool_of(
         count: number of nearest pictures in each channel.
         extra: gallery rows that are candidates of every step.
         barred: (M,) True for pictures that must not be shown.
+        known: for the same but `extra`; what it found and compared is taken from it.
     Raises:
         NumericsError: a cosine is not finite.
     """
-    steps = len(asked[0].whole)
-    found: list[list[IntArray]] = [[np.asarray(sorted(set(extra)), dtype=np.int64)] for _ in range(steps)]
-    for one in asked:
-        if not one.reads.any() or not index.held(one.space) or one.name == RELATION:
-            continue
-        near = index.search([one.search()], count, exclude=barred | ~index.gallery.space(one.space).present)
-        for step in np.flatnonzero(one.reads).tolist():
-            found[step].append(near.rows[step])
-    lists = [np.unique(np.concatenate(own)) for own in found]
-    rows = np.unique(np.concatenate(lists)) if lists else np.zeros(0, dtype=np.int64)
-    items = np.zeros((steps, max(map(len, lists), default=0)), dtype=np.int64)
+    steps, pictures = np.arange(len(asked[0].whole))[:, None], max(len(index.gallery), 1)
+    # A cell is a step and a picture: step · M + row.
+    if known is not None:
+        found = (steps * pictures + known.rows[known.items])[known.found]
+    else:
+        near = [np.zeros(0, dtype=np.int64)]
+        for one in asked:
+            if not one.reads.any() or not index.held(one.space) or one.name == RELATION:
+                continue
+            missing = ~np.asarray(index.gallery.space(one.space).present)
+            rows = index.search([one.search()], count, exclude=barred | missing).rows
+            near.append((steps * pictures + rows)[one.reads].ravel())
+        found = _sorted(near)
+    cells = _sorted([found, (steps * pictures + np.asarray(extra, dtype=np.int64)).ravel()])
+    step, row = np.divmod(cells, pictures)
+    listed = np.zeros(pictures, dtype=bool)
+    listed[row] = True
+    rows = np.flatnonzero(listed)
+    lengths = np.bincount(step, minlength=len(steps))
+    place = step, np.arange(len(cells)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    items = np.zeros((len(steps), max(lengths.tolist(), default=0)), dtype=np.int64)
     there, met = np.zeros(items.shape, dtype=bool), np.zeros(items.shape, dtype=bool)
-    for step, own in enumerate(lists):
-        items[step, : len(own)] = np.searchsorted(rows, own)
-        there[step, : len(own)] = True
-        if len(found[step]) > 1:
-            met[step, : len(own)] = np.isin(own, np.concatenate(found[step][1:]))
-    names = np.array([index.gallery.groups[row] for row in rows.tolist()])
-    groups = np.unique(names, return_inverse=True)[1].astype(np.int64).reshape(len(rows))
-    channels = {one.name: _compared(index, one, calibration, rows, items, there) for one in asked}
+    items[place], there[place] = np.searchsorted(rows, row), True
+    met[tuple(part[np.searchsorted(cells, found)] for part in place)] = True
+    if known is not None and np.array_equal(rows, known.rows):
+        groups = known.groups
+    else:
+        names = np.array([index.gallery.groups[row] for row in rows.tolist()])
+        groups = np.unique(names, return_inverse=True)[1].astype(np.int64).reshape(len(rows))
+    if known is None:
+        channels = {one.name: _compared(index, one, calibration, rows, items, there) for one in asked}
+    else:
+        earlier = (steps * pictures + known.rows[known.items])[known.there]
+        among = np.minimum(np.searchsorted(earlier, cells), max(len(earlier) - 1, 0))
+        again = earlier[among] == cells if len(earlier) else np.zeros(len(cells), dtype=bool)
+        old, new = tuple(part[again] for part in place), tuple(part[~again] for part in place)
+        channels = {}
+        for one in asked:
+            fresh = _compared(index, one, calibration, rows, items, there, new)
+            for part, values in zip(fresh.arrays, known.channels[one.name].arrays, strict=True):
+                part[old] = values[known.there][among[again]]
+            channels[one.name] = fresh
     available = index.pictures - int(np.count_nonzero(barred))
     return Pool(index.gallery, rows, groups, items, there, channels, available, met)
+
+
+def _sorted(parts: Sequence[IntArray]) -> IntArray:
+    """Numbers of some lists, each once; `np.unique` takes ten times as long for so many."""
+    every = np.sort(np.concatenate(parts))
+    return every[np.flatnonzero(np.diff(every, prepend=-1))]
 
 
 def _compared(  # noqa: PLR0917
@@ -245,19 +283,27 @@ def _compared(  # noqa: PLR0917
     rows: IntArray,
     items: IntArray,
     there: BoolArray,
+    cells: tuple[IntArray, ...] | None = None,
 ) -> Compared:
-    """A channel's cosines with the candidates of every step."""
+    """A channel's cosines with the candidates of every step; with cells, steps and columns, only these."""
     space = index.gallery.space(asked.space)
     vectors = space.vectors(rows)
+    if cells is not None:
+        if not len(cells[0]):
+            return Compared.absent(items.shape)
+        there = np.zeros_like(there)
+        there[cells] = True
     present = there & np.asarray(space.present)[rows][items] & asked.reads[:, None]
     cosine, titled = np.zeros(items.shape), np.zeros(items.shape)
-    for step, own in enumerate(items):
-        near = vectors[own]
-        cosine[step] = near @ asked.whole[step]
+    for step in np.flatnonzero(there.any(axis=1)).tolist():
+        columns = slice(None) if cells is None else np.flatnonzero(there[step])
+        near = vectors[items[step, columns]]
+        likeness = (near @ asked.whole[step]).astype(np.float64)
         if len(asked.parts[step]):
-            cosine[step] = (cosine[step] + (near @ asked.parts[step].T).max(axis=1)) / 2
+            likeness = (likeness + (near @ asked.parts[step].T).max(axis=1)) / 2
+        cosine[step, columns] = likeness
         if asked.titled is not None:
-            titled[step] = near @ asked.titled[step]
+            titled[step, columns] = near @ asked.titled[step]
     if not np.isfinite(cosine).all():
         raise NumericsError(f"channel {asked.name}: a cosine is not finite; index the pictures again")
 
@@ -307,27 +353,58 @@ class Resemblance:
         ) / 2
 
     def of(self, shares: Float64Array) -> Float64Array:
-        """Compute a (S, K) from the shares p (S, K), 0 for empty cells; 0 for pictures without a vector."""
+        """Compute a (S, K) from the shares p (S, K), 0 for empty cells; 0 for pictures without a vector.
+
+        Several steps are computed together, as a few products over all pictures that they consider.
+        """
         pool, usable, inverse, vectors = self._pool, self._usable, self._inverse, self._vectors
         totals = np.bincount(pool.items.ravel(), weights=shares.ravel(), minlength=len(pool.rows))
         known = totals * usable
         of_plain, of_scaled = known @ vectors, (known * inverse) @ vectors
         offset = self._mean * inverse
         found = np.zeros(pool.items.shape)
-        for step, own in enumerate(pool.items):
-            near, p = vectors[own], shares[step] * usable[own]
-            weights = known - np.bincount(own, weights=p, minlength=len(known))
-            x, y = of_plain - p @ near, of_scaled - (p * inverse[own]) @ near
-            total, whole = weights @ offset, weights.sum()
-            agreed = (near @ y - total + (near @ x - self._mean[own] * whole) * inverse[own]) / 2
-            same = weights[self._one] * self._alike
-            copied = np.bincount(self._other, weights=same, minlength=len(known))[own]
-            found[step] = (agreed - copied) * usable[own] / (max(whole, 0.0) + SHY)
+        together = MANY if len(pool.rows) <= SHARED * pool.items.shape[1] else FEW
+        for first in range(0, len(found), together):
+            steps = slice(first, first + together)
+            listed = np.zeros(len(pool.rows), dtype=bool)
+            listed[pool.items[steps]] = True
+            numbers = np.flatnonzero(listed)  # (N,) of those that the B steps consider
+            place = (np.cumsum(listed) - 1)[pool.items[steps]]  # (B, K)
+            near, scale = vectors[numbers].astype(np.float64), inverse[numbers]
+            shape = len(place), len(numbers)
+            cells = (place + shape[1] * np.arange(shape[0])[:, None]).ravel()
+            own = np.bincount(cells, weights=shares[steps].ravel(), minlength=shape[0] * shape[1])
+            p = own.reshape(shape) * usable[numbers]  # (B, N)
+            x, y = of_plain - p @ near, of_scaled - (p * scale) @ near  # (B, D)
+            total = (known @ offset - p @ offset[numbers])[:, None]
+            whole = (known.sum() - p.sum(axis=1))[:, None]
+            agreed = (y @ near.T - total + (x @ near.T - self._mean[numbers] * whole) * scale) / 2
+            agreed -= self._copied(known, p, numbers)
+            agreed *= usable[numbers] / (np.maximum(whole, 0.0) + SHY)
+            found[steps] = np.take_along_axis(agreed, place, axis=1)
         return found * pool.there
+
+    def _copied(self, known: Float64Array, p: Float64Array, numbers: IntArray) -> Float64Array:
+        """(B, N) what near-duplicates of some pictures, and these themselves, would add for B steps.
+
+        Args:
+            known: (C,) shares of all steps.
+            p: (B, N) those of the steps themselves.
+            numbers: (N,) of the pictures.
+        """
+        weights = np.tile(known, (len(p), 1))
+        weights[:, numbers] -= p
+        everyone = len(known)
+        found = weights[:, numbers] * self._alike[numbers]
+        if len(self._one) > everyone:
+            one, other, alike = (part[everyone:] for part in (self._one, self._other, self._alike))
+            for step, own in enumerate(weights):
+                found[step] += np.bincount(other, weights=own[one] * alike, minlength=everyone)[numbers]
+        return found
 
 
 def _copies(groups: IntArray, vectors: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """Ordered pairs of candidates of one near-duplicate group, with themselves too, and their cosines."""
+    """All ordered pairs of candidates of one near-duplicate group, first each with itself; their cosines."""
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
     several = np.flatnonzero(np.diff(bounds) > 1)

@@ -190,6 +190,12 @@ class Weighed:
         same = self.options.bans == options.bans and self.options.candidates == options.candidates
         return self.words is words and same
 
+    def column(self, step: int, picture: str) -> int:
+        """Where a picture is among what a step may show; `BLANK` where it is not."""
+        row = self.index.gallery.rows([picture])[0]
+        found = np.flatnonzero((self.pool.rows[self.pool.items[step]] == row) & self.pool.there[step])
+        return int(found[0]) if len(found) else BLANK
+
     def serves(
         self, words: Readings, options: BoardOptions, shown: Mapping[int, str | None], step: int
     ) -> bool:
@@ -269,7 +275,15 @@ def weigh(
     nearby = set(alike(index, guides, spaces.get("looks"), options.candidates, barred))
     extra = {*shown.values(), *nearby}
     beside = sorted(extra.union(banned.tolist()))
-    pool = pool_of(index, asked, calibration, count=options.candidates, extra=beside, barred=barred)
+    pool = pool_of(
+        index,
+        asked,
+        calibration,
+        count=options.candidates,
+        extra=beside,
+        barred=barred,
+        known=known.pool if known is not None and again and known.index is index else None,
+    )
     own = np.where(words.worded[:, None], evidence(pool, calibration), -np.inf)
     for channel in channels:
         if channel.name == RELATION:
@@ -397,11 +411,51 @@ def offers(
         options: options; `runners_up` is the number of candidates.
         written: see `decide`.
     """
+    found = _of_step(weighed, step, pictures, options, written)
+    return [*(() if found.chosen is None else (found.chosen,)), *found.runners_up]
+
+
+def explained(
+    weighed: Weighed,
+    step: int,
+    picture: str | None,
+    pictures: Pictures,
+    options: BoardOptions,
+    *,
+    pinned: bool,
+    written: Written = no_words,
+) -> BoardStep:
+    """One step with a picture that somebody chose among those of `offers`, in the numbers of these.
+
+    Args:
+        weighed: as of `offers`; the picture is among what the step may show, see `Weighed.column`.
+        step: 0-based.
+        picture: that it shows, or None for a blank.
+        pictures: as of `decide`.
+        options: as of `offers`.
+        pinned: whether the user fixed it; else it merely stays.
+        written: as of `decide`.
+    """
+    column = BLANK if picture is None else weighed.column(step, picture)
+    return _of_step(weighed, step, pictures, options, written, fixed=column, pinned=pinned)
+
+
+def _of_step(
+    weighed: Weighed,
+    step: int,
+    pictures: Pictures,
+    options: BoardOptions,
+    written: Written,
+    *,
+    fixed: int | None = None,
+    pinned: bool = False,
+) -> BoardStep:
+    """One step, all others staying as they are; with a column or `BLANK`, as it is fixed."""
     pool, cells, column = weighed.pool, slice(step, step + 1), weighed.fixed.get(step, BLANK)
     others = [(one, own) for one, own in weighed.fixed.items() if one != step and own != BLANK]
     shown = {int(pool.rows[pool.items[one, own]]) for one, own in others}
     there = pool.there[cells].copy()
-    if column != BLANK and int(pool.rows[pool.items[step, column]]) not in {
+    if column not in (BLANK, fixed) and int(pool.rows[pool.items[step, column]]) not in {
         *shown,
         *weighed.nearby,
         *weighed.banned.tolist(),
@@ -419,16 +473,17 @@ def offers(
     )
     alone = chances(row.pool, row.found, row.freely, row.calibration)
     worded = weighed.words.worded
-    whole, pinned, chance = _worth(replace(row, alone=alone, beside=beside), () if worded[step] else (0,))
+    whole, guided, chance = _worth(replace(row, alone=alone, beside=beside), () if worded[step] else (0,))
     groups = pool.groups[row.pool.items]
     if not options.allow_repeats:
-        used = [pool.groups[pool.items[one, own]] for one, own in others]
-        whole = np.where(np.isin(groups, used), -np.inf, whole)
+        used = np.isin(groups, [pool.groups[pool.items[one, own]] for one, own in others])
+        used[0, [] if fixed is None else [fixed]] = False
+        whole = np.where(used, -np.inf, whole)
     every = weighed.alone.copy()
     every[step] = alone[0]
     limit = _limit(options, weighed.calibration, every[worded]) if weighed.calibrated else 0.0
     worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
-    fixed = {} if worded[step] else {0: BLANK}
+    stays = {0: fixed} if fixed is not None else {} if worded[step] else {0: BLANK}
     score = np.where(np.isfinite(whole), row.own, -np.inf)
     considered = Considered(
         texts=[step_texts(weighed.story)[step]],
@@ -438,20 +493,19 @@ def offers(
         pool=row.pool,
         score=score,
         agreement=np.where(np.isfinite(whole), whole - np.where(np.isfinite(score), score, 0.0), 0.0),
-        pinned_by=pinned,
-        columns=_assigned(worth, chance >= limit, groups, fixed, allow_repeats=options.allow_repeats),
+        pinned_by=guided,
+        columns=_assigned(worth, chance >= limit, groups, stays, allow_repeats=options.allow_repeats),
         chance=chance if weighed.calibrated else None,
         limit=limit,
         ruled_out=np.zeros(1, dtype=bool),
-        pinned=frozenset(),
+        pinned=frozenset({0} if pinned else ()),
         given=frozenset(),
-        held=frozenset(),
+        held=frozenset(() if pinned or fixed is None else {0}),
         allow_repeats=options.allow_repeats,
         runners_up=options.runners_up,
         written=written,
     )
-    found = explain(considered, pictures)[0]
-    return [*(() if found.chosen is None else (found.chosen,)), *found.runners_up]
+    return explain(considered, pictures)[0].model_copy(update={"position": step})
 
 
 def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:

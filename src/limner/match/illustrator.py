@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
@@ -184,7 +185,7 @@ class Illustrator:
         from limner.match.trained import run_channel
 
         own = run_channel(self.model, self.library)
-        return (replace(own, encoder=RecentTexts(own.encoder)),)
+        return (replace(own, encoder=RecentTexts(own.encoder, together=own.whole)),)
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -378,16 +379,76 @@ class Illustrator:
             found = board.steps[step]
             return [*(() if found.chosen is None else (found.chosen,)), *found.runners_up]
         from limner.match.illustrate import offers
+
+        with self._weighed_for(story, options, shown, step, relations, progress) as weighed:
+            return offers(weighed, step, self.catalogue.pictures, options, written=self.library.words_shown)
+
+    def explained(
+        self,
+        story: Story,
+        options: BoardOptions,
+        shown: Mapping[int, str | None],
+        step: int,
+        *,
+        pinned: bool,
+        progress: Progress | None = None,
+    ) -> BoardStep:
+        """One step with the picture that it shows, in the numbers in which it was offered; see `offers`.
+
+        A choice that is known costs what one list of candidates costs: nothing else is decided by it.
+
+        Args:
+            story: the text.
+            options: as of `offers`.
+            shown: 0-based step → picture that it shows, or None.
+            step: 0-based.
+            pinned: whether the user fixed it; else it merely stays.
+            progress: as of `board`.
+        Raises:
+            ConfigError: there is a trained run, which weighs no step alone.
+            LimnerError: as `board`.
+        """
+        if self.model is not None:
+            raise ConfigError("a trained run weighs all steps together")
+        from limner.match.illustrate import explained
+
+        with self._weighed_for(story, options, shown, step, None, progress, there=shown[step]) as weighed:
+            return explained(
+                weighed,
+                step,
+                shown[step],
+                self.catalogue.pictures,
+                options,
+                pinned=pinned,
+                written=self.library.words_shown,
+            )
+
+    @contextmanager
+    def _weighed_for(  # noqa: PLR0917
+        self,
+        story: Story,
+        options: BoardOptions,
+        shown: Mapping[int, str | None],
+        step: int,
+        relations: Mapping[int, str] | None,
+        progress: Progress | None,
+        *,
+        there: str | None = None,
+    ) -> Iterator[Weighed]:
+        """What the pictures are worth to a step, where all others show what they show; see `offers`.
+
+        With a picture that must be there, it is among what the step may show.
+        """
+        from limner.match.board import BLANK
         from limner.progress import Progress
 
         progress = progress or Progress()
         asked = self._question(story, relations, (), progress)
         with self.lock:
             words = asked[3][1]
-            kept = next((one for one in self._weighed if one.serves(words, options, shown, step)), None)
-            weighed = kept or self._weigh(asked, options, {}, shown, progress)
-            written = self.library.words_shown
-            return offers(weighed, step, self.catalogue.pictures, options, written=written)
+            serving = (one for one in self._weighed if one.serves(words, options, shown, step))
+            kept = next((one for one in serving if there is None or one.column(step, there) != BLANK), None)
+            yield kept or self._weigh(asked, options, {}, shown, progress)
 
     def _question(
         self,

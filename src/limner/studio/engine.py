@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
 from limner.match.shown import GivenPictures
 from limner.progress import Progress
-from limner.records import Board, BoardStep, Candidate, Step, Story
+from limner.records import Board, BoardStep, Candidate, Step, Story, limner_version
 from limner.studio.edits import State
 from limner.studio.step_edits import Constraints
 
@@ -101,14 +101,54 @@ def strip_of(
     Raises:
         LimnerError: as `made`.
     """
-    others = {position: one for position, one in state.pins.items() if position != step}
-    fixed = state.model_copy(update={"pins": others, "given": {}})
+    fixed = _others(state, step)
     candidates = max(state.options.candidates, limit)
     wider = state.options.model_copy(update={"runners_up": limit, "candidates": candidates})
     chosen, stay = _there(asked, wider, fixed, board.shown)
     shown = {**stay, **chosen.pins}
     found = asked.offers(board.story, chosen, shown, step, relations=state.relations, progress=progress)
     return found[:limit]
+
+
+def explained(
+    asked: Illustrator, board: Board, state: State, steps: Iterable[int], progress: Progress | None = None
+) -> Board | None:
+    """The storyboard in which some steps show what is fixed there, or what they showed, and say so.
+
+    Nothing is chosen, and nothing is weighed that the candidates of these steps have not weighed.
+
+    Args:
+        asked: the library.
+        board: as it was.
+        state: as it is.
+        steps: 0-based.
+        progress: as of `made`.
+    Returns:
+        it; None where that cannot be said of these steps alone: there is a trained run, or the library no
+        longer holds a picture.
+    Raises:
+        LimnerError: as `made`.
+    """
+    if asked.model is not None:
+        return None
+    found = list(board.steps)
+    now = {**board.shown, **state.pins}
+    for step in steps:
+        fixed = _others(state, step)
+        chosen, stay = _there(asked, state.options, fixed, now)
+        shown = {**stay, **chosen.pins, step: now[step]}
+        if now[step] is not None and now[step] not in asked.catalogue:
+            return None
+        pinned = step in state.pins
+        found[step] = asked.explained(board.story, chosen, shown, step, pinned=pinned, progress=progress)
+    settings = _there(asked, state.options, state, {})[0].settings()
+    return board.model_copy(update={"steps": tuple(found), "settings": settings, "version": limner_version()})
+
+
+def _others(state: State, step: int) -> Constraints:
+    """What is fixed at all steps but one; that one, and what the text itself shows, merely stays."""
+    others = {position: one for position, one in state.pins.items() if position != step}
+    return state.model_copy(update={"pins": others, "given": {}})
 
 
 LOOK_S = 2.0

@@ -11,11 +11,12 @@ import os
 import re
 import secrets
 import shutil
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar, cast
 
 from pydantic import Field, ValidationError
 
@@ -35,8 +36,11 @@ from limner.studio.edits import State
 
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
 UNDO_STEPS = 200
+PARSED = 6
+"""Files whose content stays in memory as it was parsed: a project, and its storyboards of late."""
 _HINT = f"put it back from a copy of the project's folder, or undo to an earlier text of {PARTS}/"
 TRASH_TIME = "%Y%m%dT%H%M%S"
+Parsed = TypeVar("Parsed", "ProjectFile", Board)
 _ID = re.compile(r"[0-9a-f]{16}")
 _TRASHED = re.compile(r"(?P<project>[0-9a-f]{16})-(?P<time>\d{8}T\d{6})-[0-9a-f]{4}")
 
@@ -172,6 +176,8 @@ class Projects:
             folder: holds a folder per project, and `trash`.
         """
         self.folder = folder
+        self._read: dict[str, ProjectFile | Board] = {}
+        self._lock = threading.Lock()
 
     def ids(self) -> list[str]:
         """Ids of all projects, in no particular order."""
@@ -192,10 +198,12 @@ class Projects:
             UnknownProjectError: there is none.
             DataError: its file is damaged, or a newer limner wrote it.
         """
+        file = self._place(project) / FILE
         try:
-            return read_file(self._place(project) / FILE)
+            content = file.read_bytes()
         except FileNotFoundError:
             raise UnknownProjectError(project) from None
+        return self._parsed(hashlib.sha256(content).hexdigest(), lambda: _project_of(content, file))
 
     def text(self, project: ProjectFile) -> str:
         """The text of a project.
@@ -212,8 +220,9 @@ class Projects:
             DataError: it is not there, or damaged.
         """
         name = project.state.board
+        content = self._part(project.id, f"{name}.json")
         try:
-            return Board.model_validate_json(self._part(project.id, f"{name}.json"))
+            return self._parsed(name, lambda: Board.model_validate_json(content))
         except ValidationError as error:
             why = error.errors()[0]["msg"]
             raise DataError(f"project {project.id}: storyboard {name}: {why}") from error
@@ -246,7 +255,11 @@ class Projects:
                 file = folder / PARTS / f"{digest(content)}.{suffix}"
                 if not file.exists():
                     write_text(file, content, private=True)
-        write_text(folder / FILE, seal(project.model_dump_json()), private=True)
+        sealed = seal(project.model_dump_json())
+        write_text(folder / FILE, sealed, private=True)
+        self._parsed(hashlib.sha256(sealed.encode("utf-8")).hexdigest(), lambda: project)
+        if board is not None:
+            self._parsed(project.state.board, lambda: board)
         if project.revision == 1:
             sync_folder(self.folder)
         shown = {name for state in project.states for name in (f"{state.text}.txt", f"{state.board}.json")}
@@ -323,6 +336,17 @@ class Projects:
             raise UnknownProjectError(project)
         return self.folder / project
 
+    def _parsed(self, content: str, parse: Callable[[], Parsed]) -> Parsed:
+        """What a file holds, parsed once: files are read each time, and are known by their checksum."""
+        with self._lock:
+            known = self._read.pop(content, None)
+        found = parse() if known is None else cast("Parsed", known)
+        with self._lock:
+            self._read[content] = found
+            while len(self._read) > PARSED:
+                del self._read[next(iter(self._read))]
+        return found
+
     def _part(self, project: str, name: str) -> bytes:
         file = self._place(project) / PARTS / name
         try:
@@ -341,8 +365,13 @@ def read_file(file: Path) -> ProjectFile:
         FileNotFoundError: it is not there.
         DataError: it is damaged, or a newer limner wrote it.
     """
+    return _project_of(file.read_bytes(), file)
+
+
+def _project_of(content: bytes, file: Path) -> ProjectFile:
+    """A project's file from its bytes; errors as `read_file`."""
     try:
-        found = ProjectFile.model_validate_json(unseal(file.read_bytes(), file, _HINT))
+        found = ProjectFile.model_validate_json(unseal(content, file, _HINT))
     except ValidationError as error:
         raise DataError(
             f"{file}: {first_fault(error)}; damaged, or written by a newer limner; its texts and"

@@ -42,7 +42,7 @@ from limner.studio.pictures import (
 )
 from limner.studio.preferences import read_preferences
 from limner.studio.projects import Choice, Projects, Trashed
-from limner.studio.schemas import DuplicateGroup, Page, PictureItem, Project, ProjectSummary
+from limner.studio.schemas import Changes, DuplicateGroup, Page, PictureItem, Project, ProjectSummary
 from limner.studio.shelf import Shelf
 from limner.studio.workshop import Workshop
 
@@ -397,18 +397,20 @@ def project_router(studio: Studio) -> APIRouter:
         """Bring a project back from the trash."""
         return workshop.get(workshop.projects.restore(item))
 
-    @routes.post("/projects/{project}/edits", response_model=Project, responses=LATER)
+    @routes.post("/projects/{project}/edits", response_model=Changes, responses=LATER)
     def edit(
         project: str, request: schemas.EditRequest, visit: Visit, prefer: Prefer = ""
-    ) -> Project | Response:
+    ) -> Changes | Response:
         """Change a project: the steps that the change concerns, and no other.
 
+        Answers with what is not as it was at the revision that was named; `GET` has the whole project.
         A change meant for an earlier revision is made where nothing that it concerns has changed since.
         With `Prefer: respond-async, wait=1` a change that takes longer than a second goes on as a job.
         """
 
-        def work(progress: Progress) -> Project:
-            return workshop.edit(project, request.revision, request.edit, key=request.key, progress=progress)
+        def work(progress: Progress) -> Changes:
+            now = workshop.edit(project, request.revision, request.edit, key=request.key, progress=progress)
+            return workshop.changes(now, request.revision)
 
         return _done(studio.jobs, prefer, "", work, lambda _: project, visit=visit, queued=False)
 

@@ -13,11 +13,11 @@ from pydantic import Base64Bytes, Field, StringConstraints, model_validator
 
 from limner.export.plan import Layout
 from limner.match.illustrate import BoardOptions
-from limner.records import Board, BoardStep, Candidate, Picture, Problem, Record, Segmentation
+from limner.records import Board, BoardStep, Candidate, Picture, Problem, Record, Segmentation, Step
 from limner.store.catalogue import Only
-from limner.studio.edits import Edit, Options, RelationName, Text, TextFormat
+from limner.studio.edits import Edit, Options, RelationName, State, Text, TextFormat, moved
 from limner.studio.pictures import is_there
-from limner.studio.projects import ProjectFile
+from limner.studio.projects import ProjectFile, digest
 from limner.studio.step_edits import PictureId, Title
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
@@ -473,6 +473,70 @@ class Project(ProjectHead):
     notes: tuple[str, ...]
 
 
+class StepNow(Record):
+    """One step of a project as it is now.
+
+    Attributes:
+        position: 0-based.
+        story: its words; `board.story.steps` of the project has it there.
+        board: what was decided for it; `board.steps` likewise.
+        state: what is fixed; `steps` likewise.
+    """
+
+    position: int
+    story: Step
+    board: BoardStep
+    state: StepState
+
+
+class StoryHead(Record):
+    """What a page needs to know of a story beside its steps."""
+
+    title: str
+    language: str
+    direction: Literal["ltr", "rtl"]
+
+
+class Changes(ProjectHead):
+    """What an edit has changed: a project at one revision and this give the project as it is now.
+
+    Lines of the source that later steps stand in, and what of the text is in no step, are told by the project
+    alone.
+
+    Attributes:
+        schema_version: version of this record.
+        since: the revision that the edit named, against which this is told.
+        count: number of steps now.
+        order: for each step the place that it had, or None for one that was not there; None where every step
+            is in its place. A place that is not named is that of a step that is gone.
+        steps: those that are not, but for their place, as they were, in order.
+        text: the text, where it is another one; else None.
+        story: title, language and direction, as in `board.story` of the project.
+        threshold, settings: as in `board` of the project.
+        format, by, options, bans, missing, repeated, advice, can_undo, can_redo, notes: as of the project.
+    """
+
+    schema_version: Literal[1] = 1
+    since: int
+    count: int
+    order: tuple[int | None, ...] | None = None
+    steps: tuple[StepNow, ...]
+    text: str | None = None
+    story: StoryHead
+    threshold: float
+    settings: dict[str, str | int | float | bool | None]
+    format: TextFormat
+    by: Segmentation | None
+    options: BoardOptions
+    bans: tuple[str, ...]
+    missing: tuple[int, ...]
+    repeated: tuple[tuple[int, ...], ...]
+    advice: str
+    can_undo: bool
+    can_redo: bool
+    notes: tuple[str, ...]
+
+
 class ProjectSummary(ProjectHead):
     """A project in a list.
 
@@ -497,14 +561,7 @@ def shown(found: ProjectFile, text: str, board: Board, advice: str | None = None
         by=state.by,
         options=state.options,
         board=board,
-        steps=tuple(
-            StepState(
-                position=step,
-                state="free" if step not in state.pins else "blank" if state.pins[step] is None else "locked",
-                relation=state.relations.get(step),
-            )
-            for step in range(len(board.steps))
-        ),
+        steps=tuple(_state(state, step) for step in range(len(board.steps))),
         bans=state.bans,
         missing=tuple(step.position for step in board.steps if not all(map(is_there, step.pictures))),
         repeated=() if state.options.allow_repeats else _repeated(board),
@@ -512,6 +569,67 @@ def shown(found: ProjectFile, text: str, board: Board, advice: str | None = None
         can_undo=found.cursor > 0,
         can_redo=found.cursor < len(found.states) - 1,
         notes=state.notes,
+    )
+
+
+def _state(state: State, step: int) -> StepState:
+    """What is fixed at a step."""
+    fixed = "free" if step not in state.pins else "blank" if state.pins[step] is None else "locked"
+    return StepState.model_validate({"position": step, "state": fixed, "relation": state.relations.get(step)})
+
+
+def changes(now: Project, since: int, before: tuple[State, Board] | None) -> Changes:
+    """What has changed in a project since a revision.
+
+    Args:
+        now: the project.
+        since: the revision.
+        before: state and storyboard of that revision; None where they are gone, and every step counts.
+    """
+    board = now.board
+    order: tuple[int | None, ...] = tuple(range(len(board.steps)))
+    if before is None:
+        order = (None,) * len(board.steps)
+    elif _words(before[1]) != _words(board):
+        places = {new: old for old, new in moved(before[1].story, board.story).items()}
+        order = tuple(places.get(step) for step in range(len(board.steps)))
+    steps = [
+        StepNow(position=place, story=board.story.steps[place], board=step, state=now.steps[place])
+        for place, step in enumerate(board.steps)
+        if before is None or not _same(before, order[place], now, place)
+    ]
+    names = Changes.model_fields.keys() & Project.model_fields.keys() - {"text", "steps"}
+    return Changes(
+        **{name: getattr(now, name) for name in names},
+        since=since,
+        count=len(board.steps),
+        order=None if before is not None and order == tuple(range(len(before[1].steps))) else order,
+        steps=tuple(steps),
+        text=None if before is not None and digest(now.text) == before[0].text else now.text,
+        story=StoryHead(
+            title=board.story.title, language=board.story.language, direction=board.story.direction
+        ),
+        threshold=board.threshold,
+        settings=board.settings,
+    )
+
+
+def _words(board: Board) -> list[tuple[str, str]]:
+    return [(step.title, step.text) for step in board.story.steps]
+
+
+def _same(before: tuple[State, Board], old: int | None, now: Project, place: int) -> bool:
+    """Whether a step is, but for its place, what another one was."""
+    if old is None:
+        return False
+    state, board = before
+    was, step = board.steps[old], now.board.steps[place]
+    story, told = board.story.steps[old], now.board.story.steps[place]
+    fixed = _state(state, old).model_copy(update={"position": place})
+    return (
+        fixed == now.steps[place]
+        and (was is step or was.model_copy(update={"position": place}) == step)
+        and (story is told or story.model_copy(update={"lines": told.lines}) == told)
     )
 
 

@@ -272,6 +272,9 @@ def dressed(
             locked = len(places) > 1 and before.pins.get(place) is not None
             more = {picture.id: picture for picture in (old.pictures if locked else old.more)} | more
             framing |= old.framing
+        if not (more or framing or one.more or one.framing):
+            steps.append(one)
+            continue
         barred = {*bans, one.picture.id} if one.picture is not None else more.keys()
         beside = tuple(picture for name, picture in more.items() if name not in barred)
         dressed = one.model_copy(update={"more": beside[: MOST_PICTURES - 1]})

@@ -18,7 +18,7 @@ from limner.progress import Progress
 from limner.records import Board, BoardStep, Segmentation, Story
 from limner.studio import edits
 from limner.studio.edits import Again, Choose, Edit, Retext, Retitle, SetOptions, State, Swap, TextFormat
-from limner.studio.engine import Engine, made, strip_of
+from limner.studio.engine import Engine, explained, made, strip_of
 from limner.studio.projects import (
     UNDO_STEPS,
     Choice,
@@ -28,7 +28,18 @@ from limner.studio.projects import (
     UnknownProjectError,
     digest,
 )
-from limner.studio.schemas import Change, Preview, Project, ProjectSummary, Strip, broken, shown, summary
+from limner.studio.schemas import (
+    Change,
+    Changes,
+    Preview,
+    Project,
+    ProjectSummary,
+    Strip,
+    broken,
+    changes,
+    shown,
+    summary,
+)
 from limner.studio.step_edits import (
     Frame,
     Insert,
@@ -46,6 +57,8 @@ from limner.studio.step_edits import (
 from limner.text.named_files import NO_FOLDER
 
 CONTEXT_STEPS = 20
+FEW = 4
+"""Steps that are explained one by one; more cost less together."""
 STRIPS_KEPT, PREVIEWS_KEPT = 64, 8
 SAVING = "saving"
 TITLE_LETTERS = 480
@@ -206,6 +219,18 @@ class Workshop:
             saved = found.after(edit.kind, now, key, states=states, cursor=len(states) - 1, choices=choices)
             self.projects.save(saved, text=text, board=fresh)
         return self._shown(saved, text, fresh)
+
+    def changes(self, now: Project, since: int) -> Changes:
+        """What has changed in a project since an earlier revision; every step where that is gone.
+
+        Args:
+            now: the project as it is.
+            since: the revision.
+        Raises:
+            DataError: the project is not there, or damaged.
+        """
+        seen = self.projects.read(now.id).at(since)
+        return changes(now, since, None if seen is None else (seen.state, self.projects.board(seen)))
 
     def preview(
         self,
@@ -392,8 +417,10 @@ class Workshop:
                 if isinstance(edit, Swap):
                     sources = {**sources, edit.a: (edit.b,), edit.b: (edit.a,)}
                 fixed = {step for step, one in state.pins.items() if one != shows[step]}
+                alone = not anew and len(known) <= FEW and fixed <= known
+                settled = explained(library, board, state, sorted(known), progress) if alone else None
                 stay = {step: one for step, one in enumerate(board.steps) if step not in anew | fixed}
-                fresh = _around(library, story, state, board, stay, known, progress=progress)
+                fresh = settled or _around(library, story, state, board, stay, known, progress=progress)
         return state, text, dressed(fresh, board, sources, before, state.bans)
 
     def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Board) -> Choice:
@@ -509,7 +536,11 @@ def _chosen(
 def _staying(board: Board, sources: Mapping[int, tuple[int, ...]]) -> dict[int, BoardStep]:
     """Steps of a new storyboard that show what steps of the old one do, as they are there."""
     steps = board.steps
-    return {new: steps[olds[0]].model_copy(update={"position": new}) for new, olds in sources.items()}
+    return {
+        new: step if step.position == new else step.model_copy(update={"position": new})
+        for new, olds in sources.items()
+        for step in [steps[olds[0]]]
+    }
 
 
 def _is_held(state: State, board: Board, step: int, sources: tuple[int, ...]) -> bool:

@@ -189,7 +189,7 @@ export class Store extends EventTarget {
       const first = this.#queue[0];
       try {
         const before = this.project;
-        this.project = await this.#send(first);
+        this.project = await this.#applied(await this.#send(first));
         this.#queue.shift();
         // What was done meanwhile was done on what this change has made, if nothing else has come between.
         if (this.project.revision === first.revision + 1) for (const one of this.#queue) if (one.revision === first.revision) one.revision++;
@@ -216,6 +216,12 @@ export class Store extends EventTarget {
     this.#say("saved");
   }
 
+  /** The project after an answer: what an edit has changed where it is told against what is here, else all of it. */
+  #applied(answer) {
+    if (answer.since === undefined) return answer;
+    return answer.since === this.project.revision ? applied(this.project, answer) : api.project(this.id);
+  }
+
   async #fetch() {
     const fresh = await api.project(this.id);
     if (fresh.revision === this.project.revision) return;
@@ -233,6 +239,23 @@ export class Store extends EventTarget {
   #changed(before) {
     this.dispatchEvent(new CustomEvent("change", { detail: before }));
   }
+}
+
+/** A project with the changes of one answer; what has not changed is the very same object. */
+export function applied(project, { since, count, order, steps, text, story: told, threshold, settings, ...head }) {
+  const places = order ?? Array.from({ length: count }, (_, place) => place);
+  const at = (list) => places.map((place, position) => (place === null || place === position ? (list[place] ?? null) : { ...list[place], position }));
+  const story = places.map((place) => project.board.story.steps[place] ?? null);
+  const board = at(project.board.steps);
+  const states = at(project.steps);
+  for (const step of steps) [story[step.position], board[step.position], states[step.position]] = [step.story, step.board, step.state];
+  return {
+    ...project,
+    ...head,
+    text: text ?? project.text,
+    steps: states,
+    board: { ...project.board, threshold, settings, steps: board, story: { ...project.board.story, ...told, steps: story } },
+  };
 }
 
 /** Say what the last change was, with a way to take it back as long as nothing has followed it. */
