@@ -334,9 +334,9 @@ def test_a_run_of_five_sets_is_measured_on_each_and_stands_in_their_tables(tmp_p
     assert run(["measure", str(to), "--no-saliency", "--json"]) == 0
     rows = {row["set"]: row for row in json.loads(capsys.readouterr().out)}
     assert list(rows) == list(config.data.mixture)
+    data, pictures = Run.open(to).data()
+    assert isinstance(pictures, JoinedFeatures)
     for name, row in rows.items():
-        data, pictures = Run.open(to).data()
-        assert isinstance(pictures, JoinedFeatures)
         assert row["pairs"] == sum(pair.group.startswith(f"{name}:") for pair in data.split("test"))
         assert row["system"] == "limner, five sets"
         (file,) = (to / "results").glob(f"{name}-*test.json")
