@@ -42,8 +42,8 @@ class PictureRef(Record):
         target: path or URL exactly as written in the text.
         path: the file it resolves to, absolute; None for a URL or a file that is not there or not allowed.
         alt: alternative text, as written.
-        sha256: hash of the original file where a data set states it; outside the steps, that of the file when
-            the text was read, without which no export shows it.
+        sha256: hash of the original file where a data set states it; in a storyboard, that of the file when
+            the text was illustrated. Exports and studies show a file of the text only if it still has it.
         problem: why it cannot be shown, such as "is not there"; "" where nothing is wrong or nobody looked.
     """
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from limner.match.calibration import load
 from limner.match.illustrate import BoardOptions, readings_of
+from limner.records import fit_of
 from limner.store.vectors import Gallery
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -52,6 +53,8 @@ def test_a_step_is_blank_exactly_if_no_free_picture_has_the_chance_that_is_asked
             assert free_chance(step) < board.threshold
             nothing = step.probability < board.threshold or step.probability == 0
             assert step.blank == ("nothing fits" if nothing else "all used")
+            doubtful = step.blank == "all used" and fit_of(step.probability) != "fits"
+            assert ("might fit" in step.reason) == doubtful
         else:
             assert step.probability == step.chosen.probability >= board.threshold
 

@@ -122,7 +122,7 @@ def test_a_blank_gives_its_true_reason_and_the_board_counts_each():
     assert [step.blank for step in board.steps[1:3]] == ["ruled out", "asked for"]
     reasons = [step.reason for step in board.steps]
     assert reasons[1] == "You ruled out the pictures that fit this step."
-    assert "All pictures that fit this step are shown at other steps." in (reasons[0], reasons[3])
+    assert any("might fit are shown at other steps" in reason for reason in (reasons[0], reasons[3]))
     assert board.blanks() == {"asked for": 1, "all used": 1, "ruled out": 1}
     strict = board_of(
         options.model_copy(update={"min_probability": 0.999, "bans": ()}), steep, story=four, gallery=twins

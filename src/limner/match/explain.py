@@ -338,4 +338,10 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
             f"Nothing in the library fits well enough: the best picture has a chance of {probability:.0%},"
             f" and pictures are shown from {board.limit:.0%}."
         )
-    return "all used", "All pictures that fit this step are shown at other steps."
+    if probability is None or fit_of(probability) == "fits":
+        best = "All pictures that fit this step are shown at other steps."
+    else:
+        best = (
+            f"Pictures that might fit are shown at other steps; the best has a chance of {probability:.0%}."
+        )
+    return "all used", best

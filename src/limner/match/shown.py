@@ -84,14 +84,14 @@ def _looked_at(step: Step) -> tuple[list[Picture], Step]:
     found: list[Picture] = []
     refs: list[PictureRef] = []
     for ref in step.pictures:
-        problem = ref.problem or WEB
+        known: dict[str, str | None] = {"path": None, "problem": ref.problem or WEB}
         if ref.path is not None:
             try:
                 found.append(_picture_from(Path(ref.path), ref.alt))
-                problem = ""
+                known = {"sha256": found[-1].id}
             except PictureError as error:
-                problem = f"is no picture: {error}"
-        refs.append(ref.model_copy(update={"path": None, "problem": problem}) if problem else ref)
+                known["problem"] = f"is no picture: {error}"
+        refs.append(ref.model_copy(update=known))
     return found, step.model_copy(update={"pictures": tuple(refs)}) if refs else step
 
 

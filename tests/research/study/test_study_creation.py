@@ -14,6 +14,7 @@ from study_visitors import begin, fields, rate, served
 
 from limner.cli.main import run
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
+from limner.files import sha256_of
 from limner.records import Board, BoardStep, Candidate, Picture, PictureRef, Step, Story
 from limner.research.study.create import QUESTIONS, SIDE_PX, Copies, StudySettings, create_study
 from limner.research.study.records import PAIR_WORDS, read_study, redrawn
@@ -366,7 +367,11 @@ def board(
                 blank=None if chosen else "asked for" if place in asked else "nothing fits",
             )
         )
-    refs = [() if n is None else (PictureRef(target="x", path=str(folder / f"p{n}.png")),) for n in given]
+    files = [None if n is None else folder / f"p{n}.png" for n in given]
+    refs = [
+        () if file is None else (PictureRef(target="x", path=str(file), sha256=sha256_of(file)),)
+        for file in files
+    ]
     told = Story(
         id=story,
         steps=tuple(
@@ -504,5 +509,13 @@ def test_a_truth_that_is_nowhere_and_a_picture_that_changed_are_refused(pictures
     content = json.loads(one.read_text())
     content["steps"][0]["chosen"]["picture"]["id"] = "0" * 64
     one.write_text(json.dumps(content))
-    with pytest.raises(DataError, match="not there any more"):
+    with pytest.raises(DataError, match="missing or has changed"):
         create_study(tmp_path / "s", boards_material("pairwise", [one], [two]), settings())
+    one = board(tmp_path / "a.json", pictures, [1], given=[3])
+    content = json.loads(one.read_text())
+    content["story"]["steps"][0]["pictures"][0]["path"] = str(pictures / "p4.png")
+    one.write_text(json.dumps(content))
+    with pytest.raises(DataError, match=r"p4.png is missing or has changed"):
+        create_study(
+            tmp_path / "t", boards_material("tick-all", [one], [two]), settings("tick-all", checks=0)
+        )

@@ -3,8 +3,6 @@
 A sample is drawn from names alone; which pictures a system found is looked up once a name is drawn.
 """
 
-import hashlib
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +16,7 @@ from pydantic import Field, model_validator
 from limner.config import build
 from limner.errors import ConfigError, DataError, unknown
 from limner.export.storyboard_json import load
-from limner.files import json_rows
+from limner.files import json_rows, sha256_of
 from limner.match.illustrate import step_texts
 from limner.records import Board, Record
 from limner.research.datasets.pairs import Pair
@@ -369,8 +367,9 @@ def _shown_at(own: Boards, place: int, *, with_truth: bool) -> Pictures:
     chosen = {role: _chosen(path, board, place) for role, (path, board) in own.items()}
     truth = chosen.get("truth")
     if with_truth and truth is None:
-        written = own["tested"][1].story.steps[place]
-        truth = next(Path(one.path) for one in written.pictures if one.path)
+        path, board = own["tested"]
+        written = next(one for one in board.story.steps[place].pictures if one.path)
+        truth = _unchanged(path, place, (str(written.path),), written.sha256)
     return lettered(chosen["tested"], chosen["control"], truth if with_truth else None)
 
 
@@ -379,13 +378,20 @@ def _chosen(path: Path, board: Board, place: int) -> Path | None:
     chosen = board.steps[place].chosen
     if chosen is None:
         return None
-    for name in chosen.picture.paths:
-        file = Path(name)
-        if file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == chosen.picture.id:
+    return _unchanged(path, place, chosen.picture.paths, chosen.picture.id)
+
+
+def _unchanged(board: Path, place: int, paths: Sequence[str], sha256: str | None) -> Path:
+    """The first file that still has the content that the storyboard at `board` shows at a step.
+
+    A storyboard can come from anywhere, and what it names is shown to raters.
+    """
+    for file in map(Path, paths):
+        if file.is_file() and sha256_of(file) == sha256:
             return file
     raise DataError(
-        f"study: {path}: step {place + 1}: {os.fspath(chosen.picture.path)} is not there any more as it was"
-        " chosen; restore it, or illustrate again"
+        f"study: {board}: step {place + 1}: {paths[0]} is missing or has changed since the board was made;"
+        " restore it, or illustrate again"
     )
 
 
