@@ -81,6 +81,7 @@ def settings_of(words):
     return read_config(ROOT / given["config"], given.get("set_", ()), given.get("data", ""))
 
 
+@pytest.mark.slow
 def test_every_documented_command_resolves_its_settings(documented):
     assert len(documented) > 100
     rows = {settings_of(words).row for words in documented}

@@ -125,6 +125,7 @@ def test_no_modules_import_each_other():
     assert not edges
 
 
+@pytest.mark.slow
 def test_training_on_drawn_pictures_loads_no_encoders_and_what_a_command_lacks_is_one_line():
     unused = {
         "limner.encoders.catalogue",
