@@ -1,6 +1,7 @@
 """Fixtures of the whole suite."""
 
 import ctypes
+import gc
 import os
 import shutil
 import signal
@@ -21,12 +22,15 @@ settings.register_profile(
     "mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None, deadline=None
 )
 
-# Machines are noisy: how long an example takes says nothing of whether it is right.
-settings.register_profile("timeless", deadline=None)
+# Machines are noisy: how long an example takes says nothing of whether it is right. Every run draws others.
+settings.register_profile("timeless", deadline=None, max_examples=40)
 settings.load_profile("timeless")
 
 # Tests that load OpenVINO themselves report that to nobody, see `limner.devices.openvino`.
 sys.modules.setdefault("openvino_telemetry", None)
+
+# What modules define is no garbage: to look for some among it is a third of the time to collect the tests.
+gc.disable()
 
 # A shell's job in the background begins with Ctrl-C ignored, and so would all that the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -35,6 +39,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_collection_finish() -> None:
     """Take this folder off the path: "datasets" in it would pass for the package of Hugging Face."""
     sys.path[:] = [place for place in sys.path if place != str(Path(__file__).parent)]
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -67,6 +73,19 @@ def _memory_goes_back() -> Iterator[None]:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _books_are_drawn_once() -> Iterator[None]:
+    """The same few drawn books are trained on by many tests, at two sizes."""
+    from functools import lru_cache
+
+    import limner.research.worlds.book as module
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_drawn", "_true_graphs"):
+            patch.setattr(module, name, lru_cache(maxsize=16)(getattr(module, name).__wrapped__))
+        yield
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The data sets beside the project; a test that needs them is skipped where they are absent."""
@@ -74,6 +93,22 @@ def shared_data() -> Path:
     if not place.is_dir():
         pytest.skip(f"no data sets at {place}; set LIMNER_DATA to the folder that holds data/")
     return place
+
+
+@pytest.fixture(scope="session")
+def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `limner demo` draws, once for all workers: its folder is not to be changed."""
+    from filelock import FileLock
+
+    from limner.research.worlds.demo import demo_collection
+
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "of-all-workers"
+    shared.mkdir(exist_ok=True)
+    with FileLock(shared / "lock"):
+        if not (shared / "demo").is_dir():
+            demo_collection(shared / "new").pictures.parent.rename(shared / "demo")
+    return shared / "demo"
 
 
 @pytest.fixture(scope="session")

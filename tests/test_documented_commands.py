@@ -81,6 +81,7 @@ def settings_of(words):
     return read_config(ROOT / given["config"], given.get("set_", ()), given.get("data", ""))
 
 
+@pytest.mark.slow
 def test_every_documented_command_resolves_its_settings(documented):
     assert len(documented) > 100
     rows = {settings_of(words).row for words in documented}
@@ -88,6 +89,7 @@ def test_every_documented_command_resolves_its_settings(documented):
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # their settings resolve, above; such runs fill the tables of `limner table --smoke`
 def test_a_command_of_every_system_trains_on_drawn_books(documented, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").symlink_to(ROOT / "configs")

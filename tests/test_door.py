@@ -43,6 +43,7 @@ def pictures(lib):
     return [hit.picture for hit in lib.search("a picture", k=len(lib))]
 
 
+@pytest.mark.slow
 def test_adding_reports_what_is_new_changed_and_skipped(home, tmp_path):
     folder = tmp_path / "more"
     count = drawn(folder, 6)

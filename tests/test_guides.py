@@ -14,7 +14,6 @@ import pytest
 import limner
 from limner.cli.main import run
 from limner.devices import usual_precision
-from limner.research.worlds.demo import demo_collection
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -27,9 +26,9 @@ ALREADY_THERE = {"limner demo"}
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory):
+def demo(tmp_path_factory, demonstration):
     folder = tmp_path_factory.mktemp("guides")
-    demo_collection(folder / "demo")
+    (folder / "demo").symlink_to(demonstration)
     assert run(["index", str(folder / "demo" / "pictures"), "--library", str(folder / "lib")]) == 0
     return folder
 

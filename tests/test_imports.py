@@ -125,7 +125,8 @@ def test_no_modules_import_each_other():
     assert not edges
 
 
-def test_training_on_drawn_pictures_loads_no_encoders_and_reads_no_files():
+@pytest.mark.slow
+def test_training_on_drawn_pictures_loads_no_encoders_and_what_a_command_lacks_is_one_line():
     unused = {
         "limner.encoders.catalogue",
         "limner.encoders.openvino",
@@ -140,10 +141,14 @@ def test_training_on_drawn_pictures_loads_no_encoders_and_reads_no_files():
         "from limner.research.systems.base import system; system('cmcm')\n"
         "from limner.research.datasets.pairs import data_set; data_set('picturebook')\n"
         "import limner.research.cli.train, limner.research.runs.train, sys\n"
-        f"print(sorted(set(sys.modules) & {unused!r}))"
+        f"print(sorted(set(sys.modules) & {unused!r}))\n"
+        "sys.modules['matplotlib'] = None; from limner.cli.main import run\n"
+        "sys.exit(run(['figure', 'cmcm-5', '--runs', '.', '--to', 'x.pdf']))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "[]"
+    assert done.returncode == 1
+    assert done.stderr == "limner: matplotlib is not installed; run: pip install 'limner[research]'\n"
 
 
 HEAVY = (
@@ -185,23 +190,6 @@ COMMANDS = (
     ["index", "pictures", "--library", "lib"],
     ["index", "pictures", "--library", "new", "--encoder", "colour"],
 )
-
-
-@pytest.mark.slow
-def test_commands_over_a_small_library_load_no_torch_and_nothing_of_clusters(pictures):
-    """To import torch takes a gigabyte of memory and longer than all the rest, Ray takes seconds."""
-    code = (
-        "import sys; sys.modules['torch'] = None; from limner.cli.main import run\n"
-        f"for words in {COMMANDS!r}:\n"
-        "    failed = run(words)\n"
-        f"    print('ended', failed, *sorted(set(sys.modules) & set({BEYOND.split()!r})))"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=pictures, capture_output=True, text=True, check=True)
-    said = done.stdout.split("ended 0\n")
-    assert len(said) == len(COMMANDS) + 1, done.stdout + done.stderr
-    for shown, due in zip(said, ("a.png", "out.html", "2 unchanged"), strict=False):
-        assert due in shown
 
 
 def test_public_names_are_exactly_all():
@@ -251,23 +239,24 @@ def test_a_package_of_research_is_imported_only_where_its_lack_is_said():
 
 
 @pytest.mark.slow
-def test_illustrating_loads_no_package_of_research():
-    """Whatever the commands of this group import when they run, and every format that they write."""
+def test_the_product_runs_without_packages_of_research_and_loads_nothing_of_clusters(pictures):
+    """To import torch takes a gigabyte of memory and longer than all the rest, Ray takes seconds.
+
+    After the commands come all modules of the product, for every format that they write.
+    """
     modules = [
         name for name in FILES if name != "limner.__main__" and not name.startswith("limner.research")
     ] + ["limner.research.cli.demo"]
     code = (
-        f"import importlib, sys\nfor name in {sorted(RESEARCH)}: sys.modules[name] = None\n"
-        f"for name in {modules}: importlib.import_module(name)"
+        f"import importlib, sys\nfor name in {sorted({*RESEARCH, 'torch'})}: sys.modules[name] = None\n"
+        f"from limner.cli.main import run\nfor words in {COMMANDS!r}:\n"
+        "    failed = run(words)\n"
+        f"    print('ended', failed, *sorted(set(sys.modules) & set({BEYOND.split()!r})))\n"
+        f"del sys.modules['torch']\nfor name in {modules}: importlib.import_module(name)"
     )
-    subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-
-def test_what_a_command_of_research_lacks_is_one_line():
-    code = (
-        "import sys; sys.modules['matplotlib'] = None; from limner.cli.main import run;"
-        "sys.exit(run(['figure', 'cmcm-5', '--runs', '.', '--to', 'x.pdf']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == "limner: matplotlib is not installed; run: pip install 'limner[research]'\n"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=pictures, capture_output=True, text=True, check=True)
+    said = done.stdout.split("ended 0\n")
+    assert len(said) == len(COMMANDS) + 1, done.stdout + done.stderr
+    for shown, due in zip(said, ("a.png", "out.html", "2 unchanged"), strict=False):
+        assert due in shown

@@ -274,7 +274,7 @@ def test_a_library_without_words_or_of_no_size_is_said(made):
 @pytest.mark.slow
 def test_boards_and_plain_search_are_those_of_limner(suite, made, sentences, place, monkeypatch):
     monkeypatch.setattr(equipment, "text_encoder", lambda name="minilm", **_: sentences)
-    jobs = made("unrelated", "shown", 24, limit=4)
+    jobs = made("unrelated", "shown", 24, limit=2)
     desk = suite["boards"].Desk((sentences, []), place / "cache", ["show=always"])
     found = list(desk.outcomes(jobs))
     for job, outcomes in zip(jobs, found, strict=True):

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 HOME = Path(__file__).parents[1]
@@ -20,13 +21,18 @@ def rows() -> list[tuple[str, list[tuple[str, str]]]]:
     ]
 
 
+@cache
+def functions(file: str) -> set[str]:
+    """Names of all functions of a file."""
+    tree = ast.parse((HOME / file).read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
 def test_each_promise_has_its_test() -> None:
     promises = rows()
     assert promises
     assert [words for words, tests in promises if not tests] == []
     for words, tests in promises:
         for file, name in tests:
-            tree = ast.parse((HOME / file).read_text(encoding="utf-8"))
-            names = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-            assert name in names, f"{words}: {file} has no {name}"
+            assert name in functions(file), f"{words}: {file} has no {name}"
     assert len({words for words, _ in promises}) == len(promises)

@@ -63,6 +63,8 @@ def on_a_miniature(words):
     words = ["cpu" if word == "cuda" else word for word in words]
     if words[0] == "train":
         words.append("--smoke")
+    if words[0] == "table" and "--resamples" not in words:
+        words += ["--resamples", "50"]
     if "--choices" in words:  # a hundred options need more pairs than a miniature holds
         words[words.index("--choices") + 1] = "3"
     return words

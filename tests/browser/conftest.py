@@ -31,11 +31,10 @@ At night he sat by the fire in the woods, and later he fell asleep in his bed.""
 
 
 @pytest.fixture(scope="session")
-def collection(tmp_path_factory) -> Path:
+def collection(tmp_path_factory, demonstration: Path) -> Path:
     """The drawn collection of `limner demo`, with a hostile caption, a copy and a broken file."""
-    from limner.research.worlds.demo import demo_collection
-
-    pictures = demo_collection(tmp_path_factory.mktemp("demo")).pictures
+    pictures = tmp_path_factory.mktemp("demo") / "pictures"
+    shutil.copytree(demonstration / "pictures", pictures)
     odd = pictures / "odd"
     odd.mkdir()
     Image.linear_gradient("L").convert("RGB").save(odd / "hostile.png")

@@ -143,7 +143,9 @@ def test_dispersion_comes_from_a_data_set_by_command(tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "width"), [("complementary-2", 3), ("complementary-3", 4)])
+@pytest.mark.parametrize(
+    ("name", "width"), [("complementary-2", 3), pytest.param("complementary-3", 4, marks=pytest.mark.soak)]
+)
 def test_the_tables_are_made_of_tiny_runs_of_every_row(capsys, tmp_path, monkeypatch, name, width):
     from limner.research.paper.table import reference
 

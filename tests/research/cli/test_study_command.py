@@ -65,6 +65,7 @@ def relation_of(runs):
     return max(labels, key=lambda name: sum(labels[name]))
 
 
+@pytest.mark.slow
 def test_pairs_of_runs_are_positives_with_the_first_found_pictures(runs, made):
     relation = relation_of(runs)
     assert "simple random, seed 0" in made[1]

@@ -66,6 +66,7 @@ def test_a_pin_is_given_and_ranks_the_other_steps():
         np.testing.assert_allclose(np.delete(values, pin), np.delete(due, pin))
 
 
+@pytest.mark.slow
 def test_omega_is_chosen_on_validation_and_helps_where_pictures_of_a_story_are_alike():
     val, test = made(4), made(5)
     found = {way: (omega, shown) for way, omega, shown in coupled(val, test)}

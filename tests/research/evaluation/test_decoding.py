@@ -353,13 +353,12 @@ def test_pictures_that_no_other_step_can_show_never_stand_in_each_others_way():
     assert decode(problem, "chain").objective == pytest.approx(best, abs=1e-9)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("decoder", ["anchor", "chain"])
-def test_a_thousand_steps_are_decoded_without_a_repeat(decoder):
-    problem = lattice(**crowded(1000, total=3000, width=200))
+def test_a_long_story_is_decoded_without_a_repeat(decoder):
+    problem = lattice(**crowded(100, total=300, width=40))
     found = decode(problem, decoder)
     assert found.bound >= found.objective
-    shown = problem.group[np.arange(1000), found.columns][found.columns != BLANK]
+    shown = problem.group[np.arange(100), found.columns][found.columns != BLANK]
     assert len(set(shown)) == len(shown)
 
 

@@ -92,14 +92,15 @@ def stories_of(weights, form, evidence, *, count, seed):
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["chain", "anchor"])
 def test_the_fit_finds_the_weights_that_drew_the_stories(form):
     evidence = torch.stack([symmetric(4, 5), symmetric(5, 5)])
     due = ChannelWeights(1.5, (0.8, -0.4))
-    told = stories_of(due, form, evidence, count=600, seed=1)
+    told = stories_of(due, form, evidence, count=200, seed=1)
     found = fit(form, [(told, evidence)], ChannelWeights(1.0, (0.0, 0.0)))
-    assert found.text == pytest.approx(due.text, abs=0.3)
-    np.testing.assert_allclose(found.pictures, due.pictures, atol=0.2)
+    assert found.text == pytest.approx(due.text, abs=0.4)
+    np.testing.assert_allclose(found.pictures, due.pictures, atol=0.3)
 
     def likelihood(weights):
         pair = torch.einsum("k,kij->ij", torch.tensor(weights.pictures, dtype=torch.float64), evidence)
@@ -172,6 +173,7 @@ def test_kinds_of_evidence_are_weighed_once_or_for_neighbours_and_the_given_pict
     np.testing.assert_allclose(mixed(weights, evidence), torch.stack([near, given]))
 
 
+@pytest.mark.slow
 def test_the_price_of_a_blank_is_fitted_with_the_rest():
     told, random = [], np.random.default_rng(0)
     for number in range(800):

@@ -47,6 +47,7 @@ def test_bytes_are_normalised_as_everywhere():
             cover(wrong)
 
 
+@pytest.mark.slow
 def test_an_empty_backbone_takes_the_weights_of_a_pretrained_one():
     from torchvision import models
 
@@ -154,6 +155,7 @@ def test_the_food_resnet_is_a_resnet50_by_itself_or_within_a_model_of_recipes(la
         build("food_resnet50", dict(list(state.items())[:-9]), "food.pth.tar")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "convnext_tiny"])
 def test_the_mean_of_a_grid_is_what_the_classifier_pools(name):
     from torchvision import models
@@ -177,6 +179,7 @@ def test_the_mean_of_a_grid_is_what_the_classifier_pools(name):
         grid_of(models.get_model("vit_b_16", weights=None, image_size=32), "vit_b_16")
 
 
+@pytest.mark.slow
 def test_a_library_is_shown_what_a_run_over_efficientnet_was_trained_on(tmp_path, stored_run):
     data = {"set": "pairs", "annotations": str(stored_run.parent / "pairs.jsonl"), "vectors": "random"}
     data |= {"backbone": BACKBONE, "features": str(tmp_path / "features"), "min_count": 1}

@@ -76,6 +76,7 @@ def loop_of(config, rows, folder, report=lambda event: None):
     )
 
 
+@pytest.mark.slow
 def test_the_short_way_gives_what_the_whole_network_gives(net, rows):
     pixels = torch.from_numpy(np.stack([coloured(number) for number in range(4)]))
     with torch.no_grad():

@@ -106,6 +106,7 @@ def test_sentences_depend_on_earlier_ones_and_on_all_pictures_of_their_story():
     assert reached == [[0, 1, 2]] * 3 + [[3]] + [[4, 5]] * 2
 
 
+@pytest.mark.slow
 def test_what_is_passed_down_soft_pictures_is_the_slope():
     """In double precision the loss differentiates with respect to the features, as a retriever needs it."""
     built = model(dropout=0.0, word_dropout=0.0).double()

@@ -56,6 +56,7 @@ def fitted(prepared, settings, rows, folder):
     ).fit()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("context", ["none", "mean", "recurrent"])
 def test_the_dual_encoder_learns_and_comes_back(tmp_path, context):
     rows = corpus()

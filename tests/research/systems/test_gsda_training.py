@@ -194,6 +194,7 @@ def loop(settings, rows, folder):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -120,6 +120,7 @@ def test_both_sides_are_added_up_and_one_may_read_alone():
     assert model.fingerprint != model_of(context="none", reads="minilm").fingerprint
 
 
+@pytest.mark.slow
 def test_words_add_their_vectors_by_rarity_and_unknown_ones_nothing(rows):
     model = model_of(("boat", "red", "dog"), context="none")
     with torch.no_grad():
@@ -166,6 +167,7 @@ def test_a_picture_is_the_sum_of_the_backbone_and_of_further_encoders(rows):
         model.encode_image(rows)
 
 
+@pytest.mark.slow
 def test_a_run_with_words_and_further_encoders_learns_comes_back_and_is_not_exported(
     tmp_path, rows, monkeypatch
 ):
@@ -183,6 +185,7 @@ def test_a_run_with_words_and_further_encoders_learns_comes_back_and_is_not_expo
         export_base(tmp_path / "run", tmp_path / "made.safetensors", ENGLISH)
 
 
+@pytest.mark.slow
 def test_looks_read_traits_beside_the_backbone_and_texts_do_not(tmp_path, rows, monkeypatch):
     random = np.random.default_rng(0)
     traits = random.normal(3, 2, (len(rows), TRAITS_WIDTH)).astype(np.float32)
@@ -250,6 +253,7 @@ def test_words_beside_minilm_go_into_a_file_and_a_library_reads_them(tmp_path, r
     assert load_base(path).shape == model.net.shape
 
 
+@pytest.mark.slow
 def test_words_beside_both_encoders_have_no_file(tmp_path, rows, monkeypatch):
     learned_words(tmp_path / "run", corpus(rows), monkeypatch)
     with pytest.raises(ConfigError, match=r"train one with --set model\.reads=minilm"):
@@ -334,9 +338,9 @@ def test_a_run_of_five_sets_is_measured_on_each_and_stands_in_their_tables(tmp_p
     assert run(["measure", str(to), "--no-saliency", "--json"]) == 0
     rows = {row["set"]: row for row in json.loads(capsys.readouterr().out)}
     assert list(rows) == list(config.data.mixture)
+    data, pictures = Run.open(to).data()
+    assert isinstance(pictures, JoinedFeatures)
     for name, row in rows.items():
-        data, pictures = Run.open(to).data()
-        assert isinstance(pictures, JoinedFeatures)
         assert row["pairs"] == sum(pair.group.startswith(f"{name}:") for pair in data.split("test"))
         assert row["system"] == "limner, five sets"
         (file,) = (to / "results").glob(f"{name}-*test.json")

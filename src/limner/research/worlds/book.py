@@ -385,14 +385,23 @@ def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dic
         seed: likewise.
         shuffled: seed of the control, in which graphs are dealt to other pictures of the same split.
     """
-    from limner.research.scenes.graphs import SceneGraph, shuffled_graphs
+    from limner.research.scenes.graphs import shuffled_graphs
+
+    graphs, splits = _true_graphs(stories, seed)
+    if shuffled is not None:
+        graphs = shuffled_graphs(graphs, shuffled, splits)
+    return {graph.image: graph for graph in graphs}
+
+
+@lru_cache(maxsize=2)
+def _true_graphs(stories: int, seed: int) -> tuple[list[SceneGraph], list[str]]:
+    """Graphs of all pictures and their splits, kept: where a thing lies is found by drawing it."""
+    from limner.research.scenes.graphs import SceneGraph
 
     books = PictureBook(seed).stories(stories)
     pages = [(story, number) for story in books for number in range(len(story.pages))]
     graphs = [SceneGraph.model_validate(story.graph(number)) for story, number in pages]
-    if shuffled is not None:
-        graphs = shuffled_graphs(graphs, shuffled, [story.story.split for story, _ in pages])
-    return {graph.image: graph for graph in graphs}
+    return graphs, [story.story.split for story, _ in pages]
 
 
 register(
