@@ -32,8 +32,8 @@ RELATION = "relation"
 SHY = 0.5
 """Number added to the expected pictures in the mean of agreement, so that little evidence counts little."""
 MANY, FEW, SHARED = 256, 16, 8
-"""Number of steps whose candidates are compared at once: `MANY` if all candidates together are at most `SHARED`
-times those of a step, else `FEW`."""
+"""Steps whose candidates are compared at once: `MANY` if all candidates together are at most `SHARED` times
+those of a step, else `FEW`."""
 
 
 @dataclass(frozen=True)
