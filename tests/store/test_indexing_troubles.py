@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -255,6 +256,19 @@ def test_ctrl_c_ends_after_the_batch_and_counts_what_was_read(pictures, library)
     second = FakeImages()
     assert run(pictures, library, second).pictures == 6
     assert second.encoded == 4
+
+
+def test_a_stop_does_not_wait_for_the_rest_of_a_batch():
+    asked = threading.Event()
+
+    def stopped():
+        asked.set()
+        return True
+
+    def read(number):
+        assert number == 0 or asked.wait(30)
+
+    assert list(batches.read_and_encode(range(9), read, workers=1, stopped=stopped)) == []
 
 
 def test_progress_hears_of_every_file(pictures, library):

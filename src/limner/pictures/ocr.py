@@ -76,7 +76,7 @@ def is_installed() -> bool:
 
 
 class RapidOcr:
-    """RapidOCR on the CPU; whether there are words at all is asked of its network of lines alone."""
+    """RapidOCR on the CPU; whether there may be words, its network that finds lines says alone."""
 
     def __init__(self) -> None:
         """Nothing is loaded before the first picture."""

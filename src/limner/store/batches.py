@@ -142,6 +142,8 @@ def read_and_encode(
     in_flight = workers + 3 * BATCH_PICTURES
     with closing(ahead(todo, reader, workers=workers, in_flight=in_flight)) as results:
         for result in results:
+            if stopped():
+                return  # not after the rest of a batch: reading words takes long on a busy machine
             chunk.append(result)
             prepared += result.pixels is not None and len(result.pixels.prepared) > 0
             if prepared >= BATCH_PICTURES or len(chunk) >= COMMIT_FILES:
