@@ -4,7 +4,7 @@ import re
 
 import pytest
 from accessibility import broken_rules, scrolls_sideways
-from browsing import project_of, without_retries
+from browsing import from_menu, project_of, without_retries
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -61,7 +61,7 @@ def test_storyboard_page(storyboard, *, width: int, scheme: str) -> None:
             expect(page.get_by_label("With reasons")).to_be_hidden()
             page.locator("input[value=docx]").check()
             expect(page.get_by_label("With reasons")).to_be_visible()
-            page.get_by_text("My choices, to teach").click()
+            page.get_by_text("Export my choices as training data").click()
         assert settled(page) == []
         page.keyboard.press("Escape")
 
@@ -151,7 +151,7 @@ def test_a_missing_file_and_work_under_way(storyboard, visit, *, width: int, sch
     page.locator(".afoot", has_text="Reading the text: 30 % · about 2 minutes left").wait_for()
     assert settled(page) == []
     page.locator(".afoot").get_by_role("button", name="Cancel").click()
-    page.locator(".toast", has_text="Cancelled: nothing was changed.").wait_for()
+    page.locator(".toast", has_text="Cancelled. Nothing was changed.").wait_for()
     visit.wrong[:] = [line for line in visit.wrong if "404" not in line]
 
 
@@ -188,7 +188,9 @@ def test_states_of_the_storyboard(storyboard, visit, looked, *, width: int, sche
     page.keyboard.press("Escape")
     page.click("#tab-offers")
     with page.expect_response("**/edits"):
-        page.get_by_role("button", name="Don’t use").nth(3).dispatch_event("click")
+        offer = page.locator("#offers li").nth(3)
+        offer.hover()
+        from_menu(page, offer.locator(".tiny"), "Don’t use in this project").click()
     page.locator(".toast", has_text="will not use").wait_for()
     page.keyboard.press("Escape")
     page.click("#settings")
@@ -222,7 +224,7 @@ def test_states_of_the_storyboard(storyboard, visit, looked, *, width: int, sche
     page.locator("#saving", has_text="Not saved").wait_for()
     looked(page, "not saved")
     page.unroute("**/edits")
-    page.get_by_role("button", name="Try again").click()
+    page.locator("#saving").get_by_role("button", name="Try again").click()
     page.locator("#saving[data-state=saved]").wait_for()
     visit.wrong[:] = [line for line in visit.wrong if "ERR_FAILED" not in line]
 
@@ -282,7 +284,7 @@ def test_states_of_the_library(visit, looked, tmp_path, *, width: int, scheme: s
     page.get_by_role("button", name="inner").wait_for()
     looked(page, "a folder with folders")
     page.fill("#path", str(tmp_path / "nowhere"))
-    page.get_by_role("button", name="Read it").click()
+    page.get_by_role("button", name="Add folder").click()
     page.locator("dialog .problem").wait_for()
     looked(page, "a folder that is not there")
     visit.wrong[:] = [line for line in visit.wrong if "status of 4" not in line]

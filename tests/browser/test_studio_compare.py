@@ -4,7 +4,7 @@ import re
 
 import pytest
 from accessibility import broken_rules
-from browsing import arrived
+from browsing import arrived, from_menu
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -72,7 +72,7 @@ def test_compare_up_to_three_and_take_one(storyboard) -> None:
 def test_the_comparison_goes_from_step_to_step(storyboard) -> None:
     page = storyboard()
     before = shown(page)
-    page.get_by_role("button", name="Compare", exact=True).click()
+    from_menu(page, page.locator("#panel .doing .button").last, "Compare").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("button", name=re.compile("^Step before"))).to_be_disabled()
     page.keyboard.press("PageDown")
@@ -94,7 +94,7 @@ def test_the_comparison_on_a_phone(storyboard, scheme: str) -> None:
     page = storyboard(width=360, height=740, scheme=scheme)
     page.locator(".plate").nth(1).click()
     offers_ready(page, 2)
-    page.locator(".doing").get_by_role("button", name="Compare").click()
+    from_menu(page, page.locator("#panel .doing .button").last, "Compare").click()
     page.wait_for_selector(".slots .large figure")
     assert broken_rules(page) == []
     page.locator(".slots .acts .main").first.click()

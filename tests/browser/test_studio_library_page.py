@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from browsing import answered, arrived
+from browsing import answered, arrived, from_menu
 from PIL import Image
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -75,10 +75,10 @@ def test_add_a_folder_and_stop_another(
         page.click("#add")
         expect(page.locator("#path")).not_to_have_value("")  # the folder it begins with
         page.fill("#path", str(tmp_path / "nowhere"))
-        page.get_by_role("button", name="Read it").click()
+        page.get_by_role("button", name="Add folder").click()
         expect(page.locator("dialog .problem")).to_contain_text("nowhere")
         page.fill("#path", str(more))
-        page.get_by_role("button", name="Read it").click()
+        page.get_by_role("button", name="Add folder").click()
         page.locator("#job", has_text=f"Read {more}").wait_for()
         page.locator("#facts", has_text="5 pictures").wait_for()
         page.wait_for_selector("#grid [aria-setsize='5']", state="attached")
@@ -86,7 +86,7 @@ def test_add_a_folder_and_stop_another(
         page.click("#add")
         expect(page.locator("#path")).not_to_have_value("")  # the folder it begins with
         page.fill("#path", str(many))
-        page.get_by_role("button", name="Read it").click()
+        page.get_by_role("button", name="Add folder").click()
         page.locator("#job progress[max='800']").wait_for()
         page.reload()  # The job goes on, and the page finds it again.
         page.get_by_role("button", name="Stop").click()
@@ -117,7 +117,7 @@ def test_pictures_of_an_emptied_folder_are_forgotten_by_a_button(serve_studio, v
         page.click("#add")
         expect(page.locator("#path")).not_to_have_value("")  # the folder it begins with
         page.fill("#path", str(drive))
-        page.get_by_role("button", name="Read it").click()
+        page.get_by_role("button", name="Add folder").click()
         page.locator("#job", has_text="2 pictures not there. Is the drive connected?").wait_for()
         page.locator("#facts", has_text="3 pictures").wait_for()
         page.get_by_role("button", name="Forget 2 pictures").click()
@@ -356,7 +356,7 @@ def test_pictures_dropped_on_a_storyboard_can_be_searched_at_once(
     expect(page.locator("#offers .offer").first).to_have_attribute("aria-label", "zeppelin")
     day = page.locator("#offers li").nth(1)
     day.hover()
-    day.get_by_role("button", name="More from the day").click()
+    from_menu(page, day.locator(".tiny"), "More from that day").click()
     page.locator("#offers-state", has_text="Taken on the same day").wait_for()
 
 
@@ -375,7 +375,7 @@ def test_a_folder_is_found_by_going_from_one_to_the_next(visit, dated_studio: st
     page.get_by_role("button", name="Folder above").click()
     page.get_by_role("button", name="inner").click()
     page.get_by_text("1 picture here").wait_for()
-    page.get_by_role("button", name="Read it").click()
+    page.get_by_role("button", name="Add folder").click()
     page.locator("#facts", has_text="13 pictures").wait_for()
 
 

@@ -60,7 +60,7 @@ def test_edits_outlive_restarts_new_tokens_and_errors_of_the_server(start, story
     page.keyboard.press("l")
     page.locator("#saving", has_text="Not saved").wait_for()
     with start():  # the same token: the browser is known
-        page.get_by_role("button", name="Try again").click()
+        page.locator("#saving").get_by_role("button", name="Try again").click()
         saved(page)
         assert state(page, 0) == "locked"
         page.route(
@@ -74,7 +74,7 @@ def test_edits_outlive_restarts_new_tokens_and_errors_of_the_server(start, story
         assert state(page, 1) == "free"
         page.unroute("**/edits")
     with start(OTHER):
-        page.get_by_role("button", name="Try again").click()
+        page.locator("#saving").get_by_role("button", name="Try again").click()
         page.get_by_role("button", name="Sign in").click()
         page.locator("#sign-in").fill("wrong-wrong-wrong-wrong")
         page.locator("dialog").get_by_role("button", name="Sign in").click()

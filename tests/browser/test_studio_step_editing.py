@@ -117,13 +117,9 @@ def test_a_step_shows_several_pictures_and_each_is_cropped_and_described(storybo
     assert len(project_of(page)["board"]["steps"][1]["more"]) == 1
 
     page.locator(".frame-it").nth(0).click()
-    stage = page.locator(".stage").bounding_box()
-    page.mouse.move(stage["x"] + stage["width"] * 0.2, stage["y"] + stage["height"] * 0.25)
-    page.mouse.down()
-    page.mouse.move(stage["x"] + stage["width"] * 0.7, stage["y"] + stage["height"] * 0.75)
-    page.mouse.up()
-    page.check("input[value=focus]")
-    page.mouse.click(stage["x"] + stage["width"] * 0.6, stage["y"] + stage["height"] * 0.5)
+    drag(page, ".handle.top.left", 0.2, 0.25)
+    drag(page, ".handle.bottom.right", 0.7, 0.75)
+    drag(page, ".focal", 0.6, 0.5)
     page.fill("#framing-caption", "On the hill <b>")
     page.fill("#framing-alt", "A fox with a kite")
     assert settled(page, "framing") == []
@@ -147,21 +143,31 @@ def test_a_step_shows_several_pictures_and_each_is_cropped_and_described(storybo
     assert inside[3] <= 0.5 + 0.02
 
 
+def drag(page, part: str, x: float, y: float) -> None:
+    """Move a handle of the crop dialog to a place of the picture, in fractions."""
+    stage = page.locator(".stage").bounding_box()
+    page.locator(part).hover()
+    page.mouse.down()
+    page.mouse.move(stage["x"] + stage["width"] * x, stage["y"] + stage["height"] * y)
+    page.mouse.up()
+
+
 def test_crop_and_focal_point_are_set_by_keyboard_alone(storyboard) -> None:
     page = storyboard()
     page.locator(".plate").nth(0).focus()
     page.keyboard.press("f")
-    for field, value in (
-        ("x", "10"),
-        ("width", "50"),
-        ("y", "20"),
-        ("height", "60"),
-        ("fx", "30"),
-        ("fy", "70"),
+    for part, keys in (
+        (".handle.left:not(.top, .bottom)", ["Shift+ArrowRight"]),
+        (".handle.right:not(.top, .bottom)", ["Shift+ArrowLeft"] * 4),
+        (".handle.top:not(.left, .right)", ["Shift+ArrowDown"] * 2),
+        (".handle.bottom:not(.left, .right)", ["Shift+ArrowUp"] * 2),
+        (".mover", ["ArrowRight", "ArrowLeft"]),
+        (".focal", ["ArrowLeft"] * 5 + ["Shift+ArrowDown"] * 2),
     ):
-        page.locator(f"#framing-{field}").focus()
-        page.keyboard.press("Control+a")
-        page.keyboard.type(value)
+        page.locator(part).first.focus()
+        for key in keys:
+            page.keyboard.press(key)
+    page.locator("#framing-caption").focus()
     act(page, lambda: page.keyboard.press("Enter"))
     step = project_of(page)["board"]["steps"][0]
     framing = step["framing"][step["chosen"]["picture"]["id"]]

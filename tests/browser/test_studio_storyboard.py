@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from accessibility import broken_rules
-from browsing import arrived, project_of, without_retries
+from browsing import arrived, from_menu, project_of, without_retries
 
-from limner.records import chance_in_words, percent
+from limner.records import percent
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -80,7 +80,7 @@ def test_from_a_pasted_text_to_an_export_and_back(visit, story: str, tmp_path: P
     first = shown(page)[0]
 
     page.locator(".plate").nth(3).click()
-    act(page, page.get_by_role("button", name="No picture").click)
+    act(page, from_menu(page, page.locator("#panel .doing .button").last, "No picture").click)
     assert shown(page)[3] is None
     assert states(page)[3] == "blank"
 
@@ -279,7 +279,7 @@ def test_lock_all_others_with_one_key(storyboard) -> None:
     assert shown(page) == before
     act(page, page.locator(".toast").get_by_role("button", name="Undo").click)
     assert states(page) == ["free"] * 5
-    act(page, page.get_by_role("button", name="Lock the rest").click)
+    act(page, from_menu(page, page.locator("#panel .doing .button").last, "Lock the rest").click)
     assert states(page).count("free") == 1
 
 
@@ -378,7 +378,7 @@ def test_search_more_like_this_and_never(storyboard) -> None:
 
     with page.expect_request("**/api/search") as request:
         page.locator("#offers li").nth(1).hover()
-        page.locator("#offers li").nth(1).get_by_role("button", name=re.compile("^More like")).click()
+        from_menu(page, page.locator("#offers li").nth(1).locator(".tiny"), "More like this").click()
     assert request.value.post_data_json["picture"] == found[1]
     page.locator("#offers-state", has_text="alike").wait_for()
     assert found[1] not in offered(page)
@@ -387,12 +387,8 @@ def test_search_more_like_this_and_never(storyboard) -> None:
 
     banned = shown(page)[0]
     page.locator(f"#offers li[data-picture='{banned}']").hover()
-    act(
-        page,
-        page.locator(f"#offers li[data-picture='{banned}']")
-        .get_by_role("button", name=re.compile("^Don’t use"))
-        .click,
-    )
+    more = page.locator(f"#offers li[data-picture='{banned}'] .tiny")
+    act(page, from_menu(page, more, "Don’t use in this project").click)
     assert banned not in shown(page)
     assert banned not in offered(page)
     act(page, page.locator(".toast").get_by_role("button", name="Undo").click)
@@ -405,19 +401,20 @@ def test_reasons_are_words_and_chances(storyboard) -> None:
     step = project_of(page)["board"]["steps"][0]
     chosen, reasons = step["chosen"], page.locator("#page-reasons")
     expect(reasons.locator(".sentence")).to_contain_text(step["reason"])
-    expect(reasons).to_contain_text(f"Chance that this picture fits: {chance_in_words(step['probability'])}")
-    assert reasons.locator(".reasons > .match .bar-line span").bounding_box()["width"] > 0
+    expect(reasons.locator(".verdict")).to_contain_text(re.compile("^The picture (probably|may|fits) "))
+    expect(reasons.locator(".verdict .quiet")).to_have_text(f"Chance: {percent(step['probability'])} %")
+    assert reasons.locator(".verdict .bar-line span").bounding_box()["width"] > 0
     assert not re.search(r"\d[.,]\d|odds|logarithm|nats", reasons.locator(".reasons").inner_text())
-    ratings = reasons.locator("table.ratings td").all_inner_texts()
-    assert len(ratings) == len(chosen["channels"]) > 0
-    assert set(ratings) <= {"stands out", "above average", "nothing special"}
+    ratings = reasons.locator(".rating").all_inner_texts()
+    assert ratings
+    assert all(re.match("It (stands out|is above average|is one of many) ", line) for line in ratings)
     for word in chosen["matched"]:
         page.locator(".telling-text mark", has_text=word).first.wait_for()
     rivals = reasons.locator(".rival")
     expect(rivals).to_have_count(len(step["runners_up"]))
     for rival, other in zip(rivals.all(), step["runners_up"], strict=True):
         assert other["picture"]["id"] in rival.locator("img").get_attribute("src")
-        expect(rival).to_contain_text(chance_in_words(other["probability"]))
+        expect(rival).to_contain_text(re.compile(f"(fits|may fit|weak) {percent(other['probability'])} %"))
     page.locator(".plate").nth(1).click()
     page.wait_for_selector("#panel[aria-label='Step 2'] #page-reasons .rival >> visible=true")
     rivals.nth(1).get_by_role("button", name=re.compile("^Compare with")).click()
@@ -602,7 +599,7 @@ def test_choices_leave_only_with_consent(storyboard, tmp_path: Path) -> None:
     before = shown(page)[0]
     taken = choose(page, 1)
     page.click("#export")
-    page.get_by_text("My choices, to teach").click()
+    page.get_by_text("Export my choices as training data").click()
     go = page.get_by_role("button", name="Download my choices")
     expect(go).to_be_disabled()
     page.check("#consent")

@@ -23,3 +23,9 @@ def answered(page, url: str):
 def project_of(page) -> dict:
     """The project that a page shows, as the server has it."""
     return answered(page, page.url.replace("/projects/", "/api/projects/"))
+
+
+def from_menu(page, opener, words: str):
+    """Open a menu by its button; the locator of what it offers under these words."""
+    opener.click()
+    return page.locator(".menu-of").get_by_role("button", name=words)

@@ -49,6 +49,25 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
     Raises:
         DataError: a picture is not there or cannot be read.
     """
+    made, notes = _typeset(board, plan)
+    put(out, made[0])
+    return Exported(out, warnings=notes)
+
+
+PREVIEW_PPI = 96
+
+
+def page_images(board: Board, plan: Plan) -> list[bytes]:
+    """The pages of the document as pictures in PNG, to be looked at before it is written.
+
+    Raises:
+        DataError: as `write`.
+    """
+    return _typeset(board, plan, ppi=PREVIEW_PPI)[0]
+
+
+def _typeset(board: Board, plan: Plan, *, ppi: float | None = None) -> tuple[list[bytes], tuple[str, ...]]:
+    """The document, or with `ppi` its pages as pictures, and warnings."""
     book = _Book(board, plan)
     data = json.dumps(book.data(), ensure_ascii=False)
     lost, by_system = missing(visible(data))
@@ -70,9 +89,10 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
             font_paths=[FOLDER],
             ignore_system_fonts=not by_system,
             timestamp=int(made_at().timestamp()),
+            format="pdf" if ppi is None else "png",
+            ppi=ppi,
         )
-    put(out, made)
-    return Exported(out, warnings=tuple(book.warnings))
+    return made if isinstance(made, list) else [made], tuple(book.warnings)
 
 
 class _Book:

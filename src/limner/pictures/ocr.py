@@ -21,7 +21,7 @@ from limner.arrays import ByteArray
 from limner.devices import openvino
 from limner.errors import MissingError
 from limner.pictures.metadata import plain
-from limner.threads import cores
+from limner.devices import cores
 
 LOOK_PX, FIND_PX, READ_PX = 192, 640, 960
 """Side of the square in which a picture is looked at for words at all; longest side at which lines are found,

@@ -6,6 +6,7 @@ Adds to FastAPI's document the facts that FastAPI cannot infer: errors, authenti
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -28,6 +29,7 @@ PARAMETERS: dict[str, Json] = {
     "item": {"examples": [f"{PROJECT}-20260131T120000-0a1b"]},
     "step": {"minimum": 0, "examples": [0]},
     "consent": {"examples": ["yes"]},
+    "name": {"examples": ["picture.jpg"]},
     "prefer": {"examples": ["respond-async"]},
 }
 _TEXT = {"text": "# A windy day\n\nA fox flew a kite.\n\nHe sat by the fire.\n", "format": "markdown"}
@@ -47,6 +49,56 @@ ERRORS = {
     "422": "Invalid request; `detail` gives the field and the reason",
     "default": "Any other error; `detail` gives the reason",
 }
+FILES = {
+    "library_thumbnail": "picture.webp",
+    "library_file": "picture",
+    "projects_export": "storyboard.html",
+    "projects_export_preview": "preview.html",
+    "projects_every_preference": "choices.jsonl",
+}
+"""Operation → the file that its example writes."""
+BODIES: dict[str, Json] = {
+    "library_write": {"captions": ["A fox with a kite"], "keywords": ["fox", "kite"]},
+    "projects_preview": {"revision": 3},
+}
+"""Operation → a body, where the class of it has no example."""
+CURL = 'curl -sS --oauth2-bearer "$LIMNER_TOKEN"'
+_FIELD = "python3 -c 'import json, sys; print(json.load(sys.stdin){})'"
+FIRST_STEPS = (
+    (
+        "Say where the studio is, and look at the library.",
+        f'STUDIO={{address}}\n{CURL} "$STUDIO/api/library"',
+    ),
+    (
+        "Search it by words.",
+        f"""{CURL} "$STUDIO/api/search" \\
+  --json '{{{{"text": "a fox with a kite", "limit": 3}}}}'""",
+    ),
+    (
+        "Illustrate a text. The answer is its project; keep the id.",
+        f"""PROJECT=$({CURL} "$STUDIO/api/projects" \\
+  --json '{{{{"text": "A fox flew a kite.\\n\\nHe sat by the fire.", "format": "plain"}}}}' \\
+  | {_FIELD.format('["id"]')})""",
+    ),
+    (
+        "Ask for other pictures of its first step, and keep the id of the second.",
+        f"""PICTURE=$({CURL} "$STUDIO/api/projects/$PROJECT/steps/0/candidates" \\
+  | {_FIELD.format('["items"][1]["picture"]["id"]')})""",
+    ),
+    (
+        "Show that one. A change names the revision of the project that it was made for.",
+        f"""REVISION=$({CURL} "$STUDIO/api/projects/$PROJECT" \\
+  | {_FIELD.format('["revision"]')})
+{CURL} "$STUDIO/api/projects/$PROJECT/edits" --json @- <<END
+{{{{"revision": $REVISION, "edit": {{{{"kind": "choose", "step": 0, "picture": "$PICTURE"}}}}}}}}
+END""",
+    ),
+    (
+        "Export it as one file.",
+        f'{CURL} -o storyboard.html "$STUDIO/api/projects/$PROJECT/export?format=html"',
+    ),
+)
+"""What is done, and the command that does it, with the address of the studio to be filled in."""
 AUTHENTICATION = (
     "The token in the URL that `limner studio` prints, or the value of LIMNER_TOKEN if it was set. Programs"
     " send it as `Authorization: Bearer …`; browsers get a cookie when they open the URL. A studio started"
@@ -74,18 +126,23 @@ def describe(app: FastAPI, *, token: bool) -> None:
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documentation: "Extending OpenAPI"
 
-    @cache
-    def page() -> str:
+    @app.get("/docs", include_in_schema=False)
+    def docs(request: Request) -> HTMLResponse:
         document = openapi()
-        return (
+        address = str(request.base_url).rstrip("/")
+        page = (
             environment("limner.studio")
             .get_template("docs.html")
-            .render(path="/docs", document=document, groups=list(_groups(document)), token=AUTHENTICATION)
+            .render(
+                path="/docs",
+                document=document,
+                groups=list(_groups(document)),
+                refusals=[(status, words) for status, words in ERRORS.items() if status != "default"],
+                known=ERRORS,
+                steps=[(words, command.format(address=address)) for words, command in FIRST_STEPS],
+            )
         )
-
-    @app.get("/docs", include_in_schema=False)
-    def docs() -> HTMLResponse:
-        return HTMLResponse(page(), headers={"cache-control": "no-cache"})
+        return HTMLResponse(page, headers={"cache-control": "no-cache"})
 
 
 def known_parameters(request: Request) -> None:
@@ -185,7 +242,9 @@ def _shown(document: Json, method: str, path: str, operation: Json) -> Json:
             {"name": name, "kind": _kind(field), "required": name in required}
             for name, field in schema.get("properties", {}).items()
         ],
-        "example": json.dumps(schema["examples"][0], indent=2) if "examples" in schema else "",
+        "example": _example(
+            method, path, operation, schema.get("examples", [BODIES.get(operation["operationId"])])[0]
+        ),
         "answers": [
             (status, response["description"], next(iter(response.get("content", {})), ""))
             for status, response in operation["responses"].items()
@@ -193,19 +252,43 @@ def _shown(document: Json, method: str, path: str, operation: Json) -> Json:
     }
 
 
+def _example(method: str, path: str, operation: Json, body: Json | None) -> str:
+    """A command for a shell in which STUDIO, LIMNER_TOKEN, PROJECT and so on are set."""
+    for name in ("project", "picture", "job", "batch", "item"):
+        path = path.replace(f"{{{name}}}", f"${name.upper()}")
+    asked = [one for one in operation.get("parameters", []) if one["in"] == "query" and "example" in one]
+    query = "&".join(f"{one['name']}={one['example']}" for one in asked)
+    command = CURL
+    command += f" -X {method.upper()}" if method not in ("get", "post") else ""
+    command += f" -o {FILES[operation['operationId']]}" if operation["operationId"] in FILES else ""
+    address = f'"$STUDIO{path.replace("{step}", "0")}{"?" * bool(query)}{query}"'
+    content = operation.get("requestBody", {}).get("content", {})
+    if "application/octet-stream" in content:
+        return f"{command} {address} --data-binary @picture.jpg"
+    if body is None:
+        return f"{command} {address}" + (" --json '{}'" if method == "post" else "")
+    written = json.dumps(body, indent=2).replace(PICTURE, "$PICTURE")
+    return f"{command} {address} --json @- <<END\n{_REVISION.sub('$REVISION', written)}\nEND"
+
+
+_REVISION = re.compile(r'(?<="revision": )\d+')
+
+
 def _kind(schema: Json) -> str:
     """Short description of a schema's type, such as ``integer from 1 to 500``."""
     if "anyOf" in schema:
         kinds = [_kind(choice) for choice in schema["anyOf"] if choice.get("type") != "null"]
         return " or ".join(kinds)
+    if "discriminator" in schema:
+        return f"object of kind {' or '.join(sorted(schema['discriminator']['mapping']))}"
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
     if "enum" in schema:
         return " or ".join(f"“{value}”" for value in schema["enum"])
     words = [str(schema.get("type", "any value"))]
     low, high = schema.get("minimum"), schema.get("maximum")
-    words += [f"from {low:,}"] if low is not None else []
-    words += [f"to {high:,}"] if high is not None else []
+    words += [f"from {low:,g}"] if low is not None else []
+    words += [f"to {high:,.12g}"] if high is not None else []
     if "maxLength" in schema:
         words.append(f"of {schema.get('minLength', 0)} to {schema['maxLength']:,} characters")
     if "pattern" in schema:

@@ -6,6 +6,7 @@ handed out. Thumbnails are kept in a folder of the studio, never beside the pict
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import os
@@ -16,7 +17,7 @@ import unicodedata
 import warnings
 import zipfile
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -31,6 +32,7 @@ from limner.pictures.formats import RAW_SUFFIXES, PictureError, identify
 from limner.pictures.thumbnails import MAX_SIDE_PX, indexed, locate, shrink
 from limner.records import Board, Candidate, Picture
 from limner.store.library import PictureStore
+from limner.templates import environment
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)
 MEDIA_TYPE = "image/webp"
@@ -209,8 +211,10 @@ PREVIEWED = 6
 """Steps of a storyboard that a preview shows."""
 
 
-def layout_page(board: Board, title: str, plan: Plan) -> Download:
-    """The beginning of a storyboard as a web page, to choose a layout by.
+def previewed(board: Board, title: str, kind: ExportFormat, plan: Plan) -> Download:
+    """The beginning of an export as a web page: its own pages where it has such, to choose a layout by.
+
+    Slides are shown as the PDF has them; Word and EPUB as the web page does.
 
     Raises:
         LimnerError: as `limner.export.export`.
@@ -219,9 +223,25 @@ def layout_page(board: Board, title: str, plan: Plan) -> Download:
     count = min(PREVIEWED, len(story.steps))
     between = tuple(part for part in story.between if part.before < count or count == len(story.steps))
     begun = story.model_copy(update={"steps": story.steps[:count], "between": between})
-    return exported(
-        board.model_copy(update={"story": begun, "steps": board.steps[:count]}), title, "html", plan
-    )
+    board = board.model_copy(update={"story": begun, "steps": board.steps[:count]})
+    if kind not in ("pdf", "pptx"):
+        return exported(board, title, "html", plan)
+    from limner.export.pdf import page_images
+
+    plan.check(f".{kind}")
+    if kind == "pptx":
+        plan = replace(plan, layout="slides")
+    images = page_images(_titled(without_missing(board)[0], title), plan)
+    pages = [base64.b64encode(image).decode() for image in images]
+    page = environment("limner.studio").get_template("pages.html").render(title=title, pages=pages)
+    return Download(page.encode(), EXPORT_TYPES["html"], "pages.html", ())
+
+
+def _titled(board: Board, title: str) -> Board:
+    """A storyboard whose story has a title."""
+    if board.story.title:
+        return board
+    return board.model_copy(update={"story": board.story.model_copy(update={"title": title})})
 
 
 def exported(board: Board, title: str, kind: ExportFormat, plan: Plan | None = None) -> Download:
@@ -240,8 +260,7 @@ def exported(board: Board, title: str, kind: ExportFormat, plan: Plan | None = N
     """
     board, missing = without_missing(board)
     stem = file_stem(title)
-    if not board.story.title:
-        board = board.model_copy(update={"story": board.story.model_copy(update={"title": title})})
+    board = _titled(board, title)
     with tempfile.TemporaryDirectory(prefix="limner-export-") as place:
         folder = Path(place)
         made = export(board, folder / f"{stem}.{kind}", plan=plan)

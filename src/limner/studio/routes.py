@@ -36,8 +36,8 @@ from limner.studio.pictures import (
     ExportFormat,
     Thumbnails,
     exported,
-    layout_page,
     original,
+    previewed,
     side_for,
 )
 from limner.studio.preferences import read_preferences
@@ -552,8 +552,12 @@ def _add_exports(routes: APIRouter, workshop: Workshop) -> None:
         return Response(made.data, media_type=made.media_type, headers=headers)
 
     @routes.get("/projects/{project}/export/preview", response_class=Response)
-    def export_preview(project: str, plan: Annotated[Plan, Depends()]) -> Response:
-        """The beginning of the storyboard as a web page, to be shown inside a page of the studio."""
+    def export_preview(
+        project: str,
+        plan: Annotated[Plan, Depends()],
+        format: ExportFormat = "html",  # noqa: A002
+    ) -> Response:
+        """The beginning of an export, as PDF its very pages, to be shown inside a page of the studio."""
         found = workshop.get(project)
-        made = layout_page(found.board, found.title, plan)
+        made = previewed(found.board, found.title, format, plan)
         return Response(made.data, media_type=made.media_type, headers=FRAMED)

@@ -25,7 +25,7 @@ export async function openAgain(store, options) {
     put(place, steps.length ? form(store, steps, options, edit, () => box.close()) : nothing(options, edit, () => box.close()));
     place.querySelector(".main")?.focus();
   } catch (error) {
-    put(place, problem(error));
+    put(place, problem(error, () => { box.close(); openAgain(store, options); }));
   }
 }
 

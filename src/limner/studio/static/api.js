@@ -22,7 +22,7 @@ async function call(method, path, body, signal, headers = {}) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, "The studio does not answer", "Is `limner studio` still running? Nothing that was saved is lost.");
+    throw new Problem(0, "The studio does not answer", "It may have been closed. Start it again, then try again. Nothing that was saved is lost.");
   }
   if (!answer.ok) throw await refusal(answer);
   return answer.status === 204 ? null : answer.json();
@@ -50,7 +50,7 @@ async function long(path, body, fetched) {
   const { attend } = await import("./jobs.js");
   const state = await attend(answer.job);
   if (state.state === "done") return fetched();
-  if (state.state === "cancelled") throw new Problem(400, "Cancelled", "nothing was changed.");
+  if (state.state === "cancelled") throw new Problem(400, "Cancelled", "Nothing was changed.");
   // What a restart has ended is asked for again; what failed may be.
   throw state.state === "lost" ? new Problem(0, "The studio was started again", state.message) : new Problem(500, "That was not done", state.message);
 }

@@ -1,5 +1,6 @@
 // The storyboard: one card per step, kept in place while pictures change, so that focus and scrolling stay.
 
+import { DRAGGABLE } from "./carrying.js";
 import { button, gliding, h, icon, put } from "./dom.js";
 import { shownAt, told, views } from "./framing.js";
 import { shape } from "./pictures.js";
@@ -10,6 +11,8 @@ const looks = (choice) => JSON.stringify([shownAt(choice).map((picture) => pictu
 
 export const VIEWS = ["large", "small", "strip", "list"];
 const VIEW = "limner.view";
+/** What stands before the items of a list. */
+const MARKER = /^[ \t]*[-*•–][ \t]+/gm;
 
 export class Board extends EventTarget {
   /**
@@ -105,14 +108,16 @@ export class Board extends EventTarget {
   }
 
   #card(position) {
-    const plate = h("button", { type: "button", class: "plate", draggable: "true", data: { step: position } });
+    const plate = h("button", { type: "button", class: "plate", draggable: DRAGGABLE, data: { step: position } });
     const another = button("Try another", { look: "again", bare: true, kind: "plain another", title: "Try another (T)" });
     another.tabIndex = -1;
     const lock = button("Lock", { look: "unlock", bare: true, kind: "plain lock" });
     lock.tabIndex = -1;
+    const more = button(`More for step ${position + 1}`, { look: "more", bare: true, kind: "plain card-more", title: "More", "aria-haspopup": "dialog" });
+    more.tabIndex = -1;
     const text = h("div", { class: "words" });
     const fitting = h("span", { class: "fitting", "aria-hidden": "true" });
-    const item = h("li", { class: "step", data: { step: position } }, h("div", { class: "frame" }, plate, fitting, another, lock), text);
+    const item = h("li", { class: "step", data: { step: position } }, h("div", { class: "frame" }, plate, fitting, another, lock, more), text);
     plate.addEventListener("click", () => {
       this.select(position);
       this.dispatchEvent(new CustomEvent("open", { detail: position }));
@@ -125,6 +130,12 @@ export class Board extends EventTarget {
     });
     another.addEventListener("click", () => this.dispatchEvent(new CustomEvent("another", { detail: { step: position, control: another } })));
     lock.addEventListener("click", () => this.dispatchEvent(new CustomEvent("lock", { detail: position })));
+    const menu = (at) => this.dispatchEvent(new CustomEvent("more", { detail: { step: position, at } }));
+    more.addEventListener("click", () => menu(more));
+    plate.addEventListener("contextmenu", (event) => {
+      event.preventDefault();
+      menu(plate);
+    });
     return { item, plate, fitting, another, lock, text };
   }
 
@@ -154,8 +165,8 @@ export class Board extends EventTarget {
     lock.setAttribute("aria-pressed", String(fixed));
     put(
       text,
-      h("h2", {}, h("span", { class: "number" }, h("span", { class: "unseen" }, "Step "), position + 1), words.title && h("span", { class: "title", dir: "auto" }, words.title)),
-      h("p", { dir: story.direction, lang: story.language || undefined }, words.text),
+      h("h2", {}, h("span", { class: "number" }, h("span", { class: "unseen" }, "Step "), position + 1), words.title && words.title !== story.steps[position - 1]?.title && h("span", { class: "title", dir: "auto" }, words.title)),
+      h("p", { dir: story.direction, lang: story.language || undefined }, words.text.replace(MARKER, "")),
     );
   }
 

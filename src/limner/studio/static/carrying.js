@@ -5,6 +5,8 @@
 import { announce } from "./dom.js";
 
 const TYPE = "application/x-limner";
+/** Value of `draggable`: where nothing hovers, a long press opens the menu, and pictures are swapped from there. */
+export const DRAGGABLE = String(!matchMedia("(hover: none)").matches);
 
 export class Carrying extends EventTarget {
   /** @param {HTMLElement} steps list whose items have data-step */
@@ -49,6 +51,7 @@ export class Carrying extends EventTarget {
     if (!this.held) return false;
     this.held = null;
     this.#marks();
+    this.dispatchEvent(new Event("ended"));
     announce("Let go.");
     return true;
   }
@@ -58,6 +61,7 @@ export class Carrying extends EventTarget {
     const thing = this.held;
     this.held = null;
     this.#marks();
+    this.dispatchEvent(new Event("ended"));
     if (thing) this.#deliver(thing, step);
   }
 

@@ -34,7 +34,7 @@ export function askForFolder(read) {
   }
 
   openDialog("Add a folder", (close) => {
-    const go = h("button", { type: "submit", class: "button main" }, "Read it");
+    const go = h("button", { type: "submit", class: "button main" }, "Add folder");
     const form = h(
       "form",
       {},

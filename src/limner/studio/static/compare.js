@@ -91,7 +91,7 @@ class Compare {
         "div",
         { class: "acts" },
         other(-1, "before", "Picture before (←)"),
-        here ? h("span", { class: "quiet" }, "shown here") : button("Use this picture", { kind: "main", "data-key": `take-${at}`, disabled: !this.panel.offers.offer, on: { click: take } }),
+        here ? h("span", { class: "quiet" }, "In use") : button("Use this picture", { kind: "main", "data-key": `take-${at}`, disabled: !this.panel.offers.offer, on: { click: take } }),
         other(1, "after", "Picture after (→)"),
         this.slots.length > 1 && button(`Put ${name(picture)} away`, { look: "close", bare: true, kind: "plain", on: { click: () => this.#set(this.slots.filter((one) => one !== picture.id)) } }),
       ),

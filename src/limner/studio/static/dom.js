@@ -80,9 +80,15 @@ export function toast(words, { action, run, stay = false } = {}) {
   return note;
 }
 
-/** What went wrong, in the server's words, with `role=alert`. */
-export function problem(error) {
-  return h("p", { class: "problem", role: "alert" }, h("strong", {}, error.title ?? "That did not work"), error.message ? `: ${error.message}` : ".");
+const sentence = (words) => words && `${/^[a-z]+[ ,;]/.test(words) ? words[0].toUpperCase() + words.slice(1) : words}${/[.!?…]$/.test(words) ? "" : "."}`;
+
+/** What went wrong, as sentences. */
+export const inSentences = ({ title, message }) => [title ?? "That did not work", message].filter(Boolean).map(sentence).join(" ");
+
+/** What went wrong, as sentences with `role=alert`; `again`, where it may go well the next time, is offered. */
+export function problem({ title, message, status }, again) {
+  const way = status === 401 ? h("a", { href: location.href }, "Sign in") : again && h("button", { type: "button", class: "link", on: { click: again } }, "Try again");
+  return h("p", { class: "problem", role: "alert" }, h("strong", {}, sentence(title ?? "That did not work")), " ", sentence(message), way && [" ", way]);
 }
 
 /** "1 picture", "66 pictures". */

@@ -5,16 +5,17 @@ import { openDialog } from "./dialogs.js";
 import { announce, button, h, problem, put, toast } from "./dom.js";
 
 const FORMATS = [
-  ["html", "Web page", "one file that holds its pictures"],
+  ["html", "Shareable page", "one file with its pictures inside; opens anywhere, also without a network"],
   ["pdf", "PDF", "to print or to send"],
   ["docx", "Word", "to go on writing"],
   ["epub", "EPUB", "a book for e-readers"],
   ["pptx", "PowerPoint", "slides with pictures beside the words"],
   ["md", "Markdown", "with copies of the pictures, zipped"],
-  ["json", "JSON", "the storyboard as data, complete, without pictures"],
+  ["json", "JSON", "the storyboard as data, without pictures"],
 ];
-const LAYOUTS = { "": "As suits the text", book: "Picture book", recipe: "Recipe", article: "Article", slides: "Slides" };
-const PAGES = { "": "As usual (A4; slides: wide screen)", a4: "A4", a5: "A5", letter: "Letter" };
+const PREVIEWS = { html: "The first steps of the page.", pdf: "The first pages, as they will be.", pptx: "The first slides, nearly as they will be.", docx: "The first steps, nearly as Word shows them.", epub: "The first steps, nearly as e-readers show them." };
+const LAYOUTS = { "": "Automatic", book: "Picture book", recipe: "Recipe", article: "Article", slides: "Slides" };
+const PAGES = { "": "Automatic (A4, wide slides)", a4: "A4", a5: "A5", letter: "Letter" };
 
 /** Open the dialog for a project. */
 export async function openExport(store) {
@@ -26,7 +27,7 @@ export async function openExport(store) {
       (library) => put(place, formats(store, library.wording, trouble, close)),
       (error) => put(trouble, problem(error)),
     );
-    return [share(store, trouble), place, trouble, preferences(trouble)];
+    return [place, trouble, preferences(trouble)];
   }, { kind: "wide" });
 }
 
@@ -36,21 +37,23 @@ function formats(store, wording, trouble, close) {
     h("label", { class: "choice" }, h("input", { type: "radio", name: "format", value: format, checked: format === (kept.format ?? "html") }), h("span", {}, words, h("small", {}, note))),
   );
   const layout = select("layout", "Layout", LAYOUTS, kept.layout);
-  const pages = select("page_size", "Page", PAGES, kept.page_size);
+  const pages = select("page_size", "Page size", PAGES, kept.page_size);
   const boxes = [
     box("include", "steps", "Steps only", "without introduction, ingredients, headings and notes", kept.include === "steps"),
-    box("with_reasons", "true", "With reasons", "why each picture was chosen, and how", kept.with_reasons === "true"),
-    box("originals", "true", "Pictures in all their pixels", "larger files; Markdown gets the files as they are", kept.originals === "true"),
+    box("with_reasons", "true", "With reasons", "why each picture was chosen, and how", false),
+    box("originals", "true", "Full-resolution pictures", "larger files; Markdown gets the files as they are", kept.originals === "true"),
   ];
   const go = h("button", { type: "submit", class: "button main" }, "Download");
+  const told = h("figcaption", { class: "quiet small" });
   const frame = h("iframe", { title: "Preview of the first steps", sandbox: "", tabindex: "-1", "aria-hidden": "true" });
-  const shown = h("figure", { class: "preview" }, h("div", { class: "page" }, frame), h("figcaption", { class: "quiet small" }, "The first steps in this layout, as a web page."));
+  const shown = h("figure", { class: "preview" }, h("div", { class: "page" }, frame), told);
+  frame.addEventListener("load", () => shown.removeAttribute("aria-busy"));
   const content = h("fieldset", {}, h("legend", { class: "unseen" }, "Content"), boxes);
   const form = h(
     "form",
     { class: "exporting" },
-    h("fieldset", {}, h("legend", { class: "unseen" }, "Format"), choices),
-    h("div", { class: "stack" }, shown, layout, pages, content),
+    h("div", { class: "stack" }, h("fieldset", {}, h("legend", { class: "unseen" }, "Format"), choices), h("div", { class: "side-by-side" }, layout, pages), content),
+    shown,
     h("div", { class: "actions" }, go),
   );
   const asked = () => Object.fromEntries([...new FormData(form)].filter(([, value]) => value));
@@ -65,8 +68,11 @@ function formats(store, wording, trouble, close) {
     content.hidden = format === "json"; // It holds everything, and no pictures.
     if (!having.length) return;
     // What is offered as "suits the text" is the first of the format where the suited one is not there.
-    const place = links.layoutPage(store.id, { ...plan, layout: own.value || (having.length < 3 ? having[0] : ""), page_size: "", originals: "" });
-    if (frame.getAttribute("src") !== place) frame.setAttribute("src", place);
+    const place = links.layoutPage(store.id, { format, ...plan, layout: own.value || (having.length < 3 ? having[0] : ""), originals: "" });
+    put(told, PREVIEWS[format]);
+    if (frame.getAttribute("src") === place) return;
+    shown.setAttribute("aria-busy", "true");
+    frame.setAttribute("src", place);
   };
   form.addEventListener("change", follow);
   follow();
@@ -102,28 +108,6 @@ function box(name, value, words, note, checked) {
   return h("label", { class: "choice" }, h("input", { type: "checkbox", name, value, checked }), h("span", {}, words, h("small", {}, note)));
 }
 
-/** A page to send to others: the text and its pictures, and nothing of how they were chosen. */
-function share(store, trouble) {
-  const go = button("Share a read-only copy", { look: "file" });
-  go.addEventListener("click", async () => {
-    put(trouble);
-    go.disabled = true;
-    try {
-      await download(links.export(store.id, "html", {}), "storyboard.html");
-      announce("Downloaded.");
-    } catch (error) {
-      put(trouble, problem(error));
-    }
-    go.disabled = false;
-  });
-  return h(
-    "section",
-    { class: "share", "aria-label": "A copy for others" },
-    h("p", { class: "quiet small" }, "One web page with smaller copies of the pictures inside. It opens anywhere, also without a network, and holds neither settings nor reasons, paths or earlier versions."),
-    go,
-  );
-}
-
 function preferences(trouble) {
   const consent = h("input", { type: "checkbox", id: "consent" });
   const go = button("Download my choices", { disabled: true });
@@ -140,7 +124,7 @@ function preferences(trouble) {
   return h(
     "details",
     { class: "apart" },
-    h("summary", {}, "My choices, to teach or to measure a model"),
+    h("summary", {}, "Export my choices as training data"),
     h("p", { class: "quiet small" }, "Wherever you replaced a picture, in all projects of this library, the file names the step’s words and the text around it, the picture shown, the one you took, those you were offered, and the time. It stays on this machine unless you give it to somebody."),
     h("label", { class: "choice" }, consent, h("span", {}, "I agree that my choices are written to a file")),
     h("div", { class: "actions" }, go),
@@ -152,7 +136,7 @@ async function download(path, fallback) {
   try {
     answer = await fetch(path, { credentials: "same-origin" });
   } catch {
-    throw new Problem(0, "The studio does not answer", "nothing was exported.");
+    throw new Problem(0, "The studio does not answer", "It may have been closed. Start it again, then download again.");
   }
   if (!answer.ok) {
     const told = await answer.json().catch(() => ({}));

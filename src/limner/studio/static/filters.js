@@ -22,7 +22,9 @@ export class Filters extends EventTarget {
     this.day = null;
     this.chips = h("span", { class: "chips" });
     this.none = button("Show all", { kind: "plain", on: { click: () => this.clear() } });
-    put(place, this.chips, this.selects.map((one) => one.label), this.none);
+    // On a phone they are shown when asked for, so that the pictures begin in sight.
+    const unfold = (this.unfold = button("Filters", { look: "settings", kind: "unfold", "aria-expanded": "false", on: { click: () => unfold.setAttribute("aria-expanded", String(place.classList.toggle("unfolded"))) } }));
+    put(place, unfold, this.chips, this.selects.map((one) => one.label), this.none);
     for (const one of this.selects) {
       one.addEventListener("change", () => {
         this.#say();
@@ -57,7 +59,7 @@ export class Filters extends EventTarget {
     for (const one of this.selects) one.value = "";
     this.day = null;
     this.#say();
-    this.folder.focus();
+    (this.folder.checkVisibility() ? this.folder : this.unfold).focus();
   }
 
   /** Ask again what there is to choose from; what is chosen stays. */
@@ -97,7 +99,7 @@ export class Filters extends EventTarget {
     const click = () => {
       drop();
       this.#say();
-      next.focus();
+      (next.checkVisibility() ? next : this.unfold).focus();
     };
     return h("button", { type: "button", class: "chip", title: "Remove this filter", on: { click } }, h("span", { class: "unseen" }, "Remove filter: "), words, icon("close"));
   }

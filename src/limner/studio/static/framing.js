@@ -1,7 +1,7 @@
 // How a picture is shown at a step: the part of it, the point that stays in sight, its caption and alternative text.
 
 import { openDialog } from "./dialogs.js";
-import { button, h, put } from "./dom.js";
+import { announce, button, h, put } from "./dom.js";
 import { described, height, name, thumbnail, width, words } from "./pictures.js";
 
 const WHOLE = { x: 0, y: 0, width: 1, height: 1 };
@@ -12,7 +12,6 @@ const limit = (value, low, high) => Math.min(high, Math.max(low, value));
 export function part(picture, framing, ratio) {
   const crop = framing?.crop ?? WHOLE;
   const pixels = (width(picture) * crop.width) / (height(picture) * crop.height);
-  if (!ratio) return { ...crop, ratio: pixels };
   const size = pixels > ratio ? { width: (crop.width * ratio) / pixels, height: crop.height } : { width: crop.width, height: (crop.height * pixels) / ratio };
   const [fx, fy] = framing?.focus ?? [crop.x + crop.width / 2, crop.y + crop.height / 2];
   const x = limit(fx - size.width / 2, crop.x, crop.x + crop.width - size.width);
@@ -20,12 +19,12 @@ export function part(picture, framing, ratio) {
   return { x, y, ...size, ratio };
 }
 
-/** A picture as its step shows it; without a ratio, in the shape of its crop. */
-export function view(picture, framing, side, { ratio = null, ...props } = {}) {
+/** A picture as its step shows it: what of its crop fills a place of a shape. */
+export function view(picture, framing, side, { ratio, ...props }) {
   const shown = part(picture, framing, ratio);
   // A copy as large as makes the part as sharp as the whole would be.
   const image = thumbnail(picture, Math.min(800, Math.round(side / Math.max(shown.width, shown.height))), { alt: "", ...props });
-  const box = h("span", { class: ratio ? "view" : "view own" }, image);
+  const box = h("span", { class: "view" }, image);
   box.style.setProperty("--ratio", shown.ratio.toFixed(4));
   Object.assign(image.style, {
     width: `${100 / shown.width}%`,
@@ -40,7 +39,7 @@ export function view(picture, framing, side, { ratio = null, ...props } = {}) {
 /** All pictures of a step side by side, in a place of a shape. */
 export function views(choice, side, ratio, props = {}) {
   const pictures = shownAt(choice);
-  const shape = (at) => (pictures.length === 1 ? null : pictures.length === 2 || (pictures.length === 3 && at === 0) ? ratio / 2 : ratio);
+  const shape = (at) => (pictures.length === 2 || (pictures.length === 3 && at === 0) ? ratio / 2 : ratio);
   const each = pictures.map((picture, at) => view(picture, choice.framing?.[picture.id], pictures.length > 1 ? side / 2 : side, { ratio: shape(at), ...props }));
   return h("span", { class: "mosaic", data: { count: pictures.length } }, each);
 }
@@ -64,83 +63,111 @@ function opening(text) {
 /** What the author says of a picture at a step, else its own words, else those of the step, marked as such. */
 export const told = (choice, picture, text) => choice.framing?.[picture.id]?.alt || (worded(picture) ? described(picture) : `${opening(text)} (from the step’s words)`);
 
+/** Handles of a crop area: which edges each moves, the keyboard reaches those of one edge. */
+const HANDLES = { "top left": [-1, -1], top: [0, -1], "top right": [1, -1], left: [-1, 0], right: [1, 0], "bottom left": [-1, 1], bottom: [0, 1], "bottom right": [1, 1] };
+const RATIOS = [["Free", null], ["Original", 0], ["1:1", 1], ["4:3", 4 / 3], ["3:2", 3 / 2], ["16:9", 16 / 9]];
+const KEY_STEP = 0.01;
+
+/**
+ * A crop area after a handle has moved.
+ * @param {object} crop before, in fractions of the picture
+ * @param {[number, number]} sides -1, 0 or 1: the left, no or the right edge moves; the upper, no or the lower one
+ * @param {number} dx
+ * @param {number} dy how far, in the same fractions
+ * @param {number|null} shape width : height in these fractions that it keeps; null for any
+ */
+function resized(crop, [sx, sy], dx, dy, shape) {
+  const middle = [crop.x + crop.width / 2, crop.y + crop.height / 2];
+  const fixed = [sx < 0 ? crop.x + crop.width : sx ? crop.x : middle[0], sy < 0 ? crop.y + crop.height : sy ? crop.y : middle[1]];
+  const room = (side, at) => (side < 0 ? at : side ? 1 - at : 2 * Math.min(at, 1 - at));
+  let size = [crop.width + sx * dx, crop.height + sy * dy];
+  if (shape) {
+    const across = !sx ? size[1] * shape : sy ? Math.max(size[0], size[1] * shape) : size[0];
+    const width = limit(across, Math.max(SMALLEST, SMALLEST * shape), Math.min(room(sx, fixed[0]), room(sy, fixed[1]) * shape));
+    size = [width, width / shape];
+  } else size = [sx, sy].map((side, axis) => (side ? limit(size[axis], SMALLEST, room(side, fixed[axis])) : size[axis]));
+  const [x, y] = [sx, sy].map((side, axis) => (side < 0 ? fixed[axis] - size[axis] : side ? fixed[axis] : fixed[axis] - size[axis] / 2));
+  return { x, y, width: size[0], height: size[1] };
+}
+
 /** Open the dialog of one picture of a step. */
 export function openFraming(store, step, picture) {
   if (document.querySelector("dialog[open]")) return;
   const framing = store.step(step).choice.framing?.[picture.id] ?? {};
   let crop = { ...(framing.crop ?? WHOLE) };
   let focus = framing.focus ? [...framing.focus] : null;
-  const image = thumbnail(picture, 800, { alt: "" });
-  const frame = h("span", { class: "cropped" });
-  const dot = h("span", { class: "focal" });
-  const stage = h("div", { class: "stage" }, image, frame, dot);
-  stage.style.setProperty("--ratio", (width(picture) / height(picture)).toFixed(4));
-  const mode = ["crop", "focus"].map((value) => h("input", { type: "radio", name: "drag", value, checked: value === "crop" }));
-  const fields = Object.fromEntries(
-    [["x", "From the left"], ["y", "From the top"], ["width", "Width"], ["height", "Height"], ["fx", "From the left"], ["fy", "From the top"]].map(([key, words]) => {
-      const input = h("input", { type: "number", min: key === "width" || key === "height" ? 2 : 0, max: 100, step: "any", id: `framing-${key}` });
-      input.addEventListener("input", () => typed(key));
-      return [key, { input, row: h("div", { class: "field" }, h("label", { for: `framing-${key}` }, `${words}, %`), input) }];
-    }),
-  );
+  let shape = null;
+  const own = width(picture) / height(picture);
+  const hole = h("span", { class: "cropped" });
+  const handle = (words) => h("button", { type: "button", class: `handle ${words}`, data: { part: words }, tabindex: HANDLES[words].includes(0) ? 0 : -1, "aria-label": `Crop area, ${words} ${HANDLES[words].includes(0) ? "edge" : "corner"}: arrow keys move it` });
+  const box = h("div", { class: "crop-box" }, h("button", { type: "button", class: "mover", data: { part: "area" }, "aria-label": "Crop area: arrow keys move it" }), Object.keys(HANDLES).map(handle));
+  const dot = h("button", { type: "button", class: "focal", data: { part: "focus" }, title: "Focal point", "aria-label": "Focal point: arrow keys move it" });
+  const stage = h("div", { class: "stage" }, thumbnail(picture, 800, { alt: "" }), h("span", { class: "dim" }, hole), box, dot);
+  stage.style.setProperty("--ratio", own.toFixed(4));
+  const ratios = RATIOS.map(([words, ratio], at) => h("label", { class: "chip" }, h("input", { type: "radio", name: "ratio", checked: at === 0, on: { change: () => reshape(ratio) } }), words));
   const caption = h("input", { type: "text", id: "framing-caption", maxlength: 2000, dir: "auto" });
   caption.value = framing.caption ?? "";
   const alt = h("textarea", { id: "framing-alt", rows: 2, maxlength: 2000, dir: "auto", placeholder: worded(picture) ? described(picture) : opening(store.step(step).text) });
   alt.value = framing.alt ?? "";
 
-  function draw(but = null) {
-    const percent = (value) => `${(100 * value).toFixed(2)}%`;
-    Object.assign(frame.style, { left: percent(crop.x), top: percent(crop.y), width: percent(crop.width), height: percent(crop.height) });
-    const [x, y] = focus ?? [crop.x + crop.width / 2, crop.y + crop.height / 2];
+  const point = () => focus ?? [crop.x + crop.width / 2, crop.y + crop.height / 2];
+  const percent = (value) => `${(100 * value).toFixed(2)}%`;
+
+  function draw() {
+    for (const one of [hole, box]) Object.assign(one.style, { left: percent(crop.x), top: percent(crop.y), width: percent(crop.width), height: percent(crop.height) });
+    const [x, y] = point();
     Object.assign(dot.style, { left: percent(x), top: percent(y) });
     dot.classList.toggle("usual", !focus);
-    for (const [key, value] of Object.entries({ ...crop, fx: x, fy: y })) {
-      if (key !== but) fields[key].input.value = String(Math.round(1000 * value) / 10);
-    }
   }
 
-  function typed(key) {
-    const value = Number(fields[key].input.value) / 100;
-    if (!fields[key].input.value || !Number.isFinite(value)) return;
-    if (key === "fx" || key === "fy") focus = [limit(key === "fx" ? value : Number(fields.fx.input.value) / 100, 0, 1), limit(key === "fy" ? value : Number(fields.fy.input.value) / 100, 0, 1)];
-    else {
-      const side = { x: "width", y: "height", width: "x", height: "y" }[key];
-      if (key === "x" || key === "y") {
-        crop[key] = limit(value, 0, 1 - SMALLEST);
-        crop[side] = Math.min(crop[side], 1 - crop[key]);
-      } else crop[key] = limit(value, SMALLEST, 1 - crop[side]);
+  /** Keep a shape from now on, and take the largest part that has it, around the middle of the last. */
+  function reshape(ratio) {
+    shape = ratio === null ? null : ratio === 0 ? 1 : ratio / own;
+    if (shape) {
+      const size = [Math.min(1, shape), Math.min(1, 1 / shape)];
+      const place = (start, extent, wanted) => limit(start + extent / 2 - wanted / 2, 0, 1 - wanted);
+      crop = { x: place(crop.x, crop.width, size[0]), y: place(crop.y, crop.height, size[1]), width: size[0], height: size[1] };
     }
-    draw(key);
+    draw();
+  }
+
+  function shift(part, before, dx, dy) {
+    if (part === "focus") focus = [limit(before.point[0] + dx, 0, 1), limit(before.point[1] + dy, 0, 1)];
+    else if (part === "area") crop = { ...before.crop, x: limit(before.crop.x + dx, 0, 1 - before.crop.width), y: limit(before.crop.y + dy, 0, 1 - before.crop.height) };
+    else crop = resized(before.crop, HANDLES[part], dx, dy, shape);
+    draw();
   }
 
   stage.addEventListener("pointerdown", (event) => {
-    if (event.button) return;
+    const part = event.target.closest("[data-part]");
+    if (!part || event.button) return;
     event.preventDefault();
+    part.focus();
     stage.setPointerCapture(event.pointerId);
     const edges = stage.getBoundingClientRect();
-    const at = (one) => [limit((one.clientX - edges.left) / edges.width, 0, 1), limit((one.clientY - edges.top) / edges.height, 0, 1)];
-    const from = at(event);
-    const before = { ...crop };
-    const move = (one) => {
-      const to = at(one);
-      if (mode[1].checked) focus = to;
-      else {
-        const size = [Math.abs(to[0] - from[0]), Math.abs(to[1] - from[1])];
-        crop = Math.min(...size) < SMALLEST ? { ...before } : { x: Math.min(from[0], to[0]), y: Math.min(from[1], to[1]), width: size[0], height: size[1] };
-      }
-      draw();
-    };
-    if (mode[1].checked) move(event);
+    const before = { crop, point: point() };
+    const move = (one) => shift(part.dataset.part, before, (one.clientX - event.clientX) / edges.width, (one.clientY - event.clientY) / edges.height);
     stage.addEventListener("pointermove", move);
     const end = () => stage.removeEventListener("pointermove", move);
     for (const kind of ["pointerup", "pointercancel"]) stage.addEventListener(kind, end, { once: true });
   });
+  stage.addEventListener("keydown", (event) => {
+    const part = event.target.dataset.part;
+    const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+    if (!part || !by) return;
+    event.preventDefault();
+    const [dx, dy] = by.map((one) => one * KEY_STEP * (event.shiftKey ? 10 : 1));
+    shift(part, { crop, point: point() }, dx, dy);
+    const [x, y] = point().map((one) => Math.round(100 * one));
+    announce(part === "focus" ? `Focal point: ${x} % from the left, ${y} % from the top` : `Crop area: ${Math.round(100 * crop.width)} % wide from ${Math.round(100 * crop.x)} %, ${Math.round(100 * crop.height)} % high from ${Math.round(100 * crop.y)} %`);
+  });
 
   const whole = () => {
     crop = { ...WHOLE };
-    draw();
+    ratios[0].querySelector("input").checked = true;
+    reshape(null);
   };
-  const middle = () => {
+  const center = () => {
     focus = null;
     draw();
   };
@@ -151,18 +178,21 @@ export function openFraming(store, step, picture) {
         "form",
         { class: "framing" },
         stage,
-        h("fieldset", { class: "dragging-sets" }, h("legend", { class: "quiet small" }, "Dragging on the picture sets"), h("label", { class: "choice" }, mode[0], "the crop area"), h("label", { class: "choice" }, mode[1], "the focal point")),
-        h("fieldset", { class: "part" }, h("legend", { class: "quiet small" }, "Crop area"), ["x", "y", "width", "height"].map((key) => fields[key].row), button("Whole picture", { on: { click: whole } })),
-        h("fieldset", { class: "part" }, h("legend", { class: "quiet small" }, "Focal point"), ["fx", "fy"].map((key) => fields[key].row), button("Center", { on: { click: middle } })),
-        h("div", { class: "field" }, h("label", { for: "framing-caption" }, "Caption below it"), caption),
-        h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it; limner's own unless you write one"), alt, !worded(picture) && h("p", { class: "quiet small" }, "From the step’s words: the picture has none of its own.")),
-        h("p", { class: "quiet small" }, "Your file stays as it is: only copies are cropped. ", h("bdi", {}, name(picture))),
+        h(
+          "div",
+          { class: "stack" },
+          h("fieldset", {}, h("legend", { class: "quiet small" }, "Crop area"), h("div", { class: "ratios" }, ratios), button("Whole picture", { kind: "plain", on: { click: whole } })),
+          h("fieldset", {}, h("legend", { class: "quiet small" }, "Focal point"), h("p", { class: "small" }, "The ring marks what stays in sight where the picture is cut to fit a page."), button("Center", { kind: "plain", on: { click: center } })),
+          h("div", { class: "field" }, h("label", { for: "framing-caption" }, "Caption below it"), caption),
+          h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it"), alt, !worded(picture) && h("p", { class: "quiet small" }, "Until you write one, the step’s words stand for it.")),
+          h("p", { class: "quiet small" }, "Your file stays as it is: only copies are cropped. ", h("bdi", {}, name(picture))),
+        ),
         h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Apply")),
       );
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         close();
-        const isWhole = crop.x <= 0 && crop.y <= 0 && crop.width >= 1 && crop.height >= 1;
+        const isWhole = crop.width > 1 - 1e-6 && crop.height > 1 - 1e-6;
         const kept = { crop: isWhole ? null : crop, focus, caption: caption.value.trim() || null, alt: alt.value.trim() || null };
         store.edit({ kind: "frame", step, picture: picture.id, framing: kept });
       });

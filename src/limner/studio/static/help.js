@@ -33,6 +33,7 @@ const BOARD = [
   [["Del"], "remove the step"],
   [["P"], "on a picture offered: add it to the step"],
   [["F"], "crop, caption and alternative text"],
+  [["Z"], "view the picture large; arrows go through those offered"],
   [["X"], "pick the picture up; on another step, X puts it there; Esc drops it"],
   [["Ctrl", "Z"], "undo"],
   [["Ctrl", "Shift", "Z"], "redo"],

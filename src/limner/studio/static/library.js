@@ -50,8 +50,14 @@ async function describe() {
     skipped($("skipped"), library);
     duplicates($("duplicates"), library);
   } catch (error) {
-    put($("trouble"), problem(error));
+    put($("trouble"), problem(error, reload));
   }
+}
+
+/** Ask for everything again, after something went wrong. */
+function reload() {
+  put($("trouble"));
+  again();
 }
 
 function label(part, text, number) {
@@ -143,7 +149,7 @@ filters.addEventListener("change", async () => {
 bringing.addEventListener("done", again);
 bringing.resume();
 wall.addEventListener("open", ({ detail }) => open(detail));
-wall.addEventListener("trouble", ({ detail }) => put($("trouble"), problem(detail)));
+wall.addEventListener("trouble", ({ detail }) => put($("trouble"), problem(detail, reload)));
 wall.addEventListener("counted", ({ detail }) => {
   counted = detail;
   say();
@@ -172,4 +178,4 @@ $("add").addEventListener("click", () =>
 $("help").addEventListener("click", () => openHelp());
 turn(PARTS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "pictures");
 describe();
-filters.refresh().catch((error) => put($("trouble"), problem(error))).then(() => wall.reset());
+filters.refresh().catch((error) => put($("trouble"), problem(error, reload))).then(() => wall.reset());

@@ -1,6 +1,7 @@
 // Pictures offered for one step: what limner considered, what a search finds, or what looks like another picture.
 
 import { api, items } from "./api.js";
+import { DRAGGABLE } from "./carrying.js";
 import { announce, button, count, h, problem, put } from "./dom.js";
 import { singleKeys } from "./help.js";
 import { credit, described, name, shape, thumbnail, words } from "./pictures.js";
@@ -128,7 +129,7 @@ export class Offers extends EventTarget {
       if (error.name !== "AbortError") {
         this.found = [];
         this.of = null;
-        put(this.list, h("li", { class: "whole" }, problem(error)));
+        put(this.list, h("li", { class: "whole" }, problem(error, () => this.load())));
         put(this.state);
         if (error.status === 422) this.store.refresh().catch(() => {}); // The step may be gone by now.
       }
@@ -160,27 +161,25 @@ export class Offers extends EventTarget {
     const place = here ? ", shown here" : at === undefined ? "" : `, shown at step ${at + 1}`;
     const take = h(
       "button",
-      { type: "button", class: "offer", draggable: "true", tabindex: rank === 0 ? 0 : -1, "aria-label": `${described(picture)}${place}`, "aria-current": here ? "true" : undefined, "aria-keyshortcuts": digit },
+      { type: "button", class: "offer", draggable: DRAGGABLE, tabindex: rank === 0 ? 0 : -1, "aria-label": `${described(picture)}${place}`, "aria-current": here ? "true" : undefined, "aria-keyshortcuts": digit },
       thumbnail(picture, 128, { alt: "" }),
       digit && h("span", { class: "digit", "aria-hidden": "true" }, digit),
       at !== undefined && h("span", { class: here ? "here" : "there", "aria-hidden": "true" }, here ? "In use" : at + 1),
     );
     take.addEventListener("click", () => this.take(rank));
+    const menu = () => this.dispatchEvent(new CustomEvent("more", { detail: { picture, at: more } }));
+    const more = button(`More for ${name(picture)}`, { look: "more", bare: true, kind: "tiny", title: "More", "aria-haspopup": "dialog", tabindex: -1, on: { click: menu } });
     take.addEventListener("dragstart", (event) => this.carrying.start(event, { kind: "picture", id: picture.id }, take.querySelector("img")));
     const item = h(
       "li",
       { data: { picture: picture.id } },
       take,
-      button(`Add ${name(picture)} to this step`, { look: "plus", bare: true, kind: "tiny too", title: "Add to this step (P)", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("add", { detail: picture.id })) } }),
-      h(
-        "span",
-        { class: "extras" },
-        button(`Enlarge and compare ${name(picture)}`, { look: "enlarge", bare: true, kind: "tiny enlarge", title: "Enlarge and compare (C)", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("compare", { detail: picture })) } }),
-        button(`More like ${name(picture)}`, { look: "alike", bare: true, kind: "tiny", title: "More like this (M)", tabindex: -1, on: { click: () => this.ask({ like: picture }) } }),
-        picture.taken && button(`More from the day of ${name(picture)}`, { look: "day", bare: true, kind: "tiny", title: "More from that day", tabindex: -1, on: { click: () => this.ask({ day: picture }) } }),
-        button(`Don’t use ${name(picture)} in this project`, { look: "never", bare: true, kind: "tiny", title: "Don’t use in this project", tabindex: -1, on: { click: () => this.dispatchEvent(new CustomEvent("ban", { detail: picture })) } }),
-      ),
+      more,
     );
+    take.addEventListener("contextmenu", (event) => {
+      event.preventDefault();
+      menu();
+    });
     const tell = () => put(this.telling, h("bdi", {}, words(picture)[0] ?? name(picture)), h("span", { class: "quiet" }, `${name(picture)} · ${credit(picture)}`));
     item.addEventListener("pointerenter", tell);
     item.addEventListener("focusin", tell);

@@ -8,7 +8,7 @@ import { marked, reasons, shaded } from "./reasons.js";
 import { Wording } from "./wording.js";
 
 const PAGES = [
-  ["offers", "Other pictures"],
+  ["offers", "Pictures"],
   ["reasons", "Reasons"],
 ];
 
@@ -44,11 +44,7 @@ export class Panel extends EventTarget {
     this.closer = button("Close the panel", { look: "down", bare: true, kind: "plain closer", on: { click: () => this.close() } });
     this.text = h("div", { class: "telling-text", tabindex: "0", role: "group", "aria-label": "Text of the step" });
     this.lock = button("Lock", { look: "lock", on: { click: say("lock") } });
-    this.blank = button("No picture", { look: "blank", on: { click: say("blank") } });
-    this.others = button("Lock the rest", { look: "lock", title: "Lock all other steps (Shift+L)", on: { click: say("lock-others") } });
-    this.alike = button("More like this", { look: "alike", on: { click: () => this.likeThis() } });
-    this.compare = button("Compare", { look: "enlarge", title: "Enlarge and compare (C)", on: { click: () => this.dispatchEvent(new CustomEvent("compare")) } });
-    this.frame = button("Crop & caption", { look: "frame", title: "Crop, caption, alternative text (F)", on: { click: say("frame") } });
+    this.more = button("More", { look: "down", "aria-haspopup": "dialog", on: { click: say("more") } });
     this.relation = h("select", { id: "relation" });
     this.relation.addEventListener("change", () => this.dispatchEvent(new CustomEvent("relation", { detail: this.relation.value || null })));
     this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Relation of picture and text to ask for"), this.relation);
@@ -72,9 +68,8 @@ export class Panel extends EventTarget {
       this.wording.rest,
       this.wording.element,
       this.showing.element,
-      h("div", { class: "doing" }, this.lock, this.blank, this.compare, this.alike, this.frame, this.others),
+      h("div", { class: "doing" }, tablist, this.lock, this.more),
       this.wish,
-      tablist,
       h("div", { role: "tabpanel", id: "page-offers", "aria-labelledby": "tab-offers" }, this.offers.element),
       h("div", { role: "tabpanel", id: "page-reasons", "aria-labelledby": "tab-reasons", tabindex: "0" }, this.why),
     );
@@ -94,10 +89,9 @@ export class Panel extends EventTarget {
     this.after.disabled = step === steps - 1;
     const fixed = state !== "free";
     put(this.lock, icon(fixed ? "lock" : "unlock"), fixed ? "Locked" : "Lock");
+    this.lock.title = fixed ? "Unlock (L)" : "Lock this picture (L)";
     this.lock.setAttribute("aria-pressed", String(fixed));
     this.lock.disabled = !fixed && !choice.chosen;
-    this.blank.setAttribute("aria-pressed", String(state === "blank"));
-    this.alike.disabled = this.frame.disabled = !choice.chosen;
     this.#relations(relation);
     this.wording.show(step);
     this.showing.show(step);

@@ -7,16 +7,18 @@ import { Carrying } from "./carrying.js";
 import { api } from "./api.js";
 import { openCompare } from "./compare.js";
 import { openDialog } from "./dialogs.js";
-import { $, announce, button, count, gliding, h, problem, put, toast } from "./dom.js";
+import { $, announce, button, count, gliding, h, inSentences, problem, put, toast } from "./dom.js";
 import { openExport } from "./exporting.js";
-import { openFraming } from "./framing.js";
+import { openFraming, shownAt } from "./framing.js";
 import { openHelp, singleKeys, typing } from "./help.js";
+import { openMenu } from "./menus.js";
 import { Panel } from "./panel.js";
-import { described } from "./pictures.js";
+import { described, name } from "./pictures.js";
 import { fit } from "./reasons.js";
 import { importNotes, openSettings, openText } from "./settings.js";
 import { openSignIn } from "./signin.js";
 import { Store, undoable } from "./store.js";
+import { openPicture } from "./viewer.js";
 
 const store = new Store(decodeURIComponent(location.pathname.split("/").filter(Boolean).pop()));
 const carrying = new Carrying($("steps"));
@@ -41,6 +43,72 @@ async function add(step, picture) {
 function frame(step) {
   const { chosen } = store.step(step).choice;
   if (chosen) openFraming(store, step, chosen.picture);
+}
+
+/** Show what a step shows, or what is offered for it, whole and large, with the others a key or a swipe away. */
+function zoom(step, picture = store.step(step).choice.chosen?.picture) {
+  if (!picture || document.querySelector("dialog[open]")) return;
+  const candidates = () => {
+    const offered = panel.offers.step === step ? panel.offers.found.map((one) => one.picture) : [];
+    return [...new Map([...shownAt(store.step(step).choice), ...offered].map((one) => [one.id, one])).values()];
+  };
+  let now = picture;
+  const next = async (by) => {
+    if (panel.offers.list.hasAttribute("aria-busy")) await new Promise((done) => panel.offers.addEventListener("loaded", done, { once: true }));
+    const all = candidates();
+    const found = all[all.findIndex(({ id }) => id === now.id) + by] ?? null;
+    if (found) now = found;
+    return found;
+  };
+  openPicture(picture, { step: next, used: ({ id }) => store.shown().get(id) === step, use: ({ id }) => choose(step, id) });
+}
+
+/** Pick something up and say how it is put down. */
+function carry(thing, words) {
+  panel.close();
+  carrying.take(thing, words);
+  const note = toast(thing.kind === "step" ? "Choose the step to swap with." : "Choose the step to put it at.", { action: "Cancel", run: () => carrying.release(), stay: true });
+  carrying.addEventListener("ended", () => note.remove(), { once: true });
+}
+
+/** All that can be done with the picture of a step; from its card, also what the panel has a button for. */
+function stepMenu(step, at) {
+  const card = at.closest(".step");
+  board.select(step);
+  const { choice } = store.step(step);
+  const none = !choice.chosen;
+  const state = store.stateAfter(step);
+  openMenu(`Step ${step + 1}`, at, [
+    card && { words: "Choose another picture", look: "view-small", run: () => openStep(step) },
+    card && { words: "Try another", look: "again", key: "T", run: () => another(step) },
+    card && { words: state === "free" ? "Lock" : "Unlock", look: state === "free" ? "lock" : "unlock", key: "L", disabled: none && state === "free", run: () => toggleLock(step) },
+    { words: "View large", look: "enlarge", key: "Z", disabled: none, run: () => zoom(step) },
+    { words: "Compare", look: "view-strip", key: "C", run: () => compare() },
+    { words: "More like this", look: "alike", key: "M", disabled: none, run: () => { panel.open(); panel.likeThis(); } },
+    { words: "Crop & caption", look: "frame", key: "F", disabled: none, run: () => frame(step) },
+    { words: "Swap with another step …", look: "moved", key: "X", disabled: none || store.board.steps.length < 2, run: () => carry({ kind: "step", step }, `the picture of step ${step + 1}`) },
+    { words: state === "blank" ? "Choose a picture again" : "No picture", look: "blank", key: "B", run: () => toggleBlank(step) },
+    { words: "Lock the rest", look: "lock", key: "Shift L", run: () => lockOthers(step) },
+  ]);
+}
+
+/** All that can be done with a picture offered. */
+function offerMenu(picture, at) {
+  const { step } = panel;
+  openMenu(name(picture), at, [
+    { words: "Use this picture", look: "view-large", run: () => choose(step, picture.id) },
+    { words: "Add to this step", look: "plus", key: "P", run: () => add(step, picture.id) },
+    { words: "Put at another step …", look: "moved", key: "X", run: () => carry({ kind: "picture", id: picture.id }, described(picture)) },
+    { words: "View large", look: "enlarge", key: "Z", run: () => zoom(step, picture) },
+    { words: "Compare", look: "view-strip", key: "C", run: () => compare(picture) },
+    { words: "More like this", look: "alike", key: "M", run: () => panel.offers.ask({ like: picture }) },
+    picture.taken && { words: "More from that day", look: "day", run: () => panel.offers.ask({ day: picture }) },
+    { words: "Don’t use in this project", look: "never", run: () => ban(picture) },
+  ]);
+}
+
+async function ban(picture) {
+  if (await store.edit({ kind: "ban", picture: picture.id })) undoable(store, "This project will not use that picture.");
 }
 
 async function toggleLock(step) {
@@ -76,6 +144,9 @@ function summary() {
   advise();
 }
 
+/** Commands in an advice: here, buttons stand for them. */
+const COMMANDS = / \([^()]*'limner [^']*'\)/g;
+
 /** What would help where most steps lack a picture that fits; said until it is dismissed, once for each project. */
 function advise() {
   const dismissed = `limner.advised.${store.id}`;
@@ -87,7 +158,7 @@ function advise() {
   };
   put(
     $("advice"),
-    advice && !localStorage.getItem(dismissed) && h("section", { class: "advice", "aria-label": "What would help" }, h("p", { class: "small" }, advice), h("div", { class: "actions" }, store.library.writable && button("Add pictures", { look: "plus", on: { click: () => bringing.open() } }), button("Dismiss", { kind: "plain", on: { click: dismiss } }))),
+    advice && !localStorage.getItem(dismissed) && h("section", { class: "advice", "aria-label": "What would help" }, h("p", { class: "small" }, advice.replace(COMMANDS, "")), h("div", { class: "actions" }, store.library.writable && button("Add pictures", { look: "plus", on: { click: () => bringing.open() } }), store.library.captioned < store.library.pictures && h("a", { class: "button", href: `/library?${new URLSearchParams({ captioned: false, project: store.id, step: board.selected + 1 })}` }, "Pictures without words"), button("Dismiss", { kind: "plain", on: { click: dismiss } }))),
   );
 }
 
@@ -118,7 +189,7 @@ store.addEventListener("saving", ({ detail: error }) => {
   place.dataset.state = store.saving;
   put(place, words);
   if (store.saving === "unsaved") {
-    place.title = `${error.title}. ${error.message}`;
+    place.title = inSentences(error);
     const [way, go] = error.status === 401 ? ["Sign in", () => openSignIn(() => store.retry())] : error.status === 409 ? ["Review", openConflict] : ["Try again", () => store.retry()];
     const act = (label, click) => h("button", { type: "button", class: "link", on: { click } }, label);
     place.append(" ", act(way, go));
@@ -198,14 +269,14 @@ async function another(step, control) {
     tried.set(step, { words: store.step(step).text.text, seen });
     await store.edit({ kind: "choose", step, picture: next.picture.id, seen: items.map(({ picture }) => picture.id), ...(revision === store.project.revision && !store.pending ? { offer: { step, revision } } : {}) });
   } catch (error) {
-    toast(`${error.title}. ${error.message}`);
+    toast(inSentences(error));
   } finally {
     control?.removeAttribute("aria-busy");
   }
 }
 
 store.addEventListener("refused", ({ detail }) => {
-  const words = detail.status === 409 ? "This project was changed in another window. Here is what it is now; nothing was undone." : `${detail.title}${detail.message ? `: ${detail.message}` : ""}`;
+  const words = detail.status === 409 ? "This project was changed in another window. Here is what it is now; nothing was undone." : inSentences(detail);
   toast(words);
   announce(words);
 });
@@ -221,30 +292,26 @@ $("to-library").addEventListener("focus", toLibrary);
 function toLibrary() {
   $("to-library").href = `/library?${new URLSearchParams({ project: store.id, step: board.selected + 1 })}`;
 }
-board.addEventListener("open", ({ detail }) => {
+function openStep(step) {
   panel.open();
   // Where the panel is a sheet over the board, the picture it is about stays in sight above it.
-  if (matchMedia("(max-width: 61.99rem)").matches) board.cards[detail].item.scrollIntoView({ block: "start", behavior: gliding() });
-});
+  if (matchMedia("(max-width: 61.99rem)").matches) board.cards[step].item.scrollIntoView({ block: "start", behavior: gliding() });
+}
+board.addEventListener("open", ({ detail }) => (carrying.held ? carrying.put(detail) : openStep(detail)));
+board.addEventListener("more", ({ detail: { step, at } }) => stepMenu(step, at));
 board.addEventListener("lock", ({ detail }) => {
   board.select(detail);
   toggleLock(detail);
 });
 panel.addEventListener("lock", ({ detail }) => toggleLock(detail));
-panel.addEventListener("blank", ({ detail }) => toggleBlank(detail));
-panel.addEventListener("frame", ({ detail }) => frame(detail));
-panel.addEventListener("lock-others", ({ detail }) => lockOthers(detail));
-panel.addEventListener("compare", ({ detail }) => compare(detail ?? undefined));
-panel.offers.addEventListener("compare", ({ detail }) => compare(detail));
+panel.addEventListener("more", ({ detail }) => stepMenu(detail, panel.more));
+panel.addEventListener("compare", ({ detail }) => compare(detail));
 panel.addEventListener("before", () => board.select(board.selected - 1));
 panel.addEventListener("after", () => board.select(board.selected + 1));
 panel.addEventListener("closed", () => board.select(board.selected, { focus: true, told: false }));
 panel.addEventListener("relation", ({ detail }) => store.edit({ kind: "relation", step: panel.step, relation: detail }));
 panel.offers.addEventListener("choose", ({ detail }) => choose(panel.step, detail));
-panel.offers.addEventListener("add", ({ detail }) => add(panel.step, detail));
-panel.offers.addEventListener("ban", async ({ detail }) => {
-  if (await store.edit({ kind: "ban", picture: detail.id })) undoable(store, "This project will not use that picture.");
-});
+panel.offers.addEventListener("more", ({ detail: { picture, at } }) => offerMenu(picture, at));
 carrying.addEventListener("deliver", async ({ detail: { thing, step } }) => {
   const done = thing.kind === "step" ? store.edit({ kind: "swap", a: thing.step, b: step }) : choose(step, thing.id);
   board.select(step);
@@ -295,6 +362,7 @@ const SINGLE = {
   },
   t: () => another(board.selected),
   x: () => pickUpOrPut(),
+  z: () => zoom(board.selected, panel.offers.current() ?? undefined),
   e: () => panel.wording.open(),
   n: () => panel.wording.open("insert-after"),
   N: () => panel.wording.open("insert-before"),
@@ -382,6 +450,6 @@ document.addEventListener("visibilitychange", () => {
 panel.wording.addEventListener("drafted", unfinished);
 
 store.load().catch((error) => {
-  put($("board"), h("div", { class: "lost" }, h("h1", {}, "This project cannot be shown"), problem(error), h("p", {}, h("a", { href: "/" }, "To the start page"))));
+  put($("board"), h("div", { class: "lost" }, h("h1", {}, "This project cannot be shown"), problem(error, () => location.reload()), h("p", {}, h("a", { href: "/" }, "To the start page"))));
   $("board").removeAttribute("aria-busy");
 });

@@ -10,7 +10,7 @@ const EDGES = [0.5, 0.8, 1.25, 2]; // In even shares, as in the exported page.
 export const strength = (share, total) => 1 + EDGES.filter((edge) => share * total >= edge).length;
 
 const FITS = [[0.5, "fits"], [0.2, "may fit"], [0, "weak"]]; // As in the exported page.
-const RATINGS = [[1.5, "stands out"], [0.5, "above average"], [-Infinity, "nothing special"]]; // In standard deviations.
+const RATINGS = [[1.5, "It stands out in the library by"], [0.5, "It is above average by"], [-Infinity, "It is one of many by"]]; // In standard deviations.
 const LIKELY = [[0.8, "very likely"], [0.5, "likely"], [0.2, "unlikely"], [0, "very unlikely"]];
 const RUNNERS_UP = 3;
 const said = (scale, value) => scale.find(([edge]) => value >= edge)[1];
@@ -18,13 +18,13 @@ const said = (scale, value) => scale.find(([edge]) => value >= edge)[1];
 /** A chance in a word: "fits", "may fit" or "weak"; null where none is known. */
 export const fit = (chance) => (typeof chance === "number" ? said(FITS, chance) : null);
 
-/** A chance in percent and in a word, and a bar, which is silent; null where none is known. */
-function chanceLine(chance, words) {
-  return fit(chance) && h("span", { class: "match" }, h("span", {}, words, h("strong", {}, `${percent(chance)} %`), ` (${fit(chance)})`), bar(chance));
-}
+/** A chance in a word and, second to it, in percent; null where none is known. */
+const chanceLine = (chance) => fit(chance) && h("span", { class: "match" }, h("strong", {}, fit(chance)), " ", h("span", { class: "quiet small" }, `${percent(chance)} %`));
 
 /** The chance that a candidate fits its step; null for what was found by other words. */
-export const chanceOf = (candidate) => (candidate.agreement === undefined ? null : chanceLine(candidate.probability, "Chance that it fits: "));
+export const chanceOf = (candidate) => (candidate.agreement === undefined ? null : chanceLine(candidate.probability));
+
+const VERDICTS = { fits: "fits this step", "may fit": "may fit this step", weak: "probably does not fit this step" };
 
 let unfolded = false;
 
@@ -43,9 +43,8 @@ export function reasons({ choice, state }, library, compare) {
   return h(
     "div",
     { class: "reasons" },
+    choice.blank !== "nothing fits" && verdict(choice.probability, chosen ? "The picture" : "The best picture"),
     h("p", { class: "sentence" }, sentence(choice, state)),
-    choice.blank !== "nothing fits" && chanceLine(choice.probability, chosen ? "Chance that this picture fits: " : "Chance that the best picture fits: "),
-    chosen?.matched?.length > 0 && h("p", {}, "Matching words: ", chosen.matched.map((word, at) => [at > 0 && ", ", h("mark", {}, word)]), "."),
     chosen && ratings(chosen.channels ?? {}, wording.channels ?? {}),
     rivals(choice, compare),
     relations(choice.relations ?? {}, wording.relations ?? {}),
@@ -54,22 +53,20 @@ export function reasons({ choice, state }, library, compare) {
   );
 }
 
+function verdict(chance, subject) {
+  return fit(chance) && h("p", { class: "verdict" }, `${subject} ${VERDICTS[fit(chance)]}. `, h("span", { class: "quiet small" }, `Chance: ${percent(chance)} %`), bar(chance));
+}
+
 function sentence(choice, state) {
   if (state === "blank") return "Left blank by you.";
   if (choice.origin === "pinned") return "Locked by you.";
   return choice.origin === "given" ? choice.reason : `${choice.chosen ? "Chosen from the library" : "Left blank"}. ${choice.reason}`;
 }
 
-/** By what the picture stands out among those of the library. */
+/** By what the picture stands out among those of the library, a sentence for each rating. */
 function ratings(channels, names) {
-  const rows = Object.entries(channels);
-  if (!rows.length) return null;
-  return h(
-    "table",
-    { class: "ratings" },
-    h("caption", {}, "Beside the other pictures of the library"),
-    h("tbody", {}, rows.map(([channel, deviations]) => h("tr", {}, h("th", { scope: "row" }, names[channel] ?? channel), h("td", {}, said(RATINGS, deviations))))),
-  );
+  const rated = Object.entries(channels).map(([channel, deviations]) => [said(RATINGS, deviations), names[channel] ?? channel]);
+  return RATINGS.map(([, words]) => [words, rated.filter(([rating]) => rating === words).map(([, channel]) => channel)]).filter(([, by]) => by.length).map(([words, by]) => h("p", { class: "rating" }, `${words} ${by.join(", ")}.`));
 }
 
 const ranked = (chances) => Object.entries(chances).sort((one, other) => other[1] - one[1]);

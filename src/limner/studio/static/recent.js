@@ -15,7 +15,7 @@ export async function listProjects() {
     draw();
     $("trash").hidden = !(await api.trash()).length;
   } catch (error) {
-    put($("projects"), problem(error));
+    put($("projects"), problem(error, () => listProjects()));
   }
   $("projects").removeAttribute("aria-busy");
 }
@@ -24,7 +24,7 @@ function draw() {
   const words = $("find").value.trim().toLocaleLowerCase();
   const found = all.filter((project) => project.title.toLocaleLowerCase().includes(words));
   $("find").hidden = all.length <= FEW;
-  put($("counted"), words && (found.length ? count(found.length, "project") : `No project holds “${$("find").value.trim()}” in its title.`));
+  put($("counted"), words && (found.length ? count(found.length, "project") : `No results for “${$("find").value.trim()}”`));
   if (!all.length) put($("projects"), h("p", { class: "quiet" }, "Nothing yet. What you illustrate is kept here, and saved with every change."));
   else put($("projects"), found.length > 0 && h("ul", { class: "projects" }, found.map(entry)));
 }

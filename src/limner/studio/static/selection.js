@@ -2,7 +2,7 @@
 
 import { api, links } from "./api.js";
 import { openDialog } from "./dialogs.js";
-import { button, count, h, problem, put, toast } from "./dom.js";
+import { button, count, h, inSentences, problem, put, toast } from "./dom.js";
 
 const MOST_AT_A_STEP = 4;
 
@@ -101,7 +101,7 @@ export class Selection extends EventTarget {
       this.#turn(false);
       toast(done, { action: "Back to the storyboard", run: () => location.assign(links.project(this.#project.id)) });
     } catch (error) {
-      toast(`${error.title}. ${error.message}`);
+      toast(inSentences(error));
     } finally {
       this.place.inert = false;
     }

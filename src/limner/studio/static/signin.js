@@ -16,13 +16,13 @@ export function openSignIn(done) {
       "form",
       {},
       h("p", {}, "The studio was started again with another token. Nothing on this page is lost."),
-      h("div", { class: "field" }, h("label", { for: "sign-in" }, "Address that the studio printed in its terminal, or its token"), field),
+      h("div", { class: "field" }, h("label", { for: "sign-in" }, "Sign-in link, as the studio printed it when it started, or its token"), field),
       trouble,
       h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Sign in")),
     );
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
-      if (!(await accepted(field.value.trim()))) return put(trouble, problem({ title: "That is not the token", message: "copy the whole address that the studio printed last." }));
+      if (!(await accepted(field.value.trim()))) return put(trouble, problem({ title: "That is not the token", message: "Copy the whole link that the studio printed last." }));
       close();
       done();
     });

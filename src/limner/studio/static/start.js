@@ -49,7 +49,7 @@ function lost(job) {
 async function illustrate(event) {
   event?.preventDefault();
   if (!fields.text.value.trim()) {
-    put($("trouble"), problem({ title: "There is no text yet", message: "paste one, or open a file." }));
+    put($("trouble"), problem({ title: "There is no text yet", message: "Paste one, or open a file." }));
     fields.text.focus();
     return;
   }

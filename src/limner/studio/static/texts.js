@@ -17,10 +17,10 @@ export function guessFormat(text) {
  * @returns {Promise<{text: string, format: string, note: string}>}
  */
 export async function readText(file) {
-  if (file.size > LIMIT) throw new Error(`it has ${(file.size / 1e6).toFixed(1)} MB; a text may have ${LIMIT / 1e6} MB.`);
+  if (file.size > LIMIT) throw new Error(`It has ${(file.size / 1e6).toFixed(1)} MB; a text may have ${LIMIT / 1e6} MB.`);
   const bytes = new Uint8Array(await file.arrayBuffer());
   const { text, note } = decoded(bytes);
-  if (!text.trim()) throw new Error("it holds no text.");
+  if (!text.trim()) throw new Error("It holds no text.");
   const suffix = file.name.includes(".") ? file.name.split(".").pop().toLowerCase() : "";
   return { text, format: SUFFIXES[suffix] ?? "plain", note };
 }
@@ -29,8 +29,8 @@ function decoded(bytes) {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return { text: new TextDecoder("utf-16le").decode(bytes), note: "" };
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return { text: new TextDecoder("utf-16be").decode(bytes), note: "" };
   const start = String.fromCharCode(...bytes.slice(0, 5));
-  if (start.startsWith("PK\x03\x04") || start === "%PDF-") throw new Error("it is a Word document, a PDF or an archive, and this page opens texts. In a terminal, limner studio --text FILE opens Word documents and PDFs; or copy the words and paste them here.");
-  if (bytes.includes(0)) throw new Error("it is not a text file.");
+  if (start.startsWith("PK\x03\x04") || start === "%PDF-") throw new Error("It is a Word document, a PDF or an archive, and this page opens text, Markdown and HTML. Copy its words and paste them here; or start the studio in a terminal with limner studio --text FILE, which opens Word documents and PDFs.");
+  if (bytes.includes(0)) throw new Error("It is not a text file. Copy its words and paste them here.");
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), note: "" };
   } catch {

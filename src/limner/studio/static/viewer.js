@@ -7,17 +7,21 @@ import { typing } from "./help.js";
 import { copies, credit, described, gone, height, name, thumbnail, width } from "./pictures.js";
 import { pictureWords } from "./words.js";
 
+const SWIPE_PX = 48;
+
 /**
  * Open the dialog of one picture.
  * @param {object} picture
  * @param {object} [more]
  * @param {(by: number) => Promise<object|null>} [more.step] the picture after (1) or before (-1); null at an end
  * @param {(picture: object) => void} [more.day] shows what was taken on the same day
+ * @param {(picture: object) => void} [more.use] takes the picture
+ * @param {(picture: object) => boolean} [more.used] whether it is taken already
  * @param {boolean} [more.writable] whether its words may be written
  * @param {(picture: object) => void} [more.written] told of a picture whose words have changed
  * @returns {HTMLDialogElement}
  */
-export function openPicture(picture, { step, day, writable = false, written = () => {} } = {}) {
+export function openPicture(picture, { step, day, use, used, writable = false, written = () => {} } = {}) {
   const stage = h("div", { class: "large" });
   const box = openDialog(name(picture), () => [stage], { kind: "wide viewer" });
   const title = box.querySelector("h2");
@@ -28,16 +32,25 @@ export function openPicture(picture, { step, day, writable = false, written = ()
     const arrow = (by, look, words) => button(words, { look, bare: true, kind: `plain ${look}`, on: { click: () => turn(by) } });
     put(
       stage,
-      h("figure", {}, h("img", { src: links.thumbnail(one.id, 1600), alt: described(one), width: width(one), height: height(one) }), gone(one), step && [arrow(-1, "before", "Picture before (←)"), arrow(1, "after", "Picture after (→)")]),
+      h("figure", {}, h("img", { draggable: "false", src: links.thumbnail(one.id, 1600), alt: described(one), width: width(one), height: height(one) }), gone(one), step && [arrow(-1, "before", "Picture before (←)"), arrow(1, "after", "Picture after (→)")]),
       h(
         "div",
         { class: "known" },
+        use && (used(one) ? h("p", { class: "quiet" }, "In use at this step") : button("Use this picture", { kind: "main", on: { click: () => { box.close(); use(one); } } })),
         pictureWords(one, { writable, written }),
         h("dl", {}, facts(one).map(([term, told]) => [h("dt", {}, term), h("dd", {}, told)])),
         h("div", { class: "actions" }, day && one.taken && button("More from that day", { look: "day", on: { click: () => { box.close(); day(one); } } }), !one.missing && h("a", { class: "button plain", href: links.file(one.id), target: "_blank", rel: "noopener" }, "Open the file")),
       ),
     );
   };
+
+  let from = null;
+  stage.addEventListener("pointerdown", ({ target, clientX }) => (from = target.closest("figure") ? clientX : null));
+  stage.addEventListener("pointerup", ({ clientX }) => {
+    const moved = from === null ? 0 : clientX - from;
+    from = null;
+    if (Math.abs(moved) > SWIPE_PX) turn(moved > 0 ? -1 : 1);
+  });
 
   const turn = async (by) => {
     if (!step || turning) return;
