@@ -359,7 +359,7 @@ class Resemblance:
         """
         pool, usable, inverse, vectors = self._pool, self._usable, self._inverse, self._vectors
         totals = np.bincount(pool.items.ravel(), weights=shares.ravel(), minlength=len(pool.rows))
-        known = totals * usable
+        known: Float64Array = totals.astype(np.float64) * usable
         of_plain, of_scaled = known @ vectors, (known * inverse) @ vectors
         offset = self._mean * inverse
         found = np.zeros(pool.items.shape)
@@ -374,7 +374,7 @@ class Resemblance:
             shape = len(place), len(numbers)
             cells = (place + shape[1] * np.arange(shape[0])[:, None]).ravel()
             own = np.bincount(cells, weights=shares[steps].ravel(), minlength=shape[0] * shape[1])
-            p = own.reshape(shape) * usable[numbers]  # (B, N)
+            p: Float64Array = own.astype(np.float64).reshape(shape) * usable[numbers]  # (B, N)
             x, y = of_plain - p @ near, of_scaled - (p * scale) @ near  # (B, D)
             total = (known @ offset - p @ offset[numbers])[:, None]
             whole = (known.sum() - p.sum(axis=1))[:, None]

@@ -18,10 +18,9 @@ import numpy as np
 from PIL import Image
 
 from limner.arrays import ByteArray
-from limner.devices import openvino
+from limner.devices import cores, openvino
 from limner.errors import MissingError
 from limner.pictures.metadata import plain
-from limner.devices import cores
 
 LOOK_PX, FIND_PX, READ_PX = 192, 640, 960
 """Side of the square in which a picture is looked at for words at all; longest side at which lines are found,

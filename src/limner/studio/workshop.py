@@ -57,8 +57,6 @@ from limner.studio.step_edits import (
 from limner.text.named_files import NO_FOLDER
 
 CONTEXT_STEPS = 20
-FEW = 4
-"""Steps that are explained one by one; more cost less together."""
 STRIPS_KEPT, PREVIEWS_KEPT = 64, 8
 SAVING = "saving"
 TITLE_LETTERS = 480
@@ -417,7 +415,7 @@ class Workshop:
                 if isinstance(edit, Swap):
                     sources = {**sources, edit.a: (edit.b,), edit.b: (edit.a,)}
                 fixed = {step for step, one in state.pins.items() if one != shows[step]}
-                alone = not anew and len(known) <= FEW and fixed <= known
+                alone = not anew and len(known) <= 1 and fixed <= known
                 settled = explained(library, board, state, sorted(known), progress) if alone else None
                 stay = {step: one for step, one in enumerate(board.steps) if step not in anew | fixed}
                 fresh = settled or _around(library, story, state, board, stay, known, progress=progress)
