@@ -23,12 +23,11 @@ from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.weight_files import WeightFile
 from limner.pictures.decode import decode, read_file
 from limner.research.datasets import split_source
-from limner.research.datasets.pairs import Pair
-from limner.research.datasets.registry import MixtureEntry
+from limner.research.datasets.pairs import MixtureEntry, Pair
 from limner.research.evaluation.ranking import different
 from limner.research.evaluation.stories import same_document
 from limner.research.evaluation.uncertainty import Interval, interval
-from limner.research.systems import read_config
+from limner.research.runs.train import read_config
 
 BATCH = 32
 CONFIG = Path(__file__).parents[1] / "configs" / "base.toml"

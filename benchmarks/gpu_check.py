@@ -30,9 +30,8 @@ from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
 from limner.encoders.base_file import SIDE_PX
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
 from limner.encoders.pixels import FromBytes
-from limner.research.runs.train import StoppedError, train
-from limner.research.systems import read_config, system
-from limner.research.systems.base import SystemTask
+from limner.research.runs.train import StoppedError, read_config, train
+from limner.research.systems.base import SystemTask, system
 from limner.research.training import checkpoint
 from limner.research.training.corpus import corpus_of, open_corpus
 from limner.research.training.loop import BEST, Event

@@ -93,7 +93,7 @@ def reader(one):
 
 def decode(folder, workers):
     """Read, hash, decode, prepare: all that the workers do, and nothing else."""
-    from limner.threads import ahead
+    from limner.devices import ahead
 
     one, files = encoder(), found(folder)
     read = partial(ahead, files, reader(one), workers=workers, in_flight=64)

@@ -16,7 +16,7 @@ from embeddings import data_folder
 
 from limner.arrays import FloatArray, unit_rows
 from limner.encoders.catalogue import sentence_encoder
-from limner.research.datasets.registry import data_set
+from limner.research.datasets.pairs import data_set
 from limner.research.datasets.sets.captions import read_captions
 from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.uncertainty import interval

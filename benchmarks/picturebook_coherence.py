@@ -19,8 +19,8 @@ from scipy.stats import t as student
 from limner.research.datasets.pairs import shuffle_relations
 from limner.research.evaluation.ranking import Metric, average_precision, rank
 from limner.research.evaluation.refinement import pair_logits, refine
-from limner.research.runs.validation import chosen_refinement, maximise, validation, vectors
-from limner.research.systems import read_config
+from limner.research.runs.run import vectors
+from limner.research.runs.train import chosen_refinement, maximise, read_config, validation
 from limner.research.systems.cmcm import SYSTEM
 from limner.research.training.corpus import ArrayRows, corpus_of, rows_of
 from limner.research.training.loop import Loop

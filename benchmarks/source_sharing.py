@@ -15,7 +15,7 @@ from pathlib import Path
 from embeddings import data_folder
 
 from limner.research.datasets import split_source
-from limner.research.datasets.registry import SourceConfig
+from limner.research.datasets.pairs import SourceConfig
 
 SETS = ("howto", "recipes", "headers")
 BOOKS = "storybook"

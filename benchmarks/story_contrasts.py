@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from limner.counts import counted
+from limner.errors import counted
 from limner.research.evaluation.results import Result, SequenceResult
 from limner.research.evaluation.uncertainty import difference, interval
 

@@ -43,13 +43,11 @@ from limner.research.evaluation.sequences import coherence
 from limner.research.evaluation.uncertainty import difference, interval
 from limner.research.runs.measure import fixed_features
 from limner.research.runs.metric import fit_pairwise, read_pairwise
-from limner.research.runs.run import Run
-from limner.research.runs.validation import vectors
+from limner.research.runs.run import Run, vectors
 from limner.research.scenes.beside import beside
 from limner.research.systems.gsda import graphs_of
 from limner.research.systems.gsda.model import GsdaConfig
-from limner.research.training.batches import stories_of
-from limner.research.training.corpus import Corpus, open_corpus, rows_of
+from limner.research.training.corpus import Corpus, open_corpus, rows_of, stories_of
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 SCALES = (5.0, 10.0, 20.0, 40.0)  # nats per unit of cosine between text and picture

@@ -15,8 +15,9 @@ from embeddings import CachedText, Pictures, encoders, parser
 from limner.arrays import FloatArray, unit_rows
 from limner.records import Story
 from limner.research.datasets.audit import split_leak
-from limner.research.datasets.pairs import Pair, split_stories
+from limner.research.datasets.pairs import Pair
 from limner.research.datasets.sets.stories import StorySet
+from limner.research.datasets.splits import split_stories
 from limner.research.evaluation.decoding import max_marginals
 from limner.research.evaluation.lattice import lattice
 from limner.research.evaluation.linear import load

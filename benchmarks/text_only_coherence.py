@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from embeddings import data_folder
 
-from limner.research.datasets.pairs import Pair, PairSet, split_pairs, text_id
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Pair, PairSet, Source, text_id
 from limner.research.datasets.sets.cite import read_cite
 from limner.research.datasets.sets.clue import read_clue
+from limner.research.datasets.splits import split_pairs
 from limner.research.evaluation.ranking import (
     average_precision,
     precision_statistic,
@@ -109,9 +109,8 @@ def cbow_lstm(parts: Parts, seed: int, epochs: int) -> tuple[np.ndarray, dict[st
     import torch
 
     from limner.encoders.vocabulary import Vocabulary
-    from limner.research.datasets.word_vectors import learn_vectors
-    from limner.research.losses.relations import class_weights, relation_loss
-    from limner.research.nn.words import WordEncoder
+    from limner.research.nn.words import WordEncoder, learn_vectors
+    from limner.research.systems.cmcm import class_weights, relation_loss
 
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)

@@ -23,7 +23,7 @@ from harness import Times, peak_mb, timed
 
 from limner.config import build
 from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.systems import system
+from limner.research.systems.base import system
 from limner.research.training.corpus import ArrayRows, corpus_of
 from limner.research.training.loop import optimiser
 

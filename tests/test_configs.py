@@ -8,9 +8,10 @@ import pytest
 
 from limner.config import flat
 from limner.errors import ConfigError
-from limner.research.datasets.registry import data_sets
+from limner.research.datasets.pairs import data_sets
 from limner.research.datasets.sets import cite, clue
-from limner.research.systems import names, overlays, read_config
+from limner.research.runs.train import overlays, read_config
+from limner.research.systems.base import names
 from limner.research.training.settings import Preset
 from limner.research.worlds.book import RELATIONS
 

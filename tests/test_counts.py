@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import limner
-from limner.counts import counted
+from limner.errors import counted
 from limner.store.known import IndexReport
 
 SOURCE = Path(limner.__file__).parent
@@ -119,7 +119,7 @@ def test_no_message_counts_without_the_wording_function():
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
         if PLURAL.search(line) and not any(one in line for one in NEVER_ONE)
     ]
-    assert not found, "use limner.counts.counted, or add to NEVER_ONE what is never one: " + "\n".join(found)
+    assert not found, "use limner.errors.counted, or add to NEVER_ONE what is never one: " + "\n".join(found)
 
 
 def test_the_rule_finds_a_wrong_plural():

@@ -14,7 +14,7 @@ from cyclopts import App
 from limner.research.cli.sweep import sweep
 from limner.research.cli.train import train
 from limner.research.paper.comparison import by_system
-from limner.research.systems import read_config
+from limner.research.runs.train import read_config
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "src/limner/encoders/base.md", *sorted((ROOT / "docs").rglob("*.md"))]

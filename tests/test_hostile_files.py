@@ -15,10 +15,9 @@ from PIL import Image
 
 from limner.errors import CheckpointError, DataError, LimnerError, LimnerWarning
 from limner.research.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, open_features
-from limner.research.evaluation.refinement import Refinement
+from limner.research.evaluation.refinement import REFINEMENT, Refinement, read_refinement, write_refinement
 from limner.research.evaluation.results import Result
 from limner.research.runs.run import Run
-from limner.research.runs.validation import REFINEMENT, read_refinement, write_refinement
 from limner.research.training.loop import BEST
 from limner.store.ingest import index
 from limner.store.library import PictureStore

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from limner.config import flat
-from limner.research.systems import read_config
+from limner.research.runs.train import read_config
 
 ROOT = Path(__file__).parents[1]
 # page → row and data set of each of its tables of presets, in their order

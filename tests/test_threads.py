@@ -10,7 +10,7 @@ import pytest
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from limner.threads import ahead, one_core_each, one_core_products
+from limner.devices import ahead, one_core_each, one_core_products
 
 
 @pytest.mark.parametrize("in_flight", [1, 3, 100])
@@ -69,7 +69,7 @@ def test_torch_computes_on_one_core_within_and_as_before_after():
 def test_threads_share_places_of_memory(said, most, tmp_path):
     program = f"""
 import ctypes, threading
-from limner.threads import share_memory
+from limner.devices import share_memory
 {said}
 c = ctypes.CDLL(None)
 c.malloc.restype = c.fopen.restype = ctypes.c_void_p

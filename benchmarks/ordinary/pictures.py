@@ -22,10 +22,10 @@ from limner.arrays import FloatArray, ImageEncoder
 from limner.pictures.decode import decode, read_file
 from limner.pictures.hashes import near_groups, phash
 from limner.records import Caption, Picture, Story
-from limner.research.datasets.pairs import split_by_source, split_pairs
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Source
 from limner.research.datasets.sets.captions import CaptionedPicture
 from limner.research.datasets.sets.stories import StorySet, read_story_pairs
+from limner.research.datasets.splits import split_by_source, split_pairs
 from limner.research.worlds import PictureBook, SyntheticStory, draw
 from limner.store.vectors import Gallery, Space
 

@@ -1,4 +1,4 @@
-"""Every error limner raises on purpose.
+"""Every error limner raises on purpose, and the words that its messages share.
 
 A message says where, what was found, what was expected and what to do, in one line.
 No handling here: the command line prints the line, a library user catches the class.
@@ -101,3 +101,18 @@ def unknown(what: str, found: object, choices: Iterable[str]) -> str:
     near = get_close_matches(str(found), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     return f"unknown {what} {found!r}{hint} choices: {', '.join(names) or 'none'}"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number and its noun: ``1 picture``, ``1,906 pictures``, ``0 near-duplicate groups``.
+
+    Args:
+        count: how many, ≥ 0.
+        noun: of one, with any words before it.
+        plural: of several; unless given the noun with its usual ending.
+    """
+    if count == 1:
+        return f"1 {noun}"
+    if not plural:
+        plural = f"{noun[:-1]}ies" if noun.endswith("y") and noun[-2] not in "aeiou" else f"{noun}s"
+    return f"{count:,} {plural}"

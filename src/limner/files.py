@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeVar
 from filelock import FileLock, Timeout
 from platformdirs import user_data_path
 
-from limner.counts import counted
-from limner.errors import DataError, LimnerError, MissingError, StorageError
+from limner.errors import DataError, LimnerError, MissingError, StorageError, counted
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError

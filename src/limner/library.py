@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, get_ar
 
 from pydantic import Field
 
-from limner.counts import counted
 from limner.devices import checked_device
-from limner.errors import ConfigError, DataError, LimnerWarning, unknown
+from limner.errors import ConfigError, DataError, LimnerWarning, counted, unknown
 from limner.language import ENGLISH
 from limner.match.equipment import AUTO, encoders_for
 from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from limner.export.targets import Exported
     from limner.match.illustrator import Illustrator, Matches
     from limner.progress import Progress
-    from limner.store.catalogue import Only, Shape
+    from limner.store.catalogue import Catalogue, Only, Shape
     from limner.store.known import IndexReport
     from limner.store.library import LibrarySummary
     from limner.text.read import Format
@@ -509,6 +508,7 @@ class Library:
         if kept is not None:
             board = kept.dressed(board, opened.catalogue, chosen.bans)
         notes = [*reading.summary(), *(shown.notes if shown else ()), *(kept.notes if kept else ())]
+        notes += _pinned_twice(chosen.pins, opened.catalogue)
         about = [
             *opened.notes,
             opened.language_note(reading.story),
@@ -712,6 +712,20 @@ def _board(keep: object) -> Board:
     from limner.export import load
 
     return load(as_path(keep, "keep"))
+
+
+def _pinned_twice(pins: Mapping[int, str | None], catalogue: Catalogue) -> list[str]:
+    """A line for every picture that is pinned to several steps."""
+    steps: dict[str, list[int]] = {}
+    for step, picture in sorted(pins.items()):
+        if picture is not None:
+            steps.setdefault(picture, []).append(step + 1)
+    twice = {picture: places for picture, places in steps.items() if len(places) > 1}
+    return [
+        f"{Path(picture.path).name} is pinned to steps {', '.join(map(str, twice[picture.id]))}, and shown at"
+        " each"
+        for picture in catalogue.pictures(list(twice))
+    ]
 
 
 def _run(one: AnyRun | None) -> Path | TrainedRun | None:

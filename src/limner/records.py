@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, model_validator
 
-from limner.counts import counted
+from limner.errors import counted
 
 Segmentation = Literal["step", "paragraph", "sentence", "heading"]
 
@@ -42,6 +42,7 @@ class PictureRef(Record):
         target: path or URL exactly as written in the text.
         path: the file it resolves to, absolute; None for a URL or a file that is not there or not allowed.
         alt: alternative text, as written.
+        caption: what the text says below or above it, such as "Figure 1: The yard"; "" for nothing.
         sha256: hash of the original file where a data set states it; in a storyboard, that of the file when
             the text was illustrated. Exports and studies show a file of the text only if it still has it.
         problem: why it cannot be shown, such as "is not there"; "" where nothing is wrong or nobody looked.
@@ -50,6 +51,7 @@ class PictureRef(Record):
     target: str
     path: str | None = None
     alt: str = ""
+    caption: str = ""
     sha256: str | None = None
     problem: str = ""
 
@@ -236,6 +238,14 @@ MOST_PICTURES = 4
 Fit = Literal["fits", "maybe", "weak"]
 Origin = Literal["decoded", "pinned", "given", "blank"]
 Blank = Literal["asked for", "no words", "nothing fits", "all used", "ruled out"]
+BLANK_WORDS: dict[Blank, str] = {
+    "asked for": "as you wished",
+    "no words": "no words to go by",
+    "nothing fits": "no picture fits",
+    "all used": "every picture that fits is already used",
+    "ruled out": "you ruled out what fits",
+}
+"""Why a step is blank, in words."""
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -455,8 +465,11 @@ class Board(Record):
         lines = [f"{n:3d}  {origin:8s} {picture.path if picture else 'blank'}" for n, origin, picture in rows]
         origins = Counter(step.origin for step in self.steps)
         parts = [f"{origins[origin]:,} {words}" for origin, words in _SUMMED.items() if origins[origin]]
-        why = ", ".join(f"{count} {reason}" for reason, count in self.blanks().items())
-        left = f"{origins['blank']:,} left blank" + (f" ({why})" if why else "")
+        left, why = f"{origins['blank']:,} left blank", self.blanks()
+        if list(why.values()) == [origins["blank"]]:
+            left += f": {BLANK_WORDS[next(iter(why))]}"
+        elif why:
+            left += f" ({'; '.join(f'{count}: {BLANK_WORDS[one]}' for one, count in why.items())})"
         weak = f"; {counted(len(self.weak), 'weak match', 'weak matches')}" if self.weak else ""
         return "\n".join([*lines, f"{counted(len(self.steps), 'step')}: {', '.join([*parts, left])}{weak}"])
 

@@ -271,7 +271,7 @@ def test_where_little_fits_it_says_what_would_help(lib, typed, tmp_path, capsys)
     assert "limner models get clip'" in line
     assert "more pictures of what the text tells" in line
     assert "a pin" in line
-    assert "3 left blank (3 nothing fits)" in out
+    assert "3 left blank: no picture fits" in out
     assert typed(lib, "b.md", "-o", "b.html", *PINNED) == 0
     assert "What would help" not in capsys.readouterr().err
 
@@ -302,3 +302,32 @@ def test_a_storyboard_read_as_a_text_says_what_it_leaves_behind(lib, typed, tmp_
     assert typed(lib, "b.md", "-o", "b.json", *PINNED) == 0
     assert typed(lib, "b.json", "-o", "c.html") == 0
     assert "its 2 pins" in capsys.readouterr().err
+
+
+def test_notes_say_what_was_found(lib, typed, tmp_path, capsys):
+    front = "---\ntags: [a]\n---\n"
+    (tmp_path / "a.md").write_text(f"{front}{TEXT}\n![](nosuch.jpg)\n\n- more\n")
+    (tmp_path / "b.md").write_text("Other words.\n\nOf another text.\n")
+    twice = ("--pin", "1=red field.png", "--pin", "2=red field.png")
+    assert typed(lib, "a.md", "-o", "a.json", *twice) == 0
+    assert "red field.png is pinned to steps 1, 2" in capsys.readouterr().err
+    assert typed(lib, "a.md", "-o", "out.md", "--ignore-given") == 0
+    told = capsys.readouterr().err
+    assert "left out: front matter" not in told
+    assert "linked all the same: nosuch.jpg" in told
+    assert typed(lib, "b.md", "-o", "b.html", "--keep", "a.json") == 0
+    assert "of another text, 'Three colours'" in capsys.readouterr().err
+    both = ("--pin", "1=red field.png", "--ban", "red field.png")
+    assert typed(lib, "b.md", "-o", "c.html", *both) == 1
+    assert "red field.png is pinned to step 1 and banned" in capsys.readouterr().err
+
+
+def test_pictures_without_a_text_and_a_folder_without_pictures(typed, tmp_path, capsys):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.md").write_text(TEXT)
+    assert typed("new", "empty", "-o", "a.html") == 2
+    assert "empty is a picture, or holds or lists pictures" in capsys.readouterr().err
+    assert typed("new", "a.md", "empty", "-o", "a.html") == 1
+    assert not (tmp_path / "new").exists()
+    assert typed("new", "a.md", "-o", "/proc/x.html") == 1  # before a library is looked for
+    assert "/proc" in capsys.readouterr().err

@@ -65,7 +65,7 @@ def test_every_step_stays_without_being_told_again(home, lib, capsys):
     assert shown(home, lib, "first.json", *PINNED) == ODD
     capsys.readouterr()
     assert shown(home, lib, "second.json", "--keep", "first.json") == ODD
-    assert "4 steps: 3 pinned, 1 left blank (1 asked for); 4 kept, 0 anew\n" in capsys.readouterr().out
+    assert "4 steps: 3 pinned, 1 left blank: as you wished; 4 kept, 0 anew\n" in capsys.readouterr().out
     first, second = (json.loads((home / name).read_text()) for name in ("first.json", "second.json"))
     assert [one["origin"] for one in second["steps"]] == [one["origin"] for one in first["steps"]]
 

@@ -20,9 +20,8 @@ from limner.errors import MissingError
 from limner.files import write_text
 from limner.research.datasets.features import ROWS, FeatureKey, extract
 from limner.research.datasets.neighbours import PairScores, write_pair_scores
-from limner.research.evaluation.refinement import Refinement
+from limner.research.evaluation.refinement import Refinement, write_refinement
 from limner.research.runs.metric import write_pairwise
-from limner.research.runs.validation import write_refinement
 from limner.research.systems.complementary import memory
 from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training import checkpoint

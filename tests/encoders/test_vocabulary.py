@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from limner.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary, default_tokens, release_tokens
 from limner.errors import DataError
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Source
 from limner.research.datasets.sets import clue
 
 

@@ -19,7 +19,7 @@ BINARY = {
     ".epub": b"PK",
     ".html": b"<!doctype html>",
     ".json": b"{",
-    ".md": b"# ",
+    ".md": b"---\nauthor",
 }
 
 

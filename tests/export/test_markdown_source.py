@@ -14,6 +14,7 @@ from limner.export import Plan, export
 from limner.export.markdown import revised_source
 from limner.records import Board, BoardStep, Candidate, PictureRef
 from limner.text.insertion import with_inserted, without_inserted
+from limner.text.named_files import anywhere
 from limner.text.read import parse_story_report, read_story_report
 from limner.text.revise import Revision
 
@@ -118,6 +119,15 @@ def test_any_document_comes_out_with_additions_only(document, by, count, caption
     assert without_inserted(made, "text") == (again.markdown, len(pictures))
 
 
+def test_a_picture_of_an_item_stands_in_it_and_not_in_the_list_inside_it() -> None:
+    source = "1. Chop:\n   - peel\n   - cut\n     1. along\n     2. across\n2. Fry.\n"
+    story = parse_story_report(source, format="markdown").story
+    pictures = [(step.lines, PICTURE.format(place)) for place, step in enumerate(story.steps)]
+    made = lines_of(with_inserted(story.markdown, pictures, "text"))
+    assert [line[: line.index("!")] for line in made if "!" in line] == ["   ", "   "]
+    assert "2. Fry." in made
+
+
 MANUAL = """---
 title: Manual
 tags: [a]
@@ -144,7 +154,7 @@ Then glue it.
 """
 
 
-def board_of(story, pictures, names=("turned", None, "odd")) -> Board:
+def board_of(story, pictures, names=("turned", "odd")) -> Board:
     steps = []
     for place, step in enumerate(story.steps):
         name = names[place % len(names)]
@@ -158,7 +168,7 @@ def test_an_export_is_the_source_with_pictures_and_their_credits(pictures, tmp_p
     text = MANUAL.replace('![own](own.jpg "The yard")\n\n', "").replace("\n", "\r\n")
     (tmp_path / "manual.md").write_bytes(text.encode("utf-8-sig"))
     story = read_story_report(tmp_path / "manual.md").story
-    assert [step.text for step in story.steps][::2] == ["First, cut the wood[1].", "Then glue it."]
+    assert [step.text for step in story.steps] == ["First, cut the wood[1].", "Then glue it."]
     done = export(board_of(story, pictures), tmp_path / "out.md")
     first, odd = (f"out_pictures/{file.name}" for file in done.pictures)
     credit = f"![A red roof]({first})\r\n*Ana Lima · CC BY 4.0*\r\n"
@@ -179,6 +189,28 @@ def test_an_export_read_again_gives_the_same_file(pictures, tmp_path: Path) -> N
     assert any("an earlier export" in note for note in reading.notes)
     (tmp_path / "again").mkdir()
     assert export(board_of(reading.story, pictures), tmp_path / "again" / "out.md").path.read_bytes() == first
+
+
+def test_an_export_of_a_text_in_another_format_read_again_gives_the_same_file(pictures, tmp_path) -> None:
+    page = f"""<html lang="de"><head><meta name="author" content="Ana"></head><body><h1>Suppe</h1>
+    <h2>Zubereitung</h2><ol><li>Zwiebeln auf dem Brett schälen.<ul><li>halbieren</li></ul></li><li>Braten.
+    <figure><img src="{pictures["odd"].path}"><figcaption>Im Topf</figcaption></figure></li><li>Essen.</li>
+    </ol></body></html>"""
+    (tmp_path / "a.html").write_text(page)
+    story = read_story_report(tmp_path / "a.html", elsewhere=anywhere).story
+    assert [one.caption for step in story.steps for one in step.pictures] == ["Im Topf"]
+    boards = [board_of(story, pictures, ("turned", "odd", "wide"))]
+    done = export(boards[0], tmp_path / "out.md")
+    lines = done.path.read_text().splitlines()
+    own = next(place for place, line in enumerate(lines) if "text-it-s-a" in line)
+    assert lines[own + 1] == "   *Im Topf*"
+    again = read_story_report(done.path).story
+    assert [step.text for step in again.steps] == [step.text for step in story.steps]
+    assert [one.path for step in again.steps for one in step.pictures] == [str(done.pictures[1])]
+    first = done.path.read_text()
+    done = export(board_of(again, pictures, ("turned", "odd", "wide")), done.path, overwrite=True)
+    assert done.path.read_text() == first
+    assert not any("other file" in line for line in done.warnings)
 
 
 def test_the_text_s_own_picture_stays_and_is_not_shown_twice(pictures, tmp_path: Path) -> None:

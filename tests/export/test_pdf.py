@@ -109,7 +109,7 @@ def titles(outline: list) -> list[str]:
 def test_title_language_and_outline(book: PdfReader, arabic_board, tmp_path: Path) -> None:
     assert book.metadata.title == "The red roof"
     assert book.metadata.author == "Ana & Co"
-    assert titles(book.outline) == ["The red roof", "1", "2 A wall", "3", "4", "5", "6", "Pictures"]
+    assert titles(book.outline) == ["The red roof", "1.", "2 A wall", "3.", "4.", "5.", "6.", "Pictures"]
     arabic = PdfReader(export(arabic_board, tmp_path / "ar.pdf").path)
     assert arabic.trailer["/Root"]["/Lang"] == "ar"
     assert arabic.metadata.title == "السلحفاة"

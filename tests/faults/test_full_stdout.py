@@ -113,4 +113,4 @@ def test_whatever_is_written_to_stdout_goes_one_way():
         for path in folder.rglob("*.py")
         if re.search(r"stdout\.(write|buffer)|(?<![.\w])print\(", path.read_text(encoding="utf-8"))
     }
-    assert found == {"cli/terminal.py", "cli/illustrate.py"}
+    assert found == {"cli/main.py", "cli/illustrate.py"}

@@ -19,7 +19,7 @@ from limner.pictures.decode import decode
 from limner.research.datasets.features import FeatureKey, open_features
 from limner.research.datasets.pairs import Pair
 from limner.research.runs.run import Run, RunEncoder
-from limner.research.systems import system
+from limner.research.systems.base import system
 from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training.framing import TrainingFraming
 from limner.research.training.loop import BEST

@@ -3,6 +3,7 @@
 from pathlib import Path
 from urllib.request import url2pathname
 
+import docx
 import pytest
 from made_up_pictures import ids_of
 from starlette.testclient import TestClient
@@ -123,6 +124,24 @@ def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):
     assert project.board.steps[0].chosen.picture.id == picture.id
     assert project.board.steps[1].origin != "given"
     assert any("step 2 shows a picture outside the library" in line for line in said)
+
+
+def test_a_word_document_becomes_markdown_and_keeps_its_pictures_of_the_library(workshop, drawn, tmp_path):
+    catalogue = workshop.engine.illustrator().catalogue
+    picture = catalogue.pictures(ids_of(catalogue)[:1])[0]
+    document = docx.Document()
+    document.add_heading("Soup", 0)
+    document.add_paragraph("Peel the onions.", style="List Number")
+    document.add_paragraph("Fry them.", style="List Number")
+    document.add_picture(picture.path)
+    document.save(str(tmp_path / "soup.docx"))
+    said = []
+    made = opened(tmp_path / "soup.docx", workshop, said.append)
+    project = workshop.get(made)
+    assert [step.text for step in project.board.story.steps] == ["Peel the onions.", "Fry them."]
+    assert (project.board.steps[1].origin, project.board.steps[1].picture.id) == ("given", picture.id)
+    assert any("Markdown" in line for line in said)
+    assert opened(tmp_path / "soup.docx", workshop, said.append) == made
 
 
 def test_a_text_given_by_the_page_can_name_no_file(workshop, drawn):

@@ -3,7 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from limner.crew import Crew
+from limner.research.datasets.neighbours import Crew
 
 
 def together(size, work):

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from limner.research.datasets.pairs import Source
 from limner.research.datasets.recipes.builder import build_recipes
-from limner.research.datasets.registry import Source
 from limner.research.datasets.sets.cite import QUESTIONS
 from limner.research.datasets.sets.clue import CSV_NAMES, MAP_NAME
 from limner.research.datasets.sets.clue import RELATIONS as CLUE

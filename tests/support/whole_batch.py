@@ -12,9 +12,9 @@ from corpora import Words, made
 
 from limner.config import build
 from limner.research.datasets.pairs import PairSet
-from limner.research.runs.validation import maximise, validation
+from limner.research.runs.train import maximise, validation
 from limner.research.scenes.graphs import SceneGraph, write_graphs
-from limner.research.systems import system
+from limner.research.systems.base import system
 from limner.research.training import processes
 from limner.research.training.corpus import ArrayRows, corpus_of
 from limner.research.training.loop import Loop

@@ -210,8 +210,8 @@ def test_a_caption_belongs_to_its_picture_and_is_no_step(shown):
     reading = parse_story_report(page, format="html")
     assert [step.text for step in reading.story.steps] == ["We walked far.", "We swam in the cold water."]
     ((picture,),) = (step.pictures for step in reading.story.steps if step.pictures)
-    assert (picture.target, picture.alt) == ("a.jpg", "At the lake")
-    assert [part.text for part in reading.story.between] == ["At the lake"]
+    assert (picture.target, picture.alt, picture.caption) == ("a.jpg", "At the lake", "At the lake")
+    assert reading.story.between == ()
     assert [one.text for one in reading.left_out if one.reason == "caption of a picture"] == ["At the lake"]
 
 

@@ -112,5 +112,5 @@ def test_front_matter_is_no_step_whether_it_is_closed_or_not(front, title):
 
 
 def test_every_step_knows_its_lines():
-    text = "---\na: 1\n---\nIntro\nof two.\n\n<p>One</p>\n<p>Two</p>\n\n```\ncode\n```\n"
-    assert [step.lines for step in read(text).story.steps] == [(3, 5), (6, 8), (6, 8), (9, 12)]
+    text = "---\na: 1\n---\nIntro\nof two.\n\n<p>One</p>\n<p>Two</p>\n\n- code\n  more\n"
+    assert [step.lines for step in read(text).story.steps] == [(3, 5), (6, 8), (6, 8), (9, 11)]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
+from limner.match.illustrate import step_texts
 from limner.records import PictureRef, Step, Story
 from limner.text.read import parse_story_report, read_story_report
 
@@ -114,10 +115,11 @@ def test_what_is_in_no_step_keeps_its_place_and_its_markup():
 
 def test_tables_keep_their_cells_and_quotations_are_known():
     text = "Words.\n\n| a | **b** |\n|---|---|\n| 1 | 2 |\n\n> Said.\n"
-    (_, table, said) = parse_story(text, format="markdown", by="paragraph").steps
-    assert [[cell.text for cell in row] for row in table.parts[0].rows] == [["a", "b"], ["1", "2"]]
-    assert table.parts[0].head == 1
-    assert table.parts[0].rows[0][1].marks[0].kind == "strong"
+    story = parse_story(text, format="markdown", by="paragraph")
+    (table,), (_, said) = story.between, story.steps
+    assert [[cell.text for cell in row] for row in table.rows] == [["a", "b"], ["1", "2"]]
+    assert table.head == 1
+    assert table.rows[0][1].marks[0].kind == "strong"
     assert said.parts[0].quoted
 
 
@@ -589,3 +591,20 @@ def test_long_lists_and_hostile_brackets_end_soon():
     assert len(parse_story("- a\n" * 20_000, format="markdown").steps) == 1
     with pytest.raises(DataError, match="brackets"):
         parse_story("[" * 30_000, format="markdown")
+
+
+def test_tables_and_code_stay_in_their_place_and_are_no_words_to_compare():
+    code, table = "```\nlength = 20\n```", "| oven | minutes |\n|---|---|\n| gas | 40 |"
+    reading = parse_story_report(f"Cut the wood.\n\n{code}\n\nGlue it.\n\n{table}\n", format="markdown")
+    assert [step.text for step in reading.story.steps] == ["Cut the wood.", "Glue it."]
+    assert [(part.kind, part.before) for part in reading.story.between] == [("code", 1), ("table", 2)]
+    assert {one.reason for one in reading.left_out} == {"code", "table"}
+    text = f"# T\n\n## Cut\n\nCut it.\n\n{code}\n\nMind it.\n\n## Bake\n\n{table}\n"
+    story = parse_story_report(text, format="markdown").story
+    assert [part.kind for step in story.steps for part in step.parts] == [
+        "paragraph",
+        "code",
+        "paragraph",
+        "table",
+    ]
+    assert step_texts(story) == ["Cut. Cut it.\n\nMind it.", "Bake"]

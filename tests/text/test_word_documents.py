@@ -192,3 +192,26 @@ def test_a_picture_on_the_writers_disk_is_never_opened(soup, tmp_path):
     reading = read_story_report(path)
     assert [len(step.pictures) for step in reading.story.steps] == [0, 1, 1]
     assert "picture that the document only links to" in {one.reason for one in reading.left_out}
+
+
+def test_captions_and_levels_are_those_of_the_document(tmp_path):
+    document = Document()
+    document.add_heading("Manual", 0)
+    document.add_heading("Part one", 1)
+    document.add_heading("The lid", 2)
+    document.add_paragraph("Lift the lid.")
+    document.add_picture(picture())
+    counted = document.add_paragraph("Figure ")
+    field = f'<w:fldSimple {W} w:instr=" SEQ Figure \\* ARABIC "><w:r><w:t>1</w:t></w:r></w:fldSimple>'
+    counted._p.append(parse_xml(field))
+    counted.add_run(": the yard")
+    document.add_heading("The box", 2)
+    document.add_paragraph("Close the box.")
+    story = read_story_report(saved(document, tmp_path / "a.docx")).story
+    shown = [one for step in story.steps for one in step.pictures]
+    assert [(one.caption, one.alt) for one in shown] == [("Figure 1: the yard",) * 2]
+    assert [(part.text, part.level) for part in story.between] == [
+        ("Part one", 2),
+        ("The lid", 3),
+        ("The box", 3),
+    ]

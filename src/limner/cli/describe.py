@@ -8,9 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import Flag, emit, emit_json, emit_report, say
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.cli.main import Flag, emit, emit_json, emit_report, say
+from limner.errors import ConfigError, DataError, counted
 from limner.progress import IndexProgress
 
 

@@ -7,15 +7,16 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter, Token, validators
 
 from limner.cli.index import check_report
-from limner.cli.terminal import MORE, Flag, Many, emit, emit_json, say
+from limner.cli.main import MORE, Flag, Many, emit, emit_json, say
 from limner.errors import ConfigError, DataError, LimnerError, MissingError, unknown
 from limner.export import SUFFIXES, check, load
 from limner.export.plan import Include, Layout, PageSize, Plan
@@ -214,7 +215,8 @@ def illustrate(
             overrides=set,
         )
         written = board.save(target, overwrite=overwrite, **asdict(plan))
-        for line in (*board.notes, *(f"{target.name}: {line}" for line in written.warnings)):
+        name = "standard output" if out == STANDARD else target.name
+        for line in (*board.notes, *(f"{name}: {line}" for line in written.warnings)):
             say(line)
         boards.append(board)
         if out == STANDARD:
@@ -242,7 +244,13 @@ def _check_texts(texts: Sequence[Path], sources: Sequence[Path]) -> None:
 
     Raises:
         MissingError: a name without a suffix is not there, and may be a mistyped folder; or none is there.
+        ConfigError: there are pictures alone.
     """
+    if sources and not texts:
+        raise ConfigError(
+            f"illustrate: no text given; {sources[0]} is a picture, or holds or lists pictures; name a text"
+            " first, as in limner illustrate recipe.md ~/Pictures -o recipe.html"
+        )
     gone = [text for text in texts if text != STANDARD and not text.exists()]
     wrong = gone if sources and len(gone) == len(texts) else [text for text in gone if not text.suffix]
     if wrong:
@@ -269,6 +277,8 @@ def _read_pictures(
     Raises:
         LimnerError: as `Library.add` and `check_report`.
     """
+    folder = Path(library.place)
+    is_new = not folder.exists()
     with IndexProgress() as progress:
         report = library.add(*sources, model=model, metric=metric, language=language, progress=progress)
     news = (
@@ -276,16 +286,23 @@ def _read_pictures(
     )
     for line in report.lines() if news else report.lines()[:1]:
         say(line)
+    if is_new and not report.pictures and folder.is_dir():
+        rmtree(folder)  # nothing came into what was made for it
     check_report(report, library.place)
 
 
 def _language(texts: Sequence[Path], by: Segmentation | None, kind: Format | None) -> str:
-    """The language of texts that a library is made for: English where one of them is, or none is a file."""
+    """The language of texts that a library is made for: English where one of them is, or none is a file.
+
+    Raises:
+        LimnerError: the only text cannot be read.
+    """
     from limner.match.languages import languages_of_story
 
     found: set[str] = set()
     for text in texts:
-        with suppress(LimnerError):  # which is said when it is its turn
+        # of several, it is said when it is its turn
+        with suppress(LimnerError) if len(texts) > 1 else nullcontext():
             if text != STANDARD:
                 found.add(languages_of_story(read_story_report(text, by=by, format=kind).story).main)
     return ENGLISH if ENGLISH in found else min(found, default=ENGLISH)
@@ -403,7 +420,12 @@ def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: 
     if not out.is_dir():
         if out.exists() or out.suffix in SUFFIXES:
             raise ConfigError(f"--out {out}: expected a folder for {len(texts)} texts; name one")
-        out.mkdir()
+        try:
+            out.mkdir()
+        except OSError as error:
+            raise ConfigError(
+                f"--out {out}: the folder cannot be made ({error.strerror}); name another place"
+            ) from None
     targets = [out / f"{stem}{suffix}" for stem in stems]
     for text, target in zip(texts, targets, strict=True):
         _check_apart(text, target)

@@ -9,11 +9,10 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Literal
 
-from limner.cli.terminal import Flag, Many, asked, emit_report, say
-from limner.counts import counted
+from limner.cli.main import Flag, Many, asked, emit_report, say
 from limner.devices import Precision
 from limner.encoders.openvino import Engine
-from limner.errors import ConfigError, DataError, LimnerError
+from limner.errors import ConfigError, DataError, LimnerError, counted
 from limner.progress import RESUME, IndexProgress
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from limner.cli.terminal import Flag, emit, emit_json, say
-from limner.counts import counted
+from limner.cli.main import Flag, emit, emit_json, say
+from limner.errors import counted
 
 
 def library(*, library: Path | None = None, json: Flag = False) -> None:

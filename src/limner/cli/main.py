@@ -1,19 +1,152 @@
-"""The ``limner`` command: names the commands and turns errors into one line.
+"""The ``limner`` command: names the commands, turns errors into one line, and writes what they give.
 
-Commands live in `limner.cli` and are imported only when run, so that ``--help`` is
-quick. Data goes to stdout, everything else to stderr. Exit status: 0 done, 1 failed, 2 misused.
+Commands live in `limner.cli` and are imported only when run, so that ``--help`` is quick. Data goes to
+stdout, everything else to stderr; colour and width follow the terminal, and piped output is plain and never
+wrapped. Exit status: 0 done, 1 failed, 2 misused.
 """
 
+import json
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, Parameter
+from typing_extensions import override
 
 from limner.errors import RESEARCH, ConfigError, LimnerError, LimnerWarning, MissingError, unknown
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+PLAIN = Parameter(negative="", show_default=False)
+Flag = Annotated[bool, PLAIN]
+Many = Annotated[tuple[str, ...], PLAIN]
+
+_everything: ContextVar[bool] = ContextVar("everything", default=False)
+
+
+@contextmanager
+def all_options() -> Iterator[None]:
+    """Help shows all options, as ``--help-all`` asks."""
+    before = _everything.set(True)
+    try:
+        yield
+    finally:
+        _everything.reset(before)
+
+
+class _MoreOptions(Group):
+    @property
+    @override
+    def show(self) -> bool:
+        return _everything.get()
+
+
+MORE = Parameter(group=_MoreOptions("More options", sort_key=1))
+"""An option that few people need: ``--help`` leaves it out, ``--help-all`` shows it."""
+
+
+def say(line: str) -> None:
+    """One plain line for the person, on stderr."""
+    sys.stderr.write(f"{line}\n")
+
+
+def asked(question: str) -> bool:
+    """Whether the person says yes; nobody says so where there is no terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+STDOUT = "/dev/stdout"
+"""Names the disk that the standard output goes to, where it goes to one."""
+
+
+def emit(text: str, *, flush: bool = False) -> None:
+    """Data, on stdout; flushed where it must be read while the command goes on.
+
+    Raises:
+        StorageError: stdout goes to a disk that is full.
+    """
+    from limner.files import storing
+
+    with storing(STDOUT):
+        sys.stdout.write(f"{text}\n")
+        if flush:
+            sys.stdout.flush()
+
+
+def emit_json(value: object) -> None:
+    """Data as JSON, on stdout; text that is not UTF-8 stays escaped."""
+    from pydantic_core import to_jsonable_python
+
+    escaped = not sys.stdout.encoding.lower().startswith("utf")
+    emit(json.dumps(to_jsonable_python(value), indent=2, ensure_ascii=escaped))
+
+
+def emit_report(value: object, lines: Iterable[str], *, as_json: bool) -> None:
+    """A result on stdout: as JSON, or as the lines that tell it."""
+    if as_json:
+        emit_json(value)
+    else:
+        emit("\n".join(lines))
+
+
+def deliver(text: str, to: Path | None, what: str, *, private: bool = False) -> None:
+    """A text on stdout, or into a file with a line that says what is in it.
+
+    Args:
+        text: to write.
+        to: file, or None.
+        what: is in it.
+        private: as of `limner.files.replacing`.
+    """
+    if to is None:
+        emit(text)
+    else:
+        from limner.files import write_text
+
+        write_text(to, f"{text}\n" if text else "", private=private)
+        say(f"{to}: {what}")
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Says how to go on after Ctrl-C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted: run the same command again to go on")
+        raise
+
+
+def emit_table(table: "Table", rows: Sequence[Sequence[str]]) -> None:
+    """A table on stdout: drawn in a terminal, tab-separated in a pipe.
+
+    Args:
+        table: with its columns; `rows` are added.
+        rows: cells as plain text.
+    """
+    if not sys.stdout.isatty():
+        emit("\t".join(str(column.header) for column in table.columns))
+        for row in rows:
+            emit("\t".join(cell.replace("\t", " ") for cell in row))
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    Console().print(table)
+
 
 _ILLUSTRATE = {
     "studio": "Make and change storyboards in a browser.",
@@ -119,14 +252,14 @@ def run(words: list[str], *, debug: bool = False) -> int:
         commands = [name for group in _groups(words).values() for name in group]
         if words[0] not in commands:
             return _refuse(2, unknown("command", words[0], commands))
-        from limner.threads import share_memory
+        from limner.devices import share_memory
 
         share_memory()
     # cyclopts takes a lone hyphen for an option; as a path, "./-" is the same.
     everything = "--help-all" in words
     words = [{"-": "./-", "--help-all": "--help"}.get(word, word) for word in words]
     try:
-        with warnings.catch_warnings(), _all_options() if everything else nullcontext():
+        with warnings.catch_warnings(), all_options() if everything else nullcontext():
             warnings.simplefilter("always", LimnerWarning)
             warnings.showwarning = _plain(warnings.showwarning)
             build_app(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
@@ -144,7 +277,6 @@ def run(words: list[str], *, debug: bool = False) -> int:
             error = MissingError(f"{error.name} is not installed; run: pip install {RESEARCH}")
         if isinstance(error, LimnerError):
             return _refuse(2 if isinstance(error, ConfigError) else 1, str(error))
-        from limner.cli.terminal import STDOUT
         from limner.files import storage_error
 
         # The machine's own refusals: no permission, a file where a folder was due.
@@ -152,13 +284,6 @@ def run(words: list[str], *, debug: bool = False) -> int:
         refused = storage_error(error, error.filename or STDOUT)
         return _refuse(1, str(refused or f"{place}{error.strerror or error}; --debug shows where"))
     return 0
-
-
-def _all_options() -> AbstractContextManager[None]:
-    """Help shows options, too, that few people need."""
-    from limner.cli.terminal import all_options
-
-    return all_options()
 
 
 def _plain(show: Callable[..., None]) -> Callable[..., None]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 from rich.table import Table
 
-from limner.cli.terminal import Flag, emit_json, emit_table, say
+from limner.cli.main import Flag, emit_json, emit_table, say
 from limner.encoders.catalogue import EXPORTS, SHIPPED, available, fetch_weights, offered
 from limner.encoders.clip_files import CARD, CLIP, read_clip
 from limner.encoders.openvino import TENSORS

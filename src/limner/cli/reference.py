@@ -10,8 +10,7 @@ import io
 from cyclopts import App
 from rich.console import Console
 
-from limner.cli.main import build_app
-from limner.cli.terminal import all_options, emit
+from limner.cli.main import all_options, build_app, emit
 
 WIDTH = 100
 

@@ -8,9 +8,8 @@ from typing import Annotated
 
 from cyclopts import Parameter, validators
 
-from limner.cli.terminal import Flag, Many, emit_json, emit_table, say
-from limner.counts import counted
-from limner.errors import ConfigError
+from limner.cli.main import Flag, Many, emit_json, emit_table, say
+from limner.errors import ConfigError, counted
 from limner.records import Fit, Record, chance_in_words
 from limner.store.catalogue import Shape
 

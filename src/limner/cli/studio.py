@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import Flag, Many, emit, say
+from limner.cli.main import Flag, Many, emit, say
 
 
 def studio(
@@ -62,7 +62,8 @@ def studio(
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. Sentences are encoded on the
         CPU.
     text
-        Text to open. A project is made of it, unless there is one with the same text.
+        Text to open: Markdown, HTML, plain text, a Word document or a PDF. A project is made of it, unless
+        there is one with the same text.
     allow_outside
         Let that text show files from outside its own folder and the library.
     browser

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limner.checksums import is_sealed, unseal, unseal_bytes
-from limner.cli.terminal import Flag, emit_report, say
-from limner.counts import counted
-from limner.errors import DataError, LimnerError
+from limner.cli.main import Flag, emit_report, say
+from limner.errors import DataError, LimnerError, counted
 from limner.files import sha256_of
 from limner.locations import on_this_machine
 from limner.verification import (

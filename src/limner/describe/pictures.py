@@ -9,9 +9,8 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from limner.counts import counted
 from limner.describe.chat import Chat, ChatError, EndpointError, find_object, one_line
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.pictures.thumbnails import shrink
 from limner.progress import Progress
 from limner.records import Picture, Problem, Record

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from limner.arrays import FloatArray, unit_rows
+from limner.devices import ahead, cores, one_core_products
 from limner.encoders.sentences import WINDOW, by_windows
 from limner.encoders.weight_files import SentenceFiles
 from limner.errors import CheckpointError
-from limner.threads import ahead, cores, one_core_products
 
 _METHOD = "minilm/1"
 _BATCH_TOKENS = 256  # measured fastest of 256 to 2048: the activations stay in cache

@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
-from limner.devices import Precision, autocast
+from limner.devices import Precision, autocast, one_core_each
 from limner.encoders.framing import SIDE_PX, checked, frame
 from limner.errors import ConfigError, ShapeError, unknown
-from limner.threads import one_core_each
 
 if TYPE_CHECKING:
     from PIL.Image import Image

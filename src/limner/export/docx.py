@@ -12,15 +12,16 @@ from unicodedata import bidirectional
 
 from docx import Document
 from docx.enum.section import WD_ORIENT
+from docx.enum.style import WD_STYLE_TYPE
 from docx.enum.text import WD_ALIGN_PARAGRAPH
 from docx.opc.constants import RELATIONSHIP_TYPE
-from docx.oxml import OxmlElement
-from docx.oxml.ns import qn
+from docx.oxml import OxmlElement, parse_xml
+from docx.oxml.ns import nsdecls, qn
 from docx.shared import Mm, Pt, RGBColor
 
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import runs_of
-from limner.export.plan import Plan
+from limner.export.plan import Plan, picture_share
 from limner.export.targets import Exported, made_at, packed, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.language import RIGHT_TO_LEFT
@@ -30,6 +31,10 @@ from limner.templates import carried, forbidden
 from limner.text.document import writing_direction
 
 SERIF = "Georgia"
+CODE = "HTML Preformatted"
+"""Word's own style of code."""
+TWIPS, INDENT_MM, DEEPEST = 360, 6.35, 9
+"""How far a list inside another is set in, in Word's unit and in mm, and levels of lists at most."""
 # Letters of other scripts have a font, a size and a weight of their own, which Word takes from elsewhere.
 _COMPLEX_FONTS = {
     **dict.fromkeys(
@@ -124,6 +129,7 @@ class _Document:
         self.spoken = "w:eastAsia" if self.east_asian else "w:bidi" if is_complex else "w:val"
         self.warnings = list(forbidden(story))
         self.file: Any = Document()
+        self.lists = _Lists(self.file.part.numbering_part.element)
         self.place: Any = self.file
         properties = self.file.core_properties
         properties.title = carried(story.title.strip() or story.id)[:255]
@@ -153,9 +159,11 @@ class _Document:
             ("Normal", size, INK),
             ("Title", 28, INK),
             ("Subtitle", 13, SOFT),
-            ("Heading 2", 18, INK),
-            ("Heading 3", 14, INK),
-            ("Heading 4", 12, INK),
+            ("Heading 1", 18, INK),
+            ("Heading 2", 14, INK),
+            ("Heading 3", 12, INK),
+            ("Heading 4", 11, INK),
+            ("Heading 5", 11, SOFT),
             ("Caption", 8, SOFT),
         ):
             style = self.file.styles[name]
@@ -176,6 +184,9 @@ class _Document:
         for border in self.file.styles["Title"].element.iter(qn("w:pBdr")):
             border.getparent().remove(border)
             break
+        code = self.file.styles.add_style(CODE, WD_STYLE_TYPE.PARAGRAPH)
+        code.base_style, code.font.name = self.file.styles["Normal"], "Consolas"
+        _set_size(code.font, 9.5)
         rest = self.file.styles["Normal"].paragraph_format
         rest.space_after, rest.line_spacing = Pt(7), 1.3
 
@@ -205,17 +216,25 @@ class _Document:
             self.file.add_page_break()
         if self.layout != "recipe" or not leaf.pictures:
             self.title(leaf)
-            self.pictures(leaf, self.width, self.height * (0.62 if self.layout == "book" else 0.42))
-            self.words(leaf)
+            room = self.width, self.height * (0.62 if self.layout == "book" else 0.42)
+            if _is_item(leaf):  # before it, they would be those of the item before
+                self.words(leaf)
+                self.pictures(leaf, *room)
+            else:
+                self.pictures(leaf, *room)
+                self.words(leaf)
             return
         grid = self.file.add_table(rows=1, cols=2)
         grid.autofit = False
         self.turned(grid)
         before, self.place = self.place, None
-        for cell, share in zip(grid.rows[0].cells, (0.62, 0.38), strict=True):
+        beside = picture_share(self.board.story)
+        for cell, share, is_first in zip(
+            grid.rows[0].cells, (1 - beside, beside), (True, False), strict=True
+        ):
             cell.width = Mm(self.width * share)
             self.place = _Cell(cell)
-            if share > 0.5:
+            if is_first:
                 self.title(leaf)
                 self.words(leaf)
             else:
@@ -224,21 +243,23 @@ class _Document:
         self.paragraph(Passage(), "Normal").paragraph_format.space_after = Pt(0)
 
     def title(self, leaf: Leaf) -> None:
-        """Number and title of a step, where it has them."""
+        """The title of a step, where it has one, and beside reasons its number."""
         if leaf.title:
-            heading = self.paragraph(Passage(text=carried(leaf.title)), f"Heading {min(4, leaf.level)}")
-            if leaf.number is not None:
-                self.run(heading, f"{leaf.number}  ", first=True).font.color.rgb = RGBColor(*RUBRIC)
+            heading = self.paragraph(Passage(text=carried(leaf.title)), _heading(leaf.level))
+            if leaf.number is not None and self.plan.with_reasons:
+                self.run(heading, f"{leaf.number}. ", first=True).font.color.rgb = RGBColor(*RUBRIC)
 
     def words(self, leaf: Leaf) -> None:
         """The words of a step, and its reasons where they are wanted."""
-        numbered = leaf.number is not None and not leaf.title
-        for place, part in enumerate(leaf.parts):
+        parts = list(leaf.body)
+        if _is_item(leaf):
+            item = {"kind": "item", "number": leaf.number, "depth": 1}
+            deeper = (part.model_copy(update={"depth": part.depth + 1}) for part in parts[1:])
+            parts = [parts[0].model_copy(update=item), *deeper]
+        for part in parts:
             line = self.part(part)
-            if self.layout == "book" and line is not None and part.kind == "paragraph":
+            if self.layout == "book" and line is not None and part.kind == "paragraph" and not part.depth:
                 line.alignment = WD_ALIGN_PARAGRAPH.CENTER
-            if numbered and place == 0 and line is not None:
-                self.run(line, f"{leaf.number}  ", first=True).font.color.rgb = RGBColor(*RUBRIC)
         if self.plan.with_reasons:
             shown = [] if leaf.picture is None else [f"{credit_line(leaf.picture)} · {leaf.file}"]
             for line in (*shown, *leaf.why.lines()):
@@ -254,13 +275,10 @@ class _Document:
         for shown in leaf.pictures:
             tall = height_mm / len(leaf.pictures)
             copy = fit(shown, leaf.where, self.plan, (width_mm, tall))
-            self.image(copy, shown.alt, width_mm, tall)
-            if shown.caption:
-                caption = self.paragraph(Passage(text=carried(shown.caption)), "Caption")
-                caption.alignment = WD_ALIGN_PARAGRAPH.CENTER
+            self.image(copy, shown.alt, width_mm, tall, shown.caption)
 
-    def image(self, copy: Copy, alt: str, width_mm: float, height_mm: float) -> None:
-        """A picture in a paragraph of its own."""
+    def image(self, copy: Copy, alt: str, width_mm: float, height_mm: float, said: str) -> None:
+        """A picture in a paragraph of its own, and its caption below it."""
         line = self.place.add_paragraph()
         line.alignment = WD_ALIGN_PARAGRAPH.CENTER
         line.paragraph_format.keep_with_next = True
@@ -269,6 +287,9 @@ class _Document:
             io.BytesIO(copy.data), width=Mm(copy.width_px * scale), height=Mm(copy.height_px * scale)
         )
         shape._inline.docPr.set("descr", carried(alt))  # python-docx has no public setter
+        if said:
+            caption = self.paragraph(Passage(text=carried(said)), "Caption")
+            caption.alignment = WD_ALIGN_PARAGRAPH.CENTER
 
     def boxed(self, parts: Sequence[Part]) -> None:
         """Parts in a box on a ground of their own."""
@@ -277,7 +298,7 @@ class _Document:
         for name, value in (
             ("val", "clear"),
             ("color", "auto"),
-            ("fill", "{:02X}{:02X}{:02X}".format(*TINT)),
+            ("fill", _hex(TINT)),
         ):
             shade.set(qn(f"w:{name}"), value)
         cell._tc.get_or_add_tcPr().append(shade)
@@ -292,7 +313,7 @@ class _Document:
             for own in part.pictures:
                 copy = fit_own(own, self.plan, (self.width, self.height * 0.4), self.warnings)
                 if copy is not None:
-                    self.image(copy, own.alt, self.width, self.height * 0.4)
+                    self.image(copy, own.alt, self.width, self.height * 0.4, own.caption)
             self.part(part)
 
     def part(self, part: Part) -> Any | None:  # noqa: ANN401
@@ -308,25 +329,22 @@ class _Document:
             return None
         style = "Normal"
         if part.kind == "heading":
-            style = f"Heading {min(4, max(2, part.level))}"
-        elif part.kind == "item" and part.number is None:
-            style = f"List Bullet{'' if part.depth < 2 else f' {min(3, part.depth)}'}"
+            style = _heading(part.level)
+        elif part.kind == "item":
+            style = "List Paragraph"
+        elif part.kind == "code":
+            style = CODE
+        elif part.depth:
+            style = f"List Continue{'' if part.depth < 2 else f' {min(3, part.depth)}'}"
         elif part.quoted:
             style = "Quote"
         line = self.paragraph(part, style)
-        indent = 6.35 * part.depth
-        if part.kind == "item" and part.number is not None:
-            # The author's own number, which no list of Word's counts anew.
-            self.run(line, f"{part.number}.\t", first=True)
-            line.paragraph_format.first_line_indent = Mm(-6.35)
-        if indent and style == "Normal":
-            line.paragraph_format.left_indent = Mm(indent)
         if part.kind == "item":
+            self.lists.count(line._p.get_or_add_pPr().get_or_add_numPr(), part)
             line.paragraph_format.space_after = Pt(2)
+        elif part.depth:
+            line.paragraph_format.left_indent = Mm(INDENT_MM * part.depth)
         if part.kind == "code":
-            for run in line.runs:
-                run.font.name = "Consolas"
-                _set_size(run.font, 9.5)
             line.alignment = WD_ALIGN_PARAGRAPH.LEFT
         return line
 
@@ -409,6 +427,66 @@ class _Document:
             line._p.remove(made._r)
             line._p.insert(0 if properties_of is None else 1, made._r)
         return made
+
+
+class _Lists:
+    """Lists of Word's own; each numbered one counts from the author's number."""
+
+    def __init__(self, numbering: Any) -> None:  # noqa: ANN401
+        """Add what lists look like to a document."""
+        self.numbering = numbering
+        first = numbering.find(qn("w:num"))
+        known = [int(one.get(qn("w:abstractNumId"))) for one in numbering.findall(qn("w:abstractNum"))]
+        self.looks = {kind: max(known, default=-1) + 1 + n for n, kind in enumerate(("bullet", "decimal"))}
+        for kind, own in self.looks.items():
+            levels = "".join(
+                f'<w:lvl w:ilvl="{n}"><w:start w:val="1"/><w:numFmt w:val="{kind}"/>'
+                f'<w:lvlText w:val="{"•" if kind == "bullet" else f"%{n + 1}."}"/><w:lvlJc w:val="start"/>'
+                f'<w:pPr><w:ind w:left="{TWIPS * (n + 1)}" w:hanging="{TWIPS}"/></w:pPr>'
+                f'<w:rPr><w:color w:val="{_hex(RUBRIC)}"/></w:rPr></w:lvl>'
+                for n in range(DEEPEST)
+            )
+            look = parse_xml(
+                f'<w:abstractNum {nsdecls("w")} w:abstractNumId="{own}">'
+                f'<w:multiLevelType w:val="multilevel"/>{levels}</w:abstractNum>'
+            )
+            numbering.append(look) if first is None else first.addprevious(look)
+        self.bullets = numbering.add_num(self.looks["bullet"]).numId
+        self.open: dict[int, tuple[int, int]] = {}  # level → list, and the number that is next in it
+
+    def count(self, place: Any, part: Part) -> None:  # noqa: ANN401
+        """Make a paragraph an item, of the list that goes on or of a new one."""
+        level = min(DEEPEST, max(1, part.depth)) - 1
+        self.open = {one: due for one, due in self.open.items() if one <= level}
+        own, due = self.open.pop(level, (self.bullets, None))
+        if part.number is None:
+            own = self.bullets
+        else:
+            if due != part.number:
+                made = self.numbering.add_num(self.looks["decimal"])
+                made.add_lvlOverride(level).add_startOverride(part.number)
+                own = made.numId
+            self.open[level] = own, part.number + 1
+        place.get_or_add_ilvl().val, place.get_or_add_numId().val = level, own
+
+
+def _is_item(leaf: Leaf) -> bool:
+    """Whether a step is written as an item of a numbered list."""
+    return (
+        leaf.number is not None
+        and not leaf.title
+        and leaf.parts[:1] != ()
+        and (leaf.parts[0].kind == "paragraph")
+    )
+
+
+def _hex(colour: tuple[int, int, int]) -> str:
+    return "{:02X}{:02X}{:02X}".format(*colour)
+
+
+def _heading(level: int) -> str:
+    """The style of a heading: Word counts those below the title from 1."""
+    return f"Heading {max(1, level - 1)}"
 
 
 def _set_size(font: Any, points: float) -> None:  # noqa: ANN401

@@ -147,7 +147,7 @@ class _Book:
             else ""
         )
         alone = Markup('<p class="number">{}</p>').format(number) if number and not heading else ""
-        words = html_of(leaf.parts, least=leaf.level + 1)
+        words = html_of(leaf.body, least=leaf.level + 1)
         why = [] if leaf.picture is None else [f"{credit_line(leaf.picture)} · {leaf.file}"]
         lines = (*why, *leaf.why.lines()) if self.plan.with_reasons else ()
         told = Markup().join(
@@ -161,17 +161,14 @@ class _Book:
         """The pictures of a step, each with its caption."""
         for shown in leaf.pictures:
             copy = fit(shown, leaf.where, self.plan, SHOWN_MM)
-            caption = (
-                Markup("<figcaption>{}</figcaption>").format(carried(shown.caption)) if shown.caption else ""
-            )
-            yield self.figure(copy, shown.alt, caption)
+            yield self.figure(copy, shown.alt, shown.caption)
 
     def own(self, picture: PictureRef) -> Markup:
         """A picture of the text that stands between its steps."""
         copy = fit_own(picture, self.plan, SHOWN_MM, self.warnings)
-        return Markup() if copy is None else self.figure(copy, picture.alt, "")
+        return Markup() if copy is None else self.figure(copy, picture.alt, picture.caption)
 
-    def figure(self, copy: Copy, alt: str, caption: Markup | str) -> Markup:
+    def figure(self, copy: Copy, alt: str, caption: str) -> Markup:
         """A picture, whose file is in the book once."""
         content = hashlib.sha256(copy.data).hexdigest()[:16]
         if content not in self.images:
@@ -179,8 +176,9 @@ class _Book:
             self.book.add_item(
                 epub.EpubItem(f"picture-{content}", self.images[content], copy.media_type, copy.data)
             )
+        below = Markup("<figcaption>{}</figcaption>").format(carried(caption)) if caption else ""
         return Markup('<figure><img src="{}" alt="{}"/>{}</figure>').format(
-            self.images[content], carried(alt), caption
+            self.images[content], carried(alt), below
         )
 
 

@@ -16,8 +16,8 @@ from markupsafe import Markup, escape
 
 from limner.export.leaf import Leaf, ShownPicture, divided, filling, fit_own, language_of, pieces_of
 from limner.export.markup import html_of, inline_html
-from limner.export.plan import Layout, Plan
-from limner.export.targets import Exported, whole
+from limner.export.plan import Layout, Plan, picture_share
+from limner.export.targets import Exported
 from limner.export.wording import (
     STRENGTHS,
     colophon,
@@ -32,6 +32,7 @@ from limner.export.wording import (
     story_credits,
     strength,
 )
+from limner.files import replacing
 from limner.match.illustrate import step_texts
 from limner.pictures.thumbnails import Copy, shrink
 from limner.records import Board, Framing, Part, Passage, PictureRef, chance_in_words
@@ -157,6 +158,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         story=board.story,
         language=language_of(board.story),
         layout=layout,
+        roomy=layout == "recipe" and picture_share(board.story) >= 0.5,
         reasons=plan.with_reasons,
         style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
         policy=policy(style),
@@ -170,7 +172,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         strengths=STRENGTHS,
         blanks=[step.position + 1 for step in board.steps if step.chosen is None],
     )
-    with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+    with replacing(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         for part in parts:
             file.write(part)
     return Exported(out, warnings=tuple(warnings))
@@ -189,7 +191,8 @@ def _strip(board: Board) -> Iterator[tuple[int, Copy | None]]:
 def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Iterator[dict[str, object]]:
     """What the template shows, piece by piece: of each step, and of what stands between."""
     searched = step_texts(board.story)
-    usual = SMALL_AREA_PX if layout == "recipe" else PLATE_AREA_PX
+    is_small = layout == "recipe" and picture_share(board.story) < 0.5
+    usual = SMALL_AREA_PX if is_small else PLATE_AREA_PX
     area = None if plan.originals else usual
     for piece in pieces_of(board, plan, layout):
         if not isinstance(piece, Leaf):
@@ -200,18 +203,19 @@ def _pages(board: Board, plan: Plan, layout: Layout, warnings: list[str]) -> Ite
         leaf, step = piece, piece.step
         words_count = len(leaf.text.text.split())
         plates = [_plate(shown, leaf.where, area) for shown in leaf.pictures]
-        heading, body = escape(leaf.title), html_of(leaf.parts, least=3)
+        shown = leaf.body
+        heading, body = escape(leaf.title), html_of(shown, least=3)
         looked = False
         if plan.with_reasons:
             # A heading that was not searched has none of the attention, which the text must get.
-            alone = searched[step.position] == leaf.text.text
-            texts = [leaf.title, *(part.text for part in leaf.parts)]
+            alone = not searched[step.position].startswith(f"{leaf.text.title}. ")
+            texts = [leaf.title, *(part.text for part in shown)]
             cut = pieces(texts[alone:], leaf.why.matched, step.attention)
             cut = [pieces(texts[:1], (), ())[0], *cut] if alone else cut
             looked = any(one.strength for part in cut for one in part)
             heading = inline_html(Passage(text=leaf.title), _marked(cut[0]))
-            found = {id(part): _marked(own) for part, own in zip(leaf.parts, cut[1:], strict=True)}
-            body = html_of(leaf.parts, marks=lambda part: found.get(id(part), ()), least=3)  # noqa: B023
+            found = {id(part): _marked(own) for part, own in zip(shown, cut[1:], strict=True)}
+            body = html_of(shown, marks=lambda part: found.get(id(part), ()), least=3)  # noqa: B023
         yield {
             "leaf": leaf,
             "heading": heading,
@@ -252,8 +256,9 @@ def _own(picture: PictureRef, plan: Plan, warnings: list[str]) -> Markup:
     copy = fit_own(picture, plan, OWN_MM, warnings, kind="WEBP")
     if copy is None:
         return Markup()
-    return Markup('<figure class="own"><img src="{}" width="{}" height="{}" alt="{}"/></figure>').format(
-        copy.uri, copy.width_px, copy.height_px, picture.alt
+    caption = Markup("<figcaption>{}</figcaption>").format(picture.caption) if picture.caption else ""
+    return Markup('<figure class="own"><img src="{}" width="{}" height="{}" alt="{}"/>{}</figure>').format(
+        copy.uri, copy.width_px, copy.height_px, picture.alt, caption
     )
 
 

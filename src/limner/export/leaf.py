@@ -1,7 +1,7 @@
 """A storyboard as every format shows it: its steps with their pictures, and what stands between them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,6 +57,7 @@ class Leaf:
         title: its own heading, "" where it has none or stands in a group with one.
         level: of that heading, 2 to 6.
         parts: its words, set as the author set them.
+        own: the text's own picture that is shown first, or None.
         pictures: what is shown, in order; none for a blank.
         picture: the first of them, or None.
         alt, file: of that picture; "" for a blank.
@@ -74,16 +75,39 @@ class Leaf:
         self.picture = step.picture
         self.file = "" if self.picture is None else file_name(self.picture)
         chooser = self.why.origin if with_reasons and step.origin in ("pinned", "given") else ""
-        self.pictures = tuple(_shown(step, story, picture, chooser) for picture in step.pictures)
+        own = own_picture(step, story)
+        self.pictures = tuple(
+            _shown(step, story, picture, chooser, own.caption if own and not place else "")
+            for place, picture in enumerate(step.pictures)
+        )
+        self.own = own
         self.alt = self.pictures[0].alt if self.pictures else ""
 
+    @property
+    def body(self) -> tuple[Part, ...]:
+        """Its words, and the captions of pictures that the text has and that are not shown."""
+        return (*self.parts, *captions_of(one for one in self.text.pictures if one is not self.own))
 
-def _shown(step: BoardStep, story: Story, picture: Picture, chooser: str) -> ShownPicture:
+
+def captions_of(refs: Iterable[PictureRef]) -> tuple[Part, ...]:
+    """Captions of pictures that the text has, as words of its own."""
+    return tuple(Part(text=carried(one.caption)) for one in refs if one.caption)
+
+
+def own_picture(step: BoardStep, story: Story) -> PictureRef | None:
+    """The text's own picture that a step shows first; None where it shows none."""
+    if step.origin != "given":
+        return None
+    refs = story.steps[step.position].pictures
+    return next((one for one in refs if one.path), refs[0] if refs else None)
+
+
+def _shown(step: BoardStep, story: Story, picture: Picture, chooser: str, caption: str) -> ShownPicture:
     """A picture of a step, with the author's words where there are some."""
     how = step.framing.get(picture.id, Framing())
     alt = how.alt if how.alt is not None else alt_text(step, story, picture)
-    credit = " · ".join(filter(None, (chooser, known_credit(picture))))
-    return ShownPicture(picture, alt, how.caption if how.caption is not None else credit, how.crop)
+    known = " · ".join(filter(None, (chooser, caption, known_credit(picture))))
+    return ShownPicture(picture, alt, how.caption if how.caption is not None else known, how.crop)
 
 
 Piece = Leaf | tuple[Part, ...]

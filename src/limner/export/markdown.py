@@ -9,15 +9,25 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from limner.counts import counted
-from limner.errors import DataError
-from limner.export.leaf import Leaf, ShownPicture, fit, fit_own, language_of, leaves, parts_of, pieces_of
+from limner.errors import DataError, counted
+from limner.export.leaf import (
+    Leaf,
+    ShownPicture,
+    captions_of,
+    fit,
+    fit_own,
+    language_of,
+    leaves,
+    parts_of,
+    pieces_of,
+)
 from limner.export.markup import runs_of
 from limner.export.plan import Plan
 from limner.export.targets import Exported, is_picture, put
@@ -40,12 +50,30 @@ from limner.text.document import resolve_picture
 from limner.text.front_matter import without_front
 from limner.text.insertion import FOLDER, NAME, Layout, layout_of, with_inserted
 from limner.text.markdown import read_markdown
-from limner.text.named_files import is_web
-from limner.text.read import take_title
+from limner.text.named_files import MISSING, is_web
+from limner.text.read import parse_story_report, take_title
 from limner.text.revise import Revision
 
+OWN = "text"
+"""Begins the name of a copy of the text's own picture, which is no picture that limner put in."""
 SHOWN_MM = (200.0, 150.0)
 """As large as a page on a screen shows a picture."""
+
+
+class _Source(NamedTuple):
+    """What is copied.
+
+    Attributes:
+        prefix: of the copy's name.
+        file: of the picture.
+        sha256: of its content.
+        copy: a scaled one; None copies the file as it is.
+    """
+
+    prefix: str
+    file: Path
+    sha256: str
+    copy: Copy | None = None
 
 
 def write(board: Board, out: Path, plan: Plan) -> Exported:
@@ -60,31 +88,13 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         DataError: a picture is not there, or a name in the folder is taken by another file.
     """
     folder = out.with_name(out.stem + FOLDER)
-    is_source = bool(board.story.markdown) and plan.include == "everything" and not plan.with_reasons
+    as_written = plan.include == "everything" and not plan.with_reasons
+    is_source = bool(board.story.markdown) and as_written
     warnings = list(_not_said(board, out) if is_source else forbidden(board.story))
-    # All is looked up before anything is written: picture → first step that shows it, and what is copied.
-    sources: dict[str, _Source] = {}
-    for leaf in leaves(board):
-        for shown in _added(leaf) if is_source else leaf.pictures:
-            if shown.name not in sources:
-                prefix, sha256 = f"{leaf.position:02d}", shown.picture.id
-                if plan.originals and shown.crop is None:
-                    file, read = indexed(shown.picture, leaf.where)
-                    _check_picture(file, read.data, leaf.where)
-                    sources[shown.name] = _Source(prefix, file, sha256)
-                else:
-                    file = locate(shown.picture, leaf.where)
-                    copy = fit(shown, leaf.where, plan, SHOWN_MM)
-                    sources[shown.name] = _Source(prefix, file, sha256, copy)
-    for own in [one for part in board.story.between for one in part.pictures if one.path]:
-        if (
-            plan.include == "everything"
-            and not is_source
-            and (scaled := fit_own(own, plan, SHOWN_MM, warnings))
-        ):
-            whole_file = None if plan.originals else scaled
-            source = _Source("text", Path(own.path or ""), own.sha256 or "", whole_file)
-            sources.setdefault(f"own {own.target}", source)
+    # All is looked up before anything is written.
+    sources = _chosen(board, plan, is_source=is_source)
+    if plan.include == "everything" and not is_source:
+        sources |= _of_text(board, plan, warnings, of_steps=as_written)
     if sources:
         if folder.exists() and not folder.is_dir():
             raise DataError(
@@ -95,27 +105,101 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
     copies = {identity: _place(source, folder, board) for identity, source in sources.items()}
     pictures = tuple(dict.fromkeys(copies.values()))
     replaced = out.exists()
-    text = _illustrated(board, copies) if is_source else "\n".join(_lines(board, plan, copies))
+    if is_source:
+        lines = [step.lines for step in board.story.steps]
+        text = _illustrated(_titled(board.story), lines, board, copies)
+    else:
+        text = _anew(board, copies) if as_written else "\n".join(_lines(board, plan, copies))
     write_text(out, text)
     if folder.is_dir():
-        warnings += _cleared(folder, pictures, board, remove=replaced)
+        shown_by_text = {Path(one.path) for step in board.story.steps for one in step.pictures if one.path}
+        warnings += _cleared(folder, {*pictures, *shown_by_text}, board, remove=replaced)
     return Exported(out, pictures, tuple(warnings))
+
+
+def _chosen(board: Board, plan: Plan, *, is_source: bool) -> dict[str, _Source]:
+    """What is copied for the steps: picture → the first step that shows it, and its file."""
+    sources: dict[str, _Source] = {}
+    for leaf in leaves(board):
+        for shown in _added(leaf) if is_source else leaf.pictures:
+            name = _name(shown, leaf)
+            if name in sources:
+                continue
+            prefix = OWN if name != shown.name else f"{leaf.position:02d}"
+            if plan.originals and shown.crop is None:
+                file, read = indexed(shown.picture, leaf.where)
+                _check_picture(file, read.data, leaf.where)
+                sources[name] = _Source(prefix, file, shown.picture.id)
+            else:
+                file = locate(shown.picture, leaf.where)
+                copy = fit(shown, leaf.where, plan, SHOWN_MM)
+                sources[name] = _Source(prefix, file, shown.picture.id, copy)
+    return sources
+
+
+def _of_text(board: Board, plan: Plan, warnings: list[str], *, of_steps: bool) -> dict[str, _Source]:
+    """What is copied of the text's own pictures beside those that the steps show first."""
+    sources: dict[str, _Source] = {}
+    refs = [one for part in board.story.between for one in part.pictures]
+    refs += [one for leaf in leaves(board) for one in _others(leaf)] if of_steps else []
+    for own in refs:
+        name = f"own {own.target}"
+        if own.path and name not in sources and (scaled := fit_own(own, plan, SHOWN_MM, warnings)):
+            sources[name] = _Source(OWN, Path(own.path), own.sha256 or "", None if plan.originals else scaled)
+    return sources
 
 
 def _added(leaf: Leaf) -> tuple[ShownPicture, ...]:
     """The pictures of a step that its text does not show itself."""
-    return leaf.pictures[leaf.step.origin == "given" and bool(leaf.text.pictures) :]
+    return leaf.pictures[leaf.own is not None :]
 
 
-def _illustrated(board: Board, copies: dict[str, Path]) -> str:
-    """The author's source with the pictures of the steps after them."""
-    story = board.story
-    end = story.markdown.count("\n") + 1
+def _name(shown: ShownPicture, leaf: Leaf) -> str:
+    """Which copy a picture of a step is shown by; the text's own pictures have copies of their own."""
+    is_own = leaf.own is not None and shown is leaf.pictures[0]
+    return f"given {shown.name}" if is_own else shown.name
+
+
+def _others(leaf: Leaf) -> list[PictureRef]:
+    """The text's own pictures of a step beside the one that is shown, and those on the web."""
+    return [
+        one
+        for one in leaf.text.pictures
+        if one is not leaf.own and (leaf.own is not None if one.path else is_web(one.target))
+    ]
+
+
+def _illustrated(
+    source: str, lines: Sequence[tuple[int, int] | None], board: Board, copies: dict[str, Path]
+) -> str:
+    """A source with the pictures that were chosen after the lines of their steps."""
+    end = source.count("\n") + 1
     found = []
-    for leaf in leaves(board):
-        lines = leaf.text.lines or (end, end)
-        found += [(lines, "\n".join(_picture(shown, copies))) for shown in _added(leaf)]
-    return with_inserted(_titled(story), found, story.id)
+    for leaf, own in zip(leaves(board), lines, strict=True):
+        found += [(own or (end, end), "\n".join(_picture(shown, copies))) for shown in _added(leaf)]
+    return with_inserted(source, found, board.story.id)
+
+
+def _anew(board: Board, copies: dict[str, Path]) -> str:
+    """A text that came in another format, as an author's source with pictures put in.
+
+    So it can be illustrated again. Where its steps are not found again in the source, pictures stand where
+    their steps are written.
+    """
+    story = board.story
+    source = words_of(story, board, copies)
+    due = [_told(step) for step in story.steps]
+    for by in dict.fromkeys((None, story.by)):
+        with suppress(DataError):
+            steps = parse_story_report(source, format="markdown", by=by).story.steps
+            if list(map(_told, steps)) == due:
+                return _illustrated(source, [step.lines for step in steps], board, copies)
+    return "\n".join(_lines(board, Plan(), copies))
+
+
+def _told(step: Step) -> tuple[str, str]:
+    """Letters and digits of a step."""
+    return "".join(filter(str.isalnum, step.title)), "".join(filter(str.isalnum, step.text))
 
 
 _TITLE = re.compile(r"(\s*\"?title\"?\s*[:=]\s*)(.*?)(,?\s*)", re.DOTALL)
@@ -152,6 +236,12 @@ def _not_said(board: Board, out: Path) -> Iterator[str]:
         elif own and leaf.picture is not None and leaf.picture.id in leaf.step.framing:
             yield f"{leaf.where} shows the text's own picture as the text has it, without frame and new words"
     lost += sum(not _leads_to(one, out) for part in board.story.between for one in part.pictures if one.path)
+    refs = [one for step in board.story.steps for one in step.pictures]
+    refs += [one for part in board.story.between for one in part.pictures]
+    dead = list(dict.fromkeys(one.target for one in refs if one.problem == MISSING))
+    if dead:
+        named = ", ".join(dead[:5]) + ("…" if len(dead) > 5 else "")
+        yield f"{counted(len(dead), 'picture')} of the text not there, and linked all the same: {named}"
     if lost:
         yield (
             f"{counted(lost, 'picture')} of the text not found from here, by the names that the text has for"
@@ -164,9 +254,9 @@ def _leads_to(picture: PictureRef, out: Path) -> bool:
     return resolve_picture(picture.target, out.parent).path is not None
 
 
-def _cleared(folder: Path, used: Sequence[Path], board: Board, *, remove: bool) -> Iterator[str]:
+def _cleared(folder: Path, used: Set[Path], board: Board, *, remove: bool) -> Iterator[str]:
     """What is in the folder of the pictures beside them; what an earlier export put there can be removed."""
-    others = sorted(set(folder.iterdir()) - set(used))
+    others = sorted(one for one in folder.iterdir() if one not in used and one.resolve() not in used)
     earlier = [file for file in others if _is_earlier(file) and is_picture(file, board) is None]
     names = ", ".join(file.name for file in earlier[:5]) + ("…" if len(earlier) > 5 else "")
     if earlier and remove:
@@ -205,22 +295,6 @@ def _escaped(text: str) -> str:
     return re.sub(r"[\\`*_\[\]<|~$]|&(?=#?\w+;)", r"\\\g<0>", " ".join(text.split(" ")))
 
 
-class _Source(NamedTuple):
-    """What is copied.
-
-    Attributes:
-        prefix: of the copy's name.
-        file: of the picture.
-        sha256: of its content.
-        copy: a scaled one; None copies the file as it is.
-    """
-
-    prefix: str
-    file: Path
-    sha256: str
-    copy: Copy | None = None
-
-
 def _check_picture(file: Path, data: bytes, where: str) -> None:
     """Refuse a file that is no picture, whatever a library says of it."""
     try:
@@ -253,35 +327,76 @@ def _place(source: _Source, folder: Path, board: Board) -> Path:
 
 
 def _lines(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
-    story = board.story
-    tag = language_of(story)
-    # CommonMark itself has no place for it; an English text needs none, and keeps its first line a heading.
-    if tag.partition("-")[0].isalpha() and tag.partition("-")[0].lower() != ENGLISH:
-        yield f"---\nlanguage: {inline(tag)}\ndir: {story.direction}\n---\n"
-    yield f"# {inline(story.title.strip() or story.id)}\n"
-    if story.author.strip():
-        yield f"*{inline(story.author)}*\n"
+    """A text of limner's own, in which every step has its pictures."""
+    yield from _front(board.story, *_stated(board.story), board.story.author if plan.with_reasons else "")
     for piece in pieces_of(board, plan):
         if isinstance(piece, Leaf):
             yield from _step(piece, plan, copies)
         else:
             yield from _parts(piece, copies)
-    yield from _ending(board, plan, copies)
+    if plan.with_reasons:
+        yield from _ending(board, copies)
 
 
-def words_of(story: Story) -> str:
-    """A story as Markdown without the pictures of its steps, to be written on and read again."""
-    stated = {"language": story.language, "author": story.author}
-    stated |= {"illustrator": story.illustrator, "license": story.license}
+def _front(story: Story, title: str, language: str, byline: str = "") -> Iterator[str]:
+    """What a text states of itself, and its title."""
+    stated = {"language": language, "dir": story.direction if language and story.direction == "rtl" else ""}
+    if not byline:
+        stated |= {"author": story.author, "illustrator": story.illustrator}
+        stated |= {"license": story.license, "source": story.source}
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in stated.items() if value]
-    front = ["---", *lines, "---", ""] if lines else []
-    front += [f"# {inline(story.title)}\n"] if story.title.strip() else []
+    if lines:
+        yield "\n".join(["---", *lines, "---", ""])
+    if title.strip():
+        yield f"# {inline(title)}\n"
+    if byline.strip():
+        yield f"*{inline(byline)}*\n"
+
+
+def _stated(story: Story) -> tuple[str, str]:
+    """Title and language of an export; an English text needs no tag, and keeps its first line a heading."""
+    tag = language_of(story)
+    main = tag.partition("-")[0]
+    return story.title.strip() or story.id, tag if main.isalpha() and main.lower() != ENGLISH else ""
+
+
+def words_of(story: Story, board: Board | None = None, copies: dict[str, Path] | None = None) -> str:
+    """A story as Markdown with its own pictures alone, to be written on and read again.
+
+    Args:
+        story: the text.
+        board: its storyboard, which may frame the text's own pictures; None: they are shown as they are.
+        copies: copies of the text's own pictures; the others are shown by the names that the text has.
+    """
     steps = tuple(BoardStep(position=place, origin="blank") for place in range(len(story.steps)))
-    board = Board(story=story, steps=steps)
-    plan = Plan()
-    for piece in pieces_of(board, plan):
-        front += _step(piece, plan, {}) if isinstance(piece, Leaf) else _parts(piece, {})
-    return "\n".join(front)
+    plain = board or Board(story=story, steps=steps)
+    title, language = (story.title, story.language) if board is None else _stated(story)
+    found, made = copies or {}, list(_front(story, title, language))
+    for piece in pieces_of(plain, Plan()):
+        if not isinstance(piece, Leaf):
+            made += _parts(piece, found)
+            continue
+        own = list(piece.text.pictures) if board is None else _others(piece)
+        shown = list(piece.pictures[:1]) if piece.own else []
+        pictures = ["\n".join(_picture(one, found, name=_name(one, piece))) + "\n" for one in shown]
+        pictures += _parts([Part(pictures=tuple(own))], found) if own else []
+        lost = [one for one in piece.text.pictures if one not in own and one is not piece.own]
+        body = list(_parts([*piece.parts, *captions_of(lost)], found))
+        made += _placed(piece, pictures, body)
+    return "\n".join(made)
+
+
+def without_pictures(story: Story) -> Story:
+    """A story without the pictures that its text shows; their captions are paragraphs."""
+    steps = tuple(step.model_copy(update={"pictures": ()}) for step in story.steps)
+    between = []
+    for part in story.between:
+        between += [
+            part.model_copy(update={"kind": "paragraph", "text": said.text, "marks": (), "pictures": ()})
+            for said in captions_of(part.pictures)
+        ]
+        between.append(part.model_copy(update={"pictures": ()}))
+    return story.model_copy(update={"steps": steps, "between": tuple(between)})
 
 
 def revised_source(revision: Revision) -> str | None:
@@ -318,7 +433,7 @@ def revised_source(revision: Revision) -> str | None:
         ):
             return None
         beside = sources[0] if sources else beside
-        words = lines[start:stop] if not one.changed else _anew(one.step, story, layout, spans[beside])
+        words = lines[start:stop] if not one.changed else _reset(one.step, story, layout, spans[beside])
         gone.update(range(start, stop))
         if moved or not sources:
             is_item = bool(one.step.parts) and one.step.parts[0].number is not None
@@ -339,7 +454,7 @@ def revised_source(revision: Revision) -> str | None:
     )
 
 
-def _anew(step: Step, story: Story, layout: Layout, span: tuple[int, int]) -> list[str]:
+def _reset(step: Step, story: Story, layout: Layout, span: tuple[int, int]) -> list[str]:
     """The lines of a step with other words, in the list or quotation of some lines of the source."""
     shown = Part(pictures=step.pictures)
     parts, number = parts_of(step.text, step.parts)
@@ -354,51 +469,60 @@ def _anew(step: Step, story: Story, layout: Layout, span: tuple[int, int]) -> li
     ]
 
 
-def _ending(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
-    """Who wrote the text; where reasons are wanted, credits and how the storyboard was made."""
-    stated = colophon(board.story)
-    if stated or plan.with_reasons:
-        yield "---\n"
-    if plan.with_reasons:
-        yield "## Pictures\n"
-        for picture, steps in picture_credits(board):
-            credit = f"{inline(credit_line(picture))} ({inline(file_name(picture))})"
-            yield f"- {step_numbers(steps).capitalize()}: {credit}"
-        yield "" if copies else "No step has a picture.\n"
-    yield from (f"- {inline(line)}" for line in stated)
-    if plan.with_reasons:
-        yield f"\n{inline(how_made(board))}\n"
-    elif stated:
-        yield ""
+def _ending(board: Board, copies: dict[str, Path]) -> Iterator[str]:
+    """Credits, and how the storyboard was made."""
+    yield "---\n"
+    yield "## Pictures\n"
+    for picture, steps in picture_credits(board):
+        credit = f"{inline(credit_line(picture))} ({inline(file_name(picture))})"
+        yield f"- {step_numbers(steps).capitalize()}: {credit}"
+    yield "" if copies else "No step has a picture.\n"
+    yield from (f"- {inline(line)}" for line in colophon(board.story))
+    yield f"\n{inline(how_made(board))}\n"
 
 
 def _step(leaf: Leaf, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
     """One step: its title, its pictures and its words, and its reasons where they are wanted."""
-    number = "" if leaf.number is None else str(leaf.number)
-    title = inline(leaf.title)
-    if title or plan.with_reasons:
-        yield f"{'#' * leaf.level} {' · '.join(filter(None, (number, title)))}\n"
-    fallback = credit_line if plan.with_reasons else None
-    pictures = ["\n".join(_picture(shown, copies, fallback)) + "\n" for shown in leaf.pictures]
+    credit = credit_line if plan.with_reasons else None
+    pictures = [
+        "\n".join(_picture(shown, copies, credit, name=_name(shown, leaf))) + "\n" for shown in leaf.pictures
+    ]
     if plan.with_reasons and not pictures:
         pictures = [f"*No picture here. {inline(leaf.step.reason)}".rstrip() + "*\n"]
-    body = list(_parts(leaf.parts, {}))
-    if number and not (title or plan.with_reasons):
-        # Inside the item, so that the list goes on behind the picture.
-        mark = f"{number}. "
-        lines = "\n".join(body + pictures).split("\n")
-        yield mark + "\n".join([lines[0], *(f"{' ' * len(mark)}{line}".rstrip() for line in lines[1:])])
-    else:
-        yield from pictures + body
+    body = list(_parts(leaf.body, copies))
+    yield from _placed(leaf, pictures, body, with_reasons=plan.with_reasons)
     if plan.with_reasons:
         yield "\n".join(f"> - {inline(line)}" for line in leaf.why.lines()) + "\n"
 
 
+def _placed(
+    leaf: Leaf, pictures: Sequence[str], body: Sequence[str], *, with_reasons: bool = False
+) -> Iterator[str]:
+    """Title and words of a step with pictures after them, or where reasons are told, before them."""
+    number = "" if leaf.number is None else str(leaf.number)
+    title = inline(leaf.title)
+    if title or with_reasons:
+        yield f"{'#' * leaf.level} {' · '.join(filter(None, (number, title)))}\n"
+    if number and not (title or with_reasons):
+        # Inside the item, so that the list goes on behind the picture.
+        mark = f"{number}. "
+        lines = "\n".join([*body, *pictures]).split("\n")
+        yield mark + "\n".join([lines[0], *(f"{' ' * len(mark)}{line}".rstrip() for line in lines[1:])])
+    elif with_reasons:
+        yield from (*pictures, *body)
+    else:
+        yield from (*body, *pictures)
+
+
 def _picture(
-    shown: ShownPicture, copies: dict[str, Path], credit: Callable[[Picture], str] | None = None
+    shown: ShownPicture,
+    copies: dict[str, Path],
+    credit: Callable[[Picture], str] | None = None,
+    *,
+    name: str = "",
 ) -> Iterator[str]:
     """The lines of a picture of a step: it, and its caption, or else its credit."""
-    copy = copies[shown.name]
+    copy = copies[name or shown.name]
     yield f"![{inline(shown.alt)}]({quote(f'{copy.parent.name}/{copy.name}')})"
     if caption := shown.caption or (credit(shown.picture) if credit else ""):
         yield f"*{inline(caption)}*"
@@ -407,7 +531,10 @@ def _picture(
 def _parts(parts: Sequence[Part], copies: dict[str, Path]) -> Iterator[str]:
     """Parts as CommonMark, each followed by an empty line but inside one list."""
     for part, after in zip(parts, [*parts[1:], Part()], strict=False):
-        lines = [f"![{inline(one.alt)}]({_address(one, copies)})\n" for one in part.pictures]
+        lines = []
+        for one in part.pictures:
+            caption = f"\n*{inline(one.caption)}*" if one.caption else ""
+            lines.append(f"![{inline(one.alt)}]({_address(one, copies)}){caption}\n")
         words = _words(part)
         indent = " " * (4 * max(0, part.depth - (part.kind == "item")))
         if part.kind == "item":

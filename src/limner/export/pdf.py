@@ -19,7 +19,7 @@ import typst
 
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import Listing, ListItem, nested, runs_of
-from limner.export.plan import Plan
+from limner.export.plan import Plan, picture_share
 from limner.export.targets import Exported, made_at, put
 from limner.export.typefaces import FOLDER, missing, package_for, script_of, visible
 from limner.export.wording import colophon, credit_line, how_made
@@ -91,10 +91,11 @@ class _Book:
         self.page = width, height
         self.side = min(width, height) * 0.095
         self.inner = width - 2 * self.side, height - self.side - 18
-        wide, high = self.inner
-        self.room = {"recipe": (wide * 0.36, 70.0), "article": (wide, min(high * 0.36, wide * 0.75))}.get(
-            self.layout, (wide * 0.52, high)
-        )
+        (wide, high), share = self.inner, picture_share(board.story)
+        self.room = {
+            "recipe": (wide * share - 4, 70.0),
+            "article": (wide, min(high * 0.36, wide * 0.75)),
+        }.get(self.layout, (wide * 0.52, high))
         """Width and height in mm that a step's picture may take; in books, all pictures of a step."""
         self.above = 1  # level of the heading that the steps stand below
 
@@ -145,7 +146,7 @@ class _Book:
             "number": None if piece.number is None else str(piece.number),
             "title": _words(piece.title),
             "level": piece.level if piece.title else min(6, self.above + 1),
-            "blocks": self.blocks(piece.parts),
+            "blocks": self.blocks(piece.body),
             "pictures": pictures,
             "blank": _words(piece.step.reason) if reasons and not count else None,
             "reasons": list(map(_words, reasons)),
@@ -202,8 +203,8 @@ class _Book:
     def own(self, part: Part) -> list[Data]:
         """The pictures of the text that stand before a part."""
         box = self.inner[0], self.page[1] * 0.36
-        copies = ((fit_own(own, self.plan, box, self.warnings), own.alt) for own in part.pictures)
-        return [self.picture(copy, alt) for copy, alt in copies if copy is not None]
+        copies = ((fit_own(own, self.plan, box, self.warnings), own) for own in part.pictures)
+        return [self.picture(copy, own.alt, own.caption) for copy, own in copies if copy is not None]
 
     def runs(self, passage: Passage) -> list[Data]:
         """A passage as runs of words alike, each a list of lines."""

@@ -39,6 +39,9 @@ PAGED = (".html", ".pdf", ".docx", ".pptx")
 PAGE_WORDS = 70
 """Mean number of words of a step up to which a text without headings reads as a picture book."""
 
+FEW_STEPS = 6
+"""Steps of a recipe up to which pictures have half of the page's width, and more than a third beyond."""
+
 DPI = 220
 """Dots per inch at which a picture is printed: as fine as paper shows a photograph."""
 
@@ -99,6 +102,11 @@ class Plan:
         if self.originals:
             return None
         return math.ceil(width_mm * height_mm * (DPI / 25.4) ** 2)
+
+
+def picture_share(story: Story) -> float:
+    """The share of a page's width that pictures have beside the steps of a recipe."""
+    return 0.5 if len(story.steps) <= FEW_STEPS else 0.37
 
 
 def suited_to(story: Story) -> Layout:

@@ -142,7 +142,14 @@ class _Show:
                 for own in part.pictures
                 if (copy := fit_own(own, self.plan, SHOWN_MM, self.warnings))
             ]
-            lines = [line for part in group[bool(title) :] for line in _lines_of(part)]
+            lines = [
+                line
+                for place, part in enumerate(group)
+                for line in (
+                    *(own.caption for own in part.pictures if own.caption),
+                    *(_lines_of(part) if place or not title else ()),
+                )
+            ]
             for copy, alt in copies:
                 slide = self.slide()
                 _drop_title(slide)
@@ -225,7 +232,7 @@ class _Show:
             self.set(title.text_frame, [Passage(text=leaf.text.text[:60])], 10, SOFT)
         frame = _text_box(slide, "Text", (left, top + taken, wide, high - taken))
         frame.auto_size = MSO_AUTO_SIZE.NONE
-        lines = [line for part in leaf.parts for line in _lines_of(part)]
+        lines = [line for part in leaf.body for line in _lines_of(part)]
         if not lines:
             return True
         size = letter_size("\n".join(line.text for line in lines), wide, high - taken)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from limner.counts import counted
-from limner.errors import DataError, MissingError, NumericsError
+from limner.errors import DataError, MissingError, NumericsError, counted
 from limner.export.plan import Plan
 from limner.export.targets import Exported, put
 from limner.files import first_fault

@@ -6,9 +6,9 @@ collection. It knows nothing of formats.
 
 import io
 import os
+import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -63,8 +63,8 @@ def check_target(board: Board, out: Path, *, overwrite: bool) -> None:
         out: the file to write.
         overwrite: whether an existing file may be replaced.
     Raises:
-        DataError: a directory, one of the storyboard's pictures, or an existing file without
-            `overwrite`.
+        DataError: a directory, one of the storyboard's pictures, an existing file without `overwrite`, or
+            one in a folder that cannot be written to.
         MissingError: its folder does not exist.
     """
     clash = is_picture(out, board)
@@ -81,22 +81,17 @@ def check_place(out: Path, *, overwrite: bool) -> None:
         raise MissingError(f"export: the folder {out.parent} does not exist; create it or name another place")
     if out.exists() and not overwrite:
         raise DataError(f"export: {out} exists already; name another file, or pass --overwrite to replace it")
-
-
-def whole(target: Path) -> AbstractContextManager[Path]:
-    """See `limner.files.replacing`; for a target that a person named.
-
-    Raises:
-        DataError: the folder cannot be written to.
-    """
-    if not os.access(target.parent, os.W_OK):
-        raise DataError(f"export: cannot write in {target.parent}; name another place")
-    return replacing(target)
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise DataError(f"export: cannot write in {out.parent} ({reason}); name another place") from None
 
 
 def put(target: Path, data: bytes) -> None:
-    """Write the bytes of an export; see `whole`."""
-    with whole(target) as draft:
+    """Write the bytes of an export; see `limner.files.replacing`."""
+    with replacing(target) as draft:
         draft.write_bytes(data)
 
 

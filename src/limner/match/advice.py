@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from limner.counts import counted
+from limner.errors import counted
 from limner.language import ENGLISH
 from limner.records import WEAK, percent
 

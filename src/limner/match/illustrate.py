@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.language import ENGLISH
 from limner.match.board import BLANK, assign
 from limner.match.calibration import Calibration, Pin, load
@@ -88,10 +87,22 @@ class BoardOptions(Record):
 
 
 def step_texts(story: Story) -> list[str]:
-    """What is searched for each step: its heading, unless all share one, and its words."""
+    """What is searched for each step: its heading, unless all share one, and its words.
+
+    Tables and code, which no picture shows, do not count where a step has other words or a heading.
+    """
     titles = {step.title for step in story.steps}
     telling = len(titles) > 1 or len(story.steps) == 1
-    return [f"{step.title}. {step.text}" if step.title and telling else step.text for step in story.steps]
+    found = []
+    for step in story.steps:
+        words = step.text
+        for part in step.parts:
+            if part.kind in ("code", "table") and part.text:
+                words = words.replace(part.text, "", 1).replace("\n\n\n\n", "\n\n").strip()
+        heading = step.title if telling else ""
+        said = words if any(map(str.isalnum, words)) else "" if heading else step.text
+        found.append(". ".join(filter(None, (heading, said))))
+    return found
 
 
 def readings_of(

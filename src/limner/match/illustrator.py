@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limner.arrays import FloatArray, ImageEncoder
-from limner.counts import counted
 from limner.encoders.text_cache import RecentTexts
-from limner.errors import ConfigError, DataError, LimnerError
+from limner.errors import ConfigError, DataError, LimnerError, counted
 from limner.language import direction, language_name
 from limner.match.calibration import load
 from limner.match.candidates import Asked, Float64Array, IntArray, Pool, Readings, pool_of
@@ -263,7 +262,12 @@ class Illustrator:
             step - 1: None if name in (None, NONE) else self.library.find(name).id
             for step, name in named.items()
         }
-        banned = dict.fromkeys(self.library.find(name).id for name in (*chosen.bans, *bans))
+        banned = {self.library.find(name).id: name for name in (*chosen.bans, *bans)}
+        for step, picture in fixed.items():
+            if picture in banned:
+                raise DataError(
+                    f"{where}: {banned[picture]} is pinned to step {step + 1} and banned; drop one of the two"
+                )
         return chosen.model_copy(update={"pins": fixed, "bans": tuple(banned)})
 
     def board(

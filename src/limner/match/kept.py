@@ -7,8 +7,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 
 if TYPE_CHECKING:
     from limner.match.illustrate import BoardOptions
@@ -91,6 +90,11 @@ def kept_of(
     outside = {n: picture.id for n, picture in shown.outside.items()}
     steps: dict[int, BoardStep] = {}
     notes = []
+    if not any(_words(step) in earlier for step in story.steps):
+        title = before.story.title.strip() or before.story.id
+        notes.append(
+            f"keep: the storyboard is of another text, {title!r}: no step has the words of one of its"
+        )
     for n, step in enumerate(story.steps):
         same = earlier[_words(step)]
         old = same.popleft() if same else None

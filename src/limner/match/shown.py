@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from limner.counts import counted
-from limner.errors import DataError, LimnerError
+from limner.errors import DataError, LimnerError, counted
 from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
 from limner.pictures.hashes import phash

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from limner.arrays import FloatArray, unit_rows
-from limner.counts import counted
 from limner.encoders.trained import MODEL, TrainedRun
-from limner.errors import CheckpointError, ConfigError, DataError, unknown
+from limner.errors import CheckpointError, ConfigError, DataError, counted, unknown
 from limner.match.illustrate import step_texts
 from limner.store.channels import Channel, Evidence
 

@@ -27,8 +27,8 @@ from PIL.Image import Image
 from PIL.ImageFile import ImageFile
 from PIL.IptcImagePlugin import getiptcinfo
 
-from limner.counts import counted
 from limner.encodings import LATIN, decode_caption
+from limner.errors import counted
 from limner.files import display
 from limner.pictures.stored import beginning
 from limner.records import Caption

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from limner.arrays import ImageEncoder, expect, unit_rows
+from limner.devices import ahead
 from limner.files import display
 from limner.pictures.find import FoundFile
 from limner.pictures.metadata import CAPTION_SOURCES
@@ -31,7 +32,6 @@ from limner.store.known import DigestSet, sorted_ids
 from limner.store.library import PictureStore
 from limner.store.reader import Pixels, Reader, ReadFile
 from limner.store.store import FILES, vectors_name
-from limner.threads import ahead
 
 BATCH_PICTURES = 32
 """Pictures of a forward pass."""

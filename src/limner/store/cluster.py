@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limner.arrays import ImageEncoder
+from limner.devices import MOST_WORKERS, cores
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError, installed
 from limner.pictures.formats import pillow_warnings
 from limner.pictures.ocr import rapid_ocr
 from limner.store import batches as batching
 from limner.store.known import DIGEST, DigestSet
 from limner.store.reader import Reader
-from limner.threads import MOST_WORKERS, cores
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -19,6 +19,7 @@ from itertools import chain, islice
 from types import FrameType
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
+from limner.devices import cores
 from limner.errors import ConfigError, DataError, MissingError
 from limner.files import display
 from limner.language import language_name
@@ -54,7 +55,6 @@ from limner.store.store import (
     vectors_schema,
 )
 from limner.store.words import mend
-from limner.threads import cores
 
 _SEP = os.fsencode(os.sep)
 VIDEO = "video"

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field
 
-from limner.counts import counted
+from limner.errors import counted
 from limner.language import ENGLISH, MORE_LANGUAGES, language_name
 from limner.records import Problem, Record
 from limner.store.store import FILES, Approximation

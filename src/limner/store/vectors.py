@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, expect, usable_rows
 from limner.checksums import checksum
-from limner.counts import counted
-from limner.errors import CheckpointError, DataError, NumericsError, unknown
+from limner.devices import ahead, cores, one_core_products
+from limner.errors import CheckpointError, DataError, NumericsError, counted, unknown
 from limner.store.catalogue import BoolArray, Catalogue, Groups, Ids, IntArray, RawIds, raw_ids, text_of
 from limner.store.store import Store, TableState, vectors_name
-from limner.threads import ahead, cores, one_core_products
 
 if TYPE_CHECKING:
     from limner.store.cache import Cache

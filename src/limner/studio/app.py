@@ -18,6 +18,7 @@ from starlette.types import Scope
 
 from limner.devices import checked_device
 from limner.errors import DataError, MissingError
+from limner.export.markdown import without_pictures, words_of
 from limner.match.shown import elsewhere, shown_by
 from limner.records import limner_version
 from limner.server import problems
@@ -34,7 +35,8 @@ from limner.studio.projects import UnknownProjectError, digest, projects_folder
 from limner.studio.routes import Studio
 from limner.studio.workshop import StaleError, Workshop
 from limner.templates import environment
-from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, read_story_report
+from limner.text.containers import is_container
+from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, parse_story_report, read_story_report
 from limner.text.worker import READER
 
 STATIC = Path(__file__).parent / "static"
@@ -112,7 +114,8 @@ def opened(
     """Id of the project of a text file.
 
     Args:
-        file: Markdown, HTML or plain text, by its suffix.
+        file: Markdown, HTML or plain text, by its suffix; or a Word document or a PDF, by its content, whose
+            words become Markdown. Pictures in it are kept as choices where the library holds them.
         workshop: where it is looked for, and made.
         note: receives what the person should know, a line each.
         allow_outside: whether the text may show any file of this machine.
@@ -121,23 +124,35 @@ def opened(
             text.
     """
     kind = _FORMATS.get(file.suffix.lower())
-    if kind is None:
-        known = ", ".join(suffix for suffix in _FORMATS if suffix)
-        raise DataError(f"{file}: the studio opens texts ({known}); use limner illustrate for others")
     try:
-        data = file.read_bytes()[: MAX_BYTES + 1]
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise MissingError(f"{file}: {error.strerror}; expected a text file that can be read") from error
-    text, guessed = decode_text(data, file.name, html=kind == "html")
-    text = text.removeprefix("\ufeff")
-    if guessed:
-        note(f"{file.name}: {guessed}")
+    library = workshop.engine.illustrator().library
+    allowed = elsewhere(library, allowed=allow_outside)
+    if is_container(data):
+        reading = read_story_report(file, elsewhere=allowed)
+        story, kind, text = reading.story, "markdown", words_of(without_pictures(reading.story))
+        for line in (*reading.summary(), f"{file.name}: its words are edited as Markdown from now on"):
+            note(line)
+    elif kind is None:
+        known = ", ".join(suffix for suffix in _FORMATS if suffix)
+        raise DataError(
+            f"{file}: the studio opens texts ({known}), Word documents and PDFs; use limner illustrate for"
+            " others"
+        )
+    else:
+        text, guessed = decode_text(data, file.name, html=kind == "html")
+        text = text.removeprefix("\ufeff")
+        if guessed:
+            note(f"{file.name}: {guessed}")
+        story = None
     projects = workshop.projects
     for project in projects.ids():
         if projects.read(project).state.text == digest(text):
             return project
-    library = workshop.engine.illustrator().library
-    story = read_story_report(file, elsewhere=elsewhere(library, allowed=allow_outside)).story
+    story = story or read_story_report(file, elsewhere=allowed).story
     shown = shown_by(story, library)
     told = [
         *shown.notes,
@@ -145,6 +160,11 @@ def opened(
     ]
     for line in told:
         note(f"{file.name}: {line}")
+    if is_container(data) and len(parse_story_report(text, format="markdown").story.steps) != len(
+        story.steps
+    ):
+        note(f"{file.name}: as Markdown it has other steps, so that its own pictures are not kept")
+        return workshop.create(text, format=kind).id
     return workshop.create(text, format=kind, given=shown.inside, told=told).id
 
 

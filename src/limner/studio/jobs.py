@@ -12,8 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from limner.counts import counted
-from limner.errors import DataError, LimnerError
+from limner.errors import DataError, LimnerError, counted
 from limner.files import storage_error
 from limner.progress import Progress
 from limner.store.known import IndexReport

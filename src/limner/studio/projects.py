@@ -20,8 +20,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from limner.checksums import seal, unseal
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.files import (
     PRIVATE_FOLDER,
     data_folder,

@@ -9,8 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, Query
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.server.problems import ProblemError
 from limner.store.catalogue import Facets
 from limner.store.known import IndexReport

@@ -10,8 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.export.markdown import revised_source, words_of
 from limner.progress import Progress
 from limner.records import (

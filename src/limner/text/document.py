@@ -57,6 +57,7 @@ class Block:
         list_id: for an item: equal inside one list, different between lists.
         card: kind and number of the card that it stands in, see `limner.text.html_cards`; (0, 0): in none.
         caption: its words are the caption of a picture.
+        taken: that picture has them, so that they stand nowhere else.
         aside: what its words are, such as a footnote, where they are no step of their own; else "".
         lines: the first line of the source that it is written in, from 0, and the one after its last.
         parts: its words with their markup; see `with_parts`.
@@ -72,6 +73,7 @@ class Block:
     list_id: int = 0
     card: tuple[int, int] = (0, 0)
     caption: bool = False
+    taken: bool = False
     aside: str = ""
     lines: tuple[int, int] | None = None
     parts: tuple[Part, ...] = ()

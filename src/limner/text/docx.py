@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.files import data_folder, make_folder, write_bytes
 from limner.text.document import Block, Document, LeftOut
 from limner.text.html_blocks import blocks_of
@@ -32,14 +31,21 @@ MAX_FILES, MAX_XML_BYTES, MAX_BYTES, MAX_RUNS = 10_000, 60_000_000, 500_000_000,
 _STYLES = """
 p[style-name='Title'] => h1.title:fresh
 p[style-name='caption'] => p.caption:fresh
+p.limner-caption => p.caption:fresh
 p[style-name='Figure'] => p.caption:fresh
 p[style-name='Illustration'] => p.caption:fresh
 p[style-name='Drawing'] => p.caption:fresh
 p[style-name='Quote'] => blockquote > p:fresh
 p[style-name='Intense Quote'] => blockquote > p:fresh
 p[style-name='HTML Preformatted'] => pre:separator('\\n')
+p[style-name='List Continue'] => ul|ol > li > p.continued:fresh
+p[style-name='List Continue 2'] => ul|ol > li > ul|ol > li > p.continued:fresh
+p[style-name='List Continue 3'] => ul|ol > li > ul|ol > li > ul|ol > li > p.continued:fresh
 br[type='page'] => hr
 """
+_CAPTION = "limner-caption"
+"""Style of a paragraph that counts figures and has no style of captions."""
+_SEQUENCE = re.compile(r"\s*SEQ\s")
 _NUMBER = "limner-number-"
 """Begins the name of a bookmark that carries the number of an item through mammoth."""
 _NOTES = ("footnote-", "endnote-")
@@ -71,7 +77,7 @@ def read_docx(data: bytes, where: str) -> tuple[Document, Path]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             trees = _checked(archive, where)
             left_out = _beside(trees)
-            prepared = _numbered(archive, trees)
+            prepared = _prepared(archive, trees)
         pictures = _Pictures(data_folder() / "documents" / hashlib.sha256(data).hexdigest()[:32])
         made = mammoth.convert_to_html(
             prepared,
@@ -184,14 +190,31 @@ def _words(line: Element) -> Iterator[str]:
     return (words.text or "" for words in line.iter("{*}t"))
 
 
-def _numbered(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO:
-    """The document with the number of every item in a bookmark, and those of numbered headings in words."""
+def _prepared(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO:
+    """The document with the number of every item in a bookmark, and those of numbered headings in words.
+
+    Paragraphs that count figures by a field, ``SEQ``, are captions, whatever their style.
+    """
     lists = _Lists(trees.get("word/numbering.xml"), trees.get("word/styles.xml"))
     body = trees.get("word/document.xml")
-    if body is None or not lists.levels:
+    if body is None:
         return io.BytesIO(_bytes_of(archive))
     space = f"{{{etree.QName(body).namespace}}}"
     for line in body.iter("{*}p"):
+        if _counts_figures(line) and not lists.is_heading(line):
+            properties = line.find("{*}pPr")
+            if properties is None:
+                properties = etree.Element(f"{space}pPr")
+                line.insert(0, properties)
+            for old in properties.findall("{*}pStyle"):
+                properties.remove(old)
+            style = etree.Element(f"{space}pStyle", {f"{space}val": _CAPTION})
+            properties.insert(0, style)
+        for simple in list(line.iter("{*}fldSimple")):  # mammoth passes over what it shows
+            around = simple.getparent()
+            if around is not None:
+                place = around.index(simple)
+                around[place : place + 1] = list(simple)
         number = lists.number_of(line)
         if number is None:
             continue
@@ -212,6 +235,13 @@ def _numbered(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO
             into.writestr(one.filename, etree.tostring(body, encoding="UTF-8") if own else archive.read(one))
     changed.seek(0)
     return changed
+
+
+def _counts_figures(line: Element) -> bool:
+    """Whether a paragraph holds a field that counts figures, and no picture of its own."""
+    simple = (_value(field, "instr") for field in line.iter("{*}fldSimple"))
+    stated = "".join(words.text or "" for words in line.iter("{*}instrText"))
+    return any(map(_SEQUENCE.match, (*simple, stated))) and next(line.iter("{*}drawing"), None) is None
 
 
 def _bytes_of(archive: zipfile.ZipFile) -> bytes:
@@ -340,14 +370,15 @@ def _tidied(root: Element) -> list[Element]:
             mark.drop_tree()  # the arrow back
         elif (mark.get("href") or "").startswith("#"):
             mark.drop_tag()  # a link inside the document leads nowhere once it is cut
-    for cell in root.iter("td", "th"):
-        # a cell of several paragraphs has lines; mammoth's own paragraphs would make the table a layout
-        inner = list(cell)
-        if all(one.tag == "p" for one in inner):
-            for one in inner[:-1]:
-                one.append(etree.Element("br"))
-            for one in inner:
-                one.drop_tag()
+    for line in list(root.iter("p")):
+        if line.get("class") == "continued":
+            _settle(line)
+    for code in root.iter("pre"):
+        for end in list(code.iter("br")):
+            end.tail = f"\n{end.tail or ''}"
+            end.drop_tag()
+    for table in root.iter("table"):
+        _tidy(table)
     _lower_headings(root)
     notes = [item for item in root.iter("li") if (item.get("id") or "").startswith(_NOTES)]
     for number, note in enumerate(notes, 1):
@@ -359,10 +390,40 @@ def _tidied(root: Element) -> list[Element]:
     return notes
 
 
+def _settle(line: Element) -> None:
+    """A paragraph that goes on an item; where a picture has closed the item before it, it is none itself."""
+    item = line.getparent()
+    while item is not None and item.tag == "li" and item[0] is line and not (item.text or "").strip():
+        around = item.getparent()
+        item.drop_tag()
+        if around is None or next(around.iterchildren("li"), None) is not None:
+            return
+        item = around.getparent()
+        around.drop_tag()
+
+
+def _tidy(table: Element) -> None:
+    """Tell tables from layouts, which place words and pictures: mammoth sets each cell in paragraphs."""
+    cells = list(table.iter("td", "th"))
+    rows = [sum(1 for _ in row.iterchildren("td", "th")) for row in table.iter("tr")]
+    is_single = len(rows) == 1 or max(rows, default=0) == 1
+    placed = any(one.tag != "p" or one.get("class") == "caption" for cell in cells for one in cell)
+    if placed or (is_single and next(table.iter("img"), None) is not None):
+        table.set("role", "presentation")
+        return
+    for cell in cells:  # a cell of several paragraphs has lines
+        inner = list(cell)
+        for one in inner[:-1]:
+            one.append(etree.Element("br"))
+        for one in inner:
+            one.drop_tag()
+
+
 def _lower_headings(root: Element) -> None:
-    """Without a title, several headings of the first level are parts of the text, none of them its title."""
+    """Word counts headings below a title from 1; without one, several of that level are parts of the text."""
     headings = list(root.iter("h1"))
-    if len(headings) > 1 and not any(one.get("class") == "title" for one in headings):
+    if len(headings) > 1:
         for level in range(5, 0, -1):
             for heading in list(root.iter(f"h{level}")):
-                heading.tag = f"h{level + 1}"
+                if heading.get("class") != "title":
+                    heading.tag = f"h{level + 1}"

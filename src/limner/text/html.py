@@ -22,6 +22,7 @@ from limner.text.html_blocks import HEADINGS, blocks_of, collapse
 from limner.text.html_declared import is_several, place_steps
 from limner.text.html_tree import parse_tree
 from limner.text.plain import names_supplies
+from limner.text.segment import with_captions
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -63,7 +64,7 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
     if document is None:
         document = Document()
         main, document.blocks = _content(root, text, base, document.left_out)
-    elif place_steps(document, blocks):
+    elif place_steps(document, with_captions(blocks)):
         document.left_out += left_out
     else:
         shown = tuple(picture.target for picture in pictures_of(blocks))

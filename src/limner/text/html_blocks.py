@@ -18,6 +18,7 @@ from limner.records import Mark, Part, Passage, PictureRef
 from limner.text.document import ASIDE, LINES, Block, LeftOut, pictures_of, resolve_picture
 from limner.text.html_cards import PICTURES, cards_of, letters
 from limner.text.plain import read_plain
+from limner.text.segment import with_captions
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -257,10 +258,14 @@ class _Walk:
                 inner.content(child)
                 inner.flush()
                 self.lists = inner.lists
-                self.shown(*pictures_of(inner.blocks))
-                text = _item_text(inner.blocks)
+                blocks = with_captions(inner.blocks)
+                taken = (block.text for block in blocks if block.taken)
+                self.left_out += (LeftOut("caption of a picture", words, kept=True) for words in taken)
+                blocks = [block for block in blocks if not block.taken]
+                self.shown(*pictures_of(blocks))
+                text = _item_text(blocks)
                 outer, self.card = self.card, self.cards.get(child, self.card)
-                parts = _item_parts(inner.blocks, number if ordered else None)
+                parts = _item_parts(blocks, number if ordered else None)
                 self.close(Block("item", text, ordered=ordered, number=number, list_id=own, parts=parts))
                 self.card = outer
                 self.aside, self.lines = around

@@ -33,7 +33,11 @@ def place_steps(document: Document, blocks: Sequence[Block]) -> bool:
     starts = [span.start for span in places]
     found: list[Between] = []
     for place, block in enumerate(blocks):
-        if place in used or (block.kind == "heading" and _letters(block.text) == title and not found):
+        if (
+            place in used
+            or block.taken
+            or (block.kind == "heading" and _letters(block.text) == title and not found)
+        ):
             continue
         before = sum(start < place for start in starts)
         first, *more = with_parts(block).parts or (Part(),)

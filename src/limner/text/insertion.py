@@ -71,15 +71,20 @@ class Layout:
             end -= 1
         return end
 
-    def prefix(self, start: int, end: int) -> str:
-        """What a line begins with that stands after some others and where they stand."""
-        found = ""
+    def around(self, start: int, end: int) -> _Container | None:
+        """The innermost container of a line that stands after some others and where they stand."""
+        found = None
         for one in self.containers:
             if one.start < end <= one.end:
                 if one.start > start and one.end == end:  # it begins and ends inside these lines
                     break
-                found = one.prefix
+                found = one
         return found
+
+    def prefix(self, start: int, end: int) -> str:
+        """What such a line begins with."""
+        found = self.around(start, end)
+        return "" if found is None else found.prefix
 
 
 def without_inserted(source: str, where: str) -> tuple[str, int]:
@@ -143,8 +148,10 @@ def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str
         end = plan.trimmed(start, stop)
         block, goes_on = plan.last.get(end), _goes_on(lines[end : end + 1])
         is_words = block is None or block.type in ("paragraph_open", "table_open")
-        # What ends words does not end a picture outside their list.
-        prefix = plan.prefix(end - 1 if is_words and goes_on else start, end)
+        # What ends words does not end a picture outside their list; what follows an item does end one in it.
+        own = plan.around(start, end)
+        is_ended = own is not None and bool(own.width) and own.end == end
+        prefix = plan.prefix(end - 1 if is_words and goes_on and not is_ended else start, end)
         blank = prefix.rstrip() + newline
         words = [f"{prefix}{line}{newline}" for line in paragraph.split("\n")]
         if block is not None and _is_open(block, lines[end - 1]):  # what stands after it would be in it

@@ -6,7 +6,7 @@ raw HTML inside needs no second reader.
 
 from pathlib import Path
 
-from limner.counts import counted
+from limner.errors import counted
 from limner.text.dialects import parsed
 from limner.text.document import CREDITS, Document, LeftOut
 from limner.text.front_matter import without_front

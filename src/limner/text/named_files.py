@@ -54,7 +54,9 @@ def checked(story: Story, base: Path | None, elsewhere: Elsewhere) -> Story:
         return tuple(_with(part, tuple(map(one, part.pictures))) for part in found)
 
     steps = (
-        step.model_copy(update={"pictures": tuple(map(one, step.pictures)), "parts": parts(step.parts)})
+        step.model_copy(
+            update={"pictures": tuple(_known(one(ref)) for ref in step.pictures), "parts": parts(step.parts)}
+        )
         if step.pictures or any(part.pictures for part in step.parts)
         else step
         for step in story.steps

@@ -16,8 +16,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
-from limner.counts import counted
-from limner.errors import DataError, MissingError
+from limner.errors import DataError, MissingError, counted
 from limner.records import Part
 from limner.text.document import Block, Document, LeftOut
 from limner.text.plain import marker_of
@@ -55,6 +54,8 @@ _UNSPACED = re.compile(
 )
 _COMPOUND = re.compile(r"\w+-\w+")
 _LONGEST_HEADING = 200
+_Box = tuple[float, float, float, float]
+"""Left, bottom, right and top, in points."""
 _EDGES = 3
 """Lines at the head, and at the foot, of a page that may be no part of its text."""
 
@@ -129,6 +130,7 @@ def _document(pdf: PdfDocument, where: str) -> Document:
             f"{where}: a PDF of {counted(count, 'page')}; expected at most {MAX_PAGES:,}; split it"
         )
     pages: list[list[_Line]] = []
+    shown: list[list[_Box]] = []
     document, letters, empty = Document(), 0, 0
     for number in range(count):
         page = pdf[number]
@@ -141,8 +143,9 @@ def _document(pdf: PdfDocument, where: str) -> Document:
                 f"{where}: a PDF of more than {MAX_LETTERS // 10**6} million letters; expected a text that"
                 " one can read; split it"
             )
+        shown.append(pictures)
         if pictures:
-            named = (f"page {number + 1}",) * pictures
+            named = (f"page {number + 1}",) * len(pictures)
             document.left_out.append(LeftOut("picture inside the PDF", pictures=named))
         empty += bool(pictures) and not lines
         pages.append(lines)
@@ -153,15 +156,37 @@ def _document(pdf: PdfDocument, where: str) -> Document:
         )
     if empty:
         document.notes.append(f"{counted(empty, 'page')} of pictures without text, as of a scan, left out")
-    _without_edges(pages, document)
+    _without_edges(pages, document, pdf.get_metadata_value("Title"))
+    _without_captions(pages, shown, document)
     document.blocks = _blocks([line for page in pages for line in page])
     return document
 
 
-def _pictures_on(page: PdfPage) -> int:
+def _pictures_on(page: PdfPage) -> list[_Box]:
+    """Where the pictures of a page are."""
     import pypdfium2.raw as pdfium
 
-    return sum(1 for _ in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=4))
+    found = page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=4)
+    return [one.get_bounds() for one in found]
+
+
+def _without_captions(
+    pages: Sequence[list[_Line]], shown: Sequence[Sequence[_Box]], document: Document
+) -> None:
+    """Take out, and count, lines smaller than the text that stand right below a picture, or go on there."""
+    body = _body_size(line for page in pages for line in page)
+    for page, boxes in zip(pages, shown, strict=True):
+        last: _Line | None = None
+        for line in list(page):
+            below = any(
+                left < line.right and line.left < right and -line.size < low - line.high < 1.5 * line.size
+                for left, low, right, _ in boxes
+            )
+            goes_on = last is not None and _alike(last, line) and 0 < last.low - line.low < 2 * line.size
+            last = line if line.size < 0.95 * body and (below or goes_on) else None
+            if last is not None:
+                page.remove(line)
+                document.left_out.append(LeftOut("caption of a picture", line.text))
 
 
 def _lines_of(page: PdfPage, number: int, where: str) -> Iterator[_Line]:
@@ -219,7 +244,7 @@ def _line(
     )
 
 
-def _box(found: PdfTextPage, place: int) -> tuple[float, float, float, float] | None:
+def _box(found: PdfTextPage, place: int) -> _Box | None:
     """Left, bottom, right and top of a letter, as high as its font is."""
     try:
         left, bottom, right, top = found.get_charbox(place, loose=True)
@@ -237,8 +262,14 @@ def _font(found: PdfTextPage, place: int) -> str:
     return name.value.decode("utf-8", "replace")
 
 
-def _without_edges(pages: list[list[_Line]], document: Document) -> None:
-    """Take out, and count, what pages carry beside their text: numbers, heads and feet, leaders to pages."""
+def _without_edges(pages: list[list[_Line]], document: Document, title: str) -> None:
+    """Take out, and count, what pages carry beside their text: numbers, heads and feet, leaders to pages.
+
+    Args:
+        pages: the lines of each; those that are no text are taken out.
+        document: is told what they say.
+        title: that the file states, or "".
+    """
     edges = [_edges(page) for page in pages]
     repeated = Counter(key for edge in edges for key in {_key(line, at) for at, line in edge})
     numbered = Counter(  # by what a number on a page is more than its place, from 0, and where it stands
@@ -259,7 +290,8 @@ def _without_edges(pages: list[list[_Line]], document: Document) -> None:
                     (numbered[int(value) - place, at < 0, round(line.low / 4)] for value in _numbers(line)),
                     default=0,
                 )
-                alone = line.text.isdecimal() and int(line.text) == place + 1 and len(pages) > 1
+                words = line.text.removeprefix(title).strip() if title and place else line.text
+                alone = words.isdecimal() and int(words) == place + 1 and len(pages) > 1
                 roman = bool(_ROMAN.fullmatch(line.text)) and len(pages) > 2
                 is_beside = at_same_height >= numbers or repeated[_key(line, at)] >= most
                 if not (is_beside or alone or roman):
@@ -298,12 +330,11 @@ def _blocks(lines: Sequence[_Line]) -> list[Block]:
     """Lines as paragraphs, headings, items and code."""
     if not lines:
         return []
-    sizes = Counter[float]()
-    for line in lines:
-        sizes[_rounded(line.size)] += len(line.text)
-    body = sizes.most_common(1)[0][0]
+    body = _body_size(lines)
     coded = sum(len(line.text) for line in lines if line.mono)
-    if 2 * coded > sum(sizes.values()):  # a text in letters of one width, in which they tell nothing
+    if 2 * coded > sum(
+        len(line.text) for line in lines
+    ):  # a text in letters of one width, in which they tell nothing
         lines = [replace(line, mono=False) for line in lines]
     steps = [
         above.low - line.low
@@ -329,13 +360,21 @@ def _made(
 ) -> list[Block]:
     blocks: list[Block] = []
     listed = 0
+    numbered: _Line | None = None  # the first line of the last item that is numbered
     for group in groups:
         text = _joined(group, words)
+        if marker_of(text):
+            deeper = numbered is not None and group[0].left > numbered.left + group[0].size
+            if deeper and blocks and blocks[-1].kind in ("paragraph", "item"):
+                blocks[-1] = replace(blocks[-1], text=f"{blocks[-1].text}\n  {text}")
+                continue
+            numbered = group[0]
         bullet = _BULLET.match(text)
         listed = listed if bullet and blocks and blocks[-1].kind == "item" else listed + 1
         bold = all(line.bold for line in group) and len(group) <= 2 and not _SENTENCE_END.search(text)
         if _is_larger(group, body) and len(text) <= _LONGEST_HEADING:
             level = 1 + larger.index(_rounded(group[0].size))
+            numbered = None
             blocks.append(Block("heading", text, min(6, level)))
         elif bold and not bullet and len(text) <= _LONGEST_HEADING:
             blocks.append(Block("heading", text, min(6, 2 + len(larger))))
@@ -349,6 +388,14 @@ def _made(
         else:
             blocks.append(Block("paragraph", text))
     return blocks
+
+
+def _body_size(lines: Iterable[_Line]) -> float:
+    """The size of most letters."""
+    sizes = Counter[float]()
+    for line in lines:
+        sizes[_rounded(line.size)] += len(line.text)
+    return max(sizes, key=sizes.__getitem__, default=0.0)
 
 
 def _rounded(size: float) -> float:
@@ -382,7 +429,7 @@ def _begins(group: Sequence[_Line], line: _Line, leading: float, wide: dict[int,
     if other or _BULLET.match(line.text) or marker_of(line.text):
         return True
     ended = bool(_SENTENCE_END.search(last.text))
-    is_short = last.width < 0.75 * wide[last.page]
+    is_short = last.width < 0.75 * max(wide[last.page], wide[line.page])
     if last.page != line.page or fall < 0:  # on the next page or in the next column
         return ended or (line.text[:1].isupper() and is_short)
     return fall > 1.35 * leading * line.size or (ended and is_short) or _shifts(group, line, ended=ended)

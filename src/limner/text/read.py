@@ -15,9 +15,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Literal, get_args
 
-from limner.counts import counted
 from limner.encodings import MARKS
-from limner.errors import ConfigError, DataError, MissingError, unknown
+from limner.errors import ConfigError, DataError, MissingError, counted, unknown
 from limner.records import Segmentation, Step, Story
 from limner.text import containers
 from limner.text.containers import CONTAINERS, Container, container_of, is_container
@@ -147,7 +146,8 @@ class Reading:
         for (reason, kept), items in islice(alike.items(), REASONS):
             words = sum(len(item.text.split()) for item in items)
             pictures = sum(len(item.pictures) for item in items)
-            what = "no step, but kept in its place" if kept else "left out"
+            in_source = "no step, and kept in Markdown alone" if self.story.markdown else "left out"
+            what = "no step, but kept in its place" if kept else in_source
             lost = f"{counted(words, 'word')}, {counted(pictures, 'picture')}"
             lines.append(f"{what}: {reason}: {len(items)} ({lost})")
         if len(alike) > REASONS:

@@ -260,7 +260,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
             f"{where}: longer than {_MAX_TOLD // 10**6} million letters; expected a text whose sentences can"
             " be found in a few seconds; cut it by paragraph, or split it"
         )
-    blocks = _with_captions(document.blocks or _blocks_of_steps(document.steps))
+    blocks = with_captions(document.blocks or _blocks_of_steps(document.steps))
     blocks = [replace(with_parts(block), places=(place,)) for place, block in enumerate(blocks)]
     blocks = _with_asides(blocks)
     every, blocks = blocks, [block for block in blocks if not block.caption and block.aside != "footnote"]
@@ -290,39 +290,58 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     return result
 
 
-def _with_captions(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks with captions that stand alone and are the alternative text of the picture before, or after.
+def with_captions(blocks: Sequence[Block]) -> list[Block]:
+    """Blocks with captions that stand alone and belong to the picture before, or after.
 
-    Words in a card, which picture and words share, and the only words of a text stay what they are.
+    A picture without two words of alternative text has those of its caption. Words in a card, which picture
+    and words share, are what they are where they are all its words, and so are the only words of a text.
     """
-    aside = [block.caption and not any(block.card) for block in blocks]
+    worded = {block.card for block in blocks if block.text and not block.caption}
+    aside = [block.caption and (not any(block.card) or block.card in worded) for block in blocks]
     if not letters(block for block, is_aside in zip(blocks, aside, strict=True) if not is_aside):
         return [replace(block, caption=False) for block in blocks]
     result: list[Block] = []
     for block, is_aside in zip(blocks, aside, strict=True):
         if not is_aside:
-            leading = result and result[-1].caption and not _shown_above(result) and block.pictures
-            said = result[-1].text if leading else ""
+            said = ""
+            if block.pictures and result and result[-1].caption and not result[-1].taken:
+                said = result[-1].text
+                result[-1] = replace(result[-1], taken=True)
             result.append(replace(block, caption=False, pictures=_described(block.pictures, said)))
             continue
         if block.pictures:
             result.append(Block("paragraph", pictures=block.pictures, lines=block.lines))
-        if result and result[-1].pictures:
+        shown = bool(block.text and result and result[-1].pictures)
+        if shown:
             result[-1] = replace(result[-1], pictures=_described(result[-1].pictures, block.text))
-        result.append(replace(block, pictures=()))
+        result.append(replace(block, pictures=(), taken=shown))
     return result
 
 
 def _with_asides(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks of which some stand beside the text; the only words of a text stand nowhere else."""
+    """Blocks of which some stand beside the text, tables and code among them.
+
+    The only words of a text stand nowhere else.
+    """
+    blocks = [
+        replace(block, aside=block.aside or block.parts[-1].kind)
+        if block.kind == "verbatim" and block.parts and not block.pictures
+        else block
+        for block in blocks
+    ]
     if letters(block for block in blocks if not (block.aside or block.caption or block.kind == "heading")):
-        return list(blocks)
+        return blocks
     return [replace(block, aside="") for block in blocks]
 
 
 def _beside(blocks: Sequence[Block]) -> bool:
     """Whether all words of some blocks stand beside the text."""
     return all(block.aside for block in blocks if block.text) and any(block.aside for block in blocks)
+
+
+def _aside(blocks: Iterable[Block]) -> str:
+    """What some blocks that stand beside the text are: the first that says."""
+    return next(block.aside for block in blocks if block.aside)
 
 
 def _with_lines(blocks: Sequence[Block], drafts: Sequence[StepDraft]) -> list[StepDraft]:
@@ -345,17 +364,15 @@ def _with_lines(blocks: Sequence[Block], drafts: Sequence[StepDraft]) -> list[St
     return made
 
 
-def _shown_above(blocks: Sequence[Block]) -> bool:
-    """Whether a picture stands right above the last block, a caption."""
-    return len(blocks) > 1 and bool(blocks[-2].pictures)
-
-
 def _described(pictures: Sequence[PictureRef], caption: str) -> tuple[PictureRef, ...]:
-    """Pictures with their caption for the alternative text, where they have none of two words."""
-    return tuple(
+    """Pictures of which the last has a caption, the alternative text of those that have none of two words."""
+    described = [
         one.model_copy(update={"alt": caption}) if caption and len(one.alt.split()) < 2 else one
         for one in pictures
-    )
+    ]
+    if caption and described:
+        described[-1] = described[-1].model_copy(update={"caption": caption})
+    return tuple(described)
 
 
 def _letters_in(document: Document) -> int:
@@ -368,7 +385,7 @@ def _between(blocks: Sequence[Block], made: Cut) -> tuple[Between, ...]:
     starts = [min(draft.places) for draft in made.drafts if draft.places]
     found: list[Between] = []
     for place, block in enumerate(blocks):
-        if place in used or (block.kind == "break" and made.paged):
+        if place in used or block.taken or (block.kind == "break" and made.paged):
             continue
         before = bisect_left(starts, place)
         parts = block.parts or (Part(),)
@@ -463,7 +480,8 @@ def _lists(sections: list[Section]) -> Cut:
             elif recipe:
                 made.left_out.append(omitted(_around(made), blocks))
             elif _beside(blocks):
-                made.left_out.append(omitted(blocks[0].aside, blocks))
+                alone = len(blocks) == len(pairs)
+                made.left_out.append(omitted(_aside(blocks), with_heading(section) if alone else blocks))
             else:
                 made.drafts += whole_step(blocks, section.title)
     return made
@@ -497,7 +515,7 @@ def _by_unit(sections: list[Section], by: Segmentation, where: str = "text") -> 
         if not blocks and following.level > section.level:  # it names a group, not a step
             made.left_out.append(LeftOut("heading without text", section.title))
         elif _beside(blocks) and not (by == "heading" and section.level):
-            made.left_out.append(omitted(blocks[0].aside, with_heading(section)))
+            made.left_out.append(omitted(_aside(blocks), with_heading(section)))
         elif by == "heading":
             made.drafts += whole_step(blocks, section.title)
         else:

@@ -10,8 +10,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.files import first_fault
 from limner.records import Between, Part, PictureRef, Segmentation, Step
 from limner.text.document import CREDITS, Direction, Document, LeftOut, check_count, resolve_picture

@@ -17,7 +17,7 @@ from limner.research.cli.table import table
 from limner.research.cli.train import train
 from limner.research.datasets.neighbours import PairScores, write_pair_scores
 from limner.research.evaluation.results import ChoiceResult
-from limner.research.runs.validation import choices_of, maximise
+from limner.research.runs.train import choices_of, maximise
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from limner.checksums import unseal
 from limner.cli.main import run
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.research.cli.train import train
-from limner.research.runs.validation import REFINEMENT
+from limner.research.evaluation.refinement import REFINEMENT
 from limner.research.systems.cmcm import SYSTEM
 from limner.research.training import checkpoint
 from limner.research.training.checkpoint import RESUME

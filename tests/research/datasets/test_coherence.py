@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.errors import ConfigError, DataError, MissingError
-from limner.research.datasets.pairs import Pair, PairSet, identities, pair_groups, split_pairs, text_id
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Pair, PairSet, Source, identities, text_id
 from limner.research.datasets.sets import cite, clue
+from limner.research.datasets.splits import pair_groups, split_pairs
 
 LONG = "one two three four five six seven eight"
 CITE_HEADER = [

@@ -10,7 +10,7 @@ from limner.errors import ConfigError, LimnerError, MissingError
 from limner.progress import span
 from limner.research.cli.data import data
 from limner.research.datasets.fetch import LOCK_NAME
-from limner.research.datasets.registry import data_sets
+from limner.research.datasets.pairs import data_sets
 from limner.research.datasets.sets.clue import CSV_NAMES, MAP_NAME
 
 

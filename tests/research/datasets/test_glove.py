@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import DataError, LimnerError, MissingError
-from limner.research.datasets.word_vectors import glove_vectors, read_glove
+from limner.research.datasets.word_vectors import read_glove
+from limner.research.nn.words import glove_vectors
 
 
 def test_only_the_words_asked_for_are_read(tmp_path):
@@ -58,24 +59,29 @@ def test_wrong_lines_are_named(tmp_path, content, told):
     assert "\n" not in str(error.value)
 
 
+def start(path, vocabulary, **options):
+    words = {*vocabulary.words, *map(str.lower, vocabulary.words)}
+    return glove_vectors(read_glove(path, words), vocabulary, where=str(path), **options)
+
+
 def test_a_vocabulary_starts_from_a_file(tmp_path):
     path = tmp_path / "glove.txt"
     path.write_text("dog 1 2 3\nthe 4 5 6\nThe 7 8 9\n")
     vocabulary = Vocabulary(("The", "Dog", "wug"))
-    found = glove_vectors(path, vocabulary, width=3, seed=1)
+    found = start(path, vocabulary, width=3, seed=1)
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found[[0, 2, 3]], [[0, 0, 0], [7, 8, 9], [1, 2, 3]])
     drawn = found[[1, 4]]  # the unknown word, and one that the file lacks
     assert (np.abs(drawn) <= 0.5 / 3).all()
     assert (drawn != 0).all()
-    np.testing.assert_array_equal(found, glove_vectors(path, vocabulary, width=3, seed=1))
-    assert not np.array_equal(found[4], glove_vectors(path, vocabulary, width=3, seed=2)[4])
+    np.testing.assert_array_equal(found, start(path, vocabulary, width=3, seed=1))
+    assert not np.array_equal(found[4], start(path, vocabulary, width=3, seed=2)[4])
     with pytest.raises(DataError, match=r"vectors of 3 numbers, but model\.word_width is 4; set it to 3"):
-        glove_vectors(path, vocabulary, width=4)
+        start(path, vocabulary, width=4)
     with pytest.raises(DataError, match="none of the 1 word of the training texts"):
-        glove_vectors(path, Vocabulary(("wug",)), width=3)
+        start(path, Vocabulary(("wug",)), width=3)
     with pytest.raises(MissingError, match=r"add --set data\.glove=FILE"):
-        glove_vectors(tmp_path / "none.txt", vocabulary, width=3)
+        start(tmp_path / "none.txt", vocabulary, width=3)
 
 
 def test_what_would_run_is_refused(tmp_path, executable_payload):

@@ -11,10 +11,11 @@ from PIL import Image
 
 from limner.errors import DataError, LimnerError, MissingError
 from limner.pictures.tables import list_rows
+from limner.research.datasets.folders import read_table
+from limner.research.datasets.pairs import Source
 from limner.research.datasets.recipes.builder import build_recipes
 from limner.research.datasets.recipes.saved_pages import read_page
 from limner.research.datasets.recipes.web import find_sources
-from limner.research.datasets.registry import Source, read_table
 from limner.research.datasets.sets.captions import read_captions
 from limner.research.datasets.sets.clue import wanted
 from limner.research.datasets.sets.coco import read_coco

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from limner.errors import DataError
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Source
 from limner.research.datasets.sets.captions import read_caption_pairs
 from limner.research.datasets.sets.stories import read_story_pairs
 

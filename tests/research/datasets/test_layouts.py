@@ -9,7 +9,7 @@ import released
 from limner.errors import DataError, LimnerError, MissingError
 from limner.research.cli.data import data as command
 from limner.research.datasets import read_source
-from limner.research.datasets.registry import SourceConfig, data_sets
+from limner.research.datasets.pairs import SourceConfig, data_sets
 
 
 def read(name, folder, **more):

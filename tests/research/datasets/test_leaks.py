@@ -7,9 +7,9 @@ import pytest
 
 from limner.errors import ConfigError, DataError
 from limner.research.datasets.audit import audit, leaked, random_leak, render, shared_parts, split_leak
-from limner.research.datasets.pairs import Pair, PairSet, split_pairs
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Pair, PairSet, Source
 from limner.research.datasets.sets import cite, clue
+from limner.research.datasets.splits import split_pairs
 
 LONG = "one two three four five six seven eight"
 

@@ -9,8 +9,8 @@ import pytest
 from test_presence import picture
 
 from limner.errors import DataError, LimnerWarning
-from limner.research.datasets import manifest
-from limner.research.datasets.manifest import MANIFEST, PictureHashes
+from limner.research.datasets import missing
+from limner.research.datasets.missing import MANIFEST, PictureHashes
 from limner.research.training.corpus import open_corpus
 from limner.research.training.settings import DataConfig
 
@@ -21,13 +21,13 @@ OLD_NS = 1_600_000_000_000_000_000
 def decoded(monkeypatch):
     """How many files were decoded since the list was last cleared."""
     seen = []
-    whole = manifest.decode
+    whole = missing.decode
 
     def counted(data, *rest):
         seen.append(len(data))
         return whole(data, *rest)
 
-    monkeypatch.setattr(manifest, "decode", counted)
+    monkeypatch.setattr(missing, "decode", counted)
     return seen
 
 
@@ -79,7 +79,7 @@ def test_a_faulty_file_and_one_written_just_now_are_looked_at_each_time(tmp_path
 
 
 def test_what_was_written_before_a_kill_is_kept(tmp_path, decoded, monkeypatch):
-    monkeypatch.setattr(manifest, "_WRITTEN_TOGETHER", 4)
+    monkeypatch.setattr(missing, "_WRITTEN_TOGETHER", 4)
     paths = files(tmp_path, 6)
     killed = PictureHashes(tmp_path)
     for path in paths:

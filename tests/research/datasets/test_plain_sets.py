@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.errors import DataError, MissingError
-from limner.research.datasets.pairs import split_pairs
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Source
 from limner.research.datasets.sets.coco import read_coco
 from limner.research.datasets.sets.conceptual import read_conceptual
 from limner.research.datasets.sets.folder import read_captioned_folder
 from limner.research.datasets.sets.goodnews import read_goodnews
 from limner.research.datasets.sets.politics import read_politics
+from limner.research.datasets.splits import split_pairs
 
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=20).filter(str.strip)
 LONG = "One sentence about a law. Another about a vote. " + "And a third that goes on and on. " * 20

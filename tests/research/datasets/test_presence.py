@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.errors import DataError
-from limner.research.datasets.manifest import picture_fault
-from limner.research.datasets.missing import with_pictures
-from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.datasets.registry import Source
+from limner.research.datasets.missing import picture_fault, with_pictures
+from limner.research.datasets.pairs import Pair, PairSet, Source
 
 
 def picture(colour="red", form="JPEG"):

@@ -9,12 +9,12 @@ from limner.config import build
 from limner.errors import ConfigError, MissingError
 from limner.research.cli.data import data
 from limner.research.datasets import load_dataset, sets
-from limner.research.datasets.registry import _REGISTERED, data_set, data_sets
+from limner.research.datasets.pairs import _REGISTERED, data_set, data_sets
 from limner.research.training.corpus import open_corpus
 from limner.research.training.settings import DataConfig
 
 NEW = """
-from limner.research.datasets.registry import DataSet, Source, register
+from limner.research.datasets.pairs import DataSet, Source, register
 from limner.research.datasets.pairs import Pair, PairSet
 
 def read_proverbs(source: Source) -> PairSet:

@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 from limner.errors import DataError
 from limner.records import PictureRef, Step, Story
 from limner.research.datasets.audit import split_leak
-from limner.research.datasets.pairs import (
-    Pair,
-    balanced_split,
-    duplicate_groups,
-    row_keys,
-    split_sizes,
-    split_stories,
-    story_keys,
-    text_id,
-)
+from limner.research.datasets.pairs import Pair, duplicate_groups, text_id
+from limner.research.datasets.splits import balanced_split, row_keys, split_sizes, split_stories, story_keys
 
 LONG = "one two three four five six seven eight"
 

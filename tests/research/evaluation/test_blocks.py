@@ -17,8 +17,8 @@ from limner.research.evaluation.results import About
 from limner.research.evaluation.retrieval import measure
 from limner.research.evaluation.sequences import measure_sequences
 from limner.research.evaluation.stories import same_document
-from limner.research.runs import validation
-from limner.research.runs.validation import mean_hinge
+from limner.research.runs import train
+from limner.research.runs.train import mean_hinge
 from limner.research.training.corpus import drawn_sample
 
 ABOUT = About(system="made", data="made", split="grouped")
@@ -26,7 +26,7 @@ ABOUT = About(system="made", data="made", split="grouped")
 
 def small_blocks(patch, cells):
     """Few scores a block, everywhere."""
-    for module in (ranking, sequences, stories, validation):
+    for module in (ranking, sequences, stories, train):
         patch.setattr(module, "BLOCK_CELLS", cells)
     patch.setattr(choice, "_QUESTIONS", 3)
 

@@ -14,11 +14,10 @@ from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.files import write_lines
 from limner.research.cli.train import train
 from limner.research.datasets.pairs import Pair
-from limner.research.evaluation.refinement import Refinement
+from limner.research.evaluation.refinement import Refinement, read_refinement, write_refinement
 from limner.research.evaluation.results import Result
 from limner.research.runs.run import Run
-from limner.research.runs.validation import read_refinement, write_refinement
-from limner.research.systems import read_config
+from limner.research.runs.train import read_config
 from limner.research.systems.cmcm import SYSTEM
 from limner.research.training.corpus import corpus_of, open_corpus
 from limner.research.training.settings import DataConfig

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from limner.errors import DataError, NumericsError, ShapeError
-from limner.research.evaluation.saliency import (
+from limner.research.evaluation.sequences import (
     STRENGTH,
     Saliency,
     head_nouns,

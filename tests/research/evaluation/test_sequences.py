@@ -7,8 +7,8 @@ from made_up_sequences import story_pairs
 
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.research.evaluation.results import About
-from limner.research.evaluation.saliency import Saliency
 from limner.research.evaluation.sequences import (
+    Saliency,
     coherence,
     measure_sequences,
     of_stories,

@@ -5,7 +5,7 @@ import pytest
 import torch
 from made_up_scores import tabled
 
-from limner.research.runs.validation import HINGE, maximise, mean_hinge, validation
+from limner.research.runs.train import HINGE, maximise, mean_hinge, validation
 from limner.research.systems.base import Capabilities
 
 

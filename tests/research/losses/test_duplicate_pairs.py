@@ -20,7 +20,6 @@ from limner.research.losses.contrastive import (
 )
 from limner.research.losses.generative import generated_hinge
 from limner.research.losses.ranking import batch_hard, max_hinge, negatives, sum_hinge
-from limner.research.losses.relations import indifference_loss
 from limner.research.losses.reweighted import (
     HalWeights,
     Neighbourhood,
@@ -30,6 +29,7 @@ from limner.research.losses.reweighted import (
     thomas_loss,
 )
 from limner.research.losses.weighting import weighted_hinge
+from limner.research.systems.cmcm import indifference_loss
 
 SIZE, MARGIN = 6, 2.5  # a margin that every wrong candidate violates, so that each counts in sums
 TWICE = [(0, 1), (2, 5)]  # pairs 0 and 1 share their picture, 2 and 5 their text

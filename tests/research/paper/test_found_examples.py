@@ -11,8 +11,7 @@ from limner.errors import ConfigError, DataError
 from limner.research.cli.figure import figure
 from limner.research.cli.train import train
 from limner.research.datasets.pairs import one_row_per_pair
-from limner.research.runs.run import Run
-from limner.research.runs.validation import vectors
+from limner.research.runs.run import Run, vectors
 from limner.research.training.corpus import open_corpus, rows_of
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ import pytest
 
 from limner.errors import ConfigError, MissingError
 from limner.research.datasets import load_dataset
-from limner.research.datasets.pairs import split_pairs
 from limner.research.datasets.sets.clue import CSV_NAMES, RELATIONS
+from limner.research.datasets.splits import split_pairs
 from limner.research.paper.published import build
 
 COLUMNS = ("index", "caption", "url", *RELATIONS, "Other", "When", "How", "Where", "Comment")

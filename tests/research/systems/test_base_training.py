@@ -18,9 +18,9 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.research.runs.export import export_base
 from limner.research.runs.run import Run
-from limner.research.runs.validation import maximise, validation
-from limner.research.systems import limner, read_config, system
-from limner.research.systems.base import Parts
+from limner.research.runs.train import maximise, read_config, validation
+from limner.research.systems import limner
+from limner.research.systems.base import Parts, system
 from limner.research.training.corpus import corpus_of, open_corpus
 from limner.research.training.loop import Loop
 from limner.research.training.settings import DataConfig

@@ -12,12 +12,11 @@ from limner.config import build
 from limner.encoders.pixels import DrawingNet, FromBytes
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError
-from limner.research.runs.validation import validation
+from limner.research.runs.train import validation
 from limner.research.systems.cmcm import SYSTEM, CmcmConfig
 from limner.research.training import checkpoint
-from limner.research.training.batches import TrainingBatches
 from limner.research.training.checkpoint import RESUME
-from limner.research.training.corpus import corpus_of, open_corpus
+from limner.research.training.corpus import TrainingBatches, corpus_of, open_corpus
 from limner.research.training.framing import FileRows, framing_of
 from limner.research.training.settings import DataConfig, RunConfig
 

@@ -12,12 +12,11 @@ from limner.checksums import rows_checksum
 from limner.config import build
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.research.datasets.features import FeatureKey, Features
-from limner.research.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement
+from limner.research.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, read_refinement
 from limner.research.losses.ranking import batch_hard, max_hinge
-from limner.research.losses.relations import class_weights, indifference_loss, relation_loss
-from limner.research.runs.train import replaced_by_smoke, train
-from limner.research.runs.validation import chosen_refinement, maximise, read_refinement, validation, vectors
-from limner.research.systems.cmcm import SYSTEM, CmcmConfig
+from limner.research.runs.run import vectors
+from limner.research.runs.train import chosen_refinement, maximise, replaced_by_smoke, train, validation
+from limner.research.systems.cmcm import SYSTEM, CmcmConfig, class_weights, indifference_loss, relation_loss
 from limner.research.training import checkpoint
 from limner.research.training.corpus import corpus_of
 from limner.research.training.loop import BEST, Loop

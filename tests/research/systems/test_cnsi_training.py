@@ -13,11 +13,10 @@ from limner.research.cli.train import train
 from limner.research.datasets.pairs import PairSet
 from limner.research.losses.contrastive import story_order
 from limner.research.runs.run import Run
-from limner.research.runs.validation import maximise, validation
+from limner.research.runs.train import maximise, validation
 from limner.research.systems.cnsi import SYSTEM, CnsiConfig, StoryBatch, shuffled_steps
 from limner.research.training import checkpoint
-from limner.research.training.batches import stories_of
-from limner.research.training.corpus import corpus_of
+from limner.research.training.corpus import corpus_of, stories_of
 from limner.research.training.loop import BEST, Loop
 
 prepare, load = SYSTEM.prepare, SYSTEM.load

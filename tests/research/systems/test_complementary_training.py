@@ -16,7 +16,7 @@ from limner.config import build
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.neighbours import read_pair_scores
 from limner.research.datasets.pairs import PairSet
-from limner.research.runs.validation import maximise, validation
+from limner.research.runs.train import maximise, validation
 from limner.research.systems.complementary import SYSTEM
 from limner.research.systems.complementary.memory import FOLDER
 from limner.research.systems.complementary.model import ComplementaryConfig

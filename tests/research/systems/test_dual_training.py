@@ -11,9 +11,9 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.pairs import Pair, PairSet
 from limner.research.runs.run import Run
-from limner.research.runs.validation import maximise, validation
-from limner.research.systems import document, dual, system
-from limner.research.systems.base import Parts
+from limner.research.runs.train import maximise, validation
+from limner.research.systems import document, dual
+from limner.research.systems.base import Parts, system
 from limner.research.systems.dual import Dual, DualArchitecture
 from limner.research.training.corpus import ArrayRows, corpus_of
 from limner.research.training.loop import Loop

@@ -13,7 +13,7 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.research.datasets.pairs import PairSet
 from limner.research.losses.ranking import sum_hinge
-from limner.research.runs.validation import maximise, validation
+from limner.research.runs.train import maximise, validation
 from limner.research.scenes.graphs import SceneGraph, read_graphs, write_graphs
 from limner.research.systems import gsda, vse
 from limner.research.systems.base import Capabilities, Parts

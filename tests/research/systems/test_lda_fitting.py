@@ -11,8 +11,8 @@ from limner.config import build
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError
 from limner.research.cli.train import train
 from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.runs.run import Run
-from limner.research.runs.validation import validation, vectors
+from limner.research.runs.run import Run, vectors
+from limner.research.runs.train import validation
 from limner.research.systems.lda import SYSTEM, LdaConfig, training_words
 from limner.research.training import checkpoint
 from limner.research.training.corpus import ArrayRows, corpus_of

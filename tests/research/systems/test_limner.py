@@ -21,10 +21,10 @@ from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.runs.export import export_base
 from limner.research.runs.run import Run
-from limner.research.runs.validation import maximise, validation
+from limner.research.runs.train import maximise, read_config, validation
 from limner.research.scenes.beside import TRAITS_WIDTH, JoinedFeatures
-from limner.research.systems import limner, names, read_config, system
-from limner.research.systems.base import Parts
+from limner.research.systems import limner
+from limner.research.systems.base import Parts, names, system
 from limner.research.systems.limner import context_of
 from limner.research.systems.limner.model import others_mean
 from limner.research.training.loop import Loop

@@ -14,7 +14,8 @@ from limner.errors import CheckpointError, ConfigError
 from limner.research.datasets.pairs import PairSet
 from limner.research.runs.measure import about_of
 from limner.research.runs.run import Run
-from limner.research.systems import gsda, system
+from limner.research.systems import gsda
+from limner.research.systems.base import system
 from limner.research.training import checkpoint
 from limner.research.training.corpus import corpus_of
 from limner.research.training.loop import BEST

@@ -6,7 +6,8 @@ import sys
 import pytest
 
 from limner.errors import ConfigError
-from limner.research.systems import names, read_config, system
+from limner.research.runs.train import read_config
+from limner.research.systems.base import names, system
 
 
 def test_a_system_is_found_by_name():
@@ -32,8 +33,8 @@ def test_a_file_must_name_its_system(tmp_path):
 APART = """
 import sys
 from limner.research.runs import measure, train
-from limner.research.datasets.registry import data_set
-from limner.research.systems import system
+from limner.research.datasets.pairs import data_set
+from limner.research.systems.base import system
 system("cmcm"), data_set("clue-tsv")
 print(*sys.modules)
 """

@@ -9,11 +9,11 @@ from limner.config import build
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.pairs import PairSet
 from limner.research.losses.generative import gaussian_kl
-from limner.research.runs.validation import maximise, validation, vectors
+from limner.research.runs.run import vectors
+from limner.research.runs.train import maximise, validation
 from limner.research.systems.vrss import SYSTEM, VrssConfig
 from limner.research.training import checkpoint
-from limner.research.training.batches import stories_of
-from limner.research.training.corpus import ArrayRows, corpus_of
+from limner.research.training.corpus import ArrayRows, corpus_of, stories_of
 from limner.research.training.loop import BEST, Loop
 
 prepare, load = SYSTEM.prepare, SYSTEM.load

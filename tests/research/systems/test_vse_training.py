@@ -13,8 +13,7 @@ from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.pairs import PairSet
 from limner.research.losses.ranking import max_hinge, sum_hinge
 from limner.research.runs.run import Run
-from limner.research.runs.train import train
-from limner.research.runs.validation import maximise, validation
+from limner.research.runs.train import maximise, train, validation
 from limner.research.systems.vse import SYSTEM, VseConfig
 from limner.research.training import checkpoint
 from limner.research.training.corpus import ArrayRows, corpus_of

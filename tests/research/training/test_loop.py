@@ -12,7 +12,8 @@ from torch import nn
 from limner.errors import CheckpointError, NumericsError
 from limner.research.training import checkpoint
 from limner.research.training.checkpoint import RESUME
-from limner.research.training.loop import BEST, HISTORY, Loop, LoopConfig, Task
+from limner.research.training.loop import BEST, HISTORY, Loop, Task
+from limner.research.training.settings import LoopConfig
 
 
 class Regression(Task):

@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from limner.research.training.loop import Loop, LoopConfig, optimiser
+from limner.research.training.loop import Loop, optimiser
 from limner.research.training.loop import Task as TaskOfLoop
+from limner.research.training.settings import LoopConfig
 
 
 class Parts(nn.Module):

@@ -13,11 +13,11 @@ from limner.errors import DataError
 from limner.research.datasets.pairs import Pair
 from limner.research.systems.vse import VseConfig
 from limner.research.training import checkpoint
-from limner.research.training.batches import AHEAD, TrainingBatches
 from limner.research.training.checkpoint import RESUME
-from limner.research.training.corpus import ArrayRows, Corpus, rows_of
+from limner.research.training.corpus import AHEAD, ArrayRows, Corpus, TrainingBatches, rows_of
 from limner.research.training.framing import FileRows, TrainingFraming
-from limner.research.training.loop import Loop, LoopConfig, Task
+from limner.research.training.loop import Loop, Task
+from limner.research.training.settings import LoopConfig
 
 COUNT, SIZE, FRAMING = 24, 2, TrainingFraming(32, "random", flip=True)
 

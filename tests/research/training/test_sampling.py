@@ -7,7 +7,7 @@ from limner.config import build
 from limner.errors import ConfigError
 from limner.research.systems.dual import DualConfig
 from limner.research.systems.limner import LimnerConfig
-from limner.research.training.batches import epoch_order
+from limner.research.training.corpus import epoch_order
 
 
 def test_weights_say_how_often_a_row_comes():

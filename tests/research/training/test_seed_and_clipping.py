@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from limner.research.training.loop import Loop, LoopConfig, Task
+from limner.research.training.loop import Loop, Task
+from limner.research.training.settings import LoopConfig
 
 CONFIG = LoopConfig(epochs=1, lr=1e-2, metric="error", seed=5)
 

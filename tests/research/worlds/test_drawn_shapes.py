@@ -7,7 +7,7 @@ import pytest
 from limner.research.worlds import Style
 from limner.research.worlds.canvas import NAMED, Canvas, darker, lighter, mix
 from limner.research.worlds.render import Pen, draw_shapes, drawings
-from limner.research.worlds.world import EXTRAS, PATTERNS, PLACES, SPECIES, TIMES, TOPS, WEATHERS
+from limner.research.worlds.tales import EXTRAS, PATTERNS, PLACES, SPECIES, TIMES, TOPS, WEATHERS
 
 TABLES = ("props", "places", "figures", "shapes")
 VERBS = {"area", "blob", "slab", "oval", "stroke", "curl", "arc", "glow", "shadow"}

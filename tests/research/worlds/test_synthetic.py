@@ -13,6 +13,11 @@ from limner.errors import DataError
 from limner.research.worlds import CITE, CLUE, RELATIONS, PictureBook
 from limner.research.worlds.render import drawings
 from limner.research.worlds.tales import (
+    INDOORS,
+    SPECIES,
+    TIMES,
+    Character,
+    DrawnFigure,
     PageText,
     Setting,
     caption,
@@ -24,7 +29,6 @@ from limner.research.worlds.tales import (
     without,
     wordings,
 )
-from limner.research.worlds.world import INDOORS, SPECIES, TIMES, Character, DrawnFigure
 
 PIP = Character("Pip", "fox", False, 0, "coat", "blue", "plain", "scarf", "red")
 ADA = Character("Ada", "pig", True, 0, "dress", "green", "plain", "bow", "yellow")

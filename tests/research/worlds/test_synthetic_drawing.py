@@ -17,10 +17,27 @@ from limner.research.worlds import (
     Style,
     draw,
     scene_graph,
-    world,
 )
 from limner.research.worlds.render import boxes, drawings
-from limner.research.worlds.tales import Setting, compose, tales, without
+from limner.research.worlds.tales import (
+    COLOURS,
+    EMOTIONS,
+    EXTRAS,
+    PALETTES,
+    PATTERNS,
+    PHASES,
+    PLACES,
+    POSES,
+    SPECIES,
+    TEXTURES,
+    TIMES,
+    TOPS,
+    WEATHERS,
+    Setting,
+    compose,
+    tales,
+    without,
+)
 
 STYLE = Style(7, "bright", 0.004, (58, 44, 54), "paper", 0.0015, False)
 PIP = Character("Pip", "fox", False, 0, "coat", "blue", "plain", "scarf", "red")
@@ -99,7 +116,7 @@ def test_a_mirrored_picture_has_mirrored_boxes():
 def test_before_during_and_after_look_different():
     for tale in tales().values():
         if tale.role == "activity":
-            drawn = [pixels(scene_of(tale.name, phase)) for phase in world.PHASES]
+            drawn = [pixels(scene_of(tale.name, phase)) for phase in PHASES]
             for a, b in ((0, 1), (1, 2), (0, 2)):
                 differs = np.abs(drawn[a] - drawn[b]).max(axis=2) > 40
                 assert differs.mean() > 0.03, (tale.name, a, b)
@@ -108,13 +125,13 @@ def test_before_during_and_after_look_different():
 @pytest.mark.slow
 def test_every_place_hour_and_weather_draws_and_differs():
     base = scene_of("hello", "during")
-    for place in world.PLACES:
+    for place in PLACES:
         seen = set()
-        for weather in world.WEATHERS:
-            for time in world.TIMES:
+        for weather in WEATHERS:
+            for time in TIMES:
                 picture = draw(replace(base, place=place, weather=weather, time=time), STYLE, 48)
                 seen.add(picture.tobytes())
-        assert len(seen) == len(world.WEATHERS) * len(world.TIMES), place
+        assert len(seen) == len(WEATHERS) * len(TIMES), place
 
 
 def test_every_look_pose_and_mood_draws_and_differs():
@@ -127,27 +144,27 @@ def test_every_look_pose_and_mood_draws_and_differs():
         things = tuple(other if thing == hero else thing for thing in base.things)
         return draw(replace(base, things=things), STYLE, 64).tobytes()
 
-    for species in world.SPECIES:
+    for species in SPECIES:
         assert len({with_figure(species=species, shade=shade) for shade in range(4)}) == 4, species
     sweeps = {
-        "top": world.TOPS,
-        "extra": world.EXTRAS,
-        "top_colour": world.COLOURS,
-        "pattern": world.PATTERNS,
-        "pose": world.POSES,
+        "top": TOPS,
+        "extra": EXTRAS,
+        "top_colour": COLOURS,
+        "pattern": PATTERNS,
+        "pose": POSES,
     }
     for attribute, values in sweeps.items():
         assert len({with_figure(**{attribute: value}) for value in values}) == len(values), attribute
     # Busy and happy are told apart by the mouth alone, proud and asleep by the eyes.
-    assert len({with_figure(emotion=mood) for mood in world.EMOTIONS}) >= len(world.EMOTIONS) - 1
+    assert len({with_figure(emotion=mood) for mood in EMOTIONS}) >= len(EMOTIONS) - 1
 
 
 def test_every_hand_draws_and_differs():
     scene = scene_of("kite", "during")
     hands = [
         replace(STYLE, palette=palette, texture=texture, line=line)
-        for palette in world.PALETTES
-        for texture in world.TEXTURES
+        for palette in PALETTES
+        for texture in TEXTURES
         for line in (0.0, 0.005)
     ]
     assert len({draw(scene, hand, 48).tobytes() for hand in hands}) == len(hands)

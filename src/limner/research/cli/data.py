@@ -11,16 +11,15 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 from rich.progress import MofNCompleteColumn, Task, TextColumn
 
-from limner.cli.terminal import emit_report, resumable
-from limner.counts import counted
-from limner.errors import ConfigError, LimnerError, unknown
+from limner.cli.main import emit_report, resumable
+from limner.errors import ConfigError, LimnerError, counted, unknown
 from limner.progress import Bar, IndexProgress, span
 from limner.research.datasets import load_dataset
 from limner.research.datasets.audit import audit as run_audit
 from limner.research.datasets.audit import render
 from limner.research.datasets.fetch import FetchProgress, FetchReport, fetch_pictures
+from limner.research.datasets.pairs import Source, data_sets
 from limner.research.datasets.recipes import builder
-from limner.research.datasets.registry import Source, data_sets
 from limner.research.scenes.detect import build_prior as count
 from limner.transfer import FetchSettings
 

@@ -6,7 +6,7 @@ Nothing is downloaded. It calls what a few lines of Python would.
 from collections.abc import Sequence
 from pathlib import Path
 
-from limner.cli.terminal import emit, say
+from limner.cli.main import emit, say
 from limner.library import Library
 from limner.match.equipment import DEFAULT
 from limner.records import Candidate

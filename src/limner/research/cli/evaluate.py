@@ -12,14 +12,13 @@ import numpy as np
 from rich.table import Table
 
 from limner.arrays import FloatArray
-from limner.cli.terminal import PLAIN, Flag, Many, emit, emit_json, emit_table, say
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.cli.main import PLAIN, Flag, Many, emit, emit_json, emit_table, say
+from limner.errors import ConfigError, DataError, counted
 from limner.language import ENGLISH
 from limner.pictures.decode import read_file
 from limner.records import Story
-from limner.research.datasets.pairs import split_stories
 from limner.research.datasets.sets.stories import read_stories
+from limner.research.datasets.splits import split_stories
 from limner.research.evaluation.decoding import max_marginals
 from limner.research.evaluation.judged import JudgedResult, judged_search
 from limner.research.evaluation.lattice import lattice

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import say
+from limner.cli.main import say
 
 
 def figure(

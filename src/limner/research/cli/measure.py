@@ -9,10 +9,9 @@ from typing import Annotated, Literal
 import numpy as np
 from cyclopts import Parameter
 
-from limner.cli.terminal import emit_report, say
-from limner.counts import counted
+from limner.cli.main import emit_report, say
 from limner.devices import Precision
-from limner.errors import ConfigError
+from limner.errors import ConfigError, counted
 from limner.research.evaluation.results import Protocol, SequenceResult, commit
 
 

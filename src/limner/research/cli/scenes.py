@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import emit_report, resumable, say
-from limner.counts import counted
+from limner.cli.main import emit_report, resumable, say
 from limner.devices import device_of
-from limner.errors import ConfigError, MissingError
+from limner.errors import ConfigError, MissingError, counted
 from limner.progress import IndexProgress
 from limner.records import Problem
 from limner.research.scenes.prior import coco_label_names, load_prior, read_label_names

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App
 
-from limner.cli.terminal import PLAIN, Flag, Many, deliver, emit, emit_report, say
+from limner.cli.main import PLAIN, Flag, Many, deliver, emit, emit_report, say
 from limner.config import build
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.files import readable
 from limner.research.study.records import (
     Notice,

@@ -10,10 +10,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from pydantic_core import to_jsonable_python
 
-from limner.cli.terminal import emit_report, say
+from limner.cli.main import emit_report, say
 from limner.research.cli.train import Watch
 from limner.research.paper.table import render
-from limner.research.systems import read_config
 
 
 def sweep(
@@ -66,7 +65,7 @@ def sweep(
     from limner.research.paper.plots import sweep_picture, write
     from limner.research.paper.sweeps import Axis, best, grid, sweep_table
     from limner.research.paper.sweeps import sweep as run_all
-    from limner.research.runs.validation import maximise
+    from limner.research.runs.train import maximise, read_config
 
     combinations = grid([Axis.parse(text) for text in over])
     metric = metric or read_config(config, set_, data).loop.metric

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.cli.terminal import deliver, say
+from limner.cli.main import deliver, say
 from limner.errors import ConfigError
 from limner.research.evaluation.results import Protocol
 from limner.research.paper.published import FOLDERS, build

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Self
 from cyclopts import Parameter
 from rich.progress import MofNCompleteColumn, TextColumn
 
-from limner.cli.terminal import emit_report, say
-from limner.counts import counted
+from limner.cli.main import emit_report, say
 from limner.devices import Precision
-from limner.errors import ConfigError
+from limner.errors import ConfigError, counted
 from limner.progress import Bar, IndexProgress
-from limner.research.systems import read_config, system
 
 if TYPE_CHECKING:
     from limner.research.runs.run import Run
@@ -79,8 +77,9 @@ def train(
     json
         Print the result as JSON.
     """
-    from limner.research.runs.train import StoppedError
+    from limner.research.runs.train import StoppedError, read_config
     from limner.research.runs.train import train as train_run
+    from limner.research.systems.base import system
     from limner.research.training import processes
 
     with processes.one_voice():
@@ -116,7 +115,7 @@ def train(
 
 def _show(run: Run, *, as_json: bool) -> None:
     """The result on stdout."""
-    from limner.research.runs.validation import read_refinement
+    from limner.research.evaluation.refinement import read_refinement
 
     position = run.position
     assert position is not None  # noqa: S101  (it was trained just now)

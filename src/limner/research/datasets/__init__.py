@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from limner.errors import ConfigError, MissingError
 from limner.research.datasets.folders import has_pictures, whereabouts
-from limner.research.datasets.pairs import PairSet, SplitKind, split_by_source, split_pairs
-
-if TYPE_CHECKING:
-    from limner.research.datasets.registry import SourceConfig
+from limner.research.datasets.pairs import PairSet, Source, SourceConfig, SplitKind, data_set
+from limner.research.datasets.splits import split_by_source, split_pairs
 
 USUAL = ("images", "images-qa")
 """Folders in which pictures lie beside the annotations."""
@@ -44,8 +41,6 @@ def load_dataset(
         ConfigError: no such set, or no place is known.
         MissingError, DataError: see the reader.
     """
-    from limner.research.datasets.registry import SourceConfig, data_set
-
     draw = data_set(name).draw
     if draw is not None:
         data = draw(seed=seed, size_px=0)[0]
@@ -76,8 +71,6 @@ def read_source(
         ConfigError: a set needs a folder that is not named, or lies in no files.
         MissingError, DataError: see the readers.
     """
-    from limner.research.datasets.registry import Source, data_set
-
     if config.set == "mixture":
         raise ConfigError("data: a mixture is made of several sets, not read; see docs/data.md")
     found = data_set(config.set)

@@ -10,21 +10,10 @@ from itertools import combinations
 
 import numpy as np
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.records import Record
-from limner.research.datasets.pairs import (
-    SPLITS,
-    Pair,
-    PairSet,
-    SplitKind,
-    duplicate_groups,
-    is_short,
-    pair_groups,
-    share_of_test,
-    split_pairs,
-    text_id,
-)
+from limner.research.datasets.pairs import SPLITS, Pair, PairSet, SplitKind, duplicate_groups, text_id
+from limner.research.datasets.splits import is_short, pair_groups, share_of_test, split_pairs
 
 
 class SharedParts(Record):

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from limner.checksums import rows_checksum
-from limner.counts import counted
-from limner.devices import Precision, usual_precision
+from limner.devices import Precision, ahead, usual_precision
 from limner.encoders.catalogue import weight_file
 from limner.encoders.weight_files import read_state
 from limner.errors import (
@@ -28,13 +27,13 @@ from limner.errors import (
     MissingError,
     NumericsError,
     ShapeError,
+    counted,
 )
 from limner.files import locked, write_text
 from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
 from limner.records import Record
 from limner.research.datasets.pairs import PairSet
-from limner.threads import ahead
 
 if TYPE_CHECKING:
     from PIL.Image import Image

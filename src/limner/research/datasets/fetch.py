@@ -18,11 +18,10 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.files import DRAFT_SUFFIX, locked, write_bytes
 from limner.records import Record
-from limner.research.datasets.manifest import picture_fault
+from limner.research.datasets.missing import picture_fault
 from limner.transfer import FailedError, Fetched, FetchSettings, FullError, Transfer
 
 FILE_NAME, LOCK_NAME = "manifest.jsonl", ".manifest.lock"

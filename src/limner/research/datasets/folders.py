@@ -1,9 +1,10 @@
-"""What lies in a folder where files were looked for in vain, and what to do about it.
+"""Files of data sets: how they are read, and what lies in a folder where they were looked for in vain.
 
 Archives left packed, a folder one level too deep or too high, and files of another version are what goes
 wrong with a downloaded set, so a message names them.
 """
 
+import csv
 import os
 import zipfile
 from collections import Counter
@@ -12,8 +13,12 @@ from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
+from typing import Literal, TypeVar
 
-from limner.files import shown
+from pydantic import TypeAdapter, ValidationError
+
+from limner.errors import DataError
+from limner.files import first_fault, readable, shown
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".gz", ".7z", ".rar")
 PICKLE_SUFFIXES = (".pkl", ".pickle", ".p", ".joblib")
@@ -139,3 +144,108 @@ def _listing(archive: Path) -> set[str]:
     with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(archive) as opened:
         return {Path(name).name for name in opened.namelist()}
     return {archive.name.removesuffix(".gz")}
+
+
+Form = TypeVar("Form")
+_PACKED = (b"PK", b"\x1f\x8b", b"BZ", b"7z")  # zip, gzip, bzip2, 7z
+_PICKLE_PROTOCOLS = tuple(b"\x80" + bytes([number]) for number in range(2, 6))
+
+
+def read_json(path: Path, form: type[Form], expected: str) -> Form:
+    """Read a JSON file and check its form; keys the form does not name are left aside.
+
+    Args:
+        path: the file; a pickle is refused, whatever its name.
+        form: of the whole file.
+        expected: one phrase for messages, such as ``"an object of images and annotations"``.
+    Raises:
+        MissingError: no such file.
+        DataError: a pickle, not JSON, or of another form.
+    """
+    refuse_pickle(path)
+    try:
+        return TypeAdapter(form).validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise DataError(f"{path}: {first_fault(error)}; expected {expected}") from error
+
+
+def refuse_pickle(path: Path) -> None:
+    """Refuse a pickle by its name and by its first bytes; nothing of it is ever loaded. Nor are archives.
+
+    Raises:
+        MissingError: no such file.
+        DataError: a pickle, an archive, a folder, or not to be opened.
+    """
+    with readable(path, "give the file of the annotations"), path.open("rb") as file:
+        head = file.read(2)
+    if path.suffix.lower() in PICKLE_SUFFIXES or head in _PICKLE_PROTOCOLS:
+        raise DataError(
+            f"{path}: a pickle, which runs code when loaded, and is never loaded here;"
+            " convert it to JSON as docs/data.md says"
+        )
+    if head in _PACKED:
+        raise DataError(f"{path}: still packed; unpack it and give the file that was in it")
+
+
+def read_table(
+    path: Path,
+    delimiter: str,
+    columns: Sequence[str],
+    *,
+    quoted: bool = True,
+    header: bool = True,
+    filled: Sequence[str] = (),
+) -> Iterator[dict[str, str]]:
+    """Rows of a delimited UTF-8 file, one by one.
+
+    Args:
+        path: the file.
+        delimiter: one character.
+        columns: names that the header must hold, others are kept; of a file without one, all its columns.
+        quoted: whether double quotes enclose fields.
+        header: whether the first line names the columns.
+        filled: columns that must not be empty.
+    Raises:
+        MissingError: no such file.
+        DataError: it cannot be read, is not UTF-8, a column is absent or named twice, a row has another
+            number of fields, or there is none.
+    """
+    refuse_pickle(path)
+    hint = "is the delimiter right and the file whole?"
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    with readable(path, hint), path.open(encoding="utf-8", newline="") as file:
+        lines = csv.reader(file, delimiter=delimiter, strict=quoted, quoting=quoting)
+        try:
+            names = next(lines, []) if header else list(columns)
+            absent = [column for column in columns if column not in names]
+            if absent or len(set(names)) != len(names):
+                fault = f"lacks {', '.join(absent)}" if absent else "names a column twice"
+                raise DataError(f"{path}: the header {fault}; expected {', '.join(columns)}")
+            row = None
+            for row in lines:
+                if len(row) != len(names):
+                    raise DataError(
+                        f"{path}:{lines.line_num}: {len(row)} fields, expected {len(names)}; {hint}"
+                    )
+                found = dict(zip(names, row, strict=True))
+                if not all(found[column].strip() for column in filled):
+                    raise DataError(
+                        f"{path}:{lines.line_num}: {' or '.join(filled)} is empty; remove the row or fill"
+                        " it in"
+                    )
+                yield found
+        except csv.Error as error:
+            raise DataError(f"{path}:{lines.line_num}: {error}; {hint}") from error
+        if row is None:
+            raise DataError(f"{path}: no rows; is the file whole?")
+
+
+def flag(where: str, column: str, value: str, words: tuple[str, str]) -> int:
+    """0 or 1 from the two words a file uses for no and yes.
+
+    Raises:
+        DataError: any other word.
+    """
+    if value not in words:
+        raise DataError(f"{where}: {column} is {value!r}, expected {words[0]} or {words[1]}")
+    return words.index(value)

@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import ConfigError, DataError, counted, unknown
 from limner.research.datasets import split_source
-from limner.research.datasets.pairs import MissingPicture, Pair, PairSet, licensed, text_id
-from limner.research.datasets.registry import MixtureEntry
+from limner.research.datasets.pairs import MissingPicture, MixtureEntry, Pair, PairSet, licensed, text_id
 
 
 def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = None) -> PairSet:
@@ -17,7 +15,7 @@ def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = No
 
     Args:
         entries: name → set.
-        manifest: see `limner.research.datasets.registry.Source`.
+        manifest: see `limner.research.datasets.pairs.Source`.
     Raises:
         ConfigError: no set, or one whose folder is not named.
         MissingError, DataError: see the readers and `mixed`.

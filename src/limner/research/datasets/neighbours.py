@@ -6,7 +6,7 @@ A pair itself and its duplicates are no neighbours.
 import hashlib
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from limner.arrays import expect
 from limner.checksums import arrays_file, noting, read_arrays
-from limner.crew import ALONE, Crew
 from limner.errors import (
     RESEARCH,
     DataError,
@@ -37,6 +36,28 @@ _SEARCHES = 2  # before rows without enough neighbours are compared with all
 _ROWS = 4096  # searched at once
 _FAR = np.float32(3e38)  # behind all others; a sum of it and zeros stays what it is
 _INFINITE = int(np.float32(np.inf).view(np.int32))
+
+
+@dataclass(frozen=True)
+class Crew:
+    """This process among several, and their all-reduce, for code that must not import torch.distributed.
+
+    Attributes:
+        number: rank of this process, from 0.
+        size: number of processes.
+        summed: array → its sum over all processes; exact where all but one have 0.
+    """
+
+    number: int = 0
+    size: int = 1
+    summed: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+
+    def share(self, count: int) -> slice:
+        """The slice of `count` rows that this process works on."""
+        return slice(count * self.number // self.size, count * (self.number + 1) // self.size)
+
+
+ALONE = Crew()
 
 
 def build_graph(

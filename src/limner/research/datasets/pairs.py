@@ -1,28 +1,33 @@
-"""The canonical pair, one text with one picture, and sets of them: groups of duplicates and splits.
+"""The canonical pair, one text with one picture; sets of them, and how a data set declares itself.
 
-Readers of data sets give it, training and evaluation take it. A picture, a longer text or a shared source
-puts two rows into one group, and a group never straddles a border.
+Readers of data sets give it, training and evaluation take it. A set is one file of its name in
+`limner.research.datasets.sets`, which registers a `DataSet`; nothing else needs to know it. Sets that share a
+reader lie in one file: ``cite++`` in that of ``cite``. The drawn picture books register themselves from the
+room that draws them.
 """
 
 import hashlib
+import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal, get_args
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, unknown
-from limner.records import Record, Story
+from limner.config import Config
+from limner.errors import ConfigError, DataError, MissingError, unknown
+from limner.records import Record
+from limner.research.datasets.folders import whereabouts
 
 SplitName = Literal["train", "val", "test"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
-MIN_TOKENS = 8
-SHARES: Mapping[SplitName, float] = {"val": 0.1, "test": 0.2}
 
 
 def text_id(text: str) -> str:
@@ -30,7 +35,7 @@ def text_id(text: str) -> str:
 
     Source: docs/methods/data.md §4.1.
     """
-    return hashlib.sha256(_plain(text).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(plain(text).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
@@ -57,120 +62,13 @@ def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
     return [numbers.setdefault(root(item), len(numbers)) for item in range(len(keys))]
 
 
-def row_keys(text: str, image: str = "", sequence: str = "", *, strict: bool = False) -> list[Hashable]:
-    """What a text with its picture must not be parted over: picture, text of enough tokens, sequence.
-
-    Short texts are left out, unless `strict`, because they would chain unrelated pictures.
-    Source: docs/methods/data.md §4.2.
-    """
-    named = {
-        "image": image,
-        "text": text_id(text) if strict or not is_short(text) else "",
-        "sequence": sequence,
-    }
-    return [key for key in named.items() if key[1]]
-
-
-def story_keys(story: Story) -> list[Hashable]:
-    """The keys of all steps of a story with their pictures, and its source."""
-    keys = [
-        key
-        for step in story.steps
-        for ref in step.pictures
-        for key in row_keys(step.text, ref.sha256 or ref.path or ref.target, story.id)
-    ]
-    return [*keys, ("source", story.source)] if story.source else keys
-
-
-def split_sizes(total: int, shares: Mapping[SplitName, float]) -> dict[SplitName, int]:
-    """Rounded sizes of the named splits, at least 1 each; train is the rest.
-
-    Args:
-        total: number of items.
-        shares: split other than train → share of all items, in (0, 1).
-    """
-    sizes = {name: max(1, round(share * total)) for name, share in shares.items()}
-    return {"train": total - sum(sizes.values()), **sizes}
-
-
-def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: int = 0) -> list[SplitName]:
-    """Deal whole groups to splits, so that every split gets its share of large and of small groups.
-
-    Groups come larger first, in seeded order among equals; each goes to the split that lacks the largest part
-    of its size and has room for it. (Dealing to the split that lacks most rows would give all large groups to
-    train, and with them every text a captioning model wrote.)
-
-    Args:
-        groups: (N,) group number per item.
-        sizes: split → number of items, each at least 1; they sum to N.
-        seed: of the order.
-    Returns:
-        (N,) split names; none stays empty.
-    Raises:
-        DataError: fewer groups than splits.
-    """
-    members: dict[int, list[int]] = defaultdict(list)
-    for item, group in enumerate(groups):
-        members[group].append(item)
-    if len(members) < len(sizes):
-        raise DataError(
-            f"split: {counted(len(members), 'group')} for {len(sizes)} splits, so that one would be empty;"
-            " use more data or fewer splits"
-        )
-    order = list(members)
-    np.random.default_rng(seed).shuffle(order)
-    order.sort(key=lambda group: -len(members[group]))
-    lacking = dict(sizes)
-    given: dict[int, SplitName] = {}
-    empty = list(sizes)
-    for place, group in enumerate(order):
-        # the last groups fill splits that got nothing, so that none stays empty
-        choices = empty if len(order) - place <= len(empty) else list(sizes)
-        room = [choice for choice in choices if lacking[choice] >= len(members[group])]
-        if room:
-            name = max(room, key=lambda choice: (lacking[choice] / sizes[choice], sizes[choice]))
-        else:
-            name = max(choices, key=lambda choice: lacking[choice])
-        if name in empty:
-            empty.remove(name)
-        lacking[name] -= len(members[group])
-        for item in members[group]:
-            given[item] = name
-    return [given[item] for item in range(len(groups))]
-
-
-def split_stories(stories: Sequence[Story]) -> tuple[Story, ...]:
-    """The stories with a split filled in that parts none which share a picture, a text or their source.
-
-    Args:
-        stories: without a split.
-    Raises:
-        DataError: a story already states a split, or there are fewer groups than splits.
-    """
-    for story in stories:
-        if story.split:
-            raise DataError(f"split: story {story.id!r} already states {story.split!r}; use the stated split")
-    if len(stories) <= len(SHARES):
-        raise DataError(
-            f"split: {counted(len(stories), 'story')} for {len(SHARES) + 1} splits; use more data"
-        )
-    groups = duplicate_groups([story_keys(story) for story in stories])
-    names = balanced_split(groups, split_sizes(len(stories), SHARES))
-    return tuple(story.model_copy(update={"split": name}) for story, name in zip(stories, names, strict=True))
-
-
-def is_short(text: str) -> bool:
-    """Whether a text has too few tokens to keep pairs together."""
-    return len(_plain(text).split()) < MIN_TOKENS
-
-
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """A text without letter case and differences of white space, NFC."""
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 
 SplitKind = Literal["grouped", "released", "random"]
 
-VAL_SHARE = 0.1
 PairSplit = Literal["", "train", "val", "test"]
 Label = Annotated[int, Field(ge=0, le=1)]
 MetaValue = str | int | float | bool | None
@@ -278,26 +176,6 @@ class PairSet:
         return chosen
 
 
-def pair_groups(pairs: Sequence[Pair], *, strict: bool = False) -> list[int]:
-    """Duplicate group per pair: same picture, same text of enough tokens, same sequence.
-
-    Args:
-        pairs: (N,).
-        strict: join over every text, however short; else short texts do not join pairs, because generic
-            captions would chain unrelated pictures.
-    Returns:
-        (N,) group numbers, counted by first appearance.
-    Source: docs/methods/data.md §4.2.
-    """
-    return duplicate_groups([row_keys(pair.text, pair.image_id, pair.seq, strict=strict) for pair in pairs])
-
-
-def share_of_test(data: PairSet) -> float:
-    """The part of all pairs that is tested, in (0, 1): as the files state it, 0.2 where they state none."""
-    stated = sum(pair.split == "test" for pair in data.pairs)
-    return stated / len(data.pairs) if stated else 0.2
-
-
 def identities(
     pairs: Sequence[Pair],
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
@@ -329,61 +207,6 @@ def places_in(known: Mapping[str, int], ids: Sequence[str]) -> NDArray[np.int64]
     return np.array([known[name] for name in ids], dtype=np.int64)
 
 
-def split_pairs(
-    data: PairSet,
-    kind: SplitKind = "grouped",
-    seed: int = 0,
-    *,
-    strict: bool = False,
-    test_share: float | None = None,
-    val_share: float | None = None,
-) -> PairSet:
-    """The set with `group` and `split` filled in.
-
-    Args:
-        data: a set as read.
-        kind: "grouped" parts no group; "released" keeps the test rows of the files and cuts whole groups off
-            train for validation; "random" parts rows and leaks, to reproduce what was published.
-        seed: of the order in which groups or rows are dealt.
-        strict: group over every text, however short.
-        test_share: of all pairs, in (0, 1); None for that of the files, see `share_of_test`.
-        val_share: of all pairs, in (0, 1); None for a tenth of what is not test.
-    Raises:
-        ConfigError: unknown kind, or shares for a released split.
-        DataError: released, but the files state no split; or too few groups.
-    Source: docs/methods/data.md §4.3. Departs: where a split is released, validation is cut off by group, not
-    by row.
-    """
-    if kind not in get_args(SplitKind):
-        raise ConfigError(unknown("split", str(kind), get_args(SplitKind)))
-    total = len(data.pairs)
-    groups = pair_groups(data.pairs, strict=strict)
-    if kind == "released":
-        if test_share is not None or val_share is not None:
-            raise ConfigError(
-                f"{data.name}: a released split has sizes of its own; leave test_share and val_share out"
-            )
-        names = [pair.split for pair in data.pairs]
-        if "test" not in names or "" in names:
-            raise DataError(f"{data.name}: its files state no split; use grouped or random")
-        if "val" not in names:
-            train = [row for row, name in enumerate(names) if name == "train"]
-            sizes = split_sizes(len(train), {"val": VAL_SHARE})
-            parts = balanced_split([groups[row] for row in train], sizes, seed)
-            for row, name in zip(train, parts, strict=True):
-                names[row] = name
-    else:
-        test = share_of_test(data) if test_share is None else test_share
-        val = (1 - test) * VAL_SHARE if val_share is None else val_share
-        sizes = split_sizes(total, {"test": test, "val": val})
-        names = [*balanced_split(groups if kind == "grouped" else range(total), sizes, seed)]
-    pairs = tuple(
-        pair.model_copy(update={"group": f"{data.name}-{group}", "split": name})
-        for pair, group, name in zip(data.pairs, groups, names, strict=True)
-    )
-    return replace(data, pairs=pairs)
-
-
 def shuffle_relations(data: PairSet, seed: int) -> PairSet:
     """The control: whole label rows dealt anew inside each split, so that they say nothing about their pair.
 
@@ -398,24 +221,6 @@ def shuffle_relations(data: PairSet, seed: int) -> PairSet:
         for row, other in zip(rows, rng.permutation(rows).tolist(), strict=True):
             pairs[row] = pairs[row].model_copy(update={"labels": data.pairs[other].labels})
     return replace(data, pairs=tuple(pairs))
-
-
-def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
-    """The set with a grouped split that parts no source either: no book, site or author is on two sides.
-
-    Args:
-        data: as `story_pairs` gives it; a pair without a source stays with its story alone.
-        seed: of the order in which groups are dealt.
-    Raises:
-        DataError: too few sources for three splits.
-    """
-    whole = [pair.model_copy(update={"seq": str(pair.meta.get("source") or pair.seq)}) for pair in data.pairs]
-    parted = split_pairs(replace(data, pairs=tuple(whole)), "grouped", seed).pairs
-    pairs = tuple(
-        pair.model_copy(update={"group": one.group, "split": one.split})
-        for pair, one in zip(data.pairs, parted, strict=True)
-    )
-    return replace(data, pairs=pairs)
 
 
 def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
@@ -443,3 +248,203 @@ def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
     counted = ", ".join(f"{name} {number:,}" for name, number in other.most_common())
     note = f"{data.name}: {other.total():,} of {len(data.pairs):,} pairs left out by licence ({counted})"
     return replace(data, pairs=kept, notes=(*data.notes, note))
+
+
+MissingPolicy = Literal["abort", "drop"]
+MAX_MISSING = 0.02
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the files of a set lie, and what of them is read.
+
+    Attributes:
+        place: the file of the annotations, or its folder.
+        pictures: folder of the pictures; None reads the texts alone.
+        missing: what to do about pictures that are not there or do not open.
+        max_missing: share of pairs in [0, 1] that "abort" lets pass.
+        every: all captions of a picture, or one.
+        seed: of the choice of the one, where it is drawn.
+        manifest: folder that remembers which picture files were looked at; None looks at all of them.
+        opened: pictures are read and checked; else only whether they are there is noted, and all pairs stay.
+    """
+
+    place: Path
+    pictures: Path | None = None
+    missing: MissingPolicy = "abort"
+    max_missing: float = MAX_MISSING
+    every: bool = False
+    seed: int = 0
+    manifest: Path | None = None
+    opened: bool = True
+
+    def file(self, *names: str) -> Path:
+        """The file of one of these names, where `place` is a folder that holds it; else `place`."""
+        return self.find(*names) if self.place.is_dir() else self.place
+
+    def find(self, *names: str) -> Path:
+        """The one file of one of these names in the folder `place`, or in a folder below it.
+
+        Raises:
+            MissingError: there is none.
+            DataError: several folders below it hold one.
+        """
+        here = [self.place / name for name in names if (self.place / name).is_file()]
+        found = here[:1] or sorted(
+            path for name in names for path in self.place.rglob(name) if path.is_file()
+        )
+        if not found:
+            raise MissingError(
+                f"{self.place}: no {' or '.join(names)} in it or below ({whereabouts(self.place, names)});"
+                " give the folder of the files"
+            )
+        if len(found) > 1:
+            raise DataError(f"{self.place}: both {found[0]} and {found[1]}; give the folder of one of them")
+        return found[0]
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What a data set declares of itself.
+
+    Attributes:
+        name: as settings and commands name it.
+        about: one line for a list.
+        read: its pairs in file order, with the split that the files state.
+        relations: those annotated, in the order of the labels.
+        sequence: what pairs make in their order, such as "story"; "" where they make nothing.
+        folder: where it is looked for below $LIMNER_DATA/data; "" where its place must be named.
+        beside: pictures are named by the files themselves, so that texts are never read alone.
+        wanted: folder of the annotations → picture URL → file name; None where no URLs are known.
+        draw: (stories, seed, size_px) → pairs and (N, size_px, size_px, 3) bytes, for a set that is drawn; a
+            size of 0 draws no picture.
+        graphs: likewise, (stories, seed, shuffled=seed of the control or None) → picture → scene graph.
+    """
+
+    name: str
+    about: str
+    read: Callable[[Source], PairSet] | None = None
+    relations: tuple[str, ...] = ()
+    sequence: str = ""
+    folder: str = ""
+    beside: bool = False
+    wanted: Callable[[Path], dict[str, str]] | None = None
+    draw: Callable[..., tuple[PairSet, NDArray[np.uint8]]] | None = None
+    graphs: Callable[..., Mapping[str, Any]] | None = None
+
+
+_REGISTERED: dict[str, DataSet] = {}
+_ELSEWHERE = {
+    "picturebook": "limner.research.worlds.book",  # it needs scenes and worlds, which stand above sets
+    "stepwise": "limner.research.datasets.sets.stories",
+}
+"""Sets that are not in the file whose name theirs begins with."""
+_SETS = "limner.research.datasets.sets"
+
+
+def register(data: DataSet) -> None:
+    """Make a set known by its name."""
+    _REGISTERED[data.name] = data
+
+
+def data_sets() -> Mapping[str, DataSet]:
+    """All sets by name; every file that registers one is imported for it, once."""
+    for module in iter_modules(import_module(_SETS).__path__):
+        import_module(f"{_SETS}.{module.name}")
+    for module_name in _ELSEWHERE.values():
+        import_module(module_name)
+    return _REGISTERED
+
+
+def known_set(name: str) -> DataSet | None:
+    """A set by its name, for which the one file that registers it is imported; None of no such set."""
+    if name not in _REGISTERED and isinstance(name, str):
+        stem = re.split(r"[^a-z0-9_]", name, maxsplit=1)[0]
+        here = {module.name for module in iter_modules(import_module(_SETS).__path__)}
+        if module_name := _ELSEWHERE.get(name, f"{_SETS}.{stem}" if stem in here else ""):
+            import_module(module_name)
+    return _REGISTERED.get(name)
+
+
+def data_set(name: str) -> DataSet:
+    """A set by its name.
+
+    Raises:
+        ConfigError: no such set; the choices and the nearest one are named.
+    """
+    found = known_set(name)
+    if found is None:
+        raise ConfigError(unknown("data set", name, data_sets()))
+    return found
+
+
+class SourceConfig(Config):
+    """Where pairs come from, and how they are split.
+
+    Attributes:
+        set: name of a registered set.
+        annotations: folder of the files, or the file; "" looks below $LIMNER_DATA for a published set.
+        pictures: folder of the pictures; "" looks for ``images`` beside the annotations.
+        missing, max_missing: what to do about missing pictures, and the share that may be.
+        licences: those that may be used, spelt as the data spell them; the rest is left out after the split.
+            Empty allows all.
+        split, split_seed: see `limner.research.datasets.splits.split_pairs`.
+        test_share, val_share: of all pairs, where the split is not released; None for the share of test that
+            the files state, else 0.2, and for a tenth of what is not test.
+        by_source: a grouped split parts no source of stories either.
+        every_caption: of sets with several captions, take all of a picture, not one alone.
+        caption_seed: of coco, which one.
+    """
+
+    set: str
+    annotations: str = ""
+    pictures: str = ""
+    missing: MissingPolicy = "abort"
+    max_missing: float = Field(default=MAX_MISSING, ge=0, le=1)
+    licences: tuple[str, ...] = ()
+    split: SplitKind = "grouped"
+    split_seed: int = Field(default=0, ge=0)
+    test_share: float | None = Field(default=None, gt=0, lt=0.5)
+    val_share: float | None = Field(default=None, gt=0, lt=0.5)
+    by_source: bool = False
+    every_caption: bool = False
+    caption_seed: int = Field(default=0, ge=0)
+
+    @field_validator("set")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        if name != "mixture":  # which the settings of a run may name, see `limner.research.datasets.mixture`
+            data_set(name)
+        return name
+
+
+class MixtureEntry(SourceConfig):
+    """One data set of a mixture, called by its key; its folder is $LIMNER_DATA/data/KEY unless stated.
+
+    Attributes:
+        weight: how often a training row of it comes in an epoch.
+    """
+
+    weight: float = Field(default=1.0, gt=0, le=100)
+
+
+def files_by_split(source: Source, *names: str) -> list[tuple[Path, SplitName]]:
+    """The files that hold one split each, and which; they lie in the folder named, or below it.
+
+    Args:
+        source: its place is the folder.
+        names: of files, with ``*`` for train, val or test.
+    Raises:
+        MissingError: there is none of any split.
+        DataError: several folders hold one.
+    """
+    found: list[tuple[Path, SplitName]] = []
+    absent: list[MissingError] = []
+    for split in SPLITS:
+        try:
+            found.append((source.find(*(name.replace("*", split) for name in names)), split))
+        except MissingError as error:
+            absent.append(error)
+    if not found:
+        raise absent[0]
+    return found

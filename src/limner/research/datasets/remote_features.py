@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.checksums import rows_checksum
-from limner.counts import counted
-from limner.errors import CheckpointError, LimnerWarning, MissingError
+from limner.errors import CheckpointError, LimnerWarning, MissingError, counted
 from limner.files import write_bytes
 from limner.locations import Location, file_system, reaching, read_bytes
 from limner.research.datasets.features import (

@@ -1,4 +1,4 @@
-"""Vectors of words and of whole texts: learned on training texts by gensim, or read from GloVe's files.
+"""Vectors of whole texts, learned on training texts by gensim, and vectors of words from GloVe's files.
 
 Equal texts and seeds give equal vectors.
 """
@@ -9,59 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.counts import counted
-from limner.encoders.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
 from limner.errors import RESEARCH, DataError, MissingError, installed
-from limner.research.datasets.registry import refuse_pickle
-
-Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
-
-
-def learn_vectors(
-    train_texts: Sequence[str],
-    vocabulary: Vocabulary,
-    *,
-    width: int = 300,
-    window: int = 10,
-    epochs: int = 50,
-    seed: int = 0,
-) -> Matrix:
-    """Learn CBOW vectors; the same texts, words and seed give the same bits.
-
-    One worker makes it so. Words of the vocabulary
-    that the texts lack are drawn like the unknown word.
-
-    Args:
-        train_texts: of the training split only.
-        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets.
-        width: E, numbers per word; the defaults are those of the CMCM release.
-        window: words on either side.
-        epochs: passes over the texts.
-        seed: of all random numbers.
-    Returns:
-        (V, E) float32; row 0 is zero, row 1 random.
-    Raises:
-        DataError: no text holds a word of the vocabulary.
-    Source: the release of CMCM 2022; docs/methods/data.md §5.2.
-    """
-    with installed("gensim", RESEARCH):
-        from gensim.models import Word2Vec
-
-    texts = [[word for word in vocabulary.tokens(text) if word in vocabulary] for text in train_texts]
-    texts = [text for text in texts if text]
-    if not texts:
-        raise DataError(
-            "word vectors: no training text holds a word of the vocabulary; give the training texts"
-        )
-    model = Word2Vec(
-        texts, vector_size=width, window=window, min_count=1, sg=0, epochs=epochs, seed=seed, workers=1
-    )
-    matrix = _drawn(vocabulary, width, seed)
-    for number, word in enumerate(vocabulary.words, FIRST_WORD):
-        if word in model.wv:
-            matrix[number] = model.wv[word]
-    return matrix
-
+from limner.research.datasets.folders import refuse_pickle
 
 Vector = NDArray[np.float32]
 WINDOW = 20
@@ -110,48 +59,6 @@ def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
     if not width:
         raise DataError(f"{file}: no word vectors; expected lines of a word and its numbers")
     return found
-
-
-def glove_vectors(path: Path | str, vocabulary: Vocabulary, *, width: int, seed: int = 0) -> Matrix:
-    """Vectors of a vocabulary's words from GloVe's file; a word that it lacks is drawn like the unknown word.
-
-    Args:
-        path: see `read_glove`.
-        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets; a word in capitals
-            that the file lacks is looked up in lower case.
-        width: E, numbers per word.
-        seed: of the words that are drawn.
-    Returns:
-        (V, E) float32; row 0 is zero.
-    Raises:
-        MissingError, DataError: see `read_glove`; the file has another width, or none of the words.
-    Source: docs/methods/data.md §5.2.
-    """
-    found = read_glove(path, {*vocabulary.words, *(word.lower() for word in vocabulary.words)})
-    wide = len(next(iter(found.values()), ()))
-    if found and wide != width:
-        raise DataError(
-            f"{path}: vectors of {wide} numbers, but model.word_width is {width}; set it to {wide}"
-        )
-    matrix, known = _drawn(vocabulary, width, seed), 0
-    for number, word in enumerate(vocabulary.words, FIRST_WORD):
-        vector = found.get(word, found.get(word.lower()))
-        if vector is not None:
-            matrix[number], known = vector, known + 1
-    if not known:
-        raise DataError(
-            f"{path}: none of the {counted(len(vocabulary.words), 'word')} of the training texts has a vector"
-        )
-    return matrix
-
-
-def _drawn(vocabulary: Vocabulary, width: int, seed: int) -> Matrix:
-    """(V, E) as gensim starts its own; padding is 0."""
-    spread = 0.5 / width
-    random = np.random.default_rng(seed)
-    matrix: Matrix = random.uniform(-spread, spread, (len(vocabulary), width)).astype(np.float32)
-    matrix[:UNKNOWN] = 0
-    return matrix
 
 
 def _vector(fields: list[bytes], where: str) -> Vector:

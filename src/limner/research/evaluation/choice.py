@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, NumericsError, ShapeError
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError, counted
 from limner.files import write_bytes
 from limner.research.datasets.pairs import Pair, text_id
 from limner.research.evaluation.ranking import Score, host

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from limner.counts import counted
-from limner.errors import DataError, MissingError
+from limner.errors import DataError, MissingError, counted
 from limner.language import languages_of
 from limner.records import Record
 from limner.research.evaluation.linear import linear_channels

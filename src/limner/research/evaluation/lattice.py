@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import expect
-from limner.counts import counted
-from limner.errors import DataError, NumericsError
+from limner.errors import DataError, NumericsError, counted
 from limner.store.catalogue import BoolArray
 
 IntArray = NDArray[np.int64]
@@ -31,15 +30,6 @@ class Pairwise(Protocol):
 
     def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
         """Candidate numbers (R,) and (Q,) → (R, Q) finite nats."""
-
-
-@dataclass(frozen=True)
-class Indifferent:
-    """Pictures say nothing of each other."""
-
-    def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
-        """Zeros, (R, Q)."""
-        return np.zeros((len(rows), len(columns)))
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import Some
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, NumericsError, ShapeError, unknown
+from limner.devices import cores
+from limner.errors import ConfigError, DataError, NumericsError, ShapeError, counted, unknown
 from limner.research.datasets.pairs import duplicate_groups
-from limner.threads import cores
 
 if TYPE_CHECKING:
     from limner.research.evaluation.uncertainty import Interval, Values, Weights

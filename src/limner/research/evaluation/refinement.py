@@ -6,16 +6,21 @@ predicted relations. It trains nothing, and measures ranks only through what it 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, expect
+from limner.checksums import noting, seal
 from limner.errors import ConfigError, NumericsError, ShapeError, unknown
+from limner.files import write_text
 from limner.research.evaluation.ranking import ALL, BLOCK_CELLS, Score, host
+from limner.research.training.checkpoint import stored
 
 if TYPE_CHECKING:
     from limner.research.systems.base import Model
@@ -270,3 +275,28 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
     step = max(1, _BLOCK_CELLS // max(shape[1], 1))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
+
+
+REFINEMENT = "refinement.json"
+
+
+def write_refinement(run: Path, refinement: Refinement) -> None:
+    """Store a refinement beside the weights, whole or not at all."""
+    # JSON has no infinity, so the threshold is a string.
+    kept = asdict(refinement) | {"threshold": str(refinement.threshold)}
+    with noting(run, REFINEMENT):
+        write_text(run / REFINEMENT, seal(json.dumps(kept, sort_keys=True) + "\n"))
+
+
+def read_refinement(run: Path) -> Refinement:
+    """The refinement chosen on validation when the run was trained.
+
+    Raises:
+        CheckpointError: none is stored there, or it is damaged; training did not end.
+    """
+
+    def parsed(content: bytes) -> Refinement:
+        saved: dict[str, Any] = json.loads(content)
+        return Refinement(float(saved["strength"]), float(saved["threshold"]), saved["form"])
+
+    return stored(run / REFINEMENT, parsed, "refinement")

@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.crew import ALONE, Crew
 from limner.errors import ConfigError, DataError
 from limner.research.datasets.pairs import Pair, duplicate_groups, text_id
 from limner.research.evaluation.ranking import (
@@ -121,7 +120,8 @@ def measure(
     probabilities: Mapping[str, NDArray[np.floating]] | None = None,
     pool_size: int = POOL_SIZE,
     pool_count: int = POOL_COUNT,
-    crew: Crew = ALONE,
+    share: slice = ALL,
+    summed: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
 ) -> Result:
     """Rank every text's picture in the shared pools and in the full set, plain and refined.
 
@@ -138,7 +138,8 @@ def measure(
         probabilities: relation → (N,) predicted for each pair.
         pool_size: pictures per pool; a set with fewer gets the full set alone.
         pool_count: pools drawn, seeds 0…count−1.
-        crew: of several processes each ranks some of the queries against all pictures.
+        share: of several processes, the blocks of queries that this one ranks against all pictures.
+        summed: array → its sum over all processes, all but one of which have 0.
     Raises:
         ShapeError: a block has another shape than was asked for.
         DataError: a pair has no group or lacks a label.
@@ -158,7 +159,7 @@ def measure(
             found = _scored(score, refine, queries[pool.queries], pool.pictures, columns[pool.queries])
             pools.append(found.ranks(queries[pool.queries], len(pool.pictures), pool.seed))
         every = np.arange(len(pairs)), np.arange(len(first)), columns[np.array(copies)]
-        full = _shared(score, refine, *every, crew=crew)
+        full = _Scored(*map(summed, _shared(score, refine, *every, share=share).parts))
         pools += [] if legacy else [full.of(queries).ranks(queries, len(first), None)]
         names = [pairs[row].id for row in queries[first]]
         top, refined_top = (
@@ -247,9 +248,9 @@ def _shared(
     pictures: NDArray[np.int64],
     columns: NDArray[np.int64],
     *,
-    crew: Crew,
+    share: slice,
 ) -> _Scored:
-    """Rank queries against all pictures, each block of queries by one process; see `_scored`."""
+    """Rank a share of the blocks of queries against all pictures, all others 0; see `_scored`."""
     count, best = len(rows), min(TOP, len(pictures))
     finer = 0 if refine is None else count
     kept = _Scored(
@@ -259,13 +260,13 @@ def _shared(
         np.zeros((count, best), np.int64),
         np.zeros((finer, best if finer else 0), np.int64),
     )
-    for start in range(0, count, _QUERIES)[crew.number :: crew.size]:
+    for start in range(0, count, _QUERIES)[share]:
         some = slice(start, start + _QUERIES)
         found = _scored(score, refine, rows[some], pictures, columns[some], whole=True)
         for whole, part in zip(kept.parts, found.parts, strict=True):
             if len(whole):
                 whole[some] = part
-    return _Scored(*map(crew.summed, kept.parts))
+    return kept
 
 
 def _scored(

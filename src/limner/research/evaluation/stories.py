@@ -12,8 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from limner.arrays import FloatArray
-from limner.counts import counted
-from limner.errors import DataError, NumericsError, ShapeError
+from limner.errors import DataError, NumericsError, ShapeError, counted
 from limner.match.illustrate import step_texts
 from limner.records import Record, Story
 from limner.research.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Ranking, Score, host, rank

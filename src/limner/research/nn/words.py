@@ -1,20 +1,25 @@
-"""Texts to unit vectors: word embedding, masked LSTM, pooling, batch norm, linear layer.
+"""Texts to unit vectors: word vectors, masked LSTM, pooling, batch norm, linear layer.
 
-The text tower that CMCM and its baselines share; with attention it also says which words counted. It reads
-no vocabulary and no files: numbers of words, their lengths and, if any, word vectors are arguments.
+The text tower that CMCM and its baselines share; with attention it also says which words counted. Word
+vectors are drawn, learned on the training texts by gensim, or taken from GloVe's; equal texts and seeds give
+the same bits. It reads no files; numbers of words and their lengths are arguments.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from limner.arrays import expect
-from limner.errors import ShapeError
+from limner.encoders.vocabulary import FIRST_WORD, UNKNOWN, Vocabulary
+from limner.errors import RESEARCH, DataError, ShapeError, counted, installed
 
+Matrix = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Pooling = Literal["none", "additive", "scaled"]
 
 
@@ -299,3 +304,94 @@ def read_forward(recurrence: nn.LSTM, rows: Tensor, counts: Tensor) -> Tensor:
     padded, real = in_stories("recurrence", rows, counts)
     # what is padded comes after a sequence, where it changes nothing
     return _by_length(padded, counts, lambda some, _: recurrence(some)[0])[real]
+
+
+def learn_vectors(
+    train_texts: Sequence[str],
+    vocabulary: Vocabulary,
+    *,
+    width: int = 300,
+    window: int = 10,
+    epochs: int = 50,
+    seed: int = 0,
+) -> Matrix:
+    """Learn CBOW vectors; the same texts, words and seed give the same bits.
+
+    One worker makes it so. Words of the vocabulary
+    that the texts lack are drawn like the unknown word.
+
+    Args:
+        train_texts: of the training split only.
+        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets.
+        width: E, numbers per word; the defaults are those of the CMCM release.
+        window: words on either side.
+        epochs: passes over the texts.
+        seed: of all random numbers.
+    Returns:
+        (V, E) float32; row 0 is zero, row 1 random.
+    Raises:
+        DataError: no text holds a word of the vocabulary.
+    Source: the release of CMCM 2022; docs/methods/data.md §5.2.
+    """
+    with installed("gensim", RESEARCH):
+        from gensim.models import Word2Vec
+
+    texts = [[word for word in vocabulary.tokens(text) if word in vocabulary] for text in train_texts]
+    texts = [text for text in texts if text]
+    if not texts:
+        raise DataError(
+            "word vectors: no training text holds a word of the vocabulary; give the training texts"
+        )
+    model = Word2Vec(
+        texts, vector_size=width, window=window, min_count=1, sg=0, epochs=epochs, seed=seed, workers=1
+    )
+    matrix = _drawn(vocabulary, width, seed)
+    for number, word in enumerate(vocabulary.words, FIRST_WORD):
+        if word in model.wv:
+            matrix[number] = model.wv[word]
+    return matrix
+
+
+def glove_vectors(
+    found: Mapping[str, NDArray[np.float32]], vocabulary: Vocabulary, *, where: str, width: int, seed: int = 0
+) -> Matrix:
+    """Vectors of a vocabulary's words from GloVe's file; a word that it lacks is drawn like the unknown word.
+
+    Args:
+        found: word → (E,) of the file's words; of those in capitals also in lower case.
+        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets; a word in capitals
+            that the file lacks is looked up in lower case.
+        where: the file, for messages.
+        width: E, numbers per word.
+        seed: of the words that are drawn.
+    Returns:
+        (V, E) float32; row 0 is zero.
+    Raises:
+        DataError: the file has another width, or none of the words.
+    Source: docs/methods/data.md §5.2.
+    """
+    wide = len(next(iter(found.values()), ()))
+    if found and wide != width:
+        raise DataError(
+            f"{where}: vectors of {wide} numbers, but model.word_width is {width}; set it to {wide}"
+        )
+    matrix, known = _drawn(vocabulary, width, seed), 0
+    for number, word in enumerate(vocabulary.words, FIRST_WORD):
+        vector = found.get(word, found.get(word.lower()))
+        if vector is not None:
+            matrix[number], known = vector, known + 1
+    if not known:
+        raise DataError(
+            f"{where}: none of the {counted(len(vocabulary.words), 'word')} of the training texts has a"
+            " vector"
+        )
+    return matrix
+
+
+def _drawn(vocabulary: Vocabulary, width: int, seed: int) -> Matrix:
+    """(V, E) as gensim starts its own; padding is 0."""
+    spread = 0.5 / width
+    random = np.random.default_rng(seed)
+    matrix: Matrix = random.uniform(-spread, spread, (len(vocabulary), width)).astype(np.float32)
+    matrix[:UNKNOWN] = 0
+    return matrix

@@ -11,8 +11,8 @@ from markupsafe import Markup
 from PIL import Image
 
 from limner.errors import ConfigError, DataError
-from limner.export.targets import check_place, whole
-from limner.files import display
+from limner.export.targets import check_place
+from limner.files import display, replacing
 from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
 from limner.pictures.thumbnails import Copy
@@ -69,7 +69,7 @@ def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> 
         most_characters=TEXT_CHARACTERS,
         **shown,
     )
-    with whole(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
+    with replacing(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         for part in parts:
             file.write(part)
 

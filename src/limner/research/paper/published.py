@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import ConfigError, DataError, counted, unknown
 from limner.records import Record
 from limner.research.evaluation import ranking as labels
 from limner.research.evaluation.choice import default_choices

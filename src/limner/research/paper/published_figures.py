@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from limner.config import flat
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, MissingError, unknown
+from limner.errors import ConfigError, DataError, MissingError, counted, unknown
 from limner.research.datasets.neighbours import SCORES_FILE, read_pair_scores
 from limner.research.evaluation.results import TOP, ChoiceResult, Result
 from limner.research.evaluation.sequences import by_story, steps_of

@@ -13,16 +13,14 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, unknown
+from limner.errors import ConfigError, DataError, counted, unknown
 from limner.research.datasets.neighbours import read_pair_scores
 from limner.research.datasets.pairs import one_row_per_pair
 from limner.research.evaluation.results import Result, SequenceResult
 from limner.research.evaluation.sequences import by_story
 from limner.research.losses.weighting import batch_weights, z_scores
 from limner.research.paper.page import Example, Group, in_parts, shown_picture, spread, write_page
-from limner.research.runs.run import Run
-from limner.research.runs.validation import vectors
+from limner.research.runs.run import Run, vectors
 from limner.research.systems.base import Model
 from limner.research.training.corpus import ArrayRows, rows_of
 

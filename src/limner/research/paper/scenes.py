@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from limner.counts import counted
+from limner.errors import counted
 from limner.files import display
 from limner.pictures.thumbnails import Copy
 from limner.research.paper.page import copy_of, shown_picture, write_page

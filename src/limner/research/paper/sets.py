@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from limner.config import flat
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import ConfigError, DataError, MissingError, counted
 from limner.research.datasets import load_dataset
 from limner.research.datasets.neighbours import SCORES_FILE, PairScores, read_pair_scores
-from limner.research.datasets.pairs import Pair, SplitKind, split_pairs
+from limner.research.datasets.pairs import Pair, SplitKind
+from limner.research.datasets.splits import split_pairs
 from limner.research.evaluation.ranking import prevalence
 from limner.research.evaluation.results import About, ChoiceResult, Result
 from limner.research.evaluation.uncertainty import RESAMPLES

@@ -31,7 +31,7 @@ def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> "list[Me
     from limner.config import build
     from limner.research.runs.measure import SequenceMeter
     from limner.research.runs.train import train
-    from limner.research.systems import system
+    from limner.research.systems.base import system
 
     rows: dict[str, dict[str, Any]] = tomllib.loads(
         (files("limner.research.paper") / "smoke.toml").read_text("utf-8")

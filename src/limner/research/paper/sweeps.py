@@ -25,9 +25,8 @@ from limner.records import Record
 from limner.research.paper.conditions import settings_from
 from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, RunSettings, Table
 from limner.research.runs.measure import about_of
-from limner.research.runs.train import Note, Progress, replaced_by_smoke, shrunk, train
-from limner.research.runs.validation import measured
-from limner.research.systems import read_config, system
+from limner.research.runs.train import Note, Progress, measured, read_config, replaced_by_smoke, shrunk, train
+from limner.research.systems.base import system
 from limner.research.training import checkpoint
 from limner.research.training.loop import BEST
 
@@ -154,7 +153,7 @@ def sweep(
         combinations: see `grid`.
         seeds: of training.
         to: folder of the sweep.
-        data: what is laid over the file, see `limner.research.systems.overlays`.
+        data: what is laid over the file, see `limner.research.runs.train.overlays`.
         overrides: key=value for all trainings.
         smoke: shrink everything.
         weights: of the backbone; with `smoke`, without them, a tiny one of random weights takes its place.

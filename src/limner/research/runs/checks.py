@@ -7,13 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from limner.checksums import NOTES, is_sound, noted
-from limner.counts import counted
-from limner.errors import LimnerError
+from limner.errors import LimnerError, counted
 from limner.research.datasets import features
 from limner.research.datasets.neighbours import SCORES_FILE, read_pair_scores
+from limner.research.evaluation.refinement import REFINEMENT, read_refinement
 from limner.research.evaluation.results import ChoiceResult, Result, SequenceResult
 from limner.research.runs.metric import PAIRWISE, read_pairwise
-from limner.research.runs.validation import REFINEMENT, read_refinement
 from limner.research.systems.complementary import memory
 from limner.research.training import checkpoint
 from limner.research.training.loop import BEST, HISTORY

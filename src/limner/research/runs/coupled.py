@@ -12,18 +12,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.research.datasets.pairs import one_row_per_pair
 from limner.research.evaluation.decoding import decode, max_marginals
 from limner.research.evaluation.lattice import Float64Array, IntArray, lattice
 from limner.research.evaluation.ranking import Metric, rank
-from limner.research.evaluation.saliency import unit_or_zero
-from limner.research.evaluation.sequences import by_story, of_stories
+from limner.research.evaluation.sequences import by_story, of_stories, unit_or_zero
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval
 from limner.research.runs.measure import fixed_features
-from limner.research.runs.run import Run
-from limner.research.runs.validation import vectors
+from limner.research.runs.run import Run, vectors
 from limner.research.systems.gsda import graphs_of
 from limner.research.systems.gsda.model import Gsda, GsdaConfig
 from limner.research.training.corpus import rows_of

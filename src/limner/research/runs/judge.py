@@ -11,7 +11,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from limner.encoders.catalogue import weight_file
 from limner.encoders.weight_files import read_state
 from limner.errors import RESEARCH, installed
-from limner.research.evaluation.saliency import folds
+from limner.research.evaluation.sequences import folds
 
 EPOCHS, BATCH, RATE = 10, 32, 1e-4
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

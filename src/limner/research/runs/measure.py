@@ -12,9 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.counts import counted
 from limner.encoders.pixels import CellColours
-from limner.errors import ConfigError, LimnerWarning, MissingError
+from limner.errors import ConfigError, LimnerWarning, MissingError, counted
 from limner.research.datasets.pairs import Pair
 from limner.research.evaluation.ranking import Score
 from limner.research.evaluation.results import (
@@ -26,8 +25,7 @@ from limner.research.evaluation.results import (
     SequenceResult,
 )
 from limner.research.evaluation.results import Pictures as PictureKind
-from limner.research.evaluation.saliency import Saliency
-from limner.research.evaluation.sequences import measure_sequences, of_stories, saliency_of
+from limner.research.evaluation.sequences import Saliency, measure_sequences, of_stories, saliency_of
 from limner.research.systems.base import Capabilities, Model, to_tensor
 from limner.research.training.corpus import ArrayRows, PictureRows
 from limner.research.training.settings import RunConfig

@@ -12,7 +12,8 @@ from limner.errors import DataError
 from limner.files import write_text
 from limner.research.evaluation.ranking import different
 from limner.research.evaluation.stories import same_document
-from limner.research.systems.base import Model, encoded_images
+from limner.research.runs.run import encoded_images
+from limner.research.systems.base import Model
 from limner.research.training.checkpoint import stored
 from limner.research.training.corpus import Corpus, PictureRows, Rows
 from limner.store.channels import Evidence

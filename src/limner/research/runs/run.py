@@ -6,7 +6,7 @@ What training kept apart, the model and the backbone whose features it learned o
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from limner.arrays import ByteArray, ImageEncoder, ImageVectors, unit_rows
+from limner.arrays import ByteArray, FloatArray, ImageEncoder, ImageVectors, unit_rows
 from limner.devices import Precision, device_of
 from limner.encoders.framing import frame
 from limner.errors import CheckpointError, ConfigError, unknown
 from limner.research.datasets.pairs import PairSet
-from limner.research.systems import system
-from limner.research.systems.base import Capabilities, Model
+from limner.research.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilities, Model, system
 from limner.research.training import checkpoint, processes
 from limner.research.training.checkpoint import Position
-from limner.research.training.corpus import PictureRows, open_corpus, rows_of
+from limner.research.training.corpus import PictureRows, Rows, open_corpus, rows_of, stories_of
 from limner.research.training.loop import BEST
+from limner.research.training.processes import in_shares, summed
 from limner.research.training.settings import WHOLE, DataConfig, RunConfig
 
 if TYPE_CHECKING:
@@ -173,10 +173,9 @@ class Run:
             CheckpointError: training did not end.
             DataError: the data are not those it was trained on, or too few for so many options.
         """
-        from limner.research.evaluation.refinement import pair_logits, refine
+        from limner.research.evaluation.refinement import pair_logits, read_refinement, refine
         from limner.research.evaluation.retrieval import measure
         from limner.research.runs.measure import Measured, about_of, generated
-        from limner.research.runs.validation import read_refinement, vectors
 
         model, config, can = self.model, self.config, self.can
         if not can.texts:
@@ -240,7 +239,8 @@ class Run:
             score=score,
             refine=refined,
             probabilities=probabilities,
-            crew=processes.crew(model.device),
+            share=slice(processes.rank(), None, processes.count()),
+            summed=partial(summed, device=model.device),
         )
         answers: list[ChoiceResult] = []
         if choices:
@@ -432,3 +432,53 @@ def library_runs(
             option = "--model" if run.space == MODEL else "--metric"
             raise ConfigError(f"{run.folder}: a run of {run.system}; give it with {option}")
     return found[0], found[1]
+
+
+PICTURES_AT_ONCE = 512
+"""Those that one of several processes encodes at a time."""
+
+
+def vectors(
+    model: Model, pictures: PictureRows, rows: Rows, can: Capabilities
+) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+    """Texts and different pictures of some rows in the joint space.
+
+    Returns:
+        (N, D) texts, (M, D) pictures in order of first appearance, (N,) the column of each text's picture.
+    """
+    columns = rows.image_ids  # by first appearance
+    first = np.unique(columns, return_index=True)[1]
+    return _texts(model, rows, can), encoded_images(model, pictures, rows.places[first]), columns
+
+
+def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
+    """(N, …) texts of some rows; models of sequences read every story whole, in its order.
+
+    Texts of like length are read together, each block of them by one process.
+    """
+    texts = rows.texts
+    if not can.stories:
+        order = np.argsort([len(text) for text in texts], kind="stable")
+
+        def made(some: slice) -> FloatArray:
+            return model.encode_text([texts[place] for place in order[some].tolist()])
+
+        read = in_shares(len(texts), ENCODE_BATCH, made, model.device)
+        return read[np.argsort(order)]
+    found = np.zeros((len(texts), *model.shape), np.float32)
+    stories = stories_of(rows.pairs)
+    starts = range(0, len(stories), ENCODE_STORIES)
+    for start in starts[processes.rank() :: processes.count()]:
+        some = stories[start : start + ENCODE_STORIES]
+        parts = model.encode_stories([[texts[place] for place in story] for story in some])
+        found[np.concatenate(some)] = np.concatenate(parts)
+    return summed(found, model.device)
+
+
+def encoded_images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
+    """(M, …) pictures of some places, taken in blocks, each by one process."""
+
+    def made(some: slice) -> FloatArray:
+        return model.encode_image(pictures.take(places[some]))
+
+    return in_shares(len(places), PICTURES_AT_ONCE, made, model.device)

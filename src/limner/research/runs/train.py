@@ -1,40 +1,164 @@
-"""A settings file becomes a trained run.
+"""A settings file becomes a trained run: settings are read, the model is trained, and validation selects it.
 
-Library code: it reports what happens through a callback and prints nothing.
+What selects is the same for every system that encodes texts and pictures: how well it ranks the validation
+pictures, or chooses among few. It sees validation rows only and refines nothing; refinement is chosen once,
+afterwards. Library code: it reports what happens through a callback and prints nothing.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from limner.checksums import forget, noting
-from limner.config import flat
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.config import build, flat, merged, read_toml
+from limner.errors import ConfigError, DataError, counted, unknown
 from limner.files import write_text
-from limner.research.datasets.pairs import MissingPicture
-from limner.research.runs.run import Run, extra_encoders
-from limner.research.runs.validation import (
-    chosen_refinement,
-    maximise,
-    measured,
-    validation,
+from limner.research.datasets.pairs import MissingPicture, data_sets, known_set, text_id
+from limner.research.evaluation.ranking import (
+    ALL,
+    BLOCK_CELLS,
+    Metric,
+    Ranking,
+    Score,
+    average_precision,
+    host,
+    rank,
+    rank_blocks,
+)
+from limner.research.evaluation.refinement import (
+    STRENGTHS,
+    THRESHOLDS,
+    Refinement,
+    choose,
+    pair_logits,
     write_refinement,
 )
-from limner.research.systems import read_config, system
-from limner.research.systems.base import Capabilities, backbone_of
+from limner.research.runs.run import Run, extra_encoders, vectors
+from limner.research.systems.base import (
+    Capabilities,
+    Model,
+    RefinedScores,
+    backbone_of,
+    names,
+    system,
+)
 from limner.research.training import processes
 from limner.research.training.corpus import Corpus, corpus_of, open_corpus
 from limner.research.training.loop import BEST, Event
+from limner.research.training.processes import summed
 from limner.research.training.settings import RunConfig, replaced
 
 if TYPE_CHECKING:
     from limner.arrays import TextEncoder
     from limner.research.datasets.features import Layer
+
+
+def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> RunConfig:
+    """Settings of a run: of a row's file, which names its system, then of a data set, then ``key=value``.
+
+    Args:
+        path: TOML file of the row.
+        overrides: see `limner.config.build`; another preset rules all that the file does not set otherwise
+            than its own preset would.
+        data: what the row is trained on: a name or a file, see `overlays`, or a registered data set; "" for
+            what `overrides` or the row's file name. A set comes with the overlay of its name, whoever names
+            it; without one, or with that of another set, it is a deviation.
+    Raises:
+        ConfigError: no such file, no or an unknown system, no data set, or a wrong setting.
+    """
+    values = read_toml(path)
+    name = values.get("system")
+    if not isinstance(name, str):
+        raise ConfigError(f"{path}: names no system; write system = 'cmcm' (choices: {', '.join(names())})")
+    settings: type[RunConfig] = system(name).settings
+    where = f"{path} with {data}" if data else str(path)
+    files = _overlays(path)
+    name = data or _given("data.set", overrides) or values.get("data", {}).get("set", "")
+    if not name:
+        known = ", ".join(sorted({*files, *data_sets()}))
+        raise ConfigError(f"{path}: names no data set; add --data NAME (choices: {known})")
+    overlay = None
+    if name in files or (data and data.endswith(".toml")):
+        overlay = overlays(values, path, name, settings.PRESETS)
+    elif data and known_set(data):
+        values = merged(values, {"data": {"set": data}})
+    elif data:
+        raise ConfigError(unknown("data", data, {*files, *data_sets()}))
+    preset, others = _given("preset", overrides), [one for one in overrides if _key(one) != "preset"]
+    return build(settings, settings.resolved(values, preset, overlay), where, others)
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0].strip()
+
+
+def _given(key: str, overrides: Sequence[str]) -> str:
+    """What ``key=value`` says of a setting that is a name, the last time; "" where none does."""
+    found = [one.partition("=")[2].strip().strip("\"'") for one in overrides if _key(one) == key]
+    return found[-1] if found else ""
+
+
+def overlays(
+    values: Mapping[str, Any], row: Path, data: str, presets: Collection[str]
+) -> dict[str, dict[str, Any]]:
+    """What a data set needs of a row's settings: under "" always, under the name of a preset at that one.
+
+    An overlay is a TOML file with settings for all systems, tables ``[SYSTEM]`` for one system, and inside
+    these ``[[SYSTEM.rows]]`` for the rows whose files are listed in ``names``; each goes over those before.
+    A table ``[PRESET]``, such as ``[laptop]``, has the same form.
+
+    Args:
+        values: of the row.
+        row: its file; overlays lie in a folder ``data`` beside it or one level up.
+        data: name of an overlay, or its file. That of a data set has the name of the set.
+        presets: by name.
+    Raises:
+        ConfigError: the overlay's table of the system is not of that form, or it has the name of a registered
+            set and is of another.
+    """
+    file = _overlays(row).get(data, Path(data))
+    over = read_toml(file)
+    named = over.get("data", {}).get("set", data)
+    if data != named and known_set(data):
+        raise ConfigError(
+            f"{file}: is of the data set {named!r}, and {data!r} is another; name it {named}.toml"
+        )
+    tables = {name: over.pop(name) for name in presets if isinstance(over.get(name), dict)}
+    return {
+        name: _for_row(values["system"], row.stem, table, f"{data}: {name}".removesuffix(": "))
+        for name, table in {"": over, **tables}.items()
+    }
+
+
+def _for_row(system_name: str, row: str, over: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Settings of an overlay for one row of one system."""
+    own = over.get(system_name, {})
+    rows = own.get("rows", []) if isinstance(own, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(table, dict) and "names" in table for table in rows):
+        raise ConfigError(
+            f"{where}: {system_name}: expected a table of settings, whose rows are tables with names"
+        )
+    systems = names()
+    whole = {key: value for key, value in over.items() if key not in systems}
+    whole = merged(whole, {key: value for key, value in own.items() if key != "rows"})
+    for table in rows:
+        if row in table["names"]:
+            whole = merged(whole, {key: value for key, value in table.items() if key != "names"})
+    return whole
+
+
+def _overlays(row: Path) -> dict[str, Path]:
+    """Name → file of the overlays for a row; those beside it win."""
+    folders = (row.absolute().parents[1] / "data", row.parent / "data")
+    return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
 
 
 class StoppedError(KeyboardInterrupt):
@@ -83,7 +207,7 @@ def train(
     Args:
         config: a settings file, TOML, or settings.
         to: folder of the run; made if absent.
-        data: what is laid over the file, see `limner.research.systems.overlays`.
+        data: what is laid over the file, see `overlays`.
         overrides: ``key=value`` that replace settings of a file, such as ``loop.lr=2e-4``, or a map of them.
         smoke: shrink everything to a run of seconds, to see that it works.
         weights: of the backbone: a file, or a folder to look in; with `smoke`, without them, a tiny backbone
@@ -265,3 +389,190 @@ def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
     pictures = len({one.image for one in missing})
     left_out = f"{counted(len(missing), 'pair')} of {counted(pictures, 'picture')} left out"
     return f"{target}: {left_out}, each with its reason"
+
+
+METRICS = ("MedR", "R@1", "R@5", "R@10", "MRR")
+MAP = "mAP"
+CHOICE = "C@"
+HINGE = "hinge"
+_BLOCK = 512
+"""Queries that one of several processes takes at a time."""
+
+
+def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[[Any], Mapping[str, float]]:
+    """Figures of a model on the validation rows, against all their pictures.
+
+    MedR, R@1, R@5, R@10 (fractions) and MRR; where relations are predicted also mAP, the mean average
+    precision over the relations that occur; of a model of pictures alone, R@1 and mAP of a picture's own
+    story, see `limner.research.evaluation.stories`; C@c, the mean c-way accuracy of both directions; and
+    hinge, the validation loss, see `mean_hinge`.
+
+    Args:
+        corpus: its `val` is looked at, nothing else.
+        can: what the system of the models does.
+        metric: C@c or hinge, which are measured only where they are asked for.
+    Returns:
+        model → name → figure.
+    Raises:
+        ConfigError: see `choices_of`.
+        DataError: too few validation pairs for so many options.
+    """
+    if not can.texts:
+        from limner.research.runs.metric import validation_of_pictures
+
+        return validation_of_pictures(corpus)
+    rows = corpus.val
+    texts_of, images_of = [text_id(pair.text) for pair in rows.pairs], [pair.image_id for pair in rows.pairs]
+    questions = {}
+    for c in choices_of(metric):
+        from limner.research.evaluation.choice import answer, draw_choices
+
+        questions[c] = partial(answer, choices=draw_choices(texts_of, images_of, c))
+
+    def measure(model: Model) -> dict[str, float]:
+        texts, images, columns = vectors(model, corpus.pictures, rows, can)
+        score, shape = model.scorer(texts, images), (len(texts), len(images))
+        right = columns[:, None].tolist()
+        ranking = shared_ranking(score, shape, right, model.device)
+        found = {name: Metric.parse(name)(ranking) for name in METRICS}
+        for c, answered in questions.items():
+            found[f"{CHOICE}{c}"] = float(np.mean(answered(score, np.arange(len(columns)), columns)))
+        if metric == HINGE:
+            found[HINGE] = mean_hinge(score, len(images), columns, can.margin, model.device)
+        if can.refinement:
+            probabilities = model.relation_probabilities(texts, images[columns]).astype(np.float64)
+            known = [c for c in range(rows.labels.shape[1]) if rows.labels[:, c].any()]
+            values = [
+                average_precision(probabilities[:, c], rows.labels[:, c].astype(np.int64)) for c in known
+            ]
+            if values:
+                found[MAP] = float(np.mean(values))
+        return found
+
+    return measure
+
+
+def shared_ranking(
+    score: Score, shape: tuple[int, int], right: Sequence[Sequence[int]], device: torch.device
+) -> Ranking:
+    """As `limner.research.evaluation.ranking.rank_blocks`, each block of queries by one process."""
+    rows, size = shape
+    counts = np.zeros((3, rows), np.int64)
+    for start in range(0, rows, _BLOCK)[processes.rank() :: processes.count()]:
+        stop = min(start + _BLOCK, rows)
+
+        def some(first: int, last: int, start: int = start) -> Any:  # noqa: ANN401  (see `Score`)
+            return score(slice(start + first, start + last), ALL)
+
+        found = rank_blocks(some, (stop - start, size), right[start:stop], first=start)
+        counts[:, start:stop] = found.better, found.equal, found.tied
+    better, equal, tied = summed(counts, device)
+    return Ranking(better, equal, tied, size)
+
+
+def mean_hinge(
+    score: Score,
+    pictures: int,
+    columns: NDArray[np.int64],
+    margin: float,
+    device: torch.device | None = None,
+) -> float:
+    """What the average wrong picture of a text, and wrong text of a picture, costs: the validation loss.
+
+    Args:
+        score: of N texts with M pictures; asked for blocks.
+        pictures: M.
+        columns: (N,) the picture of each text; its other texts are not wrong.
+        margin: score units, > 0.
+        device: of the group of processes, where there are several.
+    Returns:
+        Mean of both directions over all wrong pairs; 0 where there are none.
+    Source: T&K 2022, Section 3.5, which selects by validation loss; docs/methods/complementary.md §7.1 with
+    all weights 1 and all pictures at once.
+    """
+    rows, step = len(columns), max(1, BLOCK_CELLS // pictures // 4)  # beside a block lie its costs
+    blocks = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
+    blocks = blocks[processes.rank() :: processes.count()]
+    true, costs = np.zeros(rows, np.float32), np.zeros((2, rows))
+    for some in blocks:
+        true[some] = host(score(some, ALL))[np.arange(some.stop - some.start), columns[some]]
+    true = summed(true, device)
+    best = np.full(pictures, -np.inf, np.float32)
+    np.maximum.at(best, columns, true)  # a picture of several texts is found by its nearest one
+    for some in blocks:
+        table = host(score(some, ALL))
+        wrong = columns[some, None] != np.arange(pictures)
+        for direction, reference in enumerate((true[some, None], best)):
+            found = np.maximum(0, margin + table - reference)
+            # text by text, so that the sum is the same for blocks of any size
+            costs[direction, some] = found.sum(axis=1, where=wrong, dtype=np.float64)
+    costs = summed(costs, device)
+    count = 2 * rows * (pictures - 1)
+    return float(costs.sum()) / count if count else 0.0
+
+
+def choices_of(metric: str) -> tuple[int, ...]:
+    """Options c of a metric C@c; nothing for another metric.
+
+    Raises:
+        ConfigError: C@ and no number of at least 2.
+    """
+    if not metric.startswith(CHOICE):
+        return ()
+    cut = metric.removeprefix(CHOICE)
+    if not (cut.isascii() and cut.isdigit() and int(cut) >= 2 and not cut.startswith("0")):
+        raise ConfigError(f"metric: {metric!r}, expected an integer of at least 2 after C@, such as C@5")
+    return (int(cut),)
+
+
+def measured(metric: str, can: Capabilities) -> tuple[str, ...]:
+    """Names of the validation figures of runs that are selected by `metric`.
+
+    Raises:
+        ConfigError: `metric` is none of them, or C@ and no number of at least 2.
+    """
+    if not can.texts:
+        found: tuple[str, ...] = ("R@1", MAP)
+    else:
+        found = (*METRICS, *(f"{CHOICE}{c}" for c in choices_of(metric)))
+        if can.margin is not None and metric == HINGE:
+            found += (HINGE,)
+        if can.refinement:
+            found += (MAP,)
+    if metric not in found:
+        raise ConfigError(unknown("validation figure", metric, found))
+    return found
+
+
+def maximise(metric: str) -> bool:
+    """Whether more of a figure is better.
+
+    Raises:
+        ConfigError: no such metric.
+    """
+    if metric == HINGE:
+        return False
+    return metric == MAP or bool(choices_of(metric)) or Metric.parse(metric).higher_is_better
+
+
+def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refinement:
+    """The refinement that the settings state; what they leave open ranks best on the validation rows.
+
+    Args:
+        model: predicts relations.
+        corpus: its `val` is looked at, nothing else.
+        can: what its system does.
+    """
+    stated = can.refinement or RefinedScores("multiply")
+    if stated.strength is not None and stated.threshold is not None:
+        return Refinement(stated.strength, stated.threshold, stated.form)
+    texts, images, columns = vectors(model, corpus.pictures, corpus.val, can)
+    right = columns[:, None].tolist()
+    return choose(
+        model.scorer(texts, images),
+        pair_logits(model, texts, images),
+        lambda table, some: rank(table, right[some], first=some.start).ranks(),
+        strengths=STRENGTHS if stated.strength is None else (stated.strength,),
+        thresholds=THRESHOLDS if stated.threshold is None else (stated.threshold,),
+        form=stated.form,
+    )

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError, MissingError
+from limner.devices import ahead, cores
+from limner.errors import ConfigError, DataError, MissingError, counted
 from limner.files import display, write_lines
 from limner.pictures.decode import FileBytes, decode, read_file
 from limner.pictures.formats import Decoded, PictureError
@@ -43,7 +43,6 @@ from limner.research.scenes.prior import (
     save_prior,
 )
 from limner.research.scenes.visual_genome import PriorReport, count_relations, read_names
-from limner.threads import ahead, cores
 
 Ids = Literal["sha256", "path"]
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from limner.arrays import FloatArray
-from limner.counts import counted
-from limner.errors import CheckpointError, NumericsError, ShapeError
+from limner.errors import CheckpointError, NumericsError, ShapeError, counted
 
 if TYPE_CHECKING:
     from PIL.Image import Image

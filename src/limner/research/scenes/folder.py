@@ -17,10 +17,17 @@ from typing import Literal
 from pydantic import ValidationError
 
 from limner.checksums import seal, unseal
-from limner.counts import counted
 from limner.encoders.catalogue import official_url
 from limner.encoders.weight_files import find, named_places, read_state
-from limner.errors import CheckpointError, ConfigError, DataError, LimnerWarning, MissingError, unknown
+from limner.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    LimnerWarning,
+    MissingError,
+    counted,
+    unknown,
+)
 from limner.files import display, readable, strangers, write_text
 from limner.pictures.find import FoundFile, UnusableFile, source_path, walk
 from limner.records import Problem, Record

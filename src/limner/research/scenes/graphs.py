@@ -12,8 +12,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.files import json_rows, write_lines
 from limner.records import Record
 

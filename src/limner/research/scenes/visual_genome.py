@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from limner.counts import counted
-from limner.errors import RESEARCH, DataError, MissingError, installed
+from limner.errors import RESEARCH, DataError, MissingError, counted, installed
 from limner.records import Record
-from limner.research.datasets.folders import whereabouts
-from limner.research.datasets.registry import read_json, refuse_pickle
+from limner.research.datasets.folders import read_json, refuse_pickle, whereabouts
 from limner.research.scenes.graphs import each_graph
 from limner.research.scenes.prior import RelationPrior, overlapping
 

@@ -10,7 +10,7 @@ from statistics import median
 
 import numpy as np
 
-from limner.counts import counted
+from limner.errors import counted
 from limner.records import Record
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval, holm, interval
 from limner.research.study.assignment import units

@@ -20,8 +20,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
-from limner.counts import counted
-from limner.errors import ConfigError, LimnerError
+from limner.errors import ConfigError, LimnerError, counted
 from limner.research.study.assignment import AssignmentPlan
 from limner.research.study.pages import Pages, RaterWording, of_another_page, read_answers
 from limner.research.study.records import PICTURES, Answer, Notice, StudyFiles, read_study

@@ -19,8 +19,7 @@ from typing import Any
 from PIL.Image import Resampling
 from pydantic import Field
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.files import make_folder, make_private, sync_folder, sync_tree
 from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError

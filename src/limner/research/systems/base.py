@@ -8,7 +8,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -30,14 +32,13 @@ from limner.encoders.pixels import (
     last_linear,
 )
 from limner.encoders.vocabulary import Vocabulary
-from limner.errors import CheckpointError, ConfigError, ShapeError
-from limner.research.datasets.word_vectors import glove_vectors, learn_vectors
+from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
+from limner.research.datasets.word_vectors import read_glove
+from limner.research.nn.words import glove_vectors, learn_vectors
 from limner.research.training import checkpoint, loop, processes
-from limner.research.training.batches import TrainingBatches
 from limner.research.training.checkpoint import Position
-from limner.research.training.corpus import Corpus, PictureRows
+from limner.research.training.corpus import Corpus, TrainingBatches
 from limner.research.training.loop import BEST, Event, Loop
-from limner.research.training.processes import in_shares
 from limner.research.training.settings import AS_SAVED, RunConfig
 
 if TYPE_CHECKING:
@@ -561,7 +562,13 @@ class System(Generic[C, M]):
         if "words" in can.reads and data.vectors != "random":
             width, seed = config.model.word_width, config.loop.seed
             vectors = torch.from_numpy(
-                glove_vectors(data.glove, vocabulary, width=width, seed=seed)
+                glove_vectors(
+                    read_glove(data.glove, {*vocabulary.words, *map(str.lower, vocabulary.words)}),
+                    vocabulary,
+                    where=data.glove,
+                    width=width,
+                    seed=seed,
+                )
                 if data.vectors == "glove"
                 else learn_vectors(texts, vocabulary, width=width, epochs=data.vector_epochs, seed=seed)
             )
@@ -776,14 +783,24 @@ def backbone_of(model: nn.Module, name: str, layer: "Layer", width: int) -> tupl
     return FromBytes(grid), grid.width
 
 
-PICTURES_AT_ONCE = 512
-"""Those that one of several processes encodes at a time."""
+_SHARED = ("base", "text_side")
+"""Modules that declare no system."""
 
 
-def encoded_images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
-    """(M, …) pictures of some places, taken in blocks, each by one process."""
+def names() -> tuple[str, ...]:
+    """Systems that exist."""
+    return tuple(
+        module.name for module in iter_modules([str(Path(__file__).parent)]) if module.name not in _SHARED
+    )
 
-    def made(some: slice) -> FloatArray:
-        return model.encode_image(pictures.take(places[some]))
 
-    return in_shares(len(places), PICTURES_AT_ONCE, made, model.device)
+def system(name: str) -> System[Any, Any]:
+    """A system by its name.
+
+    Raises:
+        ConfigError: no such system.
+    """
+    if name not in names():
+        raise ConfigError(unknown("system", name, names()))
+    found: System[Any, Any] = import_module(f"{__package__}.{name}").SYSTEM
+    return found

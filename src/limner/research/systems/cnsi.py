@@ -32,8 +32,7 @@ from limner.research.systems.base import (
     to_tensor,
 )
 from limner.research.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
-from limner.research.training.batches import Batch, TrainingBatches, stories_of
-from limner.research.training.corpus import Corpus
+from limner.research.training.corpus import Batch, Corpus, TrainingBatches, stories_of
 from limner.research.training.settings import RunConfig, every_preset
 from limner.text.entity_grid import WIDTH, coherence_vector
 

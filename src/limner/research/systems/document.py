@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from limner.config import Config
 from limner.research.losses.contrastive import same_group
 from limner.research.systems.base import Capabilities, EvenFeatures, Parts, System, SystemTask
-from limner.research.training.batches import Batch
+from limner.research.training.corpus import Batch
 from limner.research.training.settings import RunConfig, every_preset
 
 

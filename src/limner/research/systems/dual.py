@@ -28,8 +28,7 @@ from limner.research.systems.base import (
     evaluating,
     to_tensor,
 )
-from limner.research.training.batches import Batch
-from limner.research.training.corpus import Corpus
+from limner.research.training.corpus import Batch, Corpus
 from limner.research.training.settings import RunConfig, every_preset
 
 FIRST_SCALE, LARGEST_SCALE = 1 / 0.07, 100.0

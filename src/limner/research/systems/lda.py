@@ -24,9 +24,8 @@ from torch import Tensor, nn
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config, differences
-from limner.counts import counted
 from limner.encoders.vocabulary import Vocabulary
-from limner.errors import CheckpointError, ConfigError, DataError, ShapeError
+from limner.errors import CheckpointError, ConfigError, DataError, ShapeError, counted
 from limner.research.systems.base import (
     NO_COSINE,
     Capabilities,
@@ -45,7 +44,6 @@ from limner.research.training.settings import RunConfig, every_preset
 
 CELLS = 8
 CELL_PX = 4
-CELL_WIDTH = CELL_PX * CELL_PX * 3
 _BLOCK = 64  # pictures whose local vectors are projected at once
 _BATCH = 256
 

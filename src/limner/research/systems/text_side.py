@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from limner.arrays import TextEncoder
 from limner.research.nn.words import last_states, word_embedding
 from limner.research.systems.base import C, Capabilities, Model, Parts, SystemTask, to_tensor
-from limner.research.training.batches import Batch
-from limner.research.training.corpus import Corpus
+from limner.research.training.corpus import Batch, Corpus
 
 TextSide = Literal["words", "sentences"]
 

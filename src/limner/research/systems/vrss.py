@@ -35,7 +35,7 @@ from limner.research.systems.base import (
     evaluating,
 )
 from limner.research.systems.text_side import TextModel, TextSide, TextTask, reading
-from limner.research.training.batches import Batch
+from limner.research.training.corpus import Batch
 from limner.research.training.settings import Preset, RunConfig, every_preset
 
 _LOOP = {"optimiser": "adadelta", "lr": 1.0, "clip_norm": 5.0, "epochs": 50, "metric": "R@10"}

@@ -15,7 +15,7 @@ from limner.research.losses.checks import product
 from limner.research.losses.ranking import max_hinge, sum_hinge
 from limner.research.systems.base import Capabilities, Parts, System
 from limner.research.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
-from limner.research.training.batches import Batch
+from limner.research.training.corpus import Batch
 from limner.research.training.settings import Preset, RunConfig, every_preset
 
 _PRESET: Mapping[str, Any] = {

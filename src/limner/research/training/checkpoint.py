@@ -130,13 +130,6 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> No
     model.load_state_dict(dict(tensors), strict=True)
 
 
-def seed_all(seed: int) -> None:
-    """Seed python, NumPy and torch (every device)."""
-    random.seed(seed)
-    np.random.seed(seed % 2**32)  # noqa: NPY002  (libraries still draw from the global generator)
-    torch.manual_seed(seed)
-
-
 def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The present state: tensors for torch's generators, plain values for python's and NumPy's."""
     name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from limner.arrays import ByteArray
+from limner.devices import ahead, cores
 from limner.encoders.framing import SIDE_PX, frame, shorter_side_px
 from limner.errors import DataError
 from limner.pictures.decode import decode, read_file
 from limner.pictures.formats import PictureError
 from limner.research.datasets.pairs import places_in
 from limner.research.training.settings import Crop, DataConfig
-from limner.threads import ahead, cores
 
 Places = NDArray[np.int64]
 AREA, SHAPE, TRIES = (0.08, 1.0), (3 / 4, 4 / 3), 10

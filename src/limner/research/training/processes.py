@@ -8,11 +8,12 @@ and `average_gradients` makes them equal.
 import hashlib
 import os
 import platform
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,15 +22,10 @@ from torch import Tensor, distributed, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from limner.arrays import FloatArray
-from limner.counts import counted
 from limner.devices import device_of
-from limner.errors import ConfigError, LimnerError, StorageError
+from limner.errors import ConfigError, LimnerError, StorageError, counted
 from limner.files import make_folder, replacing
 from limner.research.losses.checks import wide
-from limner.research.training import checkpoint
-
-if TYPE_CHECKING:
-    from limner.crew import Crew
 
 PATIENCE = timedelta(days=1)
 """How long others wait where the first process works alone: for features, for a graph of neighbours."""
@@ -228,6 +224,13 @@ def gather() -> None:
         distributed.barrier()
 
 
+def seed_all(seed: int) -> None:
+    """Seed python, NumPy and torch (every device)."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)  # noqa: NPY002  (libraries still draw from the global generator)
+    torch.manual_seed(seed)
+
+
 def meet(seed: int, taken: int) -> None:
     """Wait for all, then draw on from a state that only depends on seed, process and step.
 
@@ -236,7 +239,7 @@ def meet(seed: int, taken: int) -> None:
     """
     if several():
         distributed.barrier()
-        checkpoint.seed_all(seed + rank() + 1_000_003 * (taken + 1))
+        seed_all(seed + rank() + 1_000_003 * (taken + 1))
 
 
 def share_of(rows: int, number: int | None = None) -> list[int]:
@@ -401,13 +404,6 @@ def summed(values: NDArray[Any], device: torch.device | None) -> NDArray[Any]:
     distributed.all_reduce(held)
     found: NDArray[Any] = held.cpu().numpy()
     return found
-
-
-def crew(device: torch.device) -> "Crew":
-    """The processes that work together: one, or those that torchrun started."""
-    from limner.crew import Crew
-
-    return Crew(rank(), count(), lambda values: summed(values, device))
 
 
 def by_first(make: Callable[[], NDArray[Any]]) -> NDArray[Any]:

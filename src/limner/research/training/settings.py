@@ -4,17 +4,19 @@ A preset fills in what a file leaves open; what departs from it is a deviation, 
 It knows no system.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from limner.config import Config, flat, merged
+from limner.devices import Precision
 from limner.encoders.vocabulary import TokeniserName
 from limner.errors import unknown
-from limner.research.datasets.registry import MixtureEntry, SourceConfig
+from limner.research.datasets.pairs import MixtureEntry, SourceConfig
 from limner.research.training import NAMES_AND_PLACES
-from limner.research.training.loop import LoopConfig
 
 NO_DEVIATION = NAMES_AND_PLACES | {"loop.seed", "loop.save_every_steps"}
 
@@ -27,6 +29,71 @@ AS_SAVED: Mapping[str, bool] = {"saved": True}
 
 WHOLE = {"crop": "none", "flip": False, "picture_size": 224}
 """Of `DataConfig`: as stored features see a picture."""
+
+
+OptimiserName = Literal["adam", "adadelta"]
+
+
+class LoopConfig(Config):
+    """Settings of the loop.
+
+    Attributes:
+        epochs: passes over the training data.
+        optimiser, lr, weight_decay: adam or adadelta.
+        betas: of adam.
+        rates: parts of the model, by the beginning of their names, with a rate of their own, which falls
+            along a cosine alone.
+        clip_norm: largest gradient norm, or None.
+        schedule: of the rates: "plateau" cuts them when validation stops to improve, "steps" at `steps`, and
+            "cosine" lets them fall to 0 along half a cosine over `epochs`.
+        restarts: epochs, rising, at which a cosine begins anew; each falls to 0 at the next or at the end.
+        steps: rising epochs, at each of which the rate is multiplied by `step_factor`; none keep it as it is.
+        step_factor: above 0.
+        plateau_patience: validations without a better value that the rate survives: the next one cuts it. A
+            tie is no better value.
+        plateau_factor: what the rate is multiplied with then.
+        stop_after_stale: epochs in a row without a better value that end training; None for never.
+        metric: the validation figure that selects; the caller says its direction.
+        precision: of products; "bfloat16" and "float16" have half the bits, while weights, sums and losses
+            keep all. An update that overflows float16 is left out and counted, and gradients scaled down.
+        save_every_steps: steps between resumable checkpoints, the most that a kill can lose.
+        seed: of python, NumPy and torch.
+    """
+
+    epochs: int = 20
+    optimiser: OptimiserName = "adam"
+    lr: float = 1e-4
+    betas: tuple[float, float] = (0.5, 0.999)
+    rates: dict[str, float] = Field(default_factory=dict)
+    weight_decay: float = 0.0
+    clip_norm: float | None = None
+    schedule: Literal["plateau", "cosine", "steps"] = "plateau"
+    restarts: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    step_factor: float = Field(default=0.1, gt=0)
+    plateau_patience: int = 5
+    plateau_factor: float = 0.1
+    stop_after_stale: int | None = Field(default=None, ge=1)
+    metric: str = "MedR"
+    precision: Precision = "float32"
+    save_every_steps: int = 200
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _steps_rise(self) -> Self:
+        if any(epoch <= before for before, epoch in pairwise((0, *self.steps))):
+            found = list(self.steps)
+            raise ValueError(f"steps {found}: expected rising epochs of at least 1, such as [15, 25]")
+        return self
+
+    def share_of_rate(self, epoch: int) -> float:
+        """What the rates of an epoch are multiplied with under "cosine" and "steps"."""
+        if self.schedule == "steps":
+            return float(self.step_factor ** sum(step <= epoch for step in self.steps))
+        ends = [0, *self.restarts, max(self.epochs, *self.restarts, 1)]
+        start = max(end for end in ends[:-1] if end <= epoch)
+        length = max(min((end for end in ends if end > epoch), default=ends[-1]) - start, 1)
+        return 0.5 * (1 + math.cos(math.pi * min((epoch - start) / length, 1)))
 
 
 class DataConfig(SourceConfig):

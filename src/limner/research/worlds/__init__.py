@@ -1,6 +1,6 @@
 """Picture-book worlds: drawn stories whose truth is known.
 
-One module per idea: world (what is true), tales (what happens and what is said), canvas and render (how it
+One module per idea: tales (what is true, what happens and what is said), canvas and render (how it
 looks), book (stories of one seed, and the data set of them), book_files (how it is stored). Drawings and
 wordings lie in tables.
 """
@@ -8,8 +8,7 @@ wordings lie in tables.
 from limner.research.worlds.book import RELATIONS, BookPage, Distractor, PictureBook, SyntheticStory
 from limner.research.worlds.book_files import write
 from limner.research.worlds.render import draw, scene_graph
-from limner.research.worlds.tales import CITE, CLUE, caption
-from limner.research.worlds.world import Character, DrawnFigure, DrawnScene, Prop, Style
+from limner.research.worlds.tales import CITE, CLUE, Character, DrawnFigure, DrawnScene, Prop, Style, caption
 
 __all__ = [
     "CITE",

@@ -12,26 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.records import Step, Story
-from limner.research.datasets.pairs import Pair, PairSet, duplicate_groups
-from limner.research.datasets.registry import DataSet, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, duplicate_groups, register
 from limner.research.worlds.render import draw, scene_graph
 from limner.research.worlds.tales import (
     CITE,
     CLUE,
-    PageText,
-    Setting,
-    Tale,
-    caption,
-    compose,
-    room_for_friend,
-    tales,
-    with_hero,
-    write_page,
-)
-from limner.research.worlds.world import (
     COLOURS,
     EXTRAS,
     PALETTES,
@@ -41,7 +28,16 @@ from limner.research.worlds.world import (
     TOPS,
     Character,
     DrawnScene,
+    PageText,
+    Setting,
     Style,
+    Tale,
+    caption,
+    compose,
+    room_for_friend,
+    tales,
+    with_hero,
+    write_page,
 )
 
 if TYPE_CHECKING:

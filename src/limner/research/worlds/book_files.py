@@ -18,8 +18,7 @@ from PIL import Image, PngImagePlugin
 from limner.errors import DataError, unknown
 from limner.research.worlds.book import LICENSE, SyntheticStory
 from limner.research.worlds.render import draw, scene_graph
-from limner.research.worlds.tales import Setting, caption, compose, tales
-from limner.research.worlds.world import DrawnScene
+from limner.research.worlds.tales import DrawnScene, Setting, caption, compose, tales
 
 Carrier = Literal["none", "metadata", "exif", "xmp", "sidecar"]
 CARRIERS = ("none", "metadata", "exif", "xmp", "sidecar")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw
 
-from limner.research.worlds.world import Point, Style
+from limner.research.worlds.tales import Point, Style
 
 RGB = tuple[int, int, int]
 Box = tuple[float, float, float, float]

@@ -20,8 +20,19 @@ from limner.records import Step, Story
 from limner.research.worlds.book import LICENSE, BookPage, PictureBook, SyntheticStory
 from limner.research.worlds.book_files import Carrier, save, write_lines
 from limner.research.worlds.render import draw
-from limner.research.worlds.tales import CITE, CLUE, PageText, Setting, caption, compose, tales
-from limner.research.worlds.world import Character, DrawnScene, Style, read_table
+from limner.research.worlds.tales import (
+    CITE,
+    CLUE,
+    Character,
+    DrawnScene,
+    PageText,
+    Setting,
+    Style,
+    caption,
+    compose,
+    read_table,
+    tales,
+)
 
 
 @dataclass(frozen=True)

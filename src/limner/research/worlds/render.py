@@ -23,7 +23,7 @@ from PIL import Image
 
 from limner.errors import DataError, unknown
 from limner.research.worlds.canvas import NAMED, RGB, Box, Canvas, Floats, bend, curve, darker, lighter, mix
-from limner.research.worlds.world import Character, DrawnFigure, DrawnScene, Point, Prop, Style, read_table
+from limner.research.worlds.tales import Character, DrawnFigure, DrawnScene, Point, Prop, Style, read_table
 
 COLOUR = re.compile(r"(#?\w+)((?:[+-][\d.]+)*)")
 

@@ -29,7 +29,7 @@ function decoded(bytes) {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return { text: new TextDecoder("utf-16le").decode(bytes), note: "" };
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return { text: new TextDecoder("utf-16be").decode(bytes), note: "" };
   const start = String.fromCharCode(...bytes.slice(0, 5));
-  if (start.startsWith("PK\x03\x04") || start === "%PDF-") throw new Error("the studio opens texts alone; limner illustrate reads Word documents and PDFs, or copy its words and paste them here.");
+  if (start.startsWith("PK\x03\x04") || start === "%PDF-") throw new Error("it is a Word document, a PDF or an archive, and this page opens texts. In a terminal, limner studio --text FILE opens Word documents and PDFs; or copy the words and paste them here.");
   if (bytes.includes(0)) throw new Error("it is not a text file.");
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), note: "" };

@@ -10,7 +10,7 @@ from test_recipe_builder import WORDS, picture
 
 from limner.errors import DataError, LimnerError, MissingError
 from limner.research.datasets import read_source
-from limner.research.datasets.registry import Source
+from limner.research.datasets.pairs import Source
 from limner.research.datasets.sets.recipeqa import read_recipeqa, read_recipes
 from limner.research.datasets.sets.vist import read_vist
 from limner.research.training.corpus import open_corpus

@@ -15,12 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from limner.counts import counted
-from limner.errors import ConfigError, DataError
+from limner.errors import ConfigError, DataError, counted
 from limner.files import write_bytes, write_lines
 from limner.records import PictureRef, Record
 from limner.research.datasets.fetch import FetchProgress
-from limner.research.datasets.pairs import SplitName, is_short, text_id
+from limner.research.datasets.pairs import Source, SplitName, text_id
 from limner.research.datasets.recipes.authors import AuthorSplit, author_key, split_by_author
 from limner.research.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
 from limner.research.datasets.recipes.saved_pages import (
@@ -31,9 +30,9 @@ from limner.research.datasets.recipes.saved_pages import (
     read_page,
 )
 from limner.research.datasets.recipes.web import PageSource, Robots, bring, find_sources
-from limner.research.datasets.registry import Source
 from limner.research.datasets.sets.recipeqa import read_recipes
 from limner.research.datasets.sets.stories import FILE_NAME
+from limner.research.datasets.splits import is_short
 from limner.text.document import LeftOut
 from limner.text.html import letters_of
 from limner.transfer import Fetched, FetchSettings

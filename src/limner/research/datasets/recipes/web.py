@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from limner.errors import DataError, MissingError
 from limner.research.datasets.fetch import FetchProgress, fetch_pictures, open_manifest
-from limner.research.datasets.manifest import picture_fault
+from limner.research.datasets.missing import picture_fault
 from limner.transfer import AddressError, Fetched, FetchSettings, plain_url
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""One file per data set; each registers what it declares, see `limner.research.datasets.registry.DataSet`."""
+"""One file per data set; each registers what it declares, see `limner.research.datasets.pairs.DataSet`."""

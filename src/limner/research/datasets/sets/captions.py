@@ -13,8 +13,7 @@ from pydantic import AfterValidator, Field
 from limner.files import below, is_there, json_rows, whole_path
 from limner.records import Record
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import Pair, PairSet, PairSplit
-from limner.research.datasets.registry import DataSet, Source, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, PairSplit, Source, register
 
 FILE_NAME = "captions.jsonl"
 

@@ -7,9 +7,9 @@ because only a grouped split can deal with them.
 import re
 from collections.abc import Iterable, Iterator
 
+from limner.research.datasets.folders import flag, read_table
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import MetaValue, Pair, PairSet, PairSplit
-from limner.research.datasets.registry import DataSet, Source, flag, read_table, register
+from limner.research.datasets.pairs import DataSet, MetaValue, Pair, PairSet, PairSplit, Source, register
 
 QUESTIONS = ("q2", "q3", "q4", "q5", "q6", "q7", "q8")
 RELATIONS = (

@@ -11,9 +11,9 @@ from pathlib import Path
 from pydantic import StrictInt
 
 from limner.errors import DataError
+from limner.research.datasets.folders import flag, read_json, read_table
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import MetaValue, Pair, PairSet, PairSplit
-from limner.research.datasets.registry import DataSet, Source, flag, read_json, read_table, register
+from limner.research.datasets.pairs import DataSet, MetaValue, Pair, PairSet, PairSplit, Source, register
 
 RELATIONS = ("Visible", "Subjective", "Action", "Story", "Meta", "Irrelevant")
 TSV_NAME = "data-both-04-08-cleaned.tsv"

@@ -14,9 +14,9 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from limner.errors import DataError, MissingError
+from limner.research.datasets.folders import read_json
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.datasets.registry import DataSet, Source, read_json, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, Source, register
 
 HALVES = (("train2014", "val2014"), ("train2017", "val2017"))
 KARPATHY_NAME = "dataset_coco.json"

@@ -7,9 +7,9 @@ and each such row is counted and listed.
 from collections.abc import Iterator
 from pathlib import Path
 
+from limner.research.datasets.folders import read_table
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.datasets.registry import DataSet, Source, read_table, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, Source, register
 
 FILE_NAMES = ("Train_GCC-training.tsv", "Train-GCC-training.tsv")
 _COLUMNS = ("caption", "url")

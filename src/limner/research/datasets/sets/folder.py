@@ -8,15 +8,13 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from limner.counts import counted
-from limner.errors import DataError
+from limner.errors import DataError, counted
 from limner.files import display
 from limner.pictures.find import FoundFile, OtherFile, TablesRead, VideoFile, source_path, walk
 from limner.pictures.metadata import read_sidecars
 from limner.pictures.tables import TABLE_NAMES
 from limner.research.datasets.missing import with_pictures
-from limner.research.datasets.pairs import Pair, PairSet, PairSplit
-from limner.research.datasets.registry import DataSet, Source, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, PairSplit, Source, register
 
 CAPTION_SOURCES = ("metadata", "sidecar")
 _SPLITS: dict[str, PairSplit] = {

@@ -13,9 +13,9 @@ from typing_extensions import TypedDict
 
 from limner.errors import RESEARCH, DataError, installed
 from limner.files import first_fault, shown
+from limner.research.datasets.folders import refuse_pickle
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.datasets.registry import DataSet, Source, refuse_pickle, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, Source, register
 
 FILE_NAMES = ("captioning_dataset.json", "article_caption.json", "article+caption.json")
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from limner.files import json_rows
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.datasets.registry import DataSet, Source, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, Source, register
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict
 from limner.errors import DataError
 from limner.files import json_rows
 from limner.language import split_sentences
+from limner.research.datasets.folders import read_json, refuse_pickle
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import Pair, PairSet, PairSplit, text_id
-from limner.research.datasets.registry import DataSet, Source, read_json, refuse_pickle, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, PairSplit, Source, register, text_id
 
 FILE_NAMES = ("politics.json", "politics.jsonl")
 MIN_CHARS = 500

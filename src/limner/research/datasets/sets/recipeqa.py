@@ -16,11 +16,20 @@ from typing_extensions import TypedDict
 
 from limner.errors import DataError
 from limner.records import PictureRef
+from limner.research.datasets.folders import read_json
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import SPLITS, Pair, PairSet, PairSplit
+from limner.research.datasets.pairs import (
+    SPLITS,
+    DataSet,
+    Pair,
+    PairSet,
+    PairSplit,
+    Source,
+    files_by_split,
+    register,
+)
 from limner.research.datasets.recipes.filters import filtered
 from limner.research.datasets.recipes.saved_pages import SavedPiece, one_picture_each
-from limner.research.datasets.registry import DataSet, Source, files_by_split, read_json, register
 
 PLACEHOLDER = "@placeholder"
 """What a cloze has in the place of what it asks for."""

@@ -14,8 +14,7 @@ from limner.errors import DataError
 from limner.files import below, is_there, json_rows, whole_path
 from limner.records import PictureRef, Step, Story
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.datasets.registry import DataSet, Source, register
+from limner.research.datasets.pairs import DataSet, Pair, PairSet, Source, register
 
 FILE_NAME = "stories.jsonl"
 

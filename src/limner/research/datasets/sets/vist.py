@@ -13,9 +13,18 @@ from typing_extensions import TypedDict
 
 from limner.errors import DataError
 from limner.files import shown
+from limner.research.datasets.folders import read_json
 from limner.research.datasets.missing import pair_set
-from limner.research.datasets.pairs import SPLITS, Pair, PairSet, PairSplit
-from limner.research.datasets.registry import DataSet, Source, files_by_split, read_json, register
+from limner.research.datasets.pairs import (
+    SPLITS,
+    DataSet,
+    Pair,
+    PairSet,
+    PairSplit,
+    Source,
+    files_by_split,
+    register,
+)
 
 PLACES = frozenset(range(5))
 

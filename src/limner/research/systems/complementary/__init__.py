@@ -6,6 +6,7 @@ All rows of the tables are settings of it; the neighbour graph is of training te
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from limner.arrays import FloatArray
 from limner.research.datasets.features import Features
-from limner.research.datasets.neighbours import build_graph, stored_graph, write_pair_scores
+from limner.research.datasets.neighbours import Crew, build_graph, stored_graph, write_pair_scores
 from limner.research.datasets.word_vectors import document_vectors
 from limner.research.losses.ranking import diversity_loss, domain_loss, max_hinge
 from limner.research.losses.reweighted import (
@@ -38,9 +39,8 @@ from limner.research.systems.base import NO_COSINE, Capabilities, Parts, System,
 from limner.research.systems.complementary.memory import FOLDER, EpochMemory, against
 from limner.research.systems.complementary.model import ComplementaryConfig, Polysemous, Pvse, pair_scores
 from limner.research.systems.complementary.weights import PairWeights, shares
-from limner.research.training.batches import Batch, Part
-from limner.research.training.corpus import Corpus
-from limner.research.training.processes import alike, by_first, crew
+from limner.research.training.corpus import Batch, Corpus, Part
+from limner.research.training.processes import alike, by_first, count, rank, summed
 
 HAL_NEAREST, AMRANI_NEAREST = 250, 50
 
@@ -252,8 +252,9 @@ def _neighbours(
             )
 
         found = by_first(learned)
+    crew = Crew(rank(), count(), partial(summed, device=device))
     settings: Any = {"size": graph.size, "method": graph.method}
-    settings |= {"text_ids": rows.text_ids, "image_ids": rows.image_ids, "crew": crew(device)}
+    settings |= {"text_ids": rows.text_ids, "image_ids": rows.image_ids, "crew": crew}
     if isinstance(corpus.pictures, Features):
         return stored_graph(Path(config.data.features) / GRAPHS, found, **settings)
     return build_graph(found, **settings)

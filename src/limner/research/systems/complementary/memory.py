@@ -17,8 +17,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from limner.checksums import rows_checksum
-from limner.counts import counted
-from limner.errors import CheckpointError
+from limner.errors import CheckpointError, counted
 from limner.files import reserve, storing
 from limner.research.losses.checks import product
 from limner.research.systems.complementary.model import ComplementaryConfig, Pvse

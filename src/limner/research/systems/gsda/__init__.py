@@ -15,7 +15,7 @@ from limner.arrays import TextEncoder
 from limner.config import build
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError
-from limner.research.datasets.registry import data_set
+from limner.research.datasets.pairs import data_set
 from limner.research.datasets.word_vectors import read_glove
 from limner.research.losses.checks import product
 from limner.research.losses.generative import sentence_losses, story_losses
@@ -36,8 +36,7 @@ from limner.research.systems.gsda.graphs import (
     word_label_vectors,
 )
 from limner.research.systems.gsda.model import MADE_UP, Gsda, GsdaConfig
-from limner.research.training.batches import Batch
-from limner.research.training.corpus import Corpus
+from limner.research.training.corpus import Batch, Corpus
 from limner.research.training.processes import alike
 from limner.research.training.settings import AS_SAVED
 

@@ -16,9 +16,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from limner.config import Config
-from limner.counts import counted
 from limner.encoders.vocabulary import Vocabulary
-from limner.errors import ConfigError, DataError, ShapeError
+from limner.errors import ConfigError, DataError, ShapeError, counted
 from limner.research.nn.story import PictureSequenceEncoder
 from limner.research.nn.words import read_forward
 from limner.research.systems.base import Surprise, evaluating, to_tensor

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from limner.arrays import FloatArray, TextEncoder
-from limner.counts import counted
-from limner.errors import DataError, NumericsError
+from limner.errors import DataError, NumericsError, counted
 from limner.research.nn.graphs import GraphBatch
 from limner.research.scenes.graphs import SceneGraph, SceneObject, SceneRelation
 

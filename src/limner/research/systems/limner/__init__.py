@@ -27,8 +27,7 @@ from limner.research.scenes.beside import TRAITS
 from limner.research.systems.base import Capabilities, Parts, Reads, System, SystemTask
 from limner.research.systems.limner.model import STORED, Limner, LimnerArchitecture, others_mean
 from limner.research.training import processes
-from limner.research.training.batches import epoch_order
-from limner.research.training.corpus import IN_FILES, Corpus
+from limner.research.training.corpus import IN_FILES, Corpus, epoch_order
 from limner.research.training.processes import share_of, whole
 from limner.research.training.settings import RunConfig, every_preset, replaced
 

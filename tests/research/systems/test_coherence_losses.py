@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from limner.errors import DataError, NumericsError, ShapeError
-from limner.research.losses.relations import class_weights, indifference_loss, relation_loss
+from limner.research.systems.cmcm import class_weights, indifference_loss, relation_loss
 
 LN2 = math.log(2)
 

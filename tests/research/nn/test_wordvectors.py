@@ -9,7 +9,7 @@ import pytest
 
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import DataError
-from limner.research.datasets.word_vectors import learn_vectors
+from limner.research.nn.words import learn_vectors
 
 TEXTS = ["stir the red soup", "stir the green soup", "bake the sweet bread", "bake the brown bread"] * 40
 SMALL = {"width": 8, "window": 2, "epochs": 20, "seed": 3}
@@ -45,7 +45,7 @@ def test_rows_follow_the_vocabulary(learned):
 def test_the_same_seed_gives_the_same_bits_in_any_process(learned, tmp_path):
     code = (
         "import sys; from limner.encoders.vocabulary import Vocabulary\n"
-        "from limner.research.datasets.word_vectors import *\n"
+        "from limner.research.nn.words import *\n"
         f"t = {TEXTS[:4]!r} * 40\n"
         "learn_vectors(t, Vocabulary.build(t), width=8, window=2, epochs=20, seed=3).tofile(sys.argv[1])"
     )
