@@ -29,7 +29,7 @@ ALREADY_THERE = {"limner demo"}
 def demo(tmp_path_factory, demonstration):
     folder = tmp_path_factory.mktemp("guides")
     (folder / "demo").symlink_to(demonstration)
-    assert run(["index", str(folder / "demo" / "pictures"), "--library", str(folder / "lib")]) == 0
+    assert run(["index", str(demonstration / "pictures"), "--library", str(folder / "lib")]) == 0
     return folder
 
 

@@ -10,7 +10,7 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ShapeError
 from limner.research.systems.base import Parts
 from limner.research.systems.lda import (
-    CELL_WIDTH,
+    CELL_PX,
     Lda,
     LdaArchitecture,
     local_vectors,
@@ -85,7 +85,7 @@ def test_drawings_are_cut_into_cells():
     drawing = np.zeros((2, 64, 48, 3), np.uint8)
     drawing[1, :8, :6] = (255, 0, 0)  # the first cell of the second one
     cells = local_vectors(torch.from_numpy(drawing))
-    assert cells.shape == (2, 64, CELL_WIDTH)
+    assert cells.shape == (2, 64, CELL_PX * CELL_PX * 3)
     assert bool((cells[0] == -1).all())
     assert bool((cells[1, 0, :16] == 1).all())
     assert bool((cells[1, 0, 16:] == -1).all())
