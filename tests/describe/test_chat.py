@@ -61,7 +61,7 @@ UNUSABLE = {
     "too many keywords": (json.dumps({"sentence": "a", "keywords": ["x"] * 31}), "31 keywords"),
     "control characters": ('{"sentence": "a \\u001b[31mgoat", "keywords": []}', "control characters"),
     "a lone surrogate": ('{"sentence": "a \\ud800 goat", "keywords": []}', "control characters"),
-    "long": (json.dumps({"sentence": "goat " * 100, "keywords": []}), "499 letters"),
+    "long": (json.dumps({"sentence": "goat " * 100, "keywords": []}), "499 characters"),
     "very long": (json.dumps({"sentence": "goat " * 10_000, "keywords": []}), "at most 8,000 are read"),
     "deep": ('{"sentence":' * 600, "no JSON object"),
 }
