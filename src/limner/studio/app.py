@@ -20,7 +20,7 @@ from limner.devices import checked_device
 from limner.errors import DataError, MissingError
 from limner.export.markdown import without_pictures, words_of
 from limner.match.shown import elsewhere, shown_by
-from limner.records import limner_version
+from limner.records import Story, limner_version
 from limner.server import problems
 from limner.server.admission import leading_to, token_of
 from limner.server.security import is_loopback
@@ -131,6 +131,7 @@ def opened(
         raise MissingError(f"{file}: {error.strerror}; expected a text file that can be read") from error
     library = workshop.engine.illustrator().library
     allowed = elsewhere(library, allowed=allow_outside)
+    story: Story | None = None
     if is_container(data):
         reading = read_story_report(file, elsewhere=allowed)
         story, kind, text = reading.story, "markdown", words_of(without_pictures(reading.story))
@@ -147,7 +148,6 @@ def opened(
         text = text.removeprefix("\ufeff")
         if guessed:
             note(f"{file.name}: {guessed}")
-        story = None
     projects = workshop.projects
     for project in projects.ids():
         if projects.read(project).state.text == digest(text):
