@@ -392,8 +392,8 @@ class Library:
 
         Example:
             >>> hits = limner.Library("lib").search("a boat on the sea", k=3)
-            >>> [0 <= hit.probability <= 1 for hit in hits]
-            [True, True, True]
+            >>> all(0 <= hit.probability <= 1 for hit in hits)
+            True
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ConfigError(f"search: k is {k!r}; expected a number of pictures, 1 or more")
