@@ -245,8 +245,8 @@ def weigh(
             that no channel reads is left blank, where no picture is fixed elsewhere that others may be like;
             one of signs alone, such as emoji, in any case.
         calibrated: whether chances hold for the channels; where not, none is stated and no step left blank.
-        known: known of the same channels and gallery; where its text is the same, what depends on no fixed
-            picture is taken from it.
+        known: earlier scores for the same channels and gallery; if the text is the same, everything that
+            does not depend on fixed pictures is reused.
         progress: receiver of the progress; an error that it raises ends the work.
     Raises:
         DataError: a pinned or banned picture is not in the gallery, or a picture is both fixed and banned.
