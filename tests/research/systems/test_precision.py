@@ -10,7 +10,7 @@ import torch
 
 from limner.devices import autocast
 from limner.errors import ConfigError
-from limner.research.losses.checks import product
+from limner.research.losses.ranking import product
 from limner.research.runs.run import Run
 from limner.research.runs.train import train
 from limner.research.training.loop import HISTORY

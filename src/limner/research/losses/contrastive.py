@@ -9,7 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from limner.arrays import expect
 from limner.errors import ShapeError
-from limner.research.losses.checks import finite, product, score_table, wide
+from limner.research.losses.ranking import finite, product, score_table, wide
 
 
 def info_nce(logits: Tensor, neg: Tensor) -> Tensor:

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from limner.arrays import expect
 from limner.errors import ShapeError
-from limner.research.losses.checks import finite, score_table, wide
-from limner.research.losses.ranking import pair_costs
+from limner.research.losses.ranking import finite, pair_costs, score_table, wide
 
 LOG_TWO_PI = math.log(2 * math.pi)
 

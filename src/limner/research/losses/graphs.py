@@ -11,7 +11,7 @@ from torch.nn.functional import cosine_similarity
 
 from limner.arrays import expect
 from limner.errors import ShapeError
-from limner.research.losses.checks import product
+from limner.research.losses.ranking import product
 
 
 class Chosen(NamedTuple):

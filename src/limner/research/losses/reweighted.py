@@ -10,8 +10,7 @@ from torch import Tensor
 
 from limner.arrays import expect
 from limner.errors import DataError
-from limner.research.losses.checks import finite, pair_weights, score_table, wide
-from limner.research.losses.ranking import hardest_costs, pair_costs
+from limner.research.losses.ranking import finite, hardest_costs, pair_costs, pair_weights, score_table, wide
 
 SHARPNESS = 40.0  # α and β of HAL's weights
 TRUE_OFFSET, WRONG_OFFSET = 0.2, 0.1  # ε of true and of wrong pairs

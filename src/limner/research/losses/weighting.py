@@ -13,8 +13,7 @@ from torch.nn.functional import embedding_bag
 
 from limner.arrays import expect
 from limner.errors import NumericsError, ShapeError
-from limner.research.losses.checks import finite, pair_weights, score_table, wide
-from limner.research.losses.ranking import pair_costs
+from limner.research.losses.ranking import finite, pair_costs, pair_weights, score_table, wide
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

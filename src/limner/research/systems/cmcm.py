@@ -14,8 +14,7 @@ from torch.nn import functional
 from limner.arrays import FloatArray, expect
 from limner.config import Config, merged
 from limner.errors import ConfigError, DataError, ShapeError, counted
-from limner.research.losses.checks import finite, product, wide
-from limner.research.losses.ranking import Geometry, batch_hard, max_hinge, sum_hinge
+from limner.research.losses.ranking import Geometry, batch_hard, finite, max_hinge, product, sum_hinge, wide
 from limner.research.nn.words import Pooling, WordEncoder
 from limner.research.systems.base import (
     ENCODE_BATCH,

@@ -15,8 +15,8 @@ from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray
 from limner.config import Config
-from limner.research.losses.checks import product
 from limner.research.losses.contrastive import info_nce
+from limner.research.losses.ranking import product
 from limner.research.nn.words import read_both_ways
 from limner.research.systems.base import (
     Capabilities,

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from limner.config import Config
 from limner.errors import ConfigError
-from limner.research.losses.checks import product
 from limner.research.losses.generative import Anchor, gaussian_kl, gaussian_nll, generated_hinge, half_square
+from limner.research.losses.ranking import product
 from limner.research.nn.story import (
     HIGH,
     LOW,

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.config import Config
-from limner.research.losses.checks import product
-from limner.research.losses.ranking import max_hinge, sum_hinge
+from limner.research.losses.ranking import max_hinge, product, sum_hinge
 from limner.research.systems.base import Capabilities, Parts, System
 from limner.research.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
 from limner.research.training.corpus import Batch

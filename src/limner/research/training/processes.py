@@ -25,7 +25,7 @@ from limner.arrays import FloatArray
 from limner.devices import device_of
 from limner.errors import ConfigError, LimnerError, StorageError, counted
 from limner.files import make_folder, replacing
-from limner.research.losses.checks import wide
+from limner.research.losses.ranking import wide
 
 PATIENCE = timedelta(days=1)
 """How long others wait where the first process works alone: for features, for a graph of neighbours."""

@@ -19,7 +19,7 @@ from torch.nn.functional import normalize
 from limner.checksums import rows_checksum
 from limner.errors import CheckpointError, counted
 from limner.files import reserve, storing
-from limner.research.losses.checks import product
+from limner.research.losses.ranking import product
 from limner.research.systems.complementary.model import ComplementaryConfig, Pvse
 from limner.research.training import processes
 from limner.research.training.corpus import Corpus

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from limner.arrays import FloatArray, expect
 from limner.config import Config
-from limner.research.losses.checks import product
+from limner.research.losses.ranking import product
 from limner.research.nn.polysemous import GridTower, TextTower
 from limner.research.systems.base import ENCODE_BATCH, BackboneUse, Model, Parts, evaluating
 from limner.research.training.settings import Preset, RunConfig, every_preset, replaced

@@ -17,10 +17,9 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.research.datasets.pairs import data_set
 from limner.research.datasets.word_vectors import read_glove
-from limner.research.losses.checks import product
 from limner.research.losses.generative import sentence_losses, story_losses
 from limner.research.losses.graphs import contrastive_neighbours, neighbour_distance, straight_through
-from limner.research.losses.ranking import sum_hinge
+from limner.research.losses.ranking import product, sum_hinge
 from limner.research.nn.graphs import GraphEncoder
 from limner.research.scenes.graphs import SceneGraph, read_graphs
 from limner.research.systems import vse

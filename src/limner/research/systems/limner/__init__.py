@@ -21,8 +21,8 @@ from limner.encoders.text_cache import StoredTexts
 from limner.errors import CheckpointError
 from limner.research.datasets.features import Features
 from limner.research.datasets.mixture import WEIGHT
-from limner.research.losses.checks import product
 from limner.research.losses.contrastive import info_nce, info_nce_of_many, same_group
+from limner.research.losses.ranking import product
 from limner.research.scenes.beside import TRAITS
 from limner.research.systems.base import Capabilities, Parts, Reads, System, SystemTask
 from limner.research.systems.limner.model import STORED, Limner, LimnerArchitecture, others_mean
