@@ -43,10 +43,13 @@ def board_of(decided):
 def test_the_summary_of_a_storyboard_adds_up(decided):
     line = str(board_of(decided)).splitlines()[-1]
     whole, _, rest = line.partition(": ")
-    rest, _, weak = rest.partition("; ")
-    counts, _, reasons = rest.partition(" (")
+    counts, _, reasons = rest.partition(" left blank")
     assert int(whole.split()[0]) == len(decided)
     assert sum(map(int, re.findall(r"\d+", counts))) == len(decided)
-    left = int(re.search(r"(\d+) left blank", counts)[1])
-    assert sum(map(int, re.findall(r"\d+", reasons))) == left
-    assert (int(weak.split()[0]) if weak else 0) == sum(one[2] == 0.1 for one in decided)
+    left = int(counts.split()[-1])
+    named = [int(one) for one in re.findall(r"(\d+): ", reasons)]
+    alone = reasons.startswith(": ")  # all for one reason
+    assert (left if alone else sum(named)) == left
+    assert alone == (len({why for origin, why, _ in decided if origin == "blank"}) == 1)
+    weak = re.search(r"; (\d+) weak match", reasons)
+    assert (int(weak[1]) if weak else 0) == sum(one[2] == 0.1 for one in decided)

@@ -75,7 +75,7 @@ def read_file(path: bytes) -> FileBytes:
         path: absolute path as the system has it, or an address on object storage, of which neither time nor
             stamp is stated.
     Raises:
-        PictureError: not there, not permitted, not a regular file, empty, too large, or changing meanwhile.
+        PictureError: the file is missing, not permitted, not regular, empty, too large, or changing.
         MissingError: an object store does not answer.
     """
     place = address(path)
@@ -114,7 +114,7 @@ def opened(path: bytes) -> Iterator[tuple[BinaryIO, os.stat_result]]:
     Args:
         path: absolute path as the system has it.
     Raises:
-        PictureError: not there, not permitted, not a regular file, or empty; or reading in the block fails.
+        PictureError: the file is missing, not permitted, not regular or empty, or the block raises an error.
     """
     # Without O_NONBLOCK, opening a pipe that took the file's place after the walk would wait for ever.
     if sys.platform == "win32":

@@ -352,7 +352,7 @@ class Projects:
         try:
             found = file.read_bytes()
         except FileNotFoundError:
-            raise DataError(f"{file}: not there; put it back from a copy of the project's folder") from None
+            raise DataError(f"{file}: does not exist; restore it from a copy of the project") from None
         if not as_named(file, found):
             raise DataError(f"{file}: damaged (its name is its checksum); {_HINT}")
         return found

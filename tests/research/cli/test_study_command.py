@@ -350,4 +350,4 @@ def test_sources_that_are_missing_or_too_many_are_refused(runs, tmp_path, capsys
         "leave the other sources out"
         in create(capsys, tmp_path / "s", runs, "--items", tmp_path / "i.jsonl")[2]
     )
-    assert "study.json: not there" in limner(capsys, "study", "status", tmp_path)[2]
+    assert "study.json: does not exist" in limner(capsys, "study", "status", tmp_path)[2]

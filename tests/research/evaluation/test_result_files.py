@@ -31,7 +31,7 @@ def test_what_is_written_is_read_and_nothing_is_left_beside_it(tmp_path):
 
 
 def test_what_is_wrong_is_said_with_the_place(tmp_path):
-    with pytest.raises(MissingError, match=r"none\.json: not there; measure one first"):
+    with pytest.raises(MissingError, match=r"none\.json: does not exist; measure one first"):
         Figure.read(tmp_path / "none.json")
     with pytest.raises(DataError, match=r"cannot be read .*expected a figure"):
         Figure.read(tmp_path)

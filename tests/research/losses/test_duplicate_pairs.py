@@ -108,11 +108,10 @@ OF_SCORES = {
 }
 ELSEWHERE = {  # tested below in their own shapes, or no loss but the check of the mask itself
     "ranking.batch_hard",
-    "relations.indifference_loss",
     "reweighted.draw",
     "contrastive.sentence_order",
     "contrastive.story_order",
-    "checks.score_table",
+    "ranking.score_table",
 }
 
 

@@ -136,7 +136,7 @@ def test_a_table_of_results_loads_nothing_that_trains():
     """Who follows `limner table` opens some twenty files: no network, no loop, no reader of data."""
     code = (
         "import sys; from limner.cli.main import run; run(['table', 'cmcm-5']);"
-        "heavy = [n for n in ('torch', 'limner.research.training.loop', 'limner.research.datasets.pairs',"
+        "heavy = [n for n in ('torch', 'limner.research.training.loop', 'limner.research.datasets.sets',"
         " 'limner.encoders.catalogue') if n in sys.modules]; sys.exit(f'loaded: {heavy}' if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

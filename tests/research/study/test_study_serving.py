@@ -125,7 +125,7 @@ def test_what_cannot_be_is_one_line(tmp_path, pairwise_study, capsys, options, t
 
 def test_no_study_and_an_altered_one_are_refused(tmp_path, pairwise_study, capsys):
     assert run(["study", "serve", str(tmp_path)]) == 1
-    assert "not there; name a folder that 'limner study create' made" in capsys.readouterr().err
+    assert "does not exist; name a folder that 'limner study create' made" in capsys.readouterr().err
     folder = pairwise_study(tmp_path / "s", 1, checks=0)
     (folder / "items.jsonl").write_text((folder / "items.jsonl").read_text().replace("fox", "dog"))
     assert run(["study", "serve", str(folder)]) == 1

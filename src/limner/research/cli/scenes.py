@@ -153,7 +153,7 @@ def sources(source: Path) -> "Sources":
     """The pictures of a folder, or one file of every picture of a library, under the library's ids.
 
     Raises:
-        MissingError: not there.
+        MissingError: the file does not exist.
         DataError: no picture in it.
     """
     from limner.files import display

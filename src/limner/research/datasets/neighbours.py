@@ -283,7 +283,7 @@ def read_pair_scores(run: Path) -> PairScores:
     """
     file = run / SCORES_FILE
     if not file.is_file():
-        raise MissingError(f"{file}: not there; train a system that weighs pairs by their neighbourhoods")
+        raise MissingError(f"{file}: does not exist; train a system that weights pairs by neighbourhoods")
     try:
         found, about = read_arrays(file)
         if about.get("format") != SCORES_FORMAT:

@@ -76,7 +76,7 @@ def _lines(path: Path) -> list[tuple[str, str]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise MissingError(f"{path}: not there; 'limner study preferences' writes such files") from None
+        raise MissingError(f"{path}: does not exist; 'limner study preferences' writes such files") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except OSError as error:

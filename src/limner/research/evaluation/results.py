@@ -172,7 +172,7 @@ class ResultFile(Record):
         try:
             return cls.model_validate_json(unseal(path.read_bytes(), path, f"{cls.MAKER} again"))
         except FileNotFoundError:
-            raise MissingError(f"{path}: not there; {cls.MAKER} first") from None
+            raise MissingError(f"{path}: does not exist; {cls.MAKER} first") from None
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error}); expected {cls.WHAT}") from error
         except ValidationError as error:

@@ -440,7 +440,7 @@ def logged(run: Path) -> list[dict[str, float]]:
     try:
         lines: list[dict[str, Any]] = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     except FileNotFoundError:
-        raise MissingError(f"{file}: not there; give the folder of a trained run") from None
+        raise MissingError(f"{file}: does not exist; give the folder of a trained run") from None
     except ValueError as error:
         raise DataError(f"{file}: not the history of a run ({error}); train it again") from error
     return [

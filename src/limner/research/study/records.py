@@ -507,7 +507,7 @@ def _bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise MissingError(f"{path}: not there; name a folder that 'limner study create' made") from None
+        raise MissingError(f"{path}: does not exist; name a folder that 'limner study create' made") from None
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}; expected a file that can be read") from error
 

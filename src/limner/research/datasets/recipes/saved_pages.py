@@ -199,7 +199,7 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Save
         check_count(len(document.blocks), where, _MOST_PARAGRAPHS)
         found = _general(document, where, set())
     elif not text.strip():
-        raise DataError(f"{where}: empty; expected HTML with words in it")
+        raise DataError(f"{where}: is empty; expected an HTML page")
     else:
         root = parse_tree(text, where)
         url = url or _own_address(text, root)

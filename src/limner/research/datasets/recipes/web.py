@@ -67,7 +67,7 @@ def find_sources(given: Sequence[str]) -> list[PageSource]:
 
 def _local(place: Path) -> Iterable[PageSource]:
     if "\0" in str(place) or not place.exists():
-        raise MissingError(f"{place}: not there; give saved pages, folders of them, or URLs")
+        raise MissingError(f"{place}: does not exist; give saved pages, folders of them, or URLs")
     if place.is_file():
         if place.suffix.lower() not in SUFFIXES:
             raise DataError(f"{place}: {place.suffix or 'no suffix'}, expected {', '.join(SUFFIXES)}")
