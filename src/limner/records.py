@@ -255,7 +255,7 @@ BLANK_WORDS: dict[Blank, str] = {
     "asked for": "as you wished",
     "no words": "no words to go by",
     "nothing fits": "no picture fits",
-    "all used": "every picture that fits is already used",
+    "all used": "every picture that may fit is already used",
     "ruled out": "you ruled out what fits",
 }
 """Why a step is blank, in words."""
@@ -487,7 +487,7 @@ class Board(Record):
             (step.position + 1, "chosen" if step.origin == "decoded" else step.origin, step.picture)
             for step in self.steps
         ]
-        lines = [f"{n:3d}  {origin:8s} {picture.path if picture else 'blank'}" for n, origin, picture in rows]
+        lines = [f"{n:3d}  {origin:8s} {picture.path if picture else '–'}" for n, origin, picture in rows]
         origins = Counter(step.origin for step in self.steps)
         parts = [f"{origins[origin]:,} {words}" for origin, words in _SUMMED.items() if origins[origin]]
         left, why = f"{origins['blank']:,} left blank", self.blanks()

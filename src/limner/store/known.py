@@ -334,7 +334,7 @@ class IndexReport(Record):
             f" {self.unchanged:,} unchanged{others}, {self.unusable:,} skipped), {self.deleted:,} deleted",
             f"{counted(self.exact_duplicates, 'exact duplicate')}; {counted(self.near_pictures, 'picture')}"
             f" in {counted(self.near_groups, 'near-duplicate group')}",
-            f"{counted(self.other_files, 'other file')};"
+            f"{counted(self.other_files, 'file that is not a picture', 'files that are not pictures')};"
             f" {self.seconds:.1f} s, {self.pictures_per_s:.1f} pictures/s",
         ]
         lines += [str(one) for one in self.missing]
