@@ -69,7 +69,7 @@ def test_scores_must_be_one_number_per_pair(tmp_path):
 
 
 def test_what_is_no_such_file_is_refused(tmp_path, executable_payload):
-    with pytest.raises(MissingError, match="weighs pairs"):
+    with pytest.raises(MissingError, match="weights pairs"):
         read_pair_scores(tmp_path)
     proof = tmp_path / "proof"
     for bad in (b"", b"\0" * 50, executable_payload(proof)):

@@ -106,7 +106,7 @@ def _config(run):
 def test_what_cannot_be_shown_is_said(tmp_path, run):
     with pytest.raises(ConfigError, match=r"name an \.html file"):
         figure("complementary-4", to=tmp_path / "pairs.png", run=(run,))
-    with pytest.raises(MissingError, match="weighs pairs"):
+    with pytest.raises(MissingError, match="weights pairs"):
         figure("complementary-4", to=tmp_path / "pairs.html", run=(tmp_path,))
     values = {f"DIVERSITY/{side}": np.ones(2, np.float32) for side in ("image", "text")}
     kept = (run / "pair_scores.safetensors").read_bytes()
