@@ -179,6 +179,7 @@ def _holders(store: Store, rows: Mapping[str, FileRow], pictures: Iterable[str])
     """
     stored = store.lookup(FILES, "sha256", pictures)
     present = [row for row in stored if row["key"] not in rows] + list(rows.values())
+    present.sort(key=lambda row: (row["path"], row["path_bytes"]))
     holders: dict[str, list[FileRow]] = {sha: [] for sha in pictures}
     for row in present:
         if row["status"] == "ok":
@@ -198,7 +199,6 @@ def _picture(
     """One row of `pictures` from its files, its pixels where they were read, its row so far, and its
     captions.
     """
-    holding = sorted(holding, key=lambda row: (row["path"], row["path_bytes"]))
     if known is None and pixels is None:
         raise DataError(f"library: picture {sha} has files but no row; {MEND}")
     row = dict(known) if known is not None else {"id": sha, "group": sha, "labels": [], "size_bytes": 0}
