@@ -23,7 +23,7 @@ settings.register_profile(
 )
 
 # Machines are noisy: how long an example takes says nothing of whether it is right. Every run draws others.
-settings.register_profile("timeless", deadline=None, max_examples=40)
+settings.register_profile("timeless", deadline=None)
 settings.load_profile("timeless")
 
 # Tests that load OpenVINO themselves report that to nobody, see `limner.devices.openvino`.
