@@ -29,8 +29,8 @@ from limner.match.illustrate import step_texts
 from limner.match.illustrator import Illustrator
 from limner.pictures.metadata import Words
 from limner.records import Caption, Story
+from limner.store.batches import Pixels
 from limner.store.library import PictureStore
-from limner.store.reader import Pixels
 from limner.store.store import SpaceInfo, vectors_name, vectors_schema
 from limner.store.write import file_row, vector_table, write_batch
 from limner.text.read import parse_story_report

@@ -86,7 +86,7 @@ def found(folder):
 
 
 def reader(one):
-    from limner.store.reader import Reader
+    from limner.store.batches import Reader
 
     return Reader([one], lambda sha: [one])
 

@@ -131,7 +131,6 @@ def test_training_on_drawn_pictures_loads_no_encoders_and_what_a_command_lacks_i
         "limner.encoders.catalogue",
         "limner.encoders.openvino",
         "limner.pictures.decode",
-        "limner.pictures.formats",
         "limner.research.datasets.features",
         "limner.research.datasets.mixture",
         "limner.research.evaluation.choice",

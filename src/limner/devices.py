@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 
 Precision = Literal["float32", "bfloat16", "float16"]
+Engine = Literal["auto", "torch", "openvino"]
+"""What runs a network on a CPU; for a torch network, auto uses OpenVINO only after many pictures."""
 TORCH = "'limner[torch]'"
 """Argument of pip for the packages that CUDA cards and Apple GPUs need."""
 _NAMED = re.compile(r"cpu|mps|cuda(:\d{1,3})?", re.ASCII)

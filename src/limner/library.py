@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from datetime import date
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, get_args
@@ -21,20 +22,19 @@ from limner.errors import ConfigError, DataError, LimnerWarning, counted, unknow
 from limner.language import ENGLISH
 from limner.match.equipment import AUTO, encoders_for
 from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
-from limner.store.chosen import library_to_ask, library_to_fill, remember
 from limner.store.home import home_of
-from limner.store.library import PictureStore
+from limner.store.library import PictureStore, library_to_ask, library_to_fill, remember
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray
     from limner.describe.chat import Chat
     from limner.describe.pictures import DescribeReport
-    from limner.devices import Precision
-    from limner.encoders.openvino import Engine
+    from limner.devices import Engine, Precision
     from limner.encoders.trained import TrainedRun
     from limner.export.plan import Include, Layout, PageSize
     from limner.export.targets import Exported
     from limner.match.illustrator import Illustrator, Matches
+    from limner.pictures.ocr import OcrEngine
     from limner.progress import Progress
     from limner.store.catalogue import Catalogue, Only, Shape
     from limner.store.known import IndexReport
@@ -235,7 +235,6 @@ class Library:
             >>> report.new, report.deleted
             (0, 0)
         """
-        from limner.pictures.ocr import is_installed, rapid_ocr
         from limner.progress import RESUME, index_progress
         from limner.store.ingest import index  # not needed to search or illustrate
 
@@ -277,7 +276,7 @@ class Library:
                     workers=workers,
                     approximate_from=approximate_from,
                     engine=cluster,
-                    ocr=rapid_ocr() if ocr and is_installed() else None,
+                    ocr=_ocr_engine() if ocr else None,
                     progress=shown,
                     stop=stop,
                 )
@@ -434,8 +433,7 @@ class Library:
         path = path.expanduser()
         if not path.is_file():
             return self.store.find(path).id
-        from limner.pictures.decode import read_file
-        from limner.pictures.formats import PictureError
+        from limner.pictures.decode import PictureError, read_file
 
         try:
             data = read_file(os.fsencode(path.absolute())).data
@@ -513,7 +511,7 @@ class Library:
             raise ConfigError(f"again: {again!r:.60} needs an earlier storyboard; add keep")
         if not isinstance(again, Sequence) or not all(isinstance(step, int) for step in again):
             raise wrong_type("again", again, "a list of steps, from 1, such as [3, 5]")
-        from limner.match.advice import advice  # here and below: not needed for a search
+        from limner.match.explain import advice  # here and below: not needed for a search
         from limner.match.shown import GivenPictures, elsewhere, shown_by
         from limner.text.read import reading_of
 
@@ -820,3 +818,12 @@ def _pins(pins: object) -> dict[int, str | None]:
 def _named(picture: object, where: str) -> str:
     """Name, path or id of a picture."""
     return picture.id if isinstance(picture, Picture) else str(as_path(picture, where))
+
+
+def _ocr_engine() -> OcrEngine | None:
+    """Reader of the text in pictures, if the extra ``ocr`` is installed."""
+    if find_spec("rapidocr") is None:
+        return None
+    from limner.pictures.ocr import rapid_ocr
+
+    return rapid_ocr()

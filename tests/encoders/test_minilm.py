@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from limner.encoders.minilm import MiniLM, gelu
+from limner.encoders.sentences import MiniLM, gelu
 from limner.encoders.weight_files import Arrays, read_sentence_files, save_half, shipped_sentences
 from limner.errors import CheckpointError, DataError
 

@@ -10,7 +10,7 @@ from PIL import Image
 from limner.errors import ConfigError, DataError, MissingError
 from limner.export import SUFFIXES, Plan, check, export
 from limner.records import Between, Board, PictureRef
-from limner.text.named_files import checked, nowhere
+from limner.text.document import checked, nowhere
 
 BINARY = {
     ".pdf": b"%PDF",

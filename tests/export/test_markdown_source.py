@@ -13,8 +13,8 @@ from limner.errors import LimnerError
 from limner.export import Plan, export
 from limner.export.markdown import revised_source
 from limner.records import Board, BoardStep, Candidate, PictureRef
-from limner.text.insertion import with_inserted, without_inserted
-from limner.text.named_files import anywhere
+from limner.text.document import anywhere
+from limner.text.markdown import with_inserted, without_inserted
 from limner.text.read import parse_story_report, read_story_report
 from limner.text.revise import Revision
 

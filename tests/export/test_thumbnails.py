@@ -11,7 +11,7 @@ from PIL import Image
 
 from limner.errors import DataError
 from limner.files import sha256_of
-from limner.pictures.formats import Decoded
+from limner.pictures.decode import Decoded
 from limner.pictures.thumbnails import MAX_SIDE_PX, fitted, locate, shrink
 from limner.records import Picture
 

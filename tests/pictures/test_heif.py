@@ -9,9 +9,7 @@ from PIL import Image
 from test_images import BLUE, RED, colours, halves, near
 
 from limner.pictures import decode as images
-from limner.pictures import formats
-from limner.pictures.decode import decode
-from limner.pictures.formats import PictureError, reader_version
+from limner.pictures.decode import PictureError, decode, reader_version
 from limner.pictures.metadata import embedded
 
 XMP = b"""<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
@@ -117,5 +115,5 @@ def test_sizes_are_checked_before_anything_is_decoded(limit, monkeypatch):
 def test_a_new_reader_makes_refused_files_be_tried_again(monkeypatch):
     assert f"pillow-heif-{pillow_heif.__version__}" in reader_version()
     before = reader_version()
-    monkeypatch.setattr(formats, "version", lambda name: "99")
+    monkeypatch.setattr(images, "version", lambda name: "99")
     assert reader_version() != before

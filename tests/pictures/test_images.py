@@ -11,8 +11,7 @@ import pytest
 from PIL import Image
 
 from limner.pictures import decode as images
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError, noted, pillow_warnings
+from limner.pictures.decode import PictureError, decode, noted, pillow_warnings, read_file
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
 

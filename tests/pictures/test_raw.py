@@ -6,9 +6,8 @@ import pytest
 from raw_files import dng
 from test_images import colours, halves, near
 
-from limner.pictures import formats as images
-from limner.pictures.decode import decode
-from limner.pictures.formats import PictureError
+from limner.pictures import decode as images
+from limner.pictures.decode import PictureError, decode
 from limner.pictures.metadata import embedded
 from limner.store.ingest import index
 
@@ -59,9 +58,7 @@ def test_a_damaged_file_is_refused(data):
 
 @pytest.mark.parametrize("limit", ["MAX_HEADER_PIXELS", "MAX_DECODED_PIXELS"])
 def test_sizes_are_checked_before_anything_is_decoded(limit, monkeypatch):
-    from limner.pictures import raw
-
-    monkeypatch.setattr(raw, limit, 80 * 40 - 1)
+    monkeypatch.setattr(images, limit, 80 * 40 - 1)
     with pytest.raises(PictureError, match="80 × 40 pixels; at most"):
         decode(dng(SENSOR), suffix=".dng")
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.encodings import decode_caption
-from limner.pictures import find
 from limner.pictures import metadata as sidecars
+from limner.pictures import tables
 from limner.pictures.find import FoundFile, walk
 from limner.pictures.metadata import (
     Words,
@@ -378,8 +378,8 @@ def test_a_table_is_read_once_for_many_pictures_of_its_folder(tmp_path, monkeypa
             file.write(b"x" * (number + 1))
     (tmp_path / "metadata.csv").write_text("file_name,caption\n3.jpg,a barn\n", "utf-8")
     read = []
-    real = find.folder_rows
-    monkeypatch.setattr(find, "folder_rows", lambda tables: read.extend(tables) or real(tables))
+    real = tables.folder_rows
+    monkeypatch.setattr(tables, "folder_rows", lambda names: read.extend(names) or real(names))
     found = [texts(one.words) for one in walk(sources) if isinstance(one, FoundFile)]
     assert found == [[], [], [], ["a barn"], []]
     assert read == [os.fsencode(tmp_path / "metadata.csv")]

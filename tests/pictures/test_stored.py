@@ -9,8 +9,7 @@ from fakes import FakeImages, FakeTexts, content, noise_picture
 
 from limner.errors import MissingError
 from limner.locations import file_system, location
-from limner.pictures.decode import read_file
-from limner.pictures.formats import PictureError
+from limner.pictures.decode import PictureError, read_file
 from limner.pictures.thumbnails import locate, shrink
 from limner.store.ingest import index
 from limner.store.library import PictureStore

@@ -10,8 +10,8 @@ from test_images import near
 from video_files import BLACK, GREEN, SIZE, SUNNY, write_video
 
 from limner.pictures import videos
+from limner.pictures.decode import PictureError
 from limner.pictures.find import VideoFile, source_path, walk
-from limner.pictures.formats import PictureError
 from limner.pictures.videos import ABOUT, discard, frames
 
 GOLD, NAVY, DARK_GREEN = (255, 215, 0), (0, 0, 128), (0, 100, 0)

@@ -5,8 +5,14 @@ from pathlib import Path
 import pytest
 
 from limner.errors import MissingError
-from limner.store.chosen import default_library, last_library, library_to_ask, library_to_fill, remember
-from limner.store.library import PictureStore
+from limner.store.library import (
+    PictureStore,
+    default_library,
+    last_library,
+    library_to_ask,
+    library_to_fill,
+    remember,
+)
 
 
 @pytest.fixture(autouse=True)

@@ -289,7 +289,7 @@ def test_another_text_encoder_reads_no_picture(pictures, library, monkeypatch):
     (pictures / "p1.txt").write_text("a goat")
     images = FakeImages()
     run(pictures, library, images)
-    monkeypatch.setattr("limner.store.reader.read_file", lambda path: pytest.fail("read"))
+    monkeypatch.setattr("limner.store.batches.read_file", lambda path: pytest.fail("read"))
     report = run(pictures, library, images, FakeTexts("bag-2"))
     assert report.captions_encoded == 1
 

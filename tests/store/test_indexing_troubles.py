@@ -95,7 +95,7 @@ def test_bad_content_is_not_read_again_until_it_changes(pictures, library, monke
     bad_files(pictures)
     run(pictures, library)
     read = []
-    from limner.store import reader as reading
+    from limner.store import batches as reading
 
     real = reading.read_file
     monkeypatch.setattr(reading, "read_file", lambda path: read.append(path) or real(path))

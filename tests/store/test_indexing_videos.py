@@ -9,7 +9,7 @@ from fakes import FakeImages, noise_picture
 from video_files import BLACK, GREEN, SUNNY, write_video
 
 from limner.cli.main import run as limner
-from limner.pictures import formats as images
+from limner.pictures import decode as images
 from limner.pictures import videos
 from limner.store.ingest import index
 from limner.store.library import PictureStore

@@ -8,7 +8,7 @@ from fakes import FakeImages, FakeTexts, noise_picture
 
 from limner.cli.main import run as limner
 from limner.pictures import decode, find
-from limner.store import reader
+from limner.store import batches
 from limner.store.ingest import index
 from limner.store.library import PictureStore
 
@@ -68,12 +68,12 @@ def test_copies_on_another_disk_are_read_and_not_encoded(pictures, library, monk
         copy.replace(path)
     images = FakeImages()
     with monkeypatch.context() as patch:
-        patch.setattr(reader, "decode", None)
+        patch.setattr(batches, "decode", None)
         report = run(pictures, library, images)
     assert counts(report) == {"unchanged": 4, "rehashed": 4}
     assert images.encoded == 0
     assert "content compared of 4 files: the same as before" in report.lines()
-    monkeypatch.setattr(reader, "read_file", None)
+    monkeypatch.setattr(batches, "read_file", None)
     assert counts(run(pictures, library)) == {"unchanged": 4}
 
 

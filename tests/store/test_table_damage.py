@@ -8,8 +8,8 @@ from fakes import FakeImages, FakeTexts, content, noise_picture
 
 from limner.errors import DataError, LimnerError
 from limner.store.ingest import index
-from limner.store.integrity import NOTES
 from limner.store.library import PictureStore
+from limner.store.tables import NOTES
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 
 import pytest
 from fakes import FakeImages, FakeTexts, noise_picture
@@ -14,6 +15,8 @@ from limner.store import write
 from limner.store.ingest import index
 from limner.store.library import PictureStore
 from limner.store.store import OCR
+
+INSTALLED = find_spec("rapidocr") is not None
 
 
 class FakeOcr:
@@ -84,8 +87,7 @@ def test_a_kill_before_the_files_are_noted_reads_again(pictures, library, monkey
 
 
 def test_a_step_finds_the_picture_that_says_it(pictures, tmp_path, monkeypatch):
-    monkeypatch.setattr(ocr, "is_installed", lambda: True)
-    monkeypatch.setattr(ocr, "rapid_ocr", FakeOcr)
+    monkeypatch.setattr("limner.library._ocr_engine", FakeOcr)
     library = limner.Library(tmp_path / "lib")
     library.add(pictures)
     assert "ocr" in library.search("mind the wet floor")[0].channels
@@ -148,13 +150,13 @@ def test_another_engine_is_made_once_it_pays(monkeypatch):
         assert set(readers.map(engine.read, [picture] * 2)) == {"Wet floor"}
 
 
-@pytest.mark.skipif(ocr.is_installed(), reason="the extra 'ocr' is installed")
+@pytest.mark.skipif(INSTALLED, reason="the extra 'ocr' is installed")
 def test_what_to_install_is_said():
     with pytest.raises(MissingError, match=r"limner\[ocr\]"):
         ocr.rapid_ocr()
 
 
-@pytest.mark.skipif(not ocr.is_installed(), reason="needs the extra 'ocr': pip install 'limner[ocr]'")
+@pytest.mark.skipif(not INSTALLED, reason="needs the extra 'ocr': pip install 'limner[ocr]'")
 def test_rapidocr_reads_a_sign():
     sign = Image.new("RGB", (900, 500), (240, 200, 40))
     draw = ImageDraw.Draw(sign)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from limner.encoders.minilm import MiniLM
+from limner.encoders.sentences import MiniLM
 from limner.errors import DataError
 from limner.store import channels
 from limner.studio.jobs import JobCancelledError, Jobs

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from limner.text.named_files import MISSING, NO_FOLDER, OUTSIDE, WEB, anywhere
+from limner.text.document import MISSING, NO_FOLDER, OUTSIDE, WEB, anywhere
 from limner.text.read import parse_story_report, read_story_report
 
 

@@ -22,9 +22,10 @@ from limner.export import SUFFIXES, check, load
 from limner.export.plan import Include, Layout, PageSize, Plan
 from limner.export.targets import check_place
 from limner.language import ENGLISH
+from limner.pictures.decode import names_pictures
 from limner.progress import IndexProgress
 from limner.records import Board, Segmentation, Show, Story
-from limner.text.named_files import Elsewhere
+from limner.text.document import Elsewhere
 from limner.text.read import Format, Reading, read_story_report, read_story_stream
 
 if TYPE_CHECKING:
@@ -164,8 +165,6 @@ def illustrate(
     json
         Print the storyboard as JSON too.
     """
-    from limner.pictures.find import names_pictures
-
     sources = [one for one in texts if names_pictures(os.fsencode(one))]
     texts = tuple(one for one in texts if one not in sources)
     _check_texts(texts, sources)

@@ -10,8 +10,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING, Literal
 
 from limner.cli.main import Flag, Many, asked, emit_report, say
-from limner.devices import Precision
-from limner.encoders.openvino import Engine
+from limner.devices import Engine, Precision
 from limner.errors import ConfigError, DataError, LimnerError, counted
 from limner.progress import RESUME, IndexProgress
 

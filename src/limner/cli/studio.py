@@ -69,7 +69,7 @@ def studio(
     browser
         Open the browser.
     """
-    from limner.store.chosen import library_to_ask, remember
+    from limner.store.library import library_to_ask, remember
     from limner.studio.app import serve_studio
 
     place = library_to_ask(library, say, make=True)

@@ -62,7 +62,7 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
         Print the result as JSON.
     """
     if not folders:
-        from limner.store.chosen import library_to_ask
+        from limner.store.library import library_to_ask
 
         folders = (library_to_ask(note=say),)
     for folder in folders:
@@ -156,8 +156,7 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
         library: the open library; None if its settings are damaged, and nothing is repaired.
         repair: see `verify`.
     """
-    from limner.store.integrity import NOTES, TableFiles
-    from limner.store.tables import MEND
+    from limner.store.tables import MEND, NOTES, TableFiles
 
     spoilt: dict[str, list[str]] = {}
     for table in sorted((folder / "tables").glob("*.lance")):

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
-from limner.devices import TORCH, Precision, device_of
+from limner.devices import TORCH, Engine, Precision, device_of
 from limner.encoders.base_file import SIDE_PX, TextSide, WordSide, read_header
 from limner.encoders.framing import checked, frame
-from limner.encoders.openvino import NETWORK, Engine, read_network
 from limner.encoders.weight_files import WeightFile
 from limner.errors import ConfigError, installed, unknown
 
@@ -100,6 +99,8 @@ class BaseImageEncoder:
     def _rows(self) -> Callable[[ByteArray], FloatArray]:
         device = device_of(self._device)
         if device == "cpu" and self._engine != "torch":
+            from limner.encoders.openvino import NETWORK, read_network
+
             return read_network(self._file.path.with_suffix(NETWORK), self._file.sha256, self._precision)
         with installed("base: torch", TORCH):
             from limner.encoders.base_network import picture_rows

@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from limner.arrays import FloatArray, unit_rows
-from limner.encoders.minilm import gelu
+from limner.encoders.sentences import gelu
 from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
 from limner.encoders.weight_files import Arrays, WeightFile
 from limner.errors import CheckpointError, DataError, installed

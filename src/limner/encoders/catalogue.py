@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
-from limner.devices import TORCH, Precision, device_of
+from limner.devices import TORCH, Engine, Precision, device_of
 from limner.encoders.clip_files import (
     CLIP,
     HINT,
@@ -23,7 +23,6 @@ from limner.encoders.clip_files import (
     folder_of,
     published,
 )
-from limner.encoders.openvino import Engine
 from limner.encoders.weight_files import (
     FOOD,
     PREFIX,
@@ -134,8 +133,7 @@ def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
 @lru_cache(maxsize=4)
 def _sentences(name: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceEncoder:
     """The encoder as its files are now: hashing and reading them takes longer than encoding a text."""
-    from limner.encoders.minilm import MiniLM
-    from limner.encoders.sentences import MultilingualUSE
+    from limner.encoders.sentences import MiniLM, MultilingualUSE
 
     return MultilingualUSE() if name == MULTILINGUAL else MiniLM(shipped_sentences())
 

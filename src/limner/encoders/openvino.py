@@ -15,21 +15,18 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.arrays import ByteArray, FloatArray
-from limner.devices import Precision, openvino
+from limner.devices import Engine, Precision, openvino
 from limner.errors import CheckpointError, ConfigError, LimnerWarning, MissingError, NumericsError
 from limner.files import write_bytes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
-
-Engine = Literal["auto", "torch", "openvino"]
-"""Engine on a CPU; for a torch network, auto uses OpenVINO only after many pictures."""
 
 PATIENCE = 256
 """Number of pictures that torch encodes first; compiling takes as long as a few hundred of them."""

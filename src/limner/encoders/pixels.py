@@ -26,7 +26,7 @@ from limner.errors import ConfigError, ShapeError, unknown
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from limner.encoders.openvino import Engine
+    from limner.devices import Engine
 
 
 TOP = 50

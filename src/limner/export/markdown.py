@@ -41,16 +41,13 @@ from limner.export.wording import (
 )
 from limner.files import sha256_of, storing, write_text
 from limner.language import ENGLISH
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
+from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.thumbnails import Copy, indexed, locate
 from limner.records import Board, BoardStep, Part, Passage, Picture, PictureRef, Step, Story
 from limner.templates import carried, forbidden
-from limner.text.document import resolve_picture
-from limner.text.front_matter import without_front
-from limner.text.insertion import FOLDER, NAME, Layout, layout_of, with_inserted
-from limner.text.markdown import read_markdown
-from limner.text.named_files import MISSING, is_web
+from limner.text.dialects import without_front
+from limner.text.document import MISSING, is_web, resolve_picture
+from limner.text.markdown import FOLDER, NAME, Layout, layout_of, read_markdown, with_inserted
 from limner.text.read import parse_story_report, take_title
 from limner.text.revise import Revision
 

@@ -38,8 +38,7 @@ from limner.store.store import SpaceInfo
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray, ImageEncoder, SentenceEncoder, TextEncoder
-    from limner.devices import Precision
-    from limner.encoders.openvino import Engine
+    from limner.devices import Engine, Precision
     from limner.encoders.trained import TrainedRun
     from limner.store.channels import Channel
     from limner.store.library import PictureStore
@@ -207,8 +206,7 @@ def vectors_of_file(
     Raises:
         DataError: the file is no picture, or exceeds the limits of the decoder.
     """
-    from limner.pictures.decode import decode
-    from limner.pictures.formats import PictureError
+    from limner.pictures.decode import PictureError, decode
 
     found: dict[str, FloatArray] = {}
     for encoder in encoders:

@@ -1,19 +1,28 @@
-"""Explanation of each step of a storyboard, in numbers and in one sentence."""
+"""Explanation of each step of a storyboard, in numbers and in one sentence, and advice where little fits."""
+
+from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain, groupby
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.errors import counted
+from limner.language import ENGLISH
 from limner.match.board import BLANK
 from limner.match.candidates import Float64Array, IntArray, Pool
 from limner.match.cast import Cast
-from limner.records import Blank, BoardStep, Candidate, Picture, fit_of
+from limner.records import WEAK, Blank, BoardStep, Candidate, Picture, fit_of, percent
+
+if TYPE_CHECKING:
+    from limner.records import Board
+    from limner.store.catalogue import Catalogue
+
 
 _FUNCTION_WORDS = """
 the and but for nor not you your yours his her hers its our ours their theirs this that these those with from
@@ -342,3 +351,43 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
             f"Pictures that might fit are shown at other steps; the best has a chance of {probability:.0%}."
         )
     return "all used", best
+
+
+UNANSWERED = ("nothing fits", "all used")
+"""Reasons for a blank that more captions, encoders or pictures could remove."""
+SETTLED = ("asked for", "no words")
+"""Reasons for a blank that no other picture would change."""
+
+
+def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str | None:
+    """Advice if most steps that are not fixed are blank or have a weak picture; otherwise None.
+
+    Args:
+        board: the storyboard.
+        catalogue: pictures of the library.
+        spaces: names of the library's vector spaces.
+    """
+    weak = set(board.weak)
+    free = [step for step in board.steps if step.origin in ("decoded", "blank") and step.blank not in SETTLED]
+    blank = sum(step.blank in UNANSWERED for step in free)
+    poor = sum(step.position in weak for step in free)
+    if 2 * (blank + poor) <= len(free):
+        return None
+    counts = [f"{blank:,} left blank"] if blank else []
+    if poor:
+        counts.append(f"{poor:,} with a weak match, of a chance below {percent(WEAK)} %")
+    helps = []
+    if 2 * catalogue.captioned < len(catalogue):
+        helps.append("words on the pictures (captions in the files, or 'limner describe')")
+    if board.story.language.partition("-")[0].lower() not in ("", ENGLISH):
+        if "clip" in spaces and "base" not in spaces:
+            helps.append(
+                "the encoder base beside CLIP, which reads English alone ('limner index --encoder base')"
+            )
+    elif "clip" not in spaces:
+        helps.append("CLIP in place of the encoder that comes with limner ('limner models get clip')")
+    helps.append("more pictures of what the text tells")
+    return (
+        f"Few pictures fit: of {counted(len(free), 'step')}, {' and '.join(counts)}. What would help:"
+        f" {', '.join(helps)}, or a picture that you fix at a step (a pin), which the other steps follow."
+    )

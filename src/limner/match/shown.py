@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from limner.errors import DataError, LimnerError, counted
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
+from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import phash
 from limner.pictures.metadata import Words, embedded, merge, words_of_name
 from limner.records import Caption, Picture, PictureRef, Step, Story
 from limner.store.library import PictureStore
-from limner.text.named_files import WEB, Elsewhere, anywhere
+from limner.text.document import WEB, Elsewhere, anywhere
 
 
 @dataclass(frozen=True)

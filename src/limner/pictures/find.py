@@ -13,25 +13,26 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from limner import locations
 from limner.errors import DataError, MissingError
 from limner.files import composed, display
-from limner.locations import Location, location, objects
-from limner.pictures import stored
-from limner.pictures.decode import kind_of, stamp_of
-from limner.pictures.formats import PICTURE_SUFFIXES, VIDEO_SUFFIXES
-from limner.pictures.metadata import SIDECAR_SUFFIXES, Words
-from limner.pictures.stored import Status, address
-from limner.pictures.tables import (
+from limner.locations import Location, Status, address, location, objects
+from limner.pictures.decode import (
     CAPTIONS_NAMES,
     LIST_SUFFIXES,
     METADATA_NAMES,
-    TableRow,
-    folder_rows,
-    joined_rows,
-    list_rows,
+    PICTURE_SUFFIXES,
+    VIDEO_SUFFIXES,
+    kind_of,
+    stamp_of,
+    suffix_of,
 )
+from limner.pictures.metadata import SIDECAR_SUFFIXES, Words
+
+if TYPE_CHECKING:
+    from limner.pictures.tables import TableRow
 
 # Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
 # ruff: noqa: PTH100, PTH110, PTH112, PTH114, PTH116, PTH118, PTH120, PTH122, PTH208
@@ -142,7 +143,7 @@ def source_path(source: str | os.PathLike[str]) -> bytes:
         DataError: a table with pictures inside, by its name.
     """
     place = location(source)
-    if _suffix(os.fsencode(source).rstrip(b"/")) in _HOLDERS:
+    if suffix_of(os.fsencode(source).rstrip(b"/")) in _HOLDERS:
         raise DataError(
             f"{os.fspath(source)}: pictures inside a table are not read; expected a folder, a picture, or a"
             " CSV, JSON lines or Parquet file with a column of paths; unpack them into a folder"
@@ -166,7 +167,7 @@ def _look_at(place: Location) -> bool:
         MissingError: nothing is there, or the object store does not answer.
     """
     try:
-        return stored.is_folder(place)
+        return locations.is_folder(place)
     except FileNotFoundError:
         raise MissingError(f"{place}: no such folder or list; check the address") from None
 
@@ -187,7 +188,7 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
             yield from _AddressWalk(source, follow_links).folder(source, ())
         elif folder:
             yield from _FolderWalk(source, follow_links).folder(source, _rows_above(source))
-        elif _suffix(source) in LIST_SUFFIXES:
+        elif suffix_of(source) in LIST_SUFFIXES:
             yield from _walk_list(source)
         else:
             if os.path.dirname(source) != holder:  # which is read once for all its pictures that are named
@@ -209,26 +210,29 @@ def _rows_above(source: bytes) -> tuple[dict[bytes, TableRow], ...]:
     while folder != above:
         kinds = ([os.path.join(above, name) for name in kind] for kind in (METADATA_NAMES, CAPTIONS_NAMES))
         tables = tuple(filter(None, (next(filter(os.path.isfile, kind), b"") for kind in kinds)))
-        rows, _ = folder_rows(tables)  # what is wrong with them is said where their folder is named
+        rows, _ = _folder_rows(tables)  # what is wrong with them is said where their folder is named
         found += [rows] if rows else []
         folder, above = above, os.path.dirname(above)
     return tuple(found)
 
 
+def _folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, TableRow], list[tuple[bytes, str]]]:
+    """Rows of the tables of a folder, see `limner.pictures.tables.folder_rows`; most folders have none."""
+    if not tables:
+        return {}, []
+    from limner.pictures.tables import folder_rows
+
+    return folder_rows(tables)
+
+
 def is_list(source: bytes) -> bool:
     """Whether a source is a list of paths, by its name; one that is gone counts as well."""
-    return _suffix(source) in LIST_SUFFIXES and not os.path.isdir(source)
-
-
-def names_pictures(source: bytes) -> bool:
-    """Whether a source is a folder, an address, a picture, a video or a list of them, by its name."""
-    named = _suffix(source) in _SUFFIXES or is_list(source)
-    return named or address(source) is not None or os.path.isdir(source)
+    return suffix_of(source) in LIST_SUFFIXES and not os.path.isdir(source)
 
 
 def is_video(path: bytes) -> bool:
     """Whether a file is a video, by its name; one that is gone counts as well."""
-    return _suffix(path) in VIDEO_SUFFIXES and not os.path.isdir(path)
+    return suffix_of(path) in VIDEO_SUFFIXES and not os.path.isdir(path)
 
 
 def count_files(sources: Sequence[bytes], *, follow_links: bool = False) -> int:
@@ -237,11 +241,13 @@ def count_files(sources: Sequence[bytes], *, follow_links: bool = False) -> int:
     for source in sources:
         place = address(source)
         if place is not None and _look_at(place):
-            total += sum(_suffix(os.fsencode(one.location.name)) in _SUFFIXES for one in objects(place))
+            total += sum(suffix_of(os.fsencode(one.location.name)) in _SUFFIXES for one in objects(place))
         elif os.path.isdir(source):
             walked = os.walk(source, followlinks=follow_links)
-            total += sum(_suffix(name) in _SUFFIXES for _, _, names in walked for name in names)
-        elif _suffix(source) in LIST_SUFFIXES:
+            total += sum(suffix_of(name) in _SUFFIXES for _, _, names in walked for name in names)
+        elif suffix_of(source) in LIST_SUFFIXES:
+            from limner.pictures.tables import list_rows
+
             total += sum(1 for _ in list_rows(source))
         else:
             total += 1
@@ -274,7 +280,7 @@ class _FolderWalk:
             next((one for one in kind if one in names), b"") for kind in (METADATA_NAMES, CAPTIONS_NAMES)
         )
         tables = tuple(self.join(folder, name) for name in kinds if name)
-        rows, problems = folder_rows(tables)
+        rows, problems = _folder_rows(tables)
         yield from (UnusableFile(table, self.source, reason) for table, reason in problems)
         named = len(rows)
         inner = (rows, *scopes)
@@ -299,7 +305,7 @@ class _FolderWalk:
         for path in below:
             yield from self.folder(path, inner)
         for row in sorted(rows.values(), key=lambda one: one.path):
-            there = "is no picture by its name" if stored.is_there(os.fsdecode(row.path)) else "not there"
+            there = "is no picture by its name" if locations.is_there(os.fsdecode(row.path)) else "not there"
             yield UnusableFile(row.path, self.source, f"listed in {row.where} but {there}")
         if tables:
             yield TablesRead(tables, named - len(rows), len(rows))
@@ -346,7 +352,7 @@ class _AddressWalk(_FolderWalk):
     def listing(self, folder: bytes) -> dict[bytes, bool]:
         """As of a disk; a store that does not answer ends the walk, lest its pictures pass for deleted."""
         place = address(folder)
-        self.statuses = stored.listing(place) if place is not None else {}
+        self.statuses = locations.listing(place) if place is not None else {}
         return {name: status is None for name, status in self.statuses.items()}
 
     def join(self, folder: bytes, name: bytes) -> bytes:
@@ -370,11 +376,13 @@ class _AddressWalk(_FolderWalk):
 
 def _is_wanted(name: bytes) -> bool:
     """Whether a name has such a suffix; ``._x.jpg`` is what a Mac leaves on foreign disks."""
-    return _suffix(name) in _SUFFIXES and not name.startswith(b"._")
+    return suffix_of(name) in _SUFFIXES and not name.startswith(b"._")
 
 
 def _walk_list(source: bytes) -> Iterator[Entry]:
     """The files that a table names."""
+    from limner.pictures.tables import joined_rows
+
     last, beside = b"", Beside({})
     for row in joined_rows(source):
         if isinstance(row, str):
@@ -390,7 +398,7 @@ def _names(folder: bytes) -> dict[bytes, Status | None]:
     """What lies in a folder, as far as it can be listed, with the status of what is on object storage."""
     try:
         place = address(folder)
-        return dict.fromkeys(os.listdir(folder)) if place is None else stored.listing(place)
+        return dict.fromkeys(os.listdir(folder)) if place is None else locations.listing(place)
     except OSError:
         return {}
 
@@ -406,7 +414,7 @@ class Beside:
         self.statuses = statuses
         self._sidecars: dict[bytes, list[bytes]] = {}
         for name in statuses:
-            if _suffix(name) in SIDECAR_SUFFIXES:
+            if suffix_of(name) in SIDECAR_SUFFIXES:
                 self._sidecars.setdefault(composed(name).lower(), []).append(name)
         self._exports = any(name.endswith(b".json") for name in self._sidecars)
 
@@ -494,15 +502,9 @@ def _look(path: bytes, source: bytes, beside: Beside, row: TableRow | None) -> E
         key = hashlib.sha256(row.key if row else b"")
         for one, side_path in described.items():
             with suppress(OSError):
-                side = beside.statuses[one] or stored.status(side_path)
+                side = beside.statuses[one] or locations.status(side_path)
                 key.update(side_path + f"\0{side.size} {side.mtime_ns}\0".encode())
         words_key = key.hexdigest()[:16]
     words = row.words if row else Words()
-    kind = VideoFile if _suffix(name) in VIDEO_SUFFIXES else FoundFile
+    kind = VideoFile if suffix_of(name) in VIDEO_SUFFIXES else FoundFile
     return kind(path, size, mtime_ns, source, sidecars, words, words_key, stamp)
-
-
-@lru_cache(1024)  # a name is asked for its suffix several times in a row
-def _suffix(name: bytes) -> bytes:
-    """Suffix in lower case, with its dot."""
-    return os.path.splitext(name)[1].lower()

@@ -30,7 +30,7 @@ from PIL.IptcImagePlugin import getiptcinfo
 from limner.encodings import LATIN, decode_caption
 from limner.errors import counted
 from limner.files import display
-from limner.pictures.stored import beginning
+from limner.locations import beginning
 from limner.records import Caption
 
 if TYPE_CHECKING:

@@ -64,14 +64,9 @@ def rapid_ocr() -> OcrEngine:
     Raises:
         MissingError: it is not installed.
     """
-    if not is_installed():
+    if importlib.util.find_spec("rapidocr") is None:
         raise MissingError("the words in pictures are read by RapidOCR; run: pip install 'limner[ocr]'")
     return RapidOcr()
-
-
-def is_installed() -> bool:
-    """Whether the extra ``ocr`` is installed."""
-    return importlib.util.find_spec("rapidocr") is not None
 
 
 class RapidOcr:

@@ -20,8 +20,8 @@ from typing_extensions import override
 
 from limner.errors import DataError
 from limner.files import composed, display
+from limner.locations import address, stream
 from limner.pictures.metadata import Words, merge, words_of_row
-from limner.pictures.stored import address, stream
 
 if TYPE_CHECKING:
     import pyarrow
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 # Paths are bytes here, since a file name need not be UTF-8; pathlib cannot hold those.
 # ruff: noqa: PTH117, PTH118, PTH120, PTH122
 
-METADATA_NAMES = (b"metadata.jsonl", b"metadata.csv", b"metadata.parquet")
-CAPTIONS_NAMES = (b"captions.jsonl", b"captions.csv")
-TABLE_NAMES = METADATA_NAMES + CAPTIONS_NAMES
-"""Tables that are read with the folder they lie in: of each kind the first that is there."""
-LIST_SUFFIXES = frozenset((b".jsonl", b".csv", b".parquet"))
 PATH_KEYS = ("file_name", "path", "file_path", "filename", "file", "image")
 MAX_LINE_CHARS, MAX_COLUMNS = 1_000_000, 1_000
 """What one line of a table may hold: letters, and columns."""

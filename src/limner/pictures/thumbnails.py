@@ -16,9 +16,8 @@ from PIL.Image import Image, Resampling
 
 from limner.errors import DataError
 from limner.files import display
-from limner.pictures.decode import FileBytes, decode, read_file
-from limner.pictures.formats import MAX_DECODED_PIXELS, PictureError
-from limner.pictures.stored import is_there
+from limner.locations import is_there
+from limner.pictures.decode import MAX_DECODED_PIXELS, FileBytes, PictureError, decode, read_file
 from limner.records import WHOLE, Area, Picture
 
 MAX_SIDE_PX = 3000

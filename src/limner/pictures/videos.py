@@ -24,9 +24,8 @@ from pydantic import ValidationError
 from limner.checksums import seal, unseal
 from limner.errors import DataError, MissingError, installed
 from limner.files import display, write_text
-from limner.pictures.decode import opened, stamp_of
+from limner.pictures.decode import MAX_DECODED_PIXELS, PictureError, opened, stamp_of
 from limner.pictures.find import FoundFile, VideoFile
-from limner.pictures.formats import MAX_DECODED_PIXELS, PictureError
 from limner.pictures.metadata import Words, captions, clean, exif_time, merge, read_sidecars, words_of_name
 from limner.records import Record
 

@@ -1,11 +1,15 @@
 """Batches of pictures: read and encoded, and written to the tables a few hundred at a time.
 
-Reading and encoding need no tables, so that other processes and machines can do them; one process writes.
+Files are read in worker threads: bytes, hash, pixels, captions, and the encoders' inputs. Decoding overlaps
+the forward pass in the caller's thread; a bounded number of files is in flight, so that memory stays flat.
+Results come in the order of the files. Reading and encoding need no tables, so that other processes and
+machines can do them; one process writes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 import time
 from collections import Counter
@@ -15,23 +19,140 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from limner.arrays import ImageEncoder, expect, unit_rows
+from limner.arrays import ByteArray, ImageEncoder, expect, unit_rows
 from limner.devices import ahead
 from limner.files import display
+from limner.pictures.decode import Decoded, PictureError, decode, noted, read_file
 from limner.pictures.find import FoundFile
-from limner.pictures.metadata import CAPTION_SOURCES
-from limner.pictures.ocr import OcrEngine
+from limner.pictures.hashes import phash
+from limner.pictures.metadata import CAPTION_SOURCES, Words, embedded, merge, read_sidecars, words_of_name
 from limner.progress import Progress
 from limner.records import Problem
 from limner.store import write
 from limner.store.known import DigestSet, sorted_ids
 from limner.store.library import PictureStore
-from limner.store.reader import Pixels, Reader, ReadFile
 from limner.store.store import FILES, vectors_name
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from limner.pictures.ocr import OcrEngine
+
+
+HASH_SIDE_PX = 64
+
+
+@dataclass(frozen=True)
+class ReadFile:
+    """One file that was read.
+
+    Attributes:
+        found: the file as found.
+        size, mtime_ns, sha256, stamp: as read; "" for a file that could not be.
+        pixels: properties of the picture; None for a file that is no usable picture.
+        words: captions and other metadata.
+        reason: reason why it is not usable, or "".
+        lasting: False if another try may succeed without a change of the file.
+        same: whether its content is the expected one, so that nothing more was read.
+    """
+
+    found: FoundFile
+    size: int = 0
+    mtime_ns: int = -1
+    sha256: str = ""
+    pixels: write.Pixels | None = None
+    words: Words = Words()  # noqa: RUF009
+    reason: str = ""
+    lasting: bool = True
+    stamp: str = ""
+    same: bool = False
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reader of the files of one run; thread-safe.
+
+    Attributes:
+        encoders: encoders that may need pixels.
+        needs: function from SHA-256 to the encoders whose vectors that picture lacks; called once per file.
+        captions: whether captions are kept.
+        ocr: reader of the text in pictures; None does not read it.
+        unread: function from SHA-256 to whether `ocr` is to read that picture; called once per file.
+    """
+
+    encoders: Sequence[ImageEncoder]
+    needs: Callable[[str], Sequence[ImageEncoder]]
+    captions: bool = True
+    ocr: OcrEngine | None = None
+    unread: Callable[[str], bool] = lambda sha256: True
+
+    def __call__(self, found: FoundFile) -> ReadFile:
+        """Read one file; a file that is not usable is returned with the reason."""
+        size, mtime_ns, sha256, stamp = found.size, found.mtime_ns, "", found.stamp
+        noted()
+        try:
+            file = read_file(found.path)
+            size, sha256 = file.size, file.sha256
+            if file.mtime_ns >= 0:  # otherwise the time as found
+                mtime_ns, stamp = file.mtime_ns, file.stamp
+            if sha256 == found.expected and not found.sidecars:
+                return ReadFile(found, size, mtime_ns, sha256, stamp=stamp, same=True)
+            side_px = max((encoder.side_px for encoder in self.encoders), default=HASH_SIDE_PX)
+            suffix = os.path.splitext(found.path)[1].lower().decode("ascii", "replace")  # noqa: PTH122
+            decoded = decode(file.data, side_px, suffix)
+            prepared = {one.name: _prepare(one, decoded.rgb) for one in self.needs(sha256)}
+            shown = self._words_shown(decoded, file.data, suffix) if self.unread(sha256) else None
+        except PictureError as error:
+            return ReadFile(found, size, mtime_ns, sha256, None, Words(), str(error), error.lasting, stamp)
+        pixels = write.Pixels(
+            decoded.width_px,
+            decoded.height_px,
+            decoded.format,
+            f"{phash(decoded.rgb):016x}",
+            prepared,
+            shown,
+        )
+        inside = embedded(decoded.loaded)
+        words = self._words(found, replace(inside, warnings=(*inside.warnings, *noted())))
+        return ReadFile(found, size, mtime_ns, sha256, pixels, words, stamp=stamp)
+
+    def _words_shown(self, decoded: Decoded, data: bytes, suffix: str) -> str | None:
+        """Text in a picture; the picture is decoded again if the prepared copy is too small."""
+        if self.ocr is None:
+            return None
+        if not self.ocr.sees_words(decoded.rgb):
+            return ""
+        from limner.pictures.ocr import READ_PX
+
+        longest = max(decoded.width_px, decoded.height_px)
+        if max(decoded.rgb.size) >= min(longest, READ_PX):
+            return self.ocr.read(decoded.rgb)
+        # half of that, since a decoder keeps twice the requested size
+        side_px = READ_PX * min(decoded.width_px, decoded.height_px) // longest // 2
+        return self.ocr.read(decode(data, max(side_px, 1), suffix).rgb)
+
+    def _words(self, found: FoundFile, inside: Words) -> Words:
+        """Captions of all sources, the user's own first."""
+        origins = (found.words, read_sidecars(found.sidecars, found.path), inside, words_of_name(found.path))
+        every = merge(origins)
+        # descriptions come before keywords, which make bad captions
+        kept = sorted(every.captions, key=lambda caption: caption.source == "keywords")
+        return replace(every, captions=tuple(kept) if self.captions else ())
+
+
+def _prepare(encoder: ImageEncoder, rgb: Image) -> ByteArray:
+    try:
+        return encoder.prepare(rgb)
+    except (ValueError, ZeroDivisionError, MemoryError) as error:
+        raise PictureError(
+            f"{encoder.name} cannot use a picture of {rgb.size[0]} × {rgb.size[1]}: {error}"
+        ) from error
+
 
 BATCH_PICTURES = 32
 """Pictures of a forward pass."""
@@ -59,7 +180,7 @@ class Encoded:
 
     rows: list[write.FileRow] = field(default_factory=list)
     stamps: dict[str, str] = field(default_factory=dict)
-    pixels: dict[str, Pixels] = field(default_factory=dict)
+    pixels: dict[str, write.Pixels] = field(default_factory=dict)
     labels: dict[str, write.Labels] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     vectors: dict[str, pa.Table] = field(default_factory=dict)

@@ -27,11 +27,11 @@ import numpy as np
 from limner.arrays import ImageEncoder
 from limner.devices import MOST_WORKERS, cores
 from limner.errors import CheckpointError, DataError, LimnerError, MissingError, installed
-from limner.pictures.formats import pillow_warnings
+from limner.pictures.decode import pillow_warnings
 from limner.pictures.ocr import rapid_ocr
 from limner.store import batches as batching
+from limner.store.batches import Reader
 from limner.store.known import DIGEST, DigestSet
-from limner.store.reader import Reader
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -17,16 +17,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
 from limner.devices import cores
 from limner.errors import ConfigError, DataError, MissingError
 from limner.files import display
 from limner.language import language_name
-from limner.pictures import find, videos
-from limner.pictures.formats import PictureError, pillow_warnings, reader_version
-from limner.pictures.ocr import OcrEngine
-from limner.pictures.stored import address
+from limner.locations import address
+from limner.pictures import find
+from limner.pictures.decode import PictureError, pillow_warnings, reader_version
 from limner.progress import Progress
 from limner.records import Problem
 from limner.store import batches as batching
@@ -44,17 +44,21 @@ from limner.store.known import (
 from limner.store.library import PictureStore
 from limner.store.shared import agree
 from limner.store.store import (
+    DESCRIPTIONS,
     FILES,
     FORMAT,
     OCR,
     OCR_SCHEMA,
     SCHEMAS,
+    WORDS,
     SpaceInfo,
     chunks,
     vectors_name,
     vectors_schema,
 )
-from limner.store.words import mend
+
+if TYPE_CHECKING:
+    from limner.pictures.ocr import OcrEngine
 
 _SEP = os.fsencode(os.sep)
 VIDEO = "video"
@@ -422,6 +426,8 @@ class _Run:
         known = self.known.meet([key])[0]
         same = known is not None and _same(entry, known)
         refused = known is not None and known.status == "skipped" and same and not self.retry
+        from limner.pictures import videos
+
         row = partial(write.file_row, entry.path, entry.source, size=entry.size, stamp=entry.stamp)
         try:
             frames = () if refused else videos.frames(entry, self.library.folder.resolve(), self.stopped)
@@ -468,7 +474,10 @@ class _Run:
                     self.batches.skip(row)
             self.batches.commit()
             self.batches.settle()
-        mend(library.store)
+        if library.store.has(WORDS) or library.store.has(DESCRIPTIONS):
+            from limner.store.words import mend
+
+            mend(library.store)
         encoded = self._captions() if (self.sentences or self.ocr) and not self.stopped() else 0
         if library.store.shared and not self.stopped():
             agree(library.store)
@@ -608,7 +617,7 @@ class _Run:
             self.library.store.delete(FILES, [row["key"] for row in gone])
             for row in gone:
                 if find.is_video(row["source"]):
-                    videos.discard(row["path_bytes"], self.library.folder.resolve())
+                    self._discard_frames(row)
         if self.moved:
             self._drop_sources()
 
@@ -630,9 +639,15 @@ class _Run:
             self.batches.settle()
             for row, video in left:
                 if video is not None:
-                    videos.discard(row["path_bytes"], self.library.folder.resolve())
+                    self._discard_frames(row)
         if self.away and not self.missing:
             self._drop_sources()
+
+    def _discard_frames(self, row: write.FileRow) -> None:
+        """Remove the copy of a video's frame."""
+        from limner.pictures import videos
+
+        videos.discard(row["path_bytes"], self.library.folder.resolve())
 
     def _gone(self) -> Iterator[tuple[write.FileRow, write.FileRow | None, bytes]]:
         """Yield the files that were not found, with the video of frames and their source."""

@@ -1,4 +1,4 @@
-"""The picture library: its tables, its settings and a cache of vectors.
+"""The picture library: its tables, its settings and a cache of vectors; and which library is meant.
 
 Search, storyboard and studio see pictures only through this class; `limner.store.ingest` fills it.
 """
@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from limner.errors import DataError, LimnerWarning, unknown
-from limner.files import composed, composed_text, display
+from limner.errors import DataError, LimnerError, LimnerWarning, MissingError, unknown
+from limner.files import composed, composed_text, data_folder, display, make_folder, write_bytes
+from limner.locations import location
 from limner.records import Picture, Problem, Record
-from limner.store.cache import Cache
-from limner.store.catalogue import Catalogue, picture_of
 from limner.store.home import home_of
 from limner.store.store import (
     CAPTIONED,
@@ -33,7 +32,11 @@ from limner.store.store import (
     SpaceInfo,
     vectors_name,
 )
-from limner.store.vectors import Gallery, Space, library_gallery
+
+if TYPE_CHECKING:
+    from limner.store.cache import Cache
+    from limner.store.catalogue import Catalogue
+    from limner.store.vectors import Gallery
 
 _NAMES_COMPARED = 20_000
 _ID_DIGITS = 6
@@ -107,6 +110,8 @@ class PictureStore:
 
     @cached_property
     def _cache(self) -> Cache:
+        from limner.store.cache import Cache
+
         return Cache(self.home.cache)
 
     @property
@@ -150,6 +155,8 @@ class PictureStore:
         Warns:
             LimnerWarning: the folder cannot be written, so that the vectors are read into memory.
         """
+        from limner.store.vectors import Gallery, Space, library_gallery
+
         for space in spaces:
             if space not in self.settings.spaces:
                 raise DataError(f"{self.place}: " + unknown("vector space", space, self.settings.spaces))
@@ -184,6 +191,8 @@ class PictureStore:
         """
         state = self.store.state(PICTURES)
         if self._listed is None or self._listed[0] != state.stamp:
+            from limner.store.catalogue import Catalogue
+
             self._listed = state.stamp, Catalogue.read(self.store, self._cache, state)
         return self._listed[1]
 
@@ -209,6 +218,8 @@ class PictureStore:
             raise DataError(
                 f"{self.place}: no picture {missing[0]}; it was deleted, or is of another library"
             )
+        from limner.store.catalogue import picture_of
+
         return [picture_of(found[one]) for one in wanted]
 
     def file_of(self, picture_id: str) -> Path:
@@ -292,3 +303,74 @@ class PictureStore:
             },
             sources=self.settings.sources,
         )
+
+
+VARIABLE = "LIMNER_LIBRARY"
+"""Environment variable with the path or URL of the library."""
+
+
+def default_library() -> Path:
+    """Folder of the default library."""
+    return data_folder() / "library"
+
+
+def library_to_fill(named: Path | None = None) -> Path:
+    """Library to index into: the named one, or that of the environment, or the default one."""
+    if named is not None:
+        return named
+    return Path(os.environ[VARIABLE]).expanduser() if os.environ.get(VARIABLE) else default_library()
+
+
+def library_to_ask(
+    named: Path | None = None, note: Callable[[str], None] = lambda line: None, *, make: bool = False
+) -> Path:
+    """Library to search: the named one, that of the environment, the one used last, or the default one.
+
+    Args:
+        named: path or URL given by the user, or None.
+        note: function that receives a line if the library is the one used last.
+        make: whether to create the default one, empty, if needed.
+    Raises:
+        MissingError: no library is named, and none exists.
+    """
+    place = library_to_fill(named)
+    if named is not None or os.environ.get(VARIABLE):
+        return place
+    last = last_library()
+    if last is not None and last != place:
+        if location(last) is not None or home_of(last).exists():
+            note(f"library: {location(last) or last}, the one used last")
+            return last
+        note(f"library: {place}, as the one used last is not there any more: {last}")
+    if make:
+        PictureStore(place)
+    elif not home_of(place).exists():
+        raise MissingError(
+            f"{place}: no picture library yet; create it with 'limner index PICTURES', or name another with"
+            " --library"
+        )
+    return place
+
+
+def last_library() -> Path | None:
+    """Library used last, or None."""
+    try:
+        raw = _memory().read_bytes().removesuffix(b"\n")
+    except OSError:
+        return None
+    return Path(os.fsdecode(raw)) if raw and b"\0" not in raw else None
+
+
+def remember(place: Path) -> None:
+    """Remember the library used last, if the user's data folder can be written."""
+    at = location(place)
+    last = place.absolute() if at is None else Path(str(at))
+    if last != last_library():
+        with suppress(OSError, LimnerError):
+            make_folder(_memory().parent)
+            write_bytes(_memory(), os.fsencode(last if at is None else str(at)) + b"\n")
+
+
+def _memory() -> Path:
+    """File with one line: the path or URL of the library used last."""
+    return data_folder() / "last-library"

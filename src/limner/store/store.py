@@ -20,8 +20,7 @@ from limner.checksums import checksum, unseal
 from limner.errors import DataError, LimnerError, MissingError
 from limner.locations import Location
 from limner.records import Record
-from limner.store.integrity import Checksums
-from limner.store.tables import MEND, BusyError, tables_at
+from limner.store.tables import MEND, BusyError, Checksums, tables_at
 
 T = TypeVar("T")
 FORMAT = 2

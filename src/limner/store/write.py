@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from limner.arrays import FloatArray, SentenceEncoder, TextEncoder, unit_rows, usable_rows
+from limner.arrays import ByteArray, FloatArray, SentenceEncoder, TextEncoder, unit_rows, usable_rows
 from limner.errors import DataError, NumericsError
 from limner.files import display
 from limner.language import ENGLISH, language_of, languages_of
@@ -24,7 +25,6 @@ from limner.pictures.hashes import near_groups
 from limner.pictures.metadata import Words, unique_captions
 from limner.records import Caption
 from limner.store.known import DIGEST, among, place, sorted_ids, sorted_rows
-from limner.store.reader import Pixels
 from limner.store.store import (
     CAPTIONED,
     DESCRIPTIONS,
@@ -50,6 +50,24 @@ if TYPE_CHECKING:
 FileRow = dict[str, Any]
 Labels = list[tuple[str, float]]
 MAX_REASON_CHARS = 2000
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """Properties of a picture, independent of its file name.
+
+    Attributes:
+        width_px, height_px, format, phash: as in `limner.records.Picture`.
+        prepared: (H, W, 3) bytes by encoder name, for the encoders that need this picture.
+        words: text in the picture, by line; None if it was not read.
+    """
+
+    width_px: int
+    height_px: int
+    format: str
+    phash: str
+    prepared: dict[str, ByteArray]
+    words: str | None = None
 
 
 def file_key(path: bytes) -> str:

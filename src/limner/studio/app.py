@@ -35,8 +35,14 @@ from limner.studio.projects import UnknownProjectError, digest, projects_folder
 from limner.studio.routes import Studio
 from limner.studio.workshop import StaleError, Workshop
 from limner.templates import environment
-from limner.text.containers import is_container
-from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, parse_story_report, read_story_report
+from limner.text.read import (
+    MAX_BYTES,
+    SUFFIXES,
+    decode_text,
+    is_container,
+    parse_story_report,
+    read_story_report,
+)
 from limner.text.worker import READER
 
 STATIC = Path(__file__).parent / "static"

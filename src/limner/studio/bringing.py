@@ -21,8 +21,7 @@ from typing import Literal
 
 from limner.errors import DataError
 from limner.files import DRAFT_SUFFIX, sync_folder, write_bytes
-from limner.pictures.decode import decode
-from limner.pictures.formats import PICTURE_SUFFIXES, PictureError
+from limner.pictures.decode import PICTURE_SUFFIXES, PictureError, decode
 from limner.records import Record
 
 PICTURES, TRASH = "pictures", "trash"

@@ -28,7 +28,7 @@ from limner.checksums import seal_bytes, unseal_bytes
 from limner.errors import DataError, LimnerWarning
 from limner.export import Plan, export
 from limner.files import write_bytes
-from limner.pictures.formats import RAW_SUFFIXES, PictureError, identify
+from limner.pictures.decode import RAW_SUFFIXES, PictureError, identify
 from limner.pictures.thumbnails import MAX_SIDE_PX, indexed, locate, shrink
 from limner.records import Board, Candidate, Picture
 from limner.store.library import PictureStore

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from limner.errors import ConfigError, DataError
-from limner.match.advice import advice
+from limner.match.explain import advice
 from limner.match.illustrate import BoardOptions, step_texts
 from limner.match.illustrator import Illustrator
 from limner.progress import Progress
@@ -54,7 +54,7 @@ from limner.studio.step_edits import (
     revised,
     written,
 )
-from limner.text.named_files import NO_FOLDER
+from limner.text.document import NO_FOLDER
 
 CONTEXT_STEPS = 20
 STRIPS_KEPT, PREVIEWS_KEPT = 64, 8

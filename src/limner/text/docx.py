@@ -20,8 +20,7 @@ from lxml import etree
 from limner.errors import DataError, counted
 from limner.files import data_folder, make_folder, write_bytes
 from limner.text.document import Block, Document, LeftOut
-from limner.text.html_blocks import blocks_of
-from limner.text.html_tree import parse_tree
+from limner.text.html_blocks import blocks_of, parse_tree
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element

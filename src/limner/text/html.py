@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 from limner.errors import DataError
 from limner.records import Between, Part, PictureRef, Step
 from limner.text.document import Block, Document, LeftOut, pictures_of, resolve_picture
-from limner.text.html_blocks import HEADINGS, blocks_of, collapse
+from limner.text.html_blocks import HEADINGS, blocks_of, collapse, parse_tree
 from limner.text.html_declared import place_steps, shown_more
-from limner.text.html_tree import parse_tree
 from limner.text.plain import names_supplies
 from limner.text.segment import with_captions
 

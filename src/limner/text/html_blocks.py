@@ -1,27 +1,112 @@
-"""Blocks of an HTML tree, in reading order: headings, paragraphs, items, tables, code, breaks, pictures.
+"""HTML as a tree, and its blocks in reading order: headings, paragraphs, items, tables, code, pictures.
 
 Markdown is rendered to HTML first, so this is the only walk over markup, and raw HTML needs no other.
 It does not look for the main content of a page; hidden and unreadable elements are dropped and counted.
+The input is untrusted: a page that would keep the parser, or the walks over its tree, busy for minutes raises
+an error that names the limit.
+
+Elements alike, side by side, each with a picture and the words for it, are cards: rows of a table, figures
+with captions, boxes. Inside one, picture and words belong together, whichever comes first.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, count, islice, pairwise
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from lxml import etree, html
+
+from limner.errors import DataError
 from limner.records import Mark, Part, Passage, PictureRef
 from limner.text.document import ASIDE, LINES, Block, LeftOut, pictures_of, resolve_picture
-from limner.text.html_cards import PICTURES, cards_of, letters
 from limner.text.plain import read_plain
 from limner.text.segment import with_captions
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
+
+
+# lxml parses these characters, but raises an error if text with them is assigned.
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+MAX_ATTRIBUTES, MAX_ELEMENTS, MAX_TOTAL_DEPTH = 1_000, 60_000, 2_000_000
+"""Most attributes of an element, most elements of a page, and the largest sum of the elements' depths, each
+counted once more per 100 characters of its text."""
+# A start tag as the HTML standard defines it; possessive quantifiers prevent backtracking.
+_START_TAG = re.compile(
+    r"""<[a-zA-Z][^\s/>]*+((?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+)*+)"""
+)
+_ATTRIBUTE = re.compile(r"""[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+""")
+
+
+def parse_tree(text: str, where: str) -> Element:
+    """Parse HTML into an lxml tree of bounded size and depth; no network, no external entities.
+
+    Args:
+        text: the page, decoded.
+        where: name of the source, for messages.
+
+    Raises:
+        DataError: the page is empty, exceeds a limit, or cannot be parsed.
+    """
+    text = _NOT_XML.sub(" ", text)
+    _check_attributes(text, where)
+    # The text is already decoded: an encoding that it declares is ignored.
+    parser = html.HTMLParser(encoding="utf-8", huge_tree=False, no_network=True, remove_comments=True)
+    try:
+        root = html.document_fromstring(text.encode("utf-8"), parser=parser)
+    except etree.ParserError:
+        raise DataError(f"{where}: is empty; expected an HTML page") from None
+    except etree.XMLSyntaxError as error:
+        raise DataError(
+            f"{where}: the HTML parser failed ({str(error)[:120]}); save the page as plain text"
+        ) from None
+    if any(entry.level_name == "FATAL" for entry in parser.error_log):
+        raise DataError(
+            f"{where}: HTML nested too deeply, or with more than 10 MB of text in one element; expected at"
+            " most 250 levels; save the page as plain text"
+        )
+    _check_size(root, where)
+    return root
+
+
+def _check_attributes(text: str, where: str) -> None:
+    """Reject elements with too many attributes: the parser's time is quadratic in their number."""
+    for tag in _START_TAG.finditer(text):
+        if len(tag[1]) > MAX_ATTRIBUTES:  # an attribute and its separator are at least two characters
+            count = sum(1 for _ in _ATTRIBUTE.finditer(tag[1]))
+            if count > MAX_ATTRIBUTES:
+                raise DataError(
+                    f"{where}: an HTML element <{tag[0][1:20].split()[0]}> has {count:,} attributes;"
+                    f" expected at most {MAX_ATTRIBUTES:,}; save the page as plain text"
+                )
+
+
+def _check_size(root: Element, where: str) -> None:
+    """Reject pages with too many elements or too much nesting."""
+    depth = count = weight = 0
+    for event, node in etree.iterwalk(root, events=("start", "end")):
+        if event == "end":
+            depth -= 1
+            continue
+        depth, count = depth + 1, count + 1
+        weight += depth * (1 + (len(node.text or "") + len(node.tail or "")) // 100)
+        if count > MAX_ELEMENTS:
+            raise DataError(
+                f"{where}: has more than {MAX_ELEMENTS:,} HTML elements; expected at most that many; split"
+                " the page into smaller ones"
+            )
+        if weight > MAX_TOTAL_DEPTH:
+            raise DataError(
+                f"{where}: HTML nested too deeply for its size: {depth} levels when the sum over its elements"
+                f" passes {MAX_TOTAL_DEPTH:,}; expected less nesting; save the page as plain text"
+            )
+
 
 MarkKind = Literal["strong", "emphasis", "code", "struck", "above", "below", "link"]
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
@@ -442,3 +527,73 @@ def _is_layout(table: Element) -> bool:
     if any(_has_words_outside_cells(row) for row in table.iter(*_ROWS)):
         return True
     return any(sum(1 for _ in cell.iter(*PICTURES)) > 1 for cell in table.iter("td"))
+
+
+PICTURES = ("img", "amp-img")
+_CARDS = frozenset({"article", "dd", "div", "figure", "li", "section", "td", "tr"})
+_MOST_PICTURES = 6
+Card = tuple[int, int]
+
+
+def cards_of(root: Element) -> dict[Element, Card]:
+    """The cards below an element.
+
+    Two or more children of one parent are cards when tag and first class agree and each has words and one to
+    six pictures; their likes beside them are cards, too, with words or pictures alone. The innermost count;
+    but figures only where they hold most of the words around them, for else they illustrate those.
+    Items of numbered lists are none. In a table, a row of pictures above a row of words makes a card of every
+    column.
+
+    Returns:
+        Element → (kind, number), both from 1; the cells of a column share one.
+    """
+    found: dict[Element, Card] = {}
+    kinds: defaultdict[tuple[str, str], int] = defaultdict(count(1).__next__)
+    numbers = count(1)
+    parents = [node for node in root.iter() if isinstance(node.tag, str) and len(node)]
+    for parent in reversed(parents):  # children come before their parents
+        if parent.tag in {"table", "tbody"}:
+            for upper, lower in _columns(parent):
+                found[upper] = found[lower] = kinds["column", ""], next(numbers)
+        alike: defaultdict[tuple[str, str], list[Element]] = defaultdict(list)
+        for child in parent:
+            if child.tag in _CARDS and not (child.tag == "li" and parent.tag == "ol"):
+                alike[child.tag, (child.get("class") or "").partition(" ")[0]].append(child)
+        for kind, nodes in alike.items():
+            full = [
+                node for node in nodes if _is_card(node) and found.keys().isdisjoint(node.iterdescendants())
+            ]
+            if len(full) < 2 or (kind[0] == "figure" and 2 * sum(map(letters, full)) < letters(parent)):
+                continue
+            for node in nodes:
+                is_head = node.tag == "tr" and not any(cell.tag == "td" for cell in node)
+                if not is_head and found.keys().isdisjoint(node.iterdescendants()):
+                    found[node] = kinds[kind], next(numbers)
+    return found
+
+
+def _columns(table: Element) -> list[tuple[Element, Element]]:
+    """Cells with pictures alone, each with the cell of words below it."""
+    rows = [[cell for cell in row if cell.tag == "td"] for row in table if row.tag == "tr"]
+    return list(
+        chain.from_iterable(
+            zip(upper, lower, strict=True)
+            for upper, lower in pairwise(rows)
+            if len(upper) == len(lower) > 1
+            and all(_pictures(cell) and not letters(cell) for cell in upper)
+            and all(letters(cell) and not _pictures(cell) for cell in lower)
+        )
+    )
+
+
+def _is_card(node: Element) -> bool:
+    return 1 <= _pictures(node) <= _MOST_PICTURES and letters(node) > 0
+
+
+def _pictures(node: Element) -> int:
+    return sum(1 for _ in node.iter(*PICTURES))
+
+
+def letters(node: Element) -> int:
+    """How many letters an element holds."""
+    return sum(map(str.isalpha, "".join(node.itertext())))

@@ -1,18 +1,24 @@
-"""Markdown as a document: its front matter, and its words by way of HTML.
+"""Markdown as a document, its words by way of HTML; and the pictures put into its source and taken out again.
 
 markdown-it-py parses, with the dialects of `limner.text.dialects`; its rendering is walked like any HTML, so
 raw HTML inside needs no second reader.
+
+A picture put into the source is a paragraph of its own, after its step and inside the list or quotation that
+the step stands in; no other letter changes. It is known by its line alone, and by the address that exports
+give.
 """
 
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from markdown_it.token import Token
+
 from limner.errors import counted
-from limner.text.dialects import parsed
-from limner.text.document import CREDITS, Document, LeftOut
-from limner.text.front_matter import without_front
-from limner.text.html_blocks import blocks_of
-from limner.text.html_tree import parse_tree
-from limner.text.insertion import without_inserted
+from limner.text.dialects import parsed, parser, without_front
+from limner.text.document import CREDITS, LINES, Document, LeftOut
+from limner.text.html_blocks import blocks_of, parse_tree
 
 _OTHER_NAMES = {"authors": "author", "licence": "license", "lang": "language", "dir": "direction"}
 
@@ -63,3 +69,232 @@ def _stated(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(item.strip() for item in value if isinstance(item, str))
     return ""
+
+
+FOLDER = "_pictures"
+"""What the name of the folder that an export puts its pictures into ends with."""
+NAME = re.compile(r"\d{2,}-[A-Za-z0-9-]+-[0-9a-f]{8}\.\w{1,8}")
+"""What an export calls a picture: number of its step, name of its file, and the beginning of its SHA-256."""
+
+Lines = tuple[int, int]
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+_BLANK = re.compile(r"[ \t>]*[\r\n]*")
+_PICTURE = re.compile(rf"[ \t>]*!\[(?:[^\[\]\\]|\\.)*+\]\([^\s()]*{FOLDER}/{NAME.pattern}\)\s*")
+_CAPTION = re.compile(r"[ \t>]*\*[^\s*](?:.*\S)?\*\s*")
+_NUMBERS = re.compile(rf' {LINES}="[^"]*"')
+_ITEM = re.compile(r" *(?:[-+*]|\d{1,9}[.)])( *)(.*)")
+
+
+@dataclass(frozen=True)
+class _Container:
+    """An item of a list or a quotation.
+
+    Attributes:
+        start, end: its lines, without empty ones at its end.
+        width: letters before the words of an item; 0 of a quotation.
+        prefix: what a line in it begins with.
+    """
+
+    start: int
+    end: int
+    width: int
+    prefix: str
+
+
+@dataclass
+class Layout:
+    """Where a source can take a paragraph.
+
+    Attributes:
+        lines: of the source, with their ends.
+        containers: in the order of their beginnings, outer before inner.
+        last: line after a block → the block: a paragraph, table, heading, piece of code or of HTML.
+    """
+
+    lines: list[str]
+    containers: list[_Container] = field(default_factory=list)
+    last: dict[int, Token] = field(default_factory=dict)
+
+    @property
+    def newline(self) -> str:
+        """How its lines end."""
+        ends = (line[len(line.rstrip("\r\n")) :] for line in self.lines)
+        return next(filter(None, ends), "\n")
+
+    def trimmed(self, start: int, end: int) -> int:
+        """The line after the last of some lines that is not empty."""
+        end = min(end, len(self.lines))
+        while end > start + 1 and _BLANK.fullmatch(self.lines[end - 1]):
+            end -= 1
+        return end
+
+    def around(self, start: int, end: int) -> _Container | None:
+        """The innermost container of a line that stands after some others and where they stand."""
+        found = None
+        for one in self.containers:
+            if one.start < end <= one.end:
+                if one.start > start and one.end == end:  # it begins and ends inside these lines
+                    break
+                found = one
+        return found
+
+    def prefix(self, start: int, end: int) -> str:
+        """What such a line begins with."""
+        found = self.around(start, end)
+        return "" if found is None else found.prefix
+
+
+def without_inserted(source: str, where: str) -> tuple[str, int]:
+    """A source without the pictures that an earlier export put in.
+
+    Args:
+        source: Markdown, with any line ends.
+        where: its name, for messages.
+    Returns:
+        It, and how many they were.
+    Raises:
+        DataError: as `limner.text.dialects.parsed` and `limner.text.dialects.front_matter`.
+    """
+    lines = _LINE.findall(source) if FOLDER in source else []
+    if not any(map(_PICTURE.fullmatch, lines)):
+        return source, 0
+    tokens, _, _ = parsed(without_front(source, where)[0], where)
+    paragraphs = {
+        token.map[0]: token.map[1] for token in tokens if token.type == "paragraph_open" and token.map
+    }
+    kept: list[str] = []
+    place = count = 0
+    while place < len(lines):
+        end = paragraphs.get(place, 0)
+        more = lines[place + 1 : end]
+        if not (
+            end and _PICTURE.fullmatch(lines[place]) and len(more) < 2 and all(map(_CAPTION.fullmatch, more))
+        ):
+            kept.append(lines[place])
+            place += 1
+            continue
+        count += 1
+        at_end = end == len(lines) and not lines[-1].endswith(("\r", "\n"))
+        if kept and _BLANK.fullmatch(kept[-1]):
+            kept.pop()
+        elif end < len(lines) and _BLANK.fullmatch(lines[end]):
+            end += 1
+        if kept and at_end:
+            kept[-1] = kept[-1].rstrip("\r\n")
+        place = end
+    return "".join(kept), count
+
+
+def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str) -> str:
+    """A source with pictures after its steps.
+
+    Args:
+        source: Markdown, with any line ends.
+        pictures: lines of a step, see `limner.records.Step`, with the paragraph that goes after it.
+        where: name of the text, for messages.
+    Returns:
+        It. With what was put in taken out, it takes the same pictures in the same way.
+    Raises:
+        DataError: as `without_inserted`.
+    """
+    plan = layout_of(source, where)
+    lines = plan.lines
+    newline = plan.newline
+    added: dict[int, list[str]] = {}
+    for (start, stop), paragraph in pictures:
+        end = plan.trimmed(start, stop)
+        block, goes_on = plan.last.get(end), _goes_on(lines[end : end + 1])
+        is_words = block is None or block.type in ("paragraph_open", "table_open")
+        # What ends words does not end a picture outside their list; what follows an item does end one in it.
+        own = plan.around(start, end)
+        is_ended = own is not None and bool(own.width) and own.end == end
+        prefix = plan.prefix(end - 1 if is_words and goes_on and not is_ended else start, end)
+        blank = prefix.rstrip() + newline
+        words = [f"{prefix}{line}{newline}" for line in paragraph.split("\n")]
+        if block is not None and _is_open(block, lines[end - 1]):  # what stands after it would be in it
+            end = start
+            first = start == 0 or _BLANK.fullmatch(lines[start - 1])
+            placed = [*words, blank] if first else [blank, *words]
+        else:
+            placed = [blank, *words] if is_words or not goes_on else [*words, blank]
+            if block is not None and block.type == "table_open" and goes_on:
+                placed = [blank, *words, blank] if end not in added else [*words, blank]
+        added.setdefault(end, []).extend(placed)
+    if (last := added.get(len(lines))) and not lines[-1].endswith(("\r", "\n")):
+        lines[-1] += newline
+        last[-1] = last[-1].removesuffix(newline)
+    made = []
+    for place in range(len(lines) + 1):
+        made += [*added.get(place, ()), *lines[place : place + 1]]
+    return "".join(made)
+
+
+def layout_of(source: str, where: str) -> Layout:
+    """Where a source can take a paragraph.
+
+    Args:
+        source: Markdown, with any line ends.
+        where: its name, for messages.
+    Raises:
+        DataError: as `without_inserted`.
+    """
+    body, _ = without_front(source, where)
+    tokens, _, _ = parsed(body, where)
+    made = Layout(_LINE.findall(source))
+    bare = [line.expandtabs(4) for line in body.split("\n")]
+    around: list[_Container] = []
+    for token in tokens:
+        if token.type in ("list_item_close", "blockquote_close"):
+            around.pop()
+        if token.map is None or token.nesting < 0:
+            continue
+        start, end = token.map[0], made.trimmed(*token.map)
+        if token.type in ("list_item_open", "blockquote_open"):
+            around.append(_container(bare[start], start, end, around, quoted=token.type == "blockquote_open"))
+            made.containers.append(around[-1])
+        elif token.type in (
+            "paragraph_open",
+            "heading_open",
+            "table_open",
+            "fence",
+            "code_block",
+            "html_block",
+        ):
+            made.last[end] = token
+    return made
+
+
+def _container(line: str, start: int, end: int, around: Sequence[_Container], *, quoted: bool) -> _Container:
+    """An item or quotation, from its first line and what is around it."""
+    for one in around:
+        mark = re.match(r" {0,3}> ?", line) if not one.width else None
+        if mark is not None:
+            line = line[mark.end() :]
+        elif one.start == start:
+            line = line[one.width :]
+        else:
+            line = line[min(one.width, len(line) - len(line.lstrip(" "))) :]
+    outer = around[-1].prefix if around else ""
+    found = None if quoted else _ITEM.match(line)
+    if found is None:
+        return _Container(start, end, 0, f"{outer}> ")
+    width = found.start(1) + (len(found[1]) if found[2] and len(found[1]) <= 4 else 1)
+    return _Container(start, end, width, outer + " " * width)
+
+
+def _is_open(block: Token, last: str) -> bool:
+    """Whether a block of code, or a comment in HTML, goes on behind its last line, since nothing ends it."""
+    if block.type == "fence":
+        one_line = block.map is not None and block.map[1] - block.map[0] == 1
+        return one_line or not last.strip(" \t>\r\n").startswith(block.markup)
+    if block.type != "html_block":
+        return False
+    comment = block.content.rfind("<!--") > block.content.rfind("-->")
+    return comment or parser().parse(f"{block.content}\n\nx")[-1].type == "html_block"
+
+
+def _goes_on(following: Sequence[str]) -> bool:
+    """Whether a paragraph that ends right before a line goes on in it."""
+    line = "".join(following).strip(" \t>\r\n")
+    joined, apart = (_NUMBERS.sub("", parser().render(f"x{gap}{line}")) for gap in ("\n", "\n\n"))
+    return bool(line) and joined != apart

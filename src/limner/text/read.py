@@ -1,13 +1,16 @@
 """A text becomes a story: Markdown, HTML, plain text, JSON, Word or PDF in, a checked `Story` of steps out.
 
-The one door for texts, so size, encoding, format and emptiness are judged once and all are cut alike.
+The one door for texts, so size, encoding, format and emptiness are judged once and all are cut alike. Names
+mislead: a document is read as what its content is, and what is no text is refused, whatever its suffix says.
 """
 
 import codecs
+import io
 import json
 import os
 import re
 import unicodedata
+import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,15 +21,104 @@ from typing import BinaryIO, Literal, get_args
 from limner.encodings import MARKS
 from limner.errors import ConfigError, DataError, MissingError, counted, unknown
 from limner.records import Segmentation, Step, Story
-from limner.text import containers
-from limner.text.containers import CONTAINERS, Container, container_of, is_container
-from limner.text.document import CREDITS, Document, LeftOut, check_count, writing_direction
-from limner.text.html import read_html
+from limner.text.document import (
+    CREDITS,
+    Document,
+    Elsewhere,
+    LeftOut,
+    check_count,
+    checked,
+    nowhere,
+    writing_direction,
+)
 from limner.text.markdown import read_markdown
-from limner.text.named_files import Elsewhere, checked, nowhere
 from limner.text.plain import read_plain
 from limner.text.segment import cut
 from limner.text.story_json import read_json
+
+Container = Literal["docx", "pdf"]
+CONTAINERS: dict[Container, str] = {"docx": "a Word document (DOCX)", "pdf": "a PDF"}
+MAX_DOCUMENT_BYTES = 200_000_000
+"""Bytes of a document with its pictures, at most."""
+_PDF = re.compile(rb"(?:\xef\xbb\xbf)?[\s\0]*%PDF-\d")
+_ZIP = b"PK\x03\x04", b"PK\x05\x06"
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_MAGIC = {
+    b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF8": "a GIF picture",
+    b"RIFF": "a WebP picture, or a sound or a video",
+    b"II*\0": "a TIFF picture",
+    b"MM\0*": "a TIFF picture",
+    b"{\\rtf": "an RTF document",
+    b"\x1f\x8b": "a gzip file",
+    b"7z\xbc\xaf\x27\x1c": "a 7-Zip archive",
+    b"Rar!": "a RAR archive",
+    b"SQLite format 3": "an SQLite database",
+}
+_INSIDE = {
+    "wordprocessingml.": "",
+    "ms-word.": "",
+    "spreadsheetml": "an Excel workbook",
+    "ms-excel": "an Excel workbook",
+    "presentationml": "a PowerPoint presentation",
+    "ms-powerpoint": "a PowerPoint presentation",
+    "oasis.opendocument.text": "an OpenDocument text (ODT)",
+    "oasis.opendocument": "an OpenDocument file",
+    "epub+zip": "an e-book (EPUB)",
+}
+"""What the description of a ZIP archive holds → what the archive is; "" for a Word document."""
+_EXPECTED = "expected a text, a Word document (.docx) or a PDF; save or export it as one of these"
+
+
+def is_container(data: bytes) -> bool:
+    """Whether a file begins as a document does, which may be larger than a text."""
+    return data.startswith(_ZIP) or _PDF.match(data[:1024]) is not None
+
+
+def container_of(data: bytes, where: str) -> Container | None:
+    """Which document a file is; None for anything that may be a text.
+
+    Args:
+        data: the whole file.
+        where: its name, for messages.
+    Raises:
+        DataError: it is neither a text nor a document that can be read.
+    """
+    if data.startswith(_ZIP):
+        return _zipped(data, where)
+    if _PDF.match(data[:1024]):
+        return "pdf"
+    if data.startswith(_OLD_OFFICE):
+        if "EncryptedPackage".encode("utf-16-le") in data:
+            raise DataError(
+                f"{where}: is an encrypted Office document; remove its password and save it again"
+            )
+        raise DataError(f"{where}: is an Office document of before 2007, such as .doc; {_EXPECTED}")
+    for magic, name in _MAGIC.items():
+        if data.startswith(magic):
+            raise DataError(f"{where}: is {name}; {_EXPECTED}")
+    return None
+
+
+def _zipped(data: bytes, where: str) -> Container:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            said = "".join(
+                archive.open(name).read(100_000).decode("utf-8", "replace")
+                for name in ("[Content_Types].xml", "mimetype")
+                if name in archive.NameToInfo
+            )
+    except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:
+        raise DataError(
+            f"{where}: a damaged ZIP archive or Office document ({' '.join(str(error).split())[:80]});"
+            " expected a whole file; copy or save it anew"
+        ) from None
+    name = next((name for sign, name in _INSIDE.items() if sign in said), "a ZIP archive")
+    if name:
+        raise DataError(f"{where}: is {name}; {_EXPECTED}")
+    return "docx"
+
 
 # The place and form the HTML standard's prescan looks for.
 _DECLARED = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]+)", re.IGNORECASE)
@@ -250,7 +342,7 @@ def _whole(file: BinaryIO) -> bytes:
     """The bytes of a file: as many as one more than a text may have, or a document with its pictures."""
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES and is_container(data):
-        data += file.read(containers.MAX_BYTES + 1 - len(data))
+        data += file.read(MAX_DOCUMENT_BYTES + 1 - len(data))
     return data
 
 
@@ -288,7 +380,7 @@ def _read(
     elsewhere: Elsewhere = nowhere,
 ) -> Reading:
     """A story from bytes, of a file with a suffix or of a stream without one."""
-    most = containers.MAX_BYTES if is_container(data) else MAX_BYTES
+    most = MAX_DOCUMENT_BYTES if is_container(data) else MAX_BYTES
     if len(data) > most:
         raise DataError(f"{where}: larger than {most // 10**6} MB; expected a text; split it")
     container = container_of(data, where)
@@ -429,7 +521,11 @@ def _document(text: str, kind: Format, where: str, base: Path | None) -> tuple[D
         return read_json(text, where, base)
     if kind == "plain":
         return read_plain(text, where), {}
-    return (read_markdown if kind == "markdown" else read_html)(text, where, base), {}
+    if kind == "markdown":
+        return read_markdown(text, where, base), {}
+    from limner.text.html import read_html
+
+    return read_html(text, where, base), {}
 
 
 def take_title(document: Document) -> None:

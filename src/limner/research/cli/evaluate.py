@@ -33,8 +33,7 @@ from limner.research.evaluation.stories import (
     random_scorer,
 )
 from limner.research.evaluation.uncertainty import Interval
-from limner.store.chosen import library_to_ask
-from limner.store.library import PictureStore
+from limner.store.library import PictureStore, library_to_ask
 from limner.store.search import Index
 from limner.store.vectors import Gallery
 

@@ -51,7 +51,7 @@ def preferences(
     consent
         You agree that these files hold words of your texts; without it nothing is written.
     """
-    from limner.store.chosen import library_to_ask
+    from limner.store.library import library_to_ask
     from limner.studio.preferences import read_preferences, write_preferences
     from limner.studio.projects import projects_found
 

@@ -30,8 +30,7 @@ from limner.errors import (
     counted,
 )
 from limner.files import locked, write_text
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
+from limner.pictures.decode import PictureError, decode, read_file
 from limner.records import Record
 from limner.research.datasets.pairs import PairSet
 

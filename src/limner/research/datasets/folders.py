@@ -52,7 +52,7 @@ def is_picture(name: str) -> bool:
 
 @cache
 def _suffixes() -> tuple[str, ...]:
-    from limner.pictures.formats import PICTURE_SUFFIXES
+    from limner.pictures.decode import PICTURE_SUFFIXES
 
     return tuple(os.fsdecode(suffix) for suffix in PICTURE_SUFFIXES)
 

@@ -22,8 +22,7 @@ from typing import Literal, NamedTuple, Self
 from limner.checksums import checksum
 from limner.errors import DataError, LimnerWarning, counted
 from limner.files import below
-from limner.pictures.decode import decode
-from limner.pictures.formats import PictureError
+from limner.pictures.decode import PictureError, decode
 from limner.research.datasets.folders import walk, whereabouts
 from limner.research.datasets.pairs import MissingPicture, Pair, PairSet, Source
 

@@ -13,8 +13,7 @@ from PIL import Image
 from limner.errors import ConfigError, DataError
 from limner.export.targets import check_place
 from limner.files import display, replacing
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
+from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.thumbnails import Copy
 from limner.templates import environment, policy
 

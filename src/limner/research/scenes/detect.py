@@ -19,8 +19,7 @@ from pydantic import Field
 from limner.devices import ahead, cores
 from limner.errors import ConfigError, DataError, MissingError, counted
 from limner.files import display, write_lines
-from limner.pictures.decode import FileBytes, decode, read_file
-from limner.pictures.formats import Decoded, PictureError
+from limner.pictures.decode import Decoded, FileBytes, PictureError, decode, read_file
 from limner.progress import Progress
 from limner.records import Problem, Record
 from limner.research.scenes.detections import MIN_SCORE, Detections, Detector, keep

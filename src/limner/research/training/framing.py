@@ -19,8 +19,7 @@ from limner.arrays import ByteArray
 from limner.devices import ahead, cores
 from limner.encoders.framing import SIDE_PX, frame, shorter_side_px
 from limner.errors import DataError
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
+from limner.pictures.decode import PictureError, decode, read_file
 from limner.research.datasets.pairs import places_in
 from limner.research.training.settings import Crop, DataConfig
 

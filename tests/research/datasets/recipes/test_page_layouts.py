@@ -11,8 +11,7 @@ from limner.records import PictureRef
 from limner.research.datasets.recipes.layout import picture_order, without_captions, words_first
 from limner.research.datasets.recipes.saved_pages import read_page
 from limner.text.document import Block, pictures_of
-from limner.text.html_blocks import blocks_of
-from limner.text.html_tree import parse_tree
+from limner.text.html_blocks import blocks_of, parse_tree
 
 PAGES = Path(__file__).parent / "pages"
 EXPECTED = tomllib.loads((PAGES / "expected.toml").read_text(encoding="utf-8"))

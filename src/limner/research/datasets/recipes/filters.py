@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from limner.errors import RESEARCH, installed
-from limner.pictures.decode import decode, read_file
-from limner.pictures.formats import PictureError
+from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import NEAR_BITS, near_groups, phash
 from limner.research.datasets.recipes.saved_pages import Segment
 from limner.text.document import LeftOut

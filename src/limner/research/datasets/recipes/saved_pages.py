@@ -29,8 +29,7 @@ from limner.research.datasets.recipes.layout import (
 )
 from limner.text.document import Block, Document, LeftOut, check_count, pictures_of
 from limner.text.html import declared_document, letters_of, read_html
-from limner.text.html_blocks import collapse
-from limner.text.html_tree import parse_tree
+from limner.text.html_blocks import collapse, parse_tree
 from limner.text.markdown import read_markdown
 from limner.text.plain import marker_of, names_method
 from limner.text.read import decode_text

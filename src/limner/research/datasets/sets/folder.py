@@ -10,9 +10,9 @@ from pathlib import Path
 
 from limner.errors import DataError, counted
 from limner.files import display
+from limner.pictures.decode import TABLE_NAMES
 from limner.pictures.find import FoundFile, OtherFile, TablesRead, VideoFile, source_path, walk
 from limner.pictures.metadata import read_sidecars
-from limner.pictures.tables import TABLE_NAMES
 from limner.research.datasets.missing import with_pictures
 from limner.research.datasets.pairs import DataSet, Pair, PairSet, PairSplit, Source, register
 
