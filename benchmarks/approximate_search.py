@@ -22,8 +22,8 @@ import pyarrow as pa
 from harness import alone, peak_mb
 
 from limner.arrays import unit_rows
-from limner.store.channels import EncodedChannel, Evidence
 from limner.store.library import PictureStore
+from limner.store.search import EncodedChannel, Evidence
 from limner.store.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, Store, vectors_name, vectors_schema
 
 SPACE, WIDTH, TEXTS, STEPS, CONSIDERED, WANTED = "base", 384, 10, 10, 200, 50

@@ -18,7 +18,8 @@ from embeddings import data_folder
 from ordinary.translated import LANGUAGES, read_translated
 
 from limner.arrays import FloatArray
-from limner.encoders.base_encoder import BaseImageEncoder, BaseTextEncoder, shipped_file
+from limner.encoders.base_encoder import BaseImageEncoder
+from limner.encoders.base_file import BaseTextEncoder, shipped_file
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 from limner.encoders.weight_files import WeightFile
 from limner.pictures.decode import decode, read_file

@@ -21,7 +21,7 @@ from harness import in_turn, load, peak_mb
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.encoders import catalogue
-from limner.encoders.base_encoder import image_fingerprints, shipped_file
+from limner.encoders.base_file import image_fingerprints, shipped_file
 from limner.encoders.catalogue import text_encoder
 from limner.encoders.text_cache import RecentTexts
 from limner.match.equipment import picture_encoders

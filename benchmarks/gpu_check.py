@@ -26,8 +26,8 @@ from torch import Tensor, nn
 from torchvision import models
 
 from limner.devices import Precision, autocast, device_of
-from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
-from limner.encoders.base_file import SIDE_PX
+from limner.encoders.base_encoder import BaseImageEncoder
+from limner.encoders.base_file import SIDE_PX, shipped_file
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
 from limner.encoders.pixels import FromBytes
 from limner.research.runs.train import StoppedError, read_config, train

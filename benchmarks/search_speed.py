@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 from harness import alone, in_turn, load, memory_mb, timed
 
-from limner.store.channels import EncodedChannel, Evidence
-from limner.store.search import Index
+from limner.store.search import EncodedChannel, Evidence, Index
 from limner.store.vectors import Gallery, Space, sums
 
 STEPS, WIDTH, BEST, BLOCK = 10, 512, 200, 50_000

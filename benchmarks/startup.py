@@ -36,7 +36,7 @@ def make(folder: Path, pictures: int) -> None:
     from PIL import Image
 
     from limner.arrays import ByteArray, ImageVectors, unit_rows
-    from limner.encoders.base_encoder import image_fingerprints, shipped_file
+    from limner.encoders.base_file import image_fingerprints, shipped_file
     from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
     from limner.store.ingest import index
 

@@ -31,8 +31,7 @@ from limner.research.evaluation.stories import (
     random_scorer,
 )
 from limner.research.evaluation.uncertainty import Difference, Interval, difference, interval
-from limner.store.channels import Channel, EncodedChannel
-from limner.store.search import Index
+from limner.store.search import Channel, EncodedChannel, Index
 from limner.store.vectors import Gallery, Space
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, get_ar
 from pydantic import Field
 
 from limner.devices import checked_device
-from limner.errors import ConfigError, DataError, LimnerWarning, counted, unknown
+from limner.errors import ConfigError, DataError, LimnerError, LimnerWarning, counted, unknown
+from limner.files import display
 from limner.language import ENGLISH
 from limner.match.equipment import AUTO, encoders_for
 from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
@@ -31,14 +32,14 @@ if TYPE_CHECKING:
     from limner.describe.pictures import DescribeReport
     from limner.devices import Engine, Precision
     from limner.encoders.trained import TrainedRun
-    from limner.export.plan import Include, Layout, PageSize
-    from limner.export.targets import Exported
+    from limner.export.plan import Exported, Include, Layout, PageSize
     from limner.match.illustrator import Illustrator, Matches
     from limner.pictures.ocr import OcrEngine
     from limner.progress import Progress
     from limner.store.catalogue import Catalogue, Only, Shape
     from limner.store.known import IndexReport
     from limner.store.library import LibrarySummary
+    from limner.text.document import Elsewhere
     from limner.text.read import Format
 
 AnyPath = str | PathLike[str]
@@ -400,8 +401,6 @@ class Library:
             raise wrong_type("search", query, "words, a Picture of the library or the Path of one")
         if isinstance(query, str) and not query.strip():
             raise ConfigError("search: no words; expected some, such as 'a boat on the sea'")
-        from limner.store.catalogue import Only
-
         only = _conditions(folder, after, before, orientation)
         opened = self.illustrator(model, metric, channels)
         if isinstance(query, str):
@@ -418,7 +417,11 @@ class Library:
             found = opened.like(shown, k, added=several(added), without=several(without), only=only)
             note = None
         notes = [*opened.notes, *([note] if note else [])]
-        if only.folder and not found.searched and not opened.catalogue.passing(Only(folder=only.folder)):
+        if (
+            only.folder
+            and not found.searched
+            and not opened.catalogue.passing(_conditions(folder, None, None, None))
+        ):
             places = ", ".join(opened.library.settings.sources) or "none"
             notes.append(f"no picture of the library is in {only.folder}; indexed folders: {places}")
         else:
@@ -512,7 +515,6 @@ class Library:
         if not isinstance(again, Sequence) or not all(isinstance(step, int) for step in again):
             raise wrong_type("again", again, "a list of steps, from 1, such as [3, 5]")
         from limner.match.explain import advice  # here and below: not needed for a search
-        from limner.match.shown import GivenPictures, elsewhere, shown_by
         from limner.text.read import reading_of
 
         before = None if keep is None else _board(keep)
@@ -537,12 +539,18 @@ class Library:
             bans=[_named(picture, "bans") for picture in several(bans)],
             where=where,
         )
-        shown = shown_by(reading.story, self.store) if keep_given else None
+        shown = None
+        if keep_given and any(step.pictures for step in reading.story.steps):
+            from limner.match.shown import shown_by
+
+            shown = shown_by(reading.story, self.store)
         story = shown.story if shown and shown.story else reading.story
         kept = None
         if before is not None:
-            shown = shown or GivenPictures()
             from limner.match.kept import kept_of
+            from limner.match.shown import GivenPictures
+
+            shown = shown or GivenPictures()
 
             steps = [number - 1 for number in again]
             kept = kept_of(before, story, chosen, shown, opened.catalogue, again=steps)
@@ -647,9 +655,7 @@ class Storyboard(Board):
             >>> limner.Storyboard.load("story.json").shown == board.shown
             True
         """
-        from limner.export import load
-
-        return cls(**dict(load(as_path(path, "load"))))
+        return cls(**dict(_board(as_path(path, "load"))))
 
     def save(
         self,
@@ -752,6 +758,25 @@ def wrong_type(where: str, found: object, due: str) -> ConfigError:
     return ConfigError(f"{where}: {found!r:.60} is of type {type(found).__name__}; expected {due}")
 
 
+def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
+    """Rule for the files outside its own folder that a text may show.
+
+    Args:
+        library: library whose pictures may be shown, whatever their file.
+        allowed: whether all other files may be shown too.
+    """
+    from limner.pictures.decode import read_file
+    from limner.text.document import anywhere
+
+    def same(path: Path) -> Path | None:
+        try:
+            return library.file_of(read_file(os.fsencode(path)).sha256)
+        except LimnerError:
+            return None
+
+    return anywhere if allowed else same
+
+
 def _conditions(
     folder: AnyPath | None, after: date | str | None, before: date | str | None, orientation: Shape | None
 ) -> Only:
@@ -760,7 +785,6 @@ def _conditions(
     Raises:
         ConfigError: a day is no date, or the orientation is unknown.
     """
-    from limner.files import display
     from limner.store.catalogue import Only, Shape
 
     days: list[date | None] = []

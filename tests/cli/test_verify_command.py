@@ -26,9 +26,9 @@ from limner.research.systems.complementary import memory
 from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training import checkpoint
 from limner.research.training.loop import HISTORY
-from limner.store.channels import Evidence
 from limner.store.ingest import index
 from limner.store.library import PictureStore
+from limner.store.search import Evidence
 from limner.studio.pictures import Thumbnails, cache_folder
 
 KEY = FeatureKey(data="made-up", backbone="mean", weights_sha256="ab" * 32, transform="none")

@@ -7,13 +7,8 @@ import pytest
 import torch
 from PIL import Image
 
-from limner.encoders.base_encoder import (
-    BaseImageEncoder,
-    BaseTextEncoder,
-    image_fingerprints,
-    shipped_file,
-)
-from limner.encoders.base_file import BaseCard, read_card
+from limner.encoders.base_encoder import BaseImageEncoder
+from limner.encoders.base_file import BaseCard, BaseTextEncoder, image_fingerprints, read_card, shipped_file
 from limner.encoders.base_network import load_base, save_base
 from limner.encoders.catalogue import SHIPPED, text_encoder
 from limner.encoders.weight_files import WeightFile

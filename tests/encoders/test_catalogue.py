@@ -10,8 +10,7 @@ import pytest
 import torch
 from torchvision import models
 
-from limner import transfer
-from limner.encoders import catalogue, weight_files
+from limner.encoders import catalogue, downloads, weight_files
 from limner.encoders.weight_files import SHIPPED_SENTENCES, of_clip
 from limner.errors import CheckpointError, ConfigError, MissingError
 
@@ -58,7 +57,7 @@ def test_the_file_of_the_food_resnet_is_the_users(tmp_path, monkeypatch):
     ):
         catalogue.weight_file("food_resnet50")
     with pytest.raises(ConfigError, match="unknown downloadable model 'food_resnet50'"):
-        catalogue.fetch_weights("food_resnet50")
+        downloads.fetch_weights("food_resnet50")
     for name in ("food_resnet50.pth.tar", "resnet50-0676ba61.pth"):
         (tmp_path / name).write_bytes(b"")
     monkeypatch.setenv("LIMNER_WEIGHTS", str(tmp_path))
@@ -101,13 +100,13 @@ def test_unknown_names():
     with pytest.raises(ConfigError, match="unknown precision 'bf16'"):
         catalogue.image_encoder("base", precision="bf16")
     with pytest.raises(ConfigError, match="unknown downloadable model 'colour'"):
-        catalogue.fetch_weights("colour")
+        downloads.fetch_weights("colour")
 
 
 def test_what_is_available_is_listed(tmp_path, monkeypatch):
     monkeypatch.setenv("LIMNER_WEIGHTS", str(saved(tmp_path, 3)))
-    rows = {row.name: row for row in catalogue.available()}
-    clips = {one.name for one in catalogue.PUBLISHED}
+    rows = {row.name: row for row in downloads.available()}
+    clips = {one.name for one in downloads.PUBLISHED}
     assert set(rows) == {*catalogue.SHIPPED, "colour", *catalogue.TORCHVISION, *clips}
     assert all(rows[name].file.path.is_file() and not rows[name].missing for name in catalogue.SHIPPED)
     assert rows["colour"].missing == ""
@@ -127,8 +126,8 @@ def test_published_addresses_carry_their_hash_and_a_thousand_names():
 
 def test_fetch_goes_to_the_hub_cache_where_find_looks(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(transfer, "fetch_file", lambda url, folder, report: asked.append((url, folder)))
-    catalogue.fetch_weights("resnet50")
+    monkeypatch.setattr(downloads, "fetch_file", lambda url, folder, report: asked.append((url, folder)))
+    downloads.fetch_weights("resnet50")
     assert asked == [
         (
             "https://download.pytorch.org/models/resnet50-0676ba61.pth",
@@ -179,13 +178,13 @@ def test_detectors_of_scene_graphs_can_be_had_as_the_pages_name_them(monkeypatch
     from limner.research.scenes.faster_rcnn import ARCHITECTURES
 
     assert set(catalogue.DETECTORS) == set(ARCHITECTURES)
-    offer = catalogue.offered("fasterrcnn_resnet50_fpn_v2", tmp_path)
+    offer = downloads.offered("fasterrcnn_resnet50_fpn_v2", tmp_path)
     assert "trained on COCO" in str(offer)
     asked = []
     monkeypatch.setattr(
-        transfer, "fetch_file", lambda url, folder, report=None: asked.append(url) or tmp_path
+        downloads, "fetch_file", lambda url, folder, report=None: asked.append(url) or tmp_path
     )
     for name in catalogue.DETECTORS:
-        catalogue.fetch_weights(name, tmp_path)
+        downloads.fetch_weights(name, tmp_path)
     names = [url.rpartition("/")[2].rpartition("-")[0].removesuffix("_coco") for url in asked]
     assert names == list(catalogue.DETECTORS)

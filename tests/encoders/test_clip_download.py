@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw
 
 import limner
 from limner.cli.main import run
-from limner.encoders import catalogue
+from limner.encoders import catalogue, downloads
 from limner.encoders.clip_files import CARD, HINT, PUBLISHED, find_clip_folder, folder_of, read_clip
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.files import sha256_of
@@ -111,16 +111,16 @@ def test_one_command_brings_a_clip_that_works(server, capsys):
     assert run(["models", "get", "clip:ViT-B-32-quickgelu"]) == 0  # it is there, and whole
     assert server.seen == []
     with pytest.raises(CheckpointError, match=r"remove the folder to have .*Qdrant"):
-        catalogue.fetch_weights("clip:ViT-B-32-quickgelu@fp32")
+        downloads.fetch_weights("clip:ViT-B-32-quickgelu@fp32")
     (folder / "text.onnx").write_bytes(b"")
     with pytest.raises(CheckpointError, match="damaged"):
-        catalogue.fetch_weights("clip")
+        downloads.fetch_weights("clip")
 
 
 def test_a_text_network_may_take_a_mask(server, repository, tmp_path):
     for path in NAMES:
         server.files[f"/{USUAL.image[0]}/resolve/main/{path}"] = repository / "masked" / path
-    catalogue.fetch_weights("clip", tmp_path / "here")
+    downloads.fetch_weights("clip", tmp_path / "here")
     encoder = catalogue.clip_encoder("clip:ViT-B-32-quickgelu", weights=tmp_path / "here")
     lone, both = encoder.encode_text(["goat", "goat kettle"])
     assert lone @ both < 0.99
@@ -137,15 +137,15 @@ def test_what_does_not_come_whole_leaves_nothing(server, tmp_path, path):
     for bad in (b"", b"x" * 100, content[: len(content) // 2]):
         (tmp_path / "bad").write_bytes(bad)
         with pytest.raises(CheckpointError) as found:
-            catalogue.fetch_weights("clip")
+            downloads.fetch_weights("clip")
         assert "\n" not in str(found.value)
         assert left(tmp_path) == []
     del server.files[place]
     with pytest.raises(MissingError, match="HTTP 404"):
-        catalogue.fetch_weights("clip")
+        downloads.fetch_weights("clip")
     server.files[place], server.most = tmp_path / "bad", 20  # the connection ends early
     with pytest.raises(MissingError, match="connection failed"):
-        catalogue.fetch_weights("clip")
+        downloads.fetch_weights("clip")
     assert left(tmp_path) == []
 
 
@@ -164,21 +164,21 @@ def test_preprocessing_that_limner_does_not_do_is_refused(server, repository, tm
     (tmp_path / "said").write_text(json.dumps({**content, **said}))
     server.files[f"/{USUAL.image[0]}/resolve/main/preprocessor_config.json"] = tmp_path / "said"
     with pytest.raises(CheckpointError, match=f"not the preprocessing of a CLIP .*{reason}"):
-        catalogue.fetch_weights("clip")
+        downloads.fetch_weights("clip")
 
 
 def test_a_folder_that_cannot_be_written_is_told(server, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(MissingError, match="cannot be written"):
-        catalogue.fetch_weights("clip", tmp_path / "file")
+        downloads.fetch_weights("clip", tmp_path / "file")
 
 
 def test_names_that_are_not_published(monkeypatch):
     with pytest.raises(ConfigError, match="unknown weights 'fp64'; did you mean"):
-        catalogue.offered("clip:ViT-B-32-quickgelu@fp64")
+        downloads.offered("clip:ViT-B-32-quickgelu@fp64")
     with pytest.raises(ConfigError, match="unknown downloadable model 'clop'"):
-        catalogue.offered("clop")
-    assert str(catalogue.offered("clip:ViT-B-32-quickgelu@fp32")).startswith(
+        downloads.offered("clop")
+    assert str(downloads.offered("clip:ViT-B-32-quickgelu@fp32")).startswith(
         "clip:ViT-B-32-quickgelu@fp32: 608 MB from huggingface.co/Qdrant/clip-ViT-B-32-vision and "
     )
 
@@ -211,14 +211,14 @@ def test_other_models_of_open_clip_are_fetched_and_exported(monkeypatch, tiny_cl
     )
     assert asked == [(repository, first), ("clip:ViT-B-32", tmp_path / "tensors")]
     with pytest.raises(ConfigError, match="has several weights; name one: clip:MobileCLIP-B@"):
-        catalogue.fetch_weights("clip:MobileCLIP-B")
+        downloads.fetch_weights("clip:MobileCLIP-B")
     with pytest.raises(ConfigError, match="unknown weights 'laion2b'"):
-        catalogue.fetch_weights("clip:ViT-B-32@laion2b")
+        downloads.fetch_weights("clip:ViT-B-32@laion2b")
     with pytest.raises(ConfigError, match="no weights of RN50 are published under its name"):
-        catalogue.fetch_weights("clip:RN50")
+        downloads.fetch_weights("clip:RN50")
     monkeypatch.setattr(open_clip, "download_pretrained", lambda _: 1 / 0)
     with pytest.raises(MissingError, match=r"could not be fetched \(division by zero\)"):
-        catalogue.fetch_weights("clip:ViT-B-32")
+        downloads.fetch_weights("clip:ViT-B-32")
     monkeypatch.setattr("huggingface_hub.model_info", lambda *_, **__: 1 / 0)
     monkeypatch.setattr(open_clip, "download_pretrained", lambda _: pytest.fail("downloaded unannounced"))
     assert run(["models", "get", "clip:ViT-B-32"]) == 1
@@ -239,7 +239,9 @@ def test_a_tokenizer_of_its_own_is_fetched_with_the_weights(monkeypatch, tmp_pat
 
 
 def test_what_comes_from_torchvision_is_said_first(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("limner.transfer.fetch_file", lambda address, folder, report: folder / "file")
+    monkeypatch.setattr(
+        "limner.encoders.downloads.fetch_file", lambda address, folder, report: folder / "file"
+    )
     assert run(["models", "get", "resnet50", "--to", str(tmp_path)]) == 0
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith("resnet50: 103 MB from download.pytorch.org (licence: BSD 3-Clause")

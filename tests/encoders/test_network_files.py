@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from limner.cli.main import run
-from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
-from limner.encoders.base_file import read_header
+from limner.encoders.base_encoder import BaseImageEncoder
+from limner.encoders.base_file import read_header, shipped_file
 from limner.encoders.base_network import picture_rows
 from limner.encoders.catalogue import SHIPPED
 from limner.encoders.openvino import NETWORK, TENSORS, read_network

@@ -11,7 +11,8 @@ from torch import nn
 
 from limner.cli.index import index
 from limner.encoders import openvino
-from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
+from limner.encoders.base_encoder import BaseImageEncoder
+from limner.encoders.base_file import shipped_file
 from limner.encoders.pixels import Backbone, ConSE, PixelEncoder
 from limner.errors import LimnerWarning, MissingError, NumericsError
 from limner.library import Library

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
+from limner.encoders.base_file import BaseTextEncoder, shipped_file
 from limner.encoders.base_network import load_base
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
 

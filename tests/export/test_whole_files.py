@@ -12,7 +12,7 @@ from small_disk import run_on_small_disk
 
 from limner.errors import ConfigError
 from limner.export import SUFFIXES, export
-from limner.export.targets import made_at
+from limner.export.plan import made_at
 
 EXPORTS_TWICE = """
 import sys

@@ -10,8 +10,7 @@ from limner.progress import Progress
 from limner.records import Picture, Step, Story
 from limner.store import vector_index
 from limner.store.beyond import Approximate
-from limner.store.channels import COSINE, Channel
-from limner.store.search import Index
+from limner.store.search import COSINE, Channel, Index
 
 COUNT, STEPS = 3_000, 5
 

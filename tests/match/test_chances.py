@@ -18,8 +18,7 @@ from limner.match.chances import (
     shares,
 )
 from limner.match.illustrate import SPACES
-from limner.store.channels import COSINE, Channel
-from limner.store.search import Index
+from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery
 
 SEEDS = st.integers(0, 2**32 - 1)

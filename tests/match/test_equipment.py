@@ -6,7 +6,7 @@ from PIL import Image, ImageDraw
 
 import limner
 from limner.cli.main import run
-from limner.encoders.base_encoder import image_fingerprints, shipped_file
+from limner.encoders.base_file import image_fingerprints, shipped_file
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.match.equipment import picture_encoders
 from limner.match.illustrator import Illustrator

@@ -5,8 +5,7 @@ from boards import Shelf, choose_pictures, picture, picture_id, shown, space, st
 
 from limner.encoders.catalogue import text_encoder
 from limner.match.illustrate import BoardOptions
-from limner.store.channels import COSINE, Channel
-from limner.store.search import Index
+from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery
 
 CAPTIONS = {

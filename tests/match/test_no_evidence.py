@@ -6,7 +6,7 @@ from boards import TableEncoder, choose_pictures, numbers, picture, picture_id, 
 
 from limner.match.illustrate import BoardOptions, step_texts
 from limner.records import Step, Story
-from limner.store.channels import COSINE, Channel
+from limner.store.search import COSINE, Channel
 from limner.store.vectors import Gallery
 
 TEXTS = ("One comes now.", "Two comes now.")

@@ -8,8 +8,7 @@ from limner.errors import NumericsError
 from limner.match.calibration import load
 from limner.match.candidates import Asked, Readings, pool_of
 from limner.match.illustrate import readings_of
-from limner.store.channels import COSINE, Channel
-from limner.store.search import Index
+from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery, Space
 
 ONE, TWO = "The fox ran home.", "It was very late."

@@ -20,7 +20,7 @@ from boards import (
 from limner.match.calibration import load
 from limner.match.cast import cast_of
 from limner.match.illustrate import BoardOptions
-from limner.store.channels import COSINE, Channel
+from limner.store.search import COSINE, Channel
 from limner.store.vectors import Gallery
 
 NIGHT = ("Finn the fox walked home.", "Then Finn saw a kite.", "He fell asleep.")

@@ -15,9 +15,8 @@ from limner.match.illustrator import Illustrator
 from limner.match.trained import PRIOR, asked, relation_channel, run_channel
 from limner.records import Board
 from limner.research.runs.run import Run
-from limner.store.channels import EncodedChannel
 from limner.store.library import PictureStore
-from limner.store.search import Index
+from limner.store.search import EncodedChannel, Index
 from limner.text.read import parse_story_report
 
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]

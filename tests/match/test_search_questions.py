@@ -21,8 +21,8 @@ from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
 from limner.store import vector_index
 from limner.store.catalogue import Catalogue, Only
-from limner.store.channels import COSINE, Channel
 from limner.store.library import PictureStore
+from limner.store.search import COSINE, Channel
 
 FOX, RABBIT = "a fox in the forest", "a rabbit"
 

@@ -14,10 +14,9 @@ from limner.errors import DataError
 from limner.progress import Progress
 from limner.store import beyond, vector_index
 from limner.store.beyond import Approximate
-from limner.store.channels import EncodedChannel, Evidence
 from limner.store.ingest import index
 from limner.store.library import PictureStore
-from limner.store.search import Index, Likeness
+from limner.store.search import EncodedChannel, Evidence, Index, Likeness
 from limner.store.store import PICTURES, PICTURES_SCHEMA, vectors_name
 
 COUNT, STEPS, K = 5_000, 6, 40

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from limner.arrays import unit_rows
-from limner.store import channels
-from limner.store.channels import Channel, EncodedChannel, Evidence
-from limner.store.search import Index
+from limner.store import search as channels
+from limner.store.search import Channel, EncodedChannel, Evidence, Index
 from limner.store.vectors import Gallery, Space
 
 EVEN = Evidence(slope=2.0, z_slope=0.0, offset=0.5)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from limner.arrays import scores
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
 from limner.store import search as searching
-from limner.store.channels import EncodedChannel, Evidence
-from limner.store.search import Index
+from limner.store.search import EncodedChannel, Evidence, Index
 from limner.store.vectors import Gallery, Space
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from limner.store import search
 from limner.store.cache import Cache
 from limner.store.catalogue import Catalogue
-from limner.store.channels import EncodedChannel, Evidence
-from limner.store.search import Index
+from limner.store.search import EncodedChannel, Evidence, Index
 from limner.store.store import (
     PICTURES,
     PICTURES_SCHEMA,

@@ -7,7 +7,7 @@ import numpy as np
 from limner.match.calibration import Calibration
 from limner.match.illustrate import decide, weigh
 from limner.records import Caption, Picture, Step, Story
-from limner.store.channels import COSINE, Channel
+from limner.store.search import COSINE, Channel
 from limner.store.vectors import Gallery, Space
 
 

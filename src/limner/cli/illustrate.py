@@ -19,8 +19,7 @@ from limner.cli.index import check_report
 from limner.cli.main import MORE, Flag, Many, emit, emit_json, say
 from limner.errors import ConfigError, DataError, LimnerError, MissingError, unknown
 from limner.export import SUFFIXES, check, load
-from limner.export.plan import Include, Layout, PageSize, Plan
-from limner.export.targets import check_place
+from limner.export.plan import Include, Layout, PageSize, Plan, check_place
 from limner.language import ENGLISH
 from limner.pictures.decode import names_pictures
 from limner.progress import IndexProgress
@@ -178,8 +177,7 @@ def illustrate(
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
     pins = _pins(pin)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
-    from limner.library import Library
-    from limner.match.shown import elsewhere
+    from limner.library import Library, elsewhere
     from limner.store.home import spaces_of
 
     if sources:

@@ -10,9 +10,12 @@ from cyclopts import App, Group, Parameter
 from rich.table import Table
 
 from limner.cli.main import Flag, emit_json, emit_table, say
-from limner.encoders.catalogue import EXPORTS, SHIPPED, available, fetch_weights, offered
-from limner.encoders.clip_files import CARD, CLIP, read_clip
+from limner.encoders.base_file import read_card
+from limner.encoders.catalogue import SHIPPED
+from limner.encoders.clip_files import CARD, read_clip
+from limner.encoders.downloads import EXPORTS, available, fetch_weights, offered
 from limner.encoders.openvino import TENSORS
+from limner.encoders.weight_files import CLIP
 from limner.errors import ConfigError, installed
 from limner.progress import BytesProgress
 
@@ -141,6 +144,4 @@ def get(name: str, *, to: Path | None = None) -> None:
 
 def _card(path: Path) -> dict[str, Any]:
     """Metadata of a shipped file, with its size."""
-    from limner.encoders.base_file import read_card
-
     return {"megabytes": round(path.stat().st_size / 1e6, 1), **read_card(path).model_dump(exclude={"name"})}

@@ -1,23 +1,24 @@
-"""Files of the encoder ``base``: metadata, tensors, and text encoders in NumPy.
+"""Files of the encoder ``base``: metadata, tensors, and its encoder of texts, in NumPy.
 
-Everything that needs no torch, which takes longer to import than a search takes;
-`limner.encoders.base_network` holds the network of pictures.
+Everything that needs neither torch, which takes longer to import than a search takes, nor a network;
+`limner.encoders.base_encoder` encodes pictures. The files that come with limner lie beside this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from pydantic import Field, ValidationError
 
-from limner.arrays import FloatArray, unit_rows
+from limner.arrays import FloatArray, TextEncoder, unit_rows
+from limner.devices import Precision
 from limner.encoders.sentences import gelu
-from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
 from limner.encoders.weight_files import Arrays, WeightFile
-from limner.errors import CheckpointError, DataError, installed
+from limner.errors import CheckpointError, ConfigError, DataError, installed, unknown
 from limner.files import first_fault
 from limner.records import Record
 
@@ -44,6 +45,8 @@ LEAST_RARITY = 1e-6
 """Lower limit of the norm by which the rarities of a text's words are divided."""
 SCALE = ":scale"
 """Suffix of the name of an int8 matrix's scales, one per row."""
+_METHOD = "base/1"
+_FOLDER = Path(__file__).parent
 
 
 class BaseShape(Record):
@@ -98,6 +101,35 @@ class Header(Record):
     backbone_sha256: str
     shape: BaseShape
     card: BaseCard
+
+
+def shipped_file(name: str) -> WeightFile:
+    """Find a file of weights that comes with limner.
+
+    Raises:
+        ConfigError: the name is unknown.
+    """
+    names = sorted(path.stem for path in _FOLDER.glob("base*.safetensors"))
+    if name not in names:
+        raise ConfigError("base: " + unknown("file", name, names))
+    return WeightFile(_FOLDER / f"{name}.safetensors", "package")
+
+
+def image_fingerprints(file: WeightFile) -> dict[Precision, str]:
+    """Fingerprints of the image encoder of a file, by precision, without loading it."""
+    return {
+        precision: hashlib.sha256(f"{_METHOD} {file.sha256} {precision} squash".encode()).hexdigest()
+        for precision in get_args(Precision)
+    }
+
+
+def made_by(name: str, fingerprint: str) -> bool:
+    """Whether a fingerprint is that of the present shipped file, in any precision.
+
+    Raises:
+        ConfigError: the name is unknown.
+    """
+    return fingerprint in image_fingerprints(shipped_file(name)).values()
 
 
 def backbone_file() -> WeightFile:
@@ -232,6 +264,9 @@ class WordSide:
             MissingError: the file does not exist.
             CheckpointError: the file is damaged.
         """
+        from limner.encoders.vocabulary import FIRST_WORD, Vocabulary  # not needed for pictures
+
+        self._first = FIRST_WORD
         try:
             self._vocabulary = Vocabulary.from_json(Arrays(path).metadata.get(VOCABULARY, ""), str(path))
         except DataError as error:
@@ -247,8 +282,65 @@ class WordSide:
         """Weighted sums (N, D) of the words' vectors of N texts, weights of unit norm; 0 without words."""
         rows = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float32)
         for place, text in enumerate(texts):
-            numbers = np.array(self._vocabulary.known(text), dtype=np.int64) - FIRST_WORD
+            numbers = np.array(self._vocabulary.known(text), dtype=np.int64) - self._first
             rarity = self._rarity[numbers]
             length = max(float(np.linalg.norm(rarity)), LEAST_RARITY)
             rows[place] = rarity @ self._vectors[numbers] / length
         return rows
+
+
+class BaseTextEncoder:
+    """Text encoder of the space ``base``: projections of a sentence encoder's vectors.
+
+    English goes through MiniLM, and the words that the file learned are added; all else goes through the
+    multilingual encoder if there is one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        file: WeightFile,
+        english: TextEncoder,
+        *,
+        multilingual: TextEncoder | None = None,
+        foreign: Callable[[Sequence[str]], Sequence[bool]] | None = None,
+    ) -> None:
+        """Load the projections of texts.
+
+        Args:
+            name: name of the encoder.
+            file: see `limner.encoders.base_network.save_base`.
+            english: MiniLM.
+            multilingual: the multilingual USE, or None.
+            foreign: function from texts to the mask of those for the multilingual encoder; None for no text.
+        Raises:
+            MissingError: the file does not exist.
+            CheckpointError: the file is damaged or of another kind.
+        """
+        self.name = name
+        self._foreign = foreign
+        words = WordSide(file.path) if read_header(file.path).format > 1 else None
+        self._sides = [(english, TextSide(file.path, "sentence"), words)]
+        if multilingual is not None:
+            self._sides.append((multilingual, TextSide(file.path, "foreign"), None))
+        self.dim = self._sides[0][1].width
+        known = " ".join(sentences.fingerprint for sentences, *_ in self._sides)
+        self.fingerprint = hashlib.sha256(f"{_METHOD} text {file.sha256} {known}".encode()).hexdigest()
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Encode N texts as (N, D) float32 rows of unit length.
+
+        Raises:
+            DataError: a text has no words.
+        """
+        other = np.zeros(len(texts), dtype=bool)
+        if self._foreign is not None and len(self._sides) > 1:
+            other[:] = self._foreign(texts)
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for (sentences, side, spoken), mask in zip(self._sides, (~other, other), strict=False):
+            if mask.any():
+                own = [text for text, one in zip(texts, mask, strict=True) if one]
+                rows[mask] = side(sentences.encode_text(own))
+                if spoken is not None:
+                    rows[mask] += spoken(own)
+        return unit_rows(self.name, rows)

@@ -7,34 +7,27 @@ they are asked for.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from limner.arrays import ImageEncoder, SentenceEncoder, TextEncoder
 from limner.devices import TORCH, Engine, Precision, device_of
-from limner.encoders.clip_files import (
-    CLIP,
-    HINT,
-    PUBLISHED,
-    clips,
-    find_clip_folder,
-    folder_of,
-    published,
-)
+from limner.encoders.base_file import BaseTextEncoder, shipped_file
+from limner.encoders.sentences import MiniLM, MultilingualUSE, NamedSentences, use_files
 from limner.encoders.weight_files import (
+    CLIP,
     FOOD,
     PREFIX,
     SHIPPED_SENTENCES,
+    USUAL_CLIP,
     WeightFile,
     find,
-    hub_folder,
     read_state,
     shipped_sentences,
     stamp,
 )
-from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
+from limner.errors import ConfigError, installed, unknown
 from limner.language import ENGLISH
 
 if TYPE_CHECKING:
@@ -63,19 +56,16 @@ TINY = "tiny"
 BACKBONES = (*TORCHVISION, FOOD)
 # Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
-EXPORTS = "'limner[clip]'"
-"""Argument of pip for the packages that the export of a CLIP model needs."""
-TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on {}, whose own terms may apply"
 
 
 def image_encoders() -> list[str]:
     """Names for `image_encoder`, besides ``clip:`` with an architecture of open_clip."""
-    return [*SHIPPED, COLOUR, *TORCHVISION, PUBLISHED[0].name]
+    return [*SHIPPED, COLOUR, *TORCHVISION, USUAL_CLIP]
 
 
 def text_encoders() -> list[str]:
     """Names for `text_encoder`, besides ``clip:`` with an architecture of open_clip."""
-    return [SENTENCES, MULTILINGUAL, *SHIPPED, PUBLISHED[0].name]
+    return [SENTENCES, MULTILINGUAL, *SHIPPED, USUAL_CLIP]
 
 
 def text_encoder(
@@ -102,8 +92,6 @@ def text_encoder(
     if name.startswith(CLIP):
         return clip_encoder(name, weights=weights)
     if name in SHIPPED:
-        from limner.encoders.base_encoder import BaseTextEncoder, shipped_file
-
         words = sentences or text_encoder()
         return BaseTextEncoder(name, shipped_file(name), words, multilingual=multilingual, foreign=foreign)
     return sentence_encoder(name)
@@ -119,8 +107,6 @@ def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
         ConfigError: unknown name.
         MissingError: its package is not installed.
     """
-    from limner.encoders.sentences import NamedSentences, use_files
-
     if name.startswith(PREFIX):
         return NamedSentences(name.removeprefix(PREFIX))
     if name == MULTILINGUAL:
@@ -133,8 +119,6 @@ def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
 @lru_cache(maxsize=4)
 def _sentences(name: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceEncoder:
     """The encoder as its files are now: hashing and reading them takes longer than encoding a text."""
-    from limner.encoders.sentences import MiniLM, MultilingualUSE
-
     return MultilingualUSE() if name == MULTILINGUAL else MiniLM(shipped_sentences())
 
 
@@ -175,7 +159,7 @@ def image_encoder(
     if engine == "openvino" and device not in ("cpu", "auto"):
         raise ConfigError(f"encoder: openvino computes on the CPU, not on {device}; leave one of the two out")
     if name in SHIPPED:
-        from limner.encoders.base_encoder import BaseImageEncoder, shipped_file
+        from limner.encoders.base_encoder import BaseImageEncoder
 
         computes = "cpu" if engine == "openvino" else device
         return BaseImageEncoder(name, shipped_file(name), precision=precision, device=computes, engine=engine)
@@ -214,6 +198,7 @@ def clip_encoder(
         CheckpointError: its folder is damaged.
     """
     from limner.encoders.clip import ClipEncoder
+    from limner.encoders.clip_files import find_clip_folder
 
     return ClipEncoder(find_clip_folder(name, weights), precision=precision, made=made)
 
@@ -233,7 +218,11 @@ def usual_encoders(held: Collection[str] = (), language: str = ENGLISH) -> list[
     kept = [name for name in dict.fromkeys(held) if name in SHIPPED or name.startswith(CLIP)]
     if kept:
         return kept
-    there = clip_models() if language == ENGLISH else []
+    if language != ENGLISH:
+        return [SHIPPED[0]]
+    from limner.encoders.clip_files import PUBLISHED
+
+    there = clip_models()
     listed = [one.name for one in PUBLISHED if one.name in there]
     return [*listed, *there, SHIPPED[0]][:1]
 
@@ -245,7 +234,11 @@ def better_encoder(chosen: Collection[str], language: str = ENGLISH) -> str:
         chosen: names of its image encoders.
         language: ISO 639 code of its texts.
     """
-    return HINT if set(chosen) == {SHIPPED[0]} and language == ENGLISH else ""
+    if set(chosen) != {SHIPPED[0]} or language != ENGLISH:
+        return ""
+    from limner.encoders.clip_files import HINT
+
+    return HINT
 
 
 def clip_models() -> list[str]:
@@ -254,6 +247,8 @@ def clip_models() -> list[str]:
     Raises:
         CheckpointError: a folder is damaged.
     """
+    from limner.encoders.clip_files import clips
+
     return sorted(one.name for one in clips())
 
 
@@ -275,150 +270,17 @@ def weight_file(name: str, given: Path | None = None) -> WeightFile:
 
 def official_url(name: str) -> str:
     """URL of torchvision's published weights of an architecture."""
-    return str(_published(name).url)
+    return str(torchvision_weights(name).url)
 
 
 def class_names(name: str) -> list[str]:
     """Class names of the published weights, in the order of the outputs."""
-    return list(_published(name).meta["categories"])
+    return list(torchvision_weights(name).meta["categories"])
 
 
-def _published(name: str) -> Any:  # noqa: ANN401  (an untyped enumeration of torchvision)
+def torchvision_weights(name: str) -> Any:  # noqa: ANN401  (an untyped enumeration of torchvision)
     """Torchvision's entry of the published weights of an architecture."""
     with installed(f"{name}: torchvision", TORCH):
         from torchvision.models import get_model_weights
 
     return get_model_weights(name)["COCO_V1" if name in DETECTORS else _RECIPE]
-
-
-@dataclass(frozen=True)
-class Available:
-    """Availability of an encoder on this machine.
-
-    Attributes:
-        name: name of the encoder.
-        file: its weights, or None if it needs none or has none.
-        missing: reason why it cannot be used, or "".
-    """
-
-    name: str
-    file: WeightFile | None
-    missing: str = ""
-
-
-def available() -> list[Available]:
-    """List all encoders with their weights, or with advice on getting them."""
-    from limner.encoders.base_encoder import shipped_file
-
-    rows = [Available(name, shipped_file(name)) for name in SHIPPED] + [Available(COLOUR, None)]
-    for name in TORCHVISION:
-        try:
-            rows.append(Available(name, weight_file(name)))
-        except (MissingError, CheckpointError) as error:
-            rows.append(Available(name, None, str(error)))
-    found = {
-        one.name: Available(one.name, WeightFile(one.path / one.card.image, "models")) for one in clips()
-    }
-    for name in sorted({one.name for one in PUBLISHED} - set(found)):
-        found[name] = Available(name, None, f"no weights of {name}; run 'limner models get {name}'")
-    return rows + list(found.values())
-
-
-@dataclass(frozen=True)
-class PublishedWeights:
-    """Published weights, before they are downloaded.
-
-    Attributes:
-        name: as `fetch_weights` takes it, with the tag that was chosen if there are several.
-        source: origin of the weights.
-        megabytes: size of the file in MB; 0 if unknown.
-        licence: as stated, or "".
-        folder: target folder.
-    """
-
-    name: str
-    source: str
-    megabytes: float
-    licence: str
-    folder: Path
-
-    def __str__(self) -> str:
-        """Description in one line."""
-        size = f"{self.megabytes:,.0f} MB" if self.megabytes else "a file of unknown size"
-        terms = f"licence: {self.licence or 'not stated'}"
-        return f"{self.name}: {size} from {self.source} ({terms}), into {self.folder}"
-
-
-def offered(name: str, folder: Path | None = None) -> PublishedWeights:
-    """Weights that `fetch_weights` would download; unlisted CLIP models are looked up at Hugging Face.
-
-    Args:
-        name: see `fetch_weights`.
-        folder: see `fetch_weights`.
-    Raises:
-        ConfigError: as `fetch_weights`.
-        MissingError: the extra is not installed, or the network fails.
-    """
-    if name.partition(":")[0] == "clip":
-        offer = published(name)
-        if offer is not None:
-            source = " and ".join(f"huggingface.co/{one}" for one in offer.repositories)
-            to = folder_of(offer.architecture, folder)
-            return PublishedWeights(f"{offer.name}@{offer.tag}", source, offer.megabytes, offer.licence, to)
-        with installed("open_clip", EXPORTS):
-            from limner.encoders.clip_export import clip_terms, published_clip
-
-        architecture, _, tag = name.removeprefix(CLIP).partition("@")
-        tag, repository = published_clip(architecture, tag)
-        megabytes, licence = clip_terms(repository)
-        source = f"huggingface.co/{repository}"
-        to = folder_of(architecture, folder)
-        return PublishedWeights(f"{CLIP}{architecture}@{tag}", source, megabytes, licence, to)
-    if name not in (*TORCHVISION, *DETECTORS):
-        raise ConfigError(
-            unknown(
-                "downloadable model",
-                name,
-                (*TORCHVISION, *DETECTORS, "clip", *(one.name for one in PUBLISHED)),
-            )
-        )
-    mebibytes = float(_published(name).meta["_file_size"])
-    source = official_url(name).removeprefix("https://").partition("/")[0]
-    terms = TORCHVISION_TERMS.format("COCO" if name in DETECTORS else "ImageNet")
-    return PublishedWeights(name, source, mebibytes * 1.048576, terms, folder or hub_folder())
-
-
-def fetch_weights(
-    name: str, folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None
-) -> Path:
-    """Download the published weights of an architecture; only ever called on a user's request.
-
-    Args:
-        name: one of torchvision's in `image_encoders`; one of `DETECTORS`; ``clip`` for the usual CLIP; or
-            ``clip:ARCHITECTURE``, with ``@TAG`` for others than its usual weights. What is not among
-            `PUBLISHED` is fetched as open_clip's tensors and exported, which needs the extra ``clip``.
-        folder: where the file, or the folder of a CLIP, goes; by default the torch hub cache and
-            `limner.encoders.clip_files.models_folder`, where encoders look.
-        progress: see `limner.transfer.fetch_file`.
-    Raises:
-        ConfigError: there are no published weights of this name.
-        MissingError: the network or the disk refuses.
-        CheckpointError: the download differs from the published file.
-    """
-    if name.partition(":")[0] == "clip":
-        offer = published(name)
-        if offer is not None:
-            from limner.encoders.clip_fetch import fetch_published
-
-            return fetch_published(offer, folder, progress)
-        with installed("open_clip", EXPORTS):
-            from limner.encoders.clip_export import export_clip, fetch_clip
-
-        architecture, _, tag = name.removeprefix(CLIP).partition("@")
-        tensors = fetch_clip(architecture, tag)
-        return export_clip(f"{CLIP}{architecture}", tensors, folder_of(architecture, folder))
-    if name not in (*TORCHVISION, *DETECTORS):
-        raise ConfigError(unknown("downloadable model", name, (*TORCHVISION, *DETECTORS)))
-    from limner.transfer import fetch_file
-
-    return fetch_file(official_url(name), folder or hub_folder(), report=progress)

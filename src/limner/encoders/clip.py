@@ -11,10 +11,11 @@ import html
 import string
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL.Image import Image, Resampling
 from tokenizers import Tokenizer
 
 from limner.arrays import ByteArray, FloatArray, ImageVectors, unit_rows
@@ -24,9 +25,6 @@ from limner.encoders.framing import checked, frame, shorter_side_px
 from limner.encoders.openvino import Tower, read_tower
 from limner.encoders.sentences import by_windows
 from limner.errors import CheckpointError, DataError, LimnerError
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 _METHOD = "clip/2"
 _BATCH = 64
@@ -93,8 +91,6 @@ def scaled(image: Image, card: ClipCard) -> ByteArray:
     Raises:
         DataError: the picture is not RGB.
     """
-    from PIL.Image import Resampling
-
     if image.mode != "RGB":
         raise DataError(f"encoder: picture has mode {image.mode}, expected RGB; convert it first")
     between = Resampling.BICUBIC if card.interpolation == "bicubic" else Resampling.BILINEAR

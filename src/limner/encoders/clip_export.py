@@ -18,10 +18,10 @@ from torch import Tensor, nn
 
 from limner.devices import Precision
 from limner.encoders.clip_fetch import make_clip
-from limner.encoders.clip_files import CLIP, TOKENIZER, ClipCard, folder_of
+from limner.encoders.clip_files import TOKENIZER, ClipCard, folder_of
 from limner.encoders.framing import Framing
 from limner.encoders.openvino import save_tower
-from limner.encoders.weight_files import find_clip, load_strictly, of_clip, read_state
+from limner.encoders.weight_files import CLIP, find_clip, load_strictly, of_clip, read_state
 from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
 
 TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json")

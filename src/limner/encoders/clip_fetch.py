@@ -8,15 +8,13 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from limner.encoders.clip import ClipEncoder
 from limner.encoders.clip_files import CARD, ONNX, TOKENIZER, ClipCard, PublishedClip, folder_of, read_clip
 from limner.errors import CheckpointError, LimnerError, MissingError
 from limner.files import make_folder, sha256_of, write_text
-
-if TYPE_CHECKING:
-    pass
+from limner.transfer import fetch_unknown
 
 
 def hub() -> str:
@@ -41,8 +39,6 @@ def fetch_published(
         MissingError: the network or the disk refuses.
         CheckpointError: what came is no such CLIP, or there is another one in its place.
     """
-    from limner.transfer import fetch_unknown
-
     target = folder_of(offer.architecture, place)
     source = ", ".join(f"huggingface.co/{one}" for one in offer.repositories)
     if target.exists():

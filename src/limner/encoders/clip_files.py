@@ -13,12 +13,11 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from limner.devices import Precision
-from limner.encoders.weight_files import SUFFIXES, named_places
+from limner.encoders.weight_files import CLIP, SUFFIXES, USUAL_CLIP, named_places
 from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 from limner.files import data_folder, first_fault, sha256_of
 from limner.records import Record
 
-CLIP = "clip:"
 CARD = "clip.json"
 TOKENIZER = "tokenizer.json"
 ONNX = ".onnx"
@@ -247,7 +246,7 @@ def _transformers_js(architecture: str, repository: str, megabytes: int, licence
 
 _OPENAI = "none stated there; OpenAI publishes the model's code under MIT"
 PUBLISHED = (
-    _transformers_js("ViT-B-32-quickgelu", "Xenova/clip-vit-base-patch32", 305, _OPENAI),
+    _transformers_js(USUAL_CLIP.removeprefix(CLIP), "Xenova/clip-vit-base-patch32", 305, _OPENAI),
     PublishedClip(
         "ViT-B-32-quickgelu",
         "fp32",

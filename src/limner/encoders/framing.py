@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from PIL.Image import Image, Resampling
 
 from limner.arrays import ByteArray
 from limner.errors import DataError, ShapeError
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 Framing = Literal["squash", "crop"]
 _CROP_MARGIN = 256 / 224
@@ -39,8 +37,6 @@ def frame(image: Image, side_px: int, framing: Framing = "squash", *, bicubic: b
     Raises:
         DataError: the picture is not RGB.
     """
-    from PIL.Image import Resampling
-
     if image.mode != "RGB":
         raise DataError(f"encoder: picture has mode {image.mode}, expected RGB; convert it first")
     box = None

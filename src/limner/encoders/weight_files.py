@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 VARIABLE = "LIMNER_WEIGHTS"
 PREFIX = "sentences:"
+CLIP = "clip:"
+USUAL_CLIP = f"{CLIP}ViT-B-32-quickgelu"
+"""The CLIP model that is fetched if no other is named."""
 """Prefix of the names of sentence-transformers models."""
 FOOD = "food_resnet50"
 """A ResNet-50 trained on pictures of food, in a file of the user's; see docs/training.md."""

@@ -8,9 +8,8 @@ from importlib import import_module
 from pathlib import Path
 
 from limner.errors import ConfigError, DataError, unknown
-from limner.export.plan import LAYOUTS, PAGED, Plan
+from limner.export.plan import LAYOUTS, PAGED, Exported, Plan, check_target, pictures_of
 from limner.export.storyboard_json import load, schema
-from limner.export.targets import Exported, check_target, pictures_of
 from limner.records import Board
 
 __all__ = ["LAYOUTS", "PAGED", "SUFFIXES", "Exported", "Plan", "check", "export", "load", "schema"]

@@ -21,8 +21,7 @@ from docx.shared import Mm, Pt, RGBColor
 
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import runs_of
-from limner.export.plan import Plan, picture_share
-from limner.export.targets import Exported, made_at, packed, put
+from limner.export.plan import Exported, Plan, made_at, packed, picture_share, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.language import RIGHT_TO_LEFT
 from limner.pictures.thumbnails import Copy

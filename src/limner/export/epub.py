@@ -15,8 +15,7 @@ from markupsafe import Markup
 
 from limner.export.leaf import Leaf, Piece, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import html_of
-from limner.export.plan import Plan
-from limner.export.targets import Exported, made_at, packed, put
+from limner.export.plan import Exported, Plan, made_at, packed, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.pictures.thumbnails import Copy
 from limner.records import Board, PictureRef

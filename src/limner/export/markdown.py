@@ -29,8 +29,7 @@ from limner.export.leaf import (
     pieces_of,
 )
 from limner.export.markup import runs_of
-from limner.export.plan import Plan
-from limner.export.targets import Exported, is_picture, put
+from limner.export.plan import Exported, Plan, is_picture, put
 from limner.export.wording import (
     colophon,
     credit_line,

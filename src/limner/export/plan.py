@@ -1,14 +1,24 @@
-"""Options of an export: content, layout, pages and pictures.
+"""What an export is to be: its options of content, layout, pages and pictures, and its file.
 
-The options are the same for every format; the layouts of each format are listed here.
+The options are the same for every format; the layouts of each format are listed here. Every exporter checks
+and writes its file through this module, so none can leave half a file or overwrite a picture of the
+collection.
 """
 
+import io
 import math
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Literal, get_args
 
-from limner.errors import ConfigError, unknown
-from limner.records import Story
+from limner.errors import ConfigError, DataError, MissingError, unknown
+from limner.files import replacing
+from limner.records import Board, Picture, Story
 from limner.text.plain import names_supplies
 
 Include = Literal["everything", "steps"]
@@ -117,3 +127,114 @@ def suited_to(story: Story) -> Layout:
     words = sum(len(step.text.split()) for step in story.steps)
     titled = bool(headings) or len({step.title for step in story.steps}) > 1
     return "article" if titled or words > PAGE_WORDS * len(story.steps) else "book"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Result of an export.
+
+    Attributes:
+        path: the file.
+        pictures: copies of pictures next to it (Markdown only), in order of use.
+        warnings: remarks on the content of the file, one line each.
+    """
+
+    path: Path
+    pictures: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def pictures_of(board: Board) -> Iterator[Picture]:
+    """Yield every picture of a storyboard: chosen ones and runners-up, with repeats."""
+    for step in board.steps:
+        yield from step.pictures
+        yield from (candidate.picture for candidate in step.runners_up)
+
+
+def is_picture(target: Path, board: Board) -> str | None:
+    """Path of a picture of the storyboard that a target would overwrite, or None.
+
+    Args:
+        target: a file, which need not exist; links are followed.
+        board: the storyboard; all paths of its pictures are compared.
+    """
+    real = Path(os.path.realpath(target))
+    for path in (path for picture in pictures_of(board) for path in picture.paths):
+        own = Path(os.path.realpath(path))
+        if own == real or (real.exists() and own.exists() and own.samefile(real)):
+            return path
+    return None
+
+
+def check_target(board: Board, out: Path, *, overwrite: bool) -> None:
+    """Reject a target that cannot or must not be written.
+
+    Args:
+        board: the storyboard to be written.
+        out: the file to write.
+        overwrite: whether an existing file may be replaced.
+    Raises:
+        DataError: a directory, one of the storyboard's pictures, an existing file without `overwrite`, or a
+            folder that cannot be written to.
+        MissingError: the folder of `out` does not exist.
+    """
+    clash = is_picture(out, board)
+    if clash is not None:
+        raise DataError(f"export: {out} is the picture {clash} of the collection; name another file")
+    check_place(out, overwrite=overwrite)
+
+
+def check_place(out: Path, *, overwrite: bool) -> None:
+    """Checks of `check_target` that need no storyboard."""
+    if out.is_dir():
+        raise DataError(f"export: {out} is a folder, expected a file name; name a file inside it")
+    if not out.parent.is_dir():
+        raise MissingError(f"export: the folder {out.parent} does not exist; create it or name another place")
+    if out.exists() and not overwrite:
+        raise DataError(f"export: {out} exists already; name another file, or pass --overwrite to replace it")
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise DataError(f"export: cannot write in {out.parent} ({reason}); name another place") from None
+
+
+def put(target: Path, data: bytes) -> None:
+    """Write the bytes of an export; see `limner.files.replacing`."""
+    with replacing(target) as draft:
+        draft.write_bytes(data)
+
+
+def made_at() -> datetime:
+    """Time of an export, or $SOURCE_DATE_EPOCH if set, so that equal exports are equal files.
+
+    Raises:
+        ConfigError: $SOURCE_DATE_EPOCH is not a number of seconds.
+    """
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if not stated:
+        return datetime.now(UTC)
+    try:
+        return datetime.fromtimestamp(int(stated), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(
+            f"SOURCE_DATE_EPOCH is {stated!r}, expected seconds since 1970, such as 1700000000; unset it"
+        ) from None
+
+
+def packed(archive: io.BytesIO, at: datetime) -> bytes:
+    """Rewrite a ZIP file with the same date for all members.
+
+    Args:
+        archive: as another library wrote it: each member with the time of writing.
+        at: the date; ZIP has none before 1980.
+    """
+    made = io.BytesIO()
+    date = max(at.timetuple()[:6], (1980, 1, 1, 0, 0, 0))
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(made, "w") as new:
+        for member in old.infolist():
+            dated = zipfile.ZipInfo(member.filename, date)
+            dated.external_attr = member.external_attr
+            new.writestr(dated, old.read(member), member.compress_type)
+    return made.getvalue()

@@ -10,8 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from limner.errors import DataError, MissingError, NumericsError, counted
-from limner.export.plan import Plan
-from limner.export.targets import Exported, put
+from limner.export.plan import Exported, Plan, put
 from limner.files import first_fault
 from limner.records import SCHEMA_VERSION, Board
 

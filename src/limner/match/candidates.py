@@ -18,8 +18,7 @@ from limner.language import has_words
 from limner.match.calibration import Calibration
 from limner.match.cast import sentences
 from limner.store.catalogue import BoolArray
-from limner.store.channels import COSINE, Channel, EncodedChannel
-from limner.store.search import Index
+from limner.store.search import COSINE, Channel, EncodedChannel, Index
 from limner.store.vectors import Gallery
 
 IntArray = NDArray[np.int64]

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from limner.devices import usual_precision
-from limner.encoders.base_encoder import made_by as shipped_now
+from limner.encoders.base_file import made_by as shipped_now
 from limner.encoders.catalogue import (
     COLOUR,
     MULTILINGUAL,
@@ -29,8 +29,7 @@ from limner.encoders.catalogue import (
     usual_encoders,
     weight_file,
 )
-from limner.encoders.clip_files import CLIP, clips_at
-from limner.encoders.weight_files import PREFIX
+from limner.encoders.weight_files import CLIP, PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
 from limner.language import ENGLISH
 from limner.store.home import home_of, spaces_of
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
     from limner.arrays import FloatArray, ImageEncoder, SentenceEncoder, TextEncoder
     from limner.devices import Engine, Precision
     from limner.encoders.trained import TrainedRun
-    from limner.store.channels import Channel
     from limner.store.library import PictureStore
+    from limner.store.search import Channel
 
 
 AUTO = "auto"
@@ -156,6 +155,8 @@ def _automatic(places: dict[str, Path], made: Mapping[str, SpaceInfo]) -> list[s
     if named:
         return named[:1]
     if places:
+        from limner.encoders.clip_files import clips_at
+
         clips = [one.name for one in clips_at(places[""])]
         if not clips:
             weight_file(DEFAULT_BACKBONE, places[""])
@@ -283,6 +284,7 @@ def encoders_for(
     Raises:
         CheckpointError: the library's own encoders are requested, but it was indexed with another version of
             them, so that all vectors would have to be computed again.
+        MissingError: one of them is not known here.
         LimnerError: as `picture_encoders` and `limner.encoders.trained.trained_runs`.
     """
     from limner.store.write import CAPTION_SPACES, WORDED_SPACES
@@ -299,7 +301,12 @@ def encoders_for(
     if kept:
         from limner.encoders.trained import DOCUMENT, MODEL, trained_runs
 
-        names = _that_made(kept)
+        # names of the image encoders that made them
+        made_by = dict.fromkeys(one.encoder for name, one in kept.items() if name not in (MODEL, DOCUMENT))
+        names = list(made_by)
+        for name in names:
+            if name not in image_encoders() and not name.startswith(CLIP):
+                raise MissingError(f"the library was made with {name!r}; add folders with 'limner index'")
         opened = [run for run in trained_runs(model, metric, device) if run is not None]
         there = {run.space: run for run in opened if run.space in kept}
         if kept.keys() & {MODEL, DOCUMENT} > there.keys():
@@ -342,21 +349,6 @@ def encoders_for(
         partial(again, same),
         better_encoder([one.name for one in images], language) if usual else "",
     )
-
-
-def _that_made(spaces: Mapping[str, SpaceInfo]) -> list[str]:
-    """Names of the image encoders that made some spaces.
-
-    Raises:
-        MissingError: an encoder is not known here.
-    """
-    from limner.encoders.trained import DOCUMENT, MODEL
-
-    names = list(dict.fromkeys(one.encoder for name, one in spaces.items() if name not in (MODEL, DOCUMENT)))
-    for name in names:
-        if name not in image_encoders() and not name.startswith(CLIP):
-            raise MissingError(f"the library was made with {name!r}; add folders with 'limner index'")
-    return names
 
 
 def _opened(
@@ -404,8 +396,7 @@ def channels_of(
         DataError: the library has no vectors for a requested channel, or for any.
         CheckpointError: the library's vectors were made by another encoder.
     """
-    from limner.encoders.text_cache import RecentTexts  # not needed for indexing
-    from limner.store.channels import COSINE, Channel
+    from limner.store.search import COSINE, Channel
 
     spaces = library.settings.spaces
     for name in names:
@@ -438,7 +429,7 @@ def channels_of(
         same = {"labels": True, "base": kind in SHIPPED and shipped_now(kind, made_by.fingerprint)}
         if name == "clip":
             model = clip_encoder(kind, weights=places.get(kind, places.get("")))
-            encoder: TextEncoder = RecentTexts(model)
+            encoder: TextEncoder = _cached(model)
             same[name] = made_by.fingerprint in model.accepted
         else:
             encoder = _loaded(kind, encoders)
@@ -460,10 +451,9 @@ def channels_of(
 def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
     """Load a text encoder by name, once, with a cache of its last texts."""
     if kind not in encoders:
-        from limner.encoders.text_cache import RecentTexts
         from limner.match.languages import foreign
 
-        encoders[kind] = RecentTexts(
+        encoders[kind] = _cached(
             text_encoder(
                 kind,
                 sentences=_loaded(SENTENCES, encoders),
@@ -474,3 +464,10 @@ def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
             else text_encoder(kind)
         )
     return encoders[kind]
+
+
+def _cached(encoder: TextEncoder) -> TextEncoder:
+    """The encoder with a cache of its last texts, which indexing does not need."""
+    from limner.encoders.text_cache import RecentTexts
+
+    return RecentTexts(encoder)

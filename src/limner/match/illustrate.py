@@ -44,8 +44,7 @@ from limner.records import (
     limner_version,
 )
 from limner.store.catalogue import BoolArray
-from limner.store.channels import COSINE, Channel
-from limner.store.search import Index, Likeness
+from limner.store.search import COSINE, Channel, Index, Likeness
 from limner.store.vectors import Gallery
 
 if TYPE_CHECKING:

@@ -37,9 +37,8 @@ from limner.match.languages import (
 )
 from limner.records import Board, BoardStep, Candidate, Problem, Story
 from limner.store.catalogue import BoolArray, Only
-from limner.store.channels import Channel, EncodedChannel, Evidence
 from limner.store.library import PictureStore
-from limner.store.search import Index, Request
+from limner.store.search import Channel, EncodedChannel, Evidence, Index, Request
 
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun

@@ -16,7 +16,7 @@ from limner.language import (
     languages_of,
 )
 from limner.records import Story
-from limner.store.channels import Channel
+from limner.store.search import Channel
 from limner.store.store import Settings
 
 _NEGATION = re.compile(

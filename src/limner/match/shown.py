@@ -6,13 +6,13 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from limner.errors import DataError, LimnerError, counted
+from limner.errors import DataError, counted
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import phash
 from limner.pictures.metadata import Words, embedded, merge, words_of_name
 from limner.records import Caption, Picture, PictureRef, Step, Story
 from limner.store.library import PictureStore
-from limner.text.document import WEB, Elsewhere, anywhere
+from limner.text.document import WEB
 
 
 @dataclass(frozen=True)
@@ -30,23 +30,6 @@ class GivenPictures:
     outside: dict[int, Picture] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     story: Story | None = None
-
-
-def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
-    """Rule for the files outside its own folder that a text may show.
-
-    Args:
-        library: library whose pictures may be shown, whatever their file.
-        allowed: whether all other files may be shown too.
-    """
-
-    def same(path: Path) -> Path | None:
-        try:
-            return library.file_of(read_file(os.fsencode(path)).sha256)
-        except LimnerError:
-            return None
-
-    return anywhere if allowed else same
 
 
 def shown_by(story: Story, library: PictureStore) -> GivenPictures:

@@ -16,7 +16,7 @@ from limner.arrays import FloatArray, unit_rows
 from limner.encoders.trained import MODEL, TrainedRun
 from limner.errors import CheckpointError, ConfigError, DataError, counted, unknown
 from limner.match.illustrate import step_texts
-from limner.store.channels import Channel, Evidence
+from limner.store.search import Channel, Evidence
 
 if TYPE_CHECKING:
     from limner.records import Board

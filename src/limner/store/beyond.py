@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from limner.arrays import FloatArray
 from limner.errors import DataError
 from limner.store.catalogue import BoolArray, IntArray
-from limner.store.channels import EncodedChannel
-from limner.store.search import Index, Likeness, Nearest, Request
+from limner.store.search import EncodedChannel, Index, Likeness, Nearest, Request
 from limner.store.store import (
     PICTURES,
     STATISTICS,

@@ -211,6 +211,8 @@ class PictureStore:
             DataError: an id is unknown, or a picture has no file any more.
         """
         wanted = list(ids)
+        if not wanted:
+            return []
         rows = self.store.lookup(PICTURES, "id", wanted)
         found = {row["id"]: row for row in rows if row["paths"]}
         missing = [one for one in wanted if one not in found]

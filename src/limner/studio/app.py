@@ -19,7 +19,8 @@ from starlette.types import Scope
 from limner.devices import checked_device
 from limner.errors import DataError, MissingError
 from limner.export.markdown import without_pictures, words_of
-from limner.match.shown import elsewhere, shown_by
+from limner.library import elsewhere
+from limner.match.shown import shown_by
 from limner.records import Story, limner_version
 from limner.server import problems
 from limner.server.admission import leading_to, token_of

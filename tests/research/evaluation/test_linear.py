@@ -9,9 +9,8 @@ from limner.arrays import unit_rows
 from limner.errors import ConfigError, DataError
 from limner.research.evaluation import linear
 from limner.research.evaluation.linear import STRENGTH, linear_channels, load, pair_space, parse
-from limner.store.channels import Channel, EncodedChannel, Evidence
 from limner.store.library import LibrarySummary
-from limner.store.search import Index
+from limner.store.search import Channel, EncodedChannel, Evidence, Index
 from limner.store.store import SpaceInfo
 from limner.store.vectors import Gallery, Space
 

@@ -6,8 +6,7 @@ from boards import space, unit
 
 from limner.errors import DataError
 from limner.research.evaluation.pairwise import MIXING, CosinePairwise
-from limner.store.channels import Evidence
-from limner.store.search import Index
+from limner.store.search import Evidence, Index
 from limner.store.vectors import Gallery
 
 

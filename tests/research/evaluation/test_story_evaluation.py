@@ -15,8 +15,7 @@ from limner.research.evaluation.stories import (
     evaluate_stories,
     random_scorer,
 )
-from limner.store.channels import Channel, Evidence
-from limner.store.search import Index
+from limner.store.search import Channel, Evidence, Index
 from limner.store.vectors import Gallery, Space
 
 

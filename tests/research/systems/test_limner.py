@@ -13,8 +13,7 @@ from made_up_sets import made_up_sets
 from limner.cli.main import run
 from limner.config import build
 from limner.encoders.base_blocks import FIRST, MAPS, rows_of
-from limner.encoders.base_encoder import BaseTextEncoder
-from limner.encoders.base_file import FEATURES, BaseShape, TextSide
+from limner.encoders.base_file import FEATURES, BaseShape, BaseTextEncoder, TextSide
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.encoders.vocabulary import Vocabulary
 from limner.encoders.weight_files import WeightFile

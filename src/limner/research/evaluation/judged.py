@@ -22,9 +22,8 @@ from limner.records import Record
 from limner.research.evaluation.linear import linear_channels
 from limner.research.evaluation.ranking import Metric, Ranking, rank_blocks
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval, interval
-from limner.store.channels import EncodedChannel
 from limner.store.library import PictureStore
-from limner.store.search import Index
+from limner.store.search import EncodedChannel, Index
 
 Judged = Mapping[str, Mapping[str, int]]
 """Topic → document → relevance: above 0 relevant, else judged not to be."""

@@ -17,8 +17,8 @@ from limner.arrays import TextEncoder
 from limner.errors import ConfigError, DataError, unknown
 from limner.match.equipment import channels_of
 from limner.records import Record
-from limner.store.channels import Channel, Evidence
 from limner.store.library import LibrarySummary, PictureStore
+from limner.store.search import Channel, Evidence
 
 FILE = "linear.json"
 STRENGTH = ("captions", "clip", "base", "labels")

@@ -11,8 +11,7 @@ import numpy as np
 
 from limner.arrays import FloatArray, scores
 from limner.research.evaluation.lattice import Float64Array, IntArray
-from limner.store.channels import Evidence
-from limner.store.search import Index
+from limner.store.search import Evidence, Index
 from limner.store.vectors import Gallery
 
 BLOCK_ROWS = 1_024

@@ -18,8 +18,7 @@ from limner.records import Record, Story
 from limner.research.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Ranking, Score, host, rank
 from limner.research.evaluation.results import commit
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval
-from limner.store.channels import Channel, EncodedChannel
-from limner.store.search import Index
+from limner.store.search import Channel, EncodedChannel, Index
 
 Scorer = Callable[[Story], FloatArray]
 """A story of S steps → (S, M) nats: rows are steps, columns the pictures of the task."""
@@ -202,7 +201,7 @@ def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
 
     Args:
         index: over a gallery whose rows are the pictures of the task, in its order.
-        channels: see `limner.store.channels`.
+        channels: see `limner.store.search`.
     """
     rows = np.arange(len(index.gallery))
 
