@@ -1,15 +1,17 @@
-"""Telling languages: short captions, texts in two languages, scripts, and the English of the data sets."""
+"""Languages of texts: short captions, texts in two languages, scripts, English data sets; and words that match."""
 
 import json
 from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from limner import language
 from limner.encoders.sentences import LANGUAGES
-from limner.language import COMMON, direction, language_of, languages_of
+from limner.language import COMMON, direction, language_of, languages_of, matched, stem, words
 
 TEXTS = {
     "ar": ["كلب يركض على الشاطئ", "طفلان يلعبان الكرة", "امرأة تأكل الخبز"],
@@ -128,3 +130,52 @@ def test_the_words_that_come_with_limner_are_those_of_textblob():
     lexicon = {word for word, *tags in lines("en-lexicon.txt") if tags[0] not in ("FW", "NNP", "NNPS")}
     looked_up = {word for word in books | lexicon if word.isalpha() and word == word.casefold() and word[1:]}
     assert language.english_words() == looked_up
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("kites", "kite"),
+        ("running", "run"),
+        ("stories", "story"),
+        ("boxes", "box"),
+        ("baked", "bake"),
+        ("baking", "bakes"),
+        ("beaches", "beach"),
+        ("houses", "house"),
+        ("rolling", "roll"),
+        ("glasses", "glass"),
+    ],
+)
+def test_forms_of_a_word_meet(left, right):
+    assert stem(left) == stem(right)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"), [("bus", "bush"), ("sing", "sang"), ("red", "ring"), ("bee", "bed")]
+)
+def test_other_words_do_not(left, right):
+    assert stem(left) != stem(right)
+
+
+def test_match_keeps_order_and_spelling_and_drops_function_words():
+    assert matched("The Dogs and the kite, dogs again at 7", ["a dog with a kite", "the 7"]) == (
+        "dogs",
+        "kite",
+    )
+    assert matched("the and with", ["the and with"]) == ()
+    assert matched("", ["x"]) == ()
+
+
+def test_scripts_with_marks_stay_whole():
+    assert words("हिन्दी में पुस्तक") == ("हिन्दी", "में", "पुस्तक")
+    assert matched("Das Mädchen läuft", ["ma\u0308dchen"]) == ("mädchen",)
+    assert words("don't 3D") == ("don", "t", "d")
+
+
+@given(st.text())
+def test_any_text_is_fine_and_matches_itself(text):
+    found = matched(text, [text])
+    assert set(found) <= set(words(text))
+    assert matched(text, []) == ()
+    assert len({stem(word) for word in found}) == len(found)

@@ -29,8 +29,7 @@ from limner.records import BoardStep, Picture
 from limner.research.evaluation import linear
 from limner.store import vector_index
 from limner.store.beyond import Approximate
-from limner.store.home import FolderHome
-from limner.store.library import LibrarySummary, PictureStore
+from limner.store.library import FolderHome, LibrarySummary, PictureStore
 from limner.store.search import Channel, EncodedChannel, Index
 from limner.store.store import (
     PICTURES,

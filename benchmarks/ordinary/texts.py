@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 
 from limner.arrays import unit_rows
-from limner.language import split_sentences
-from limner.match.explain import stem, words
+from limner.language import split_sentences, stem, words
 from limner.pictures.hashes import near_groups
 from limner.records import Step, Story
 from ordinary.pictures import LOOK_ALIKES, STORY_SETS, Part, Pool, Supply, dealt, own_of

@@ -23,8 +23,7 @@ from limner.files import display
 from limner.language import ENGLISH
 from limner.match.equipment import AUTO, encoders_for
 from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
-from limner.store.home import home_of
-from limner.store.library import PictureStore, library_to_ask, library_to_fill, remember
+from limner.store.library import PictureStore, home_of, library_to_ask, library_to_fill, remember
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray

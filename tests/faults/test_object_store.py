@@ -9,8 +9,7 @@ from object_store import new_bucket
 
 from limner.errors import MissingError
 from limner.store import batches, ingest
-from limner.store.home import SETTINGS
-from limner.store.library import PictureStore
+from limner.store.library import SETTINGS, PictureStore
 
 pytestmark = pytest.mark.slow
 

@@ -22,9 +22,8 @@ from limner.errors import ConfigError, LimnerError
 from limner.locations import file_system, location
 from limner.store import cluster as cluster_module
 from limner.store.cluster import FOLDER, OWNER
-from limner.store.home import SETTINGS
 from limner.store.ingest import index
-from limner.store.library import PictureStore
+from limner.store.library import SETTINGS, PictureStore
 from limner.store.store import FILES
 
 pytest.importorskip("ray")

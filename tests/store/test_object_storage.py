@@ -20,9 +20,8 @@ from limner.cli.main import run
 from limner.errors import DataError
 from limner.locations import location
 from limner.server.security import Guard, Guarded
-from limner.store.home import SETTINGS
 from limner.store.ingest import index
-from limner.store.library import PictureStore
+from limner.store.library import SETTINGS, PictureStore
 from limner.store.store import STATISTICS, STATISTICS_SCHEMA, Store
 from limner.studio.app import create_app
 from limner.studio.engine import Engine

@@ -178,7 +178,7 @@ def illustrate(
     pins = _pins(pin)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
     from limner.library import Library, elsewhere
-    from limner.store.home import spaces_of
+    from limner.store.library import spaces_of
 
     if sources:
         opened = Library(library, weights=weights, device=device, make=False)

@@ -32,7 +32,7 @@ from limner.encoders.catalogue import (
 from limner.encoders.weight_files import CLIP, PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
 from limner.language import ENGLISH
-from limner.store.home import home_of, spaces_of
+from limner.store.library import home_of, spaces_of
 from limner.store.store import SpaceInfo
 
 if TYPE_CHECKING:

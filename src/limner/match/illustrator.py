@@ -21,12 +21,11 @@ import numpy as np
 from limner.arrays import FloatArray, ImageEncoder
 from limner.encoders.text_cache import RecentTexts
 from limner.errors import ConfigError, DataError, LimnerError, counted
-from limner.language import direction, language_name
+from limner.language import direction, language_name, matched
 from limner.match.calibration import load
 from limner.match.candidates import Asked, Float64Array, IntArray, Pool, Readings, pool_of
-from limner.match.chances import PIXELS, WORDS, agreement, chances, evidence, first_of
+from limner.match.chances import OCR, PIXELS, WORDS, agreement, chances, evidence, first_of
 from limner.match.equipment import PAIR_SPACES, channels_of, eyes_of, vectors_of_file
-from limner.match.explain import OCR, matched
 from limner.match.languages import (
     language_of_query,
     languages_of_story,

@@ -31,7 +31,6 @@ from limner.progress import Progress
 from limner.records import Problem
 from limner.store import batches as batching
 from limner.store import write
-from limner.store.home import home_of
 from limner.store.known import (
     TREATED,
     IndexReport,
@@ -41,7 +40,7 @@ from limner.store.known import (
     MovedFolder,
     forgetting,
 )
-from limner.store.library import PictureStore
+from limner.store.library import PictureStore, home_of
 from limner.store.shared import agree
 from limner.store.store import (
     DESCRIPTIONS,

@@ -13,8 +13,7 @@ from limner.errors import DataError
 from limner.files import display
 from limner.records import Picture
 from limner.store.catalogue import Facets, Only, Order
-from limner.store.home import spaces_of
-from limner.store.library import PictureStore
+from limner.store.library import PictureStore, spaces_of
 from limner.store.words import Described, PictureWords, caption_encoders, words_of, write_words
 from limner.store.write import CAPTIONS, MULTILINGUAL, Sentences
 from limner.studio.engine import Engine
