@@ -1,4 +1,4 @@
-"""Languages of texts: short captions, texts in two languages, scripts, English data sets; and words that match."""
+"""Languages of texts: short captions, two languages, scripts, English data sets; and words that match."""
 
 import json
 from importlib.metadata import distribution
