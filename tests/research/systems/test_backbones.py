@@ -11,6 +11,7 @@ from limner import config
 from limner.encoders.base_file import BACKBONE
 from limner.encoders.pixels import FromBytes, build, grid_of, last_linear, normalised, stages
 from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.research.runs.fit import prepare
 from limner.research.runs.run import Run
 from limner.research.runs.train import validation
 from limner.research.systems import vse
@@ -187,7 +188,7 @@ def test_a_library_is_shown_what_a_run_over_efficientnet_was_trained_on(tmp_path
     settings = config.build(vse.VseConfig, values, "test")
     pairs, stored = open_corpus(settings.data)
     rows = corpus_of(pairs, stored)
-    prepared = vse.SYSTEM.prepare(settings, rows)
+    prepared = prepare(vse.SYSTEM, settings, rows)
     Loop(
         prepared.task,
         settings.loop,
