@@ -113,22 +113,6 @@ def files_of(data: StorySet | list[CaptionedPicture]) -> dict[str, str]:
     return files
 
 
-class Pictures:
-    """Vectors of one data set by picture id."""
-
-    def __init__(self, name: str, encoders: Sequence[ImageEncoder], cache: Path) -> None:
-        self.data = open_set(name)
-        files = files_of(self.data)
-        self.row = {picture: row for row, picture in enumerate(files)}
-        self.spaces: dict[str, FloatArray] = {}
-        for encoder in encoders:
-            self.spaces |= picture_vectors(encoder, name, list(files.values()), cache)
-
-    def vectors(self, space: str, ids: Sequence[str]) -> FloatArray:
-        """(len(ids), D) in their order."""
-        return self.spaces[space][[self.row[picture] for picture in ids]]
-
-
 def parser(description: str) -> argparse.ArgumentParser:
     """Arguments that all of them share."""
     arguments = argparse.ArgumentParser(description=description)
