@@ -88,7 +88,5 @@ def test_without_a_pair_term_each_step_ranks_by_itself(decoder):
 
 @pytest.mark.parametrize("decoder", ["chain", "anchor"])
 def test_a_pair_table_of_other_pictures_is_refused(decoder):
-    with pytest.raises(
-        ShapeError, match=rf"^{decoder}: pair has shape"
-    ):
+    with pytest.raises(ShapeError, match=rf"^{decoder}: pair has shape"):
         max_marginals(np.zeros((2, 2)), np.zeros((3, 3)), decoder)

@@ -113,34 +113,6 @@ def test_the_fit_finds_the_weights_that_drew_the_stories(form):
         assert likelihood(ChannelWeights(found.text, (found.pictures[0] + step, found.pictures[1]))) < best
 
 
-@pytest.mark.parametrize("form", ["chain", "anchor", "pin"])
-def test_a_blank_is_one_more_state_and_what_is_gone_is_never_shown(form):
-    scores, pair = drawn(6, STEPS, PICTURES), symmetric(7)
-    columns = torch.tensor([1, PICTURES, 3])  # the second step is blank
-    told = Telling(scores, columns, gone=torch.tensor([2]))
-    text, blank = torch.tensor(1.5, dtype=torch.float64), torch.tensor(0.7, dtype=torch.float64)
-    shares = posteriors(form, told, text, pair, blank)
-    assert shares.shape == (STEPS, PICTURES + 1)
-    assert (shares[:, 2] < -1e3).all()
-    np.testing.assert_allclose(shares.exp().sum(dim=1), 1)
-    left = [0, 1, 3]
-    nats = torch.cat([text * scores[:, left], blank.expand(STEPS, 1)], dim=1)
-    told_pair = torch.zeros(4, 4, dtype=torch.float64)
-    told_pair[:3, :3] = pair[left][:, left]
-    if form == "pin":
-        due = torch.stack([nats[t] + told_pair[1] for t in (1, 2)])
-        due[:, 1] = -torch.inf
-        due = due.log_softmax(dim=1)
-        expected = float(due[0, 3] + due[1, 2])
-    else:
-        every = enumerated(form, nats, told_pair)
-        expected = every[1, 3, 2] - np.logaddexp.reduce(list(every.values()))
-        some = [value for board, value in every.items() if board[1] == 3]
-        blanks = np.logaddexp.reduce(some) - np.logaddexp.reduce(list(every.values()))
-        assert float(shares[1, PICTURES]) == pytest.approx(blanks)
-    assert float(log_likelihood(form, told, text, pair, blank)) == pytest.approx(expected)
-
-
 def test_a_pinned_chain_is_a_chain_that_the_given_picture_draws():
     steps = 4
     scores, both = drawn(8, steps, PICTURES), torch.stack([symmetric(9), symmetric(10)])
@@ -171,20 +143,6 @@ def test_kinds_of_evidence_are_weighed_once_or_for_neighbours_and_the_given_pict
     near, given = 0.5 * evidence[0] + 2 * evidence[1], 3 * evidence[1] - evidence[0]
     np.testing.assert_allclose(mixed(weights[:2], evidence), near)
     np.testing.assert_allclose(mixed(weights, evidence), torch.stack([near, given]))
-
-
-@pytest.mark.slow
-def test_the_price_of_a_blank_is_fitted_with_the_rest():
-    told, random = [], np.random.default_rng(0)
-    for number in range(800):
-        scores = drawn(number, 1, PICTURES)
-        nats = np.append(2.0 * scores[0].numpy(), 1.2)
-        column = random.choice(PICTURES + 1, p=np.exp(nats) / np.exp(nats).sum())
-        told.append(Telling(scores, torch.tensor([column])))
-    nothing = torch.zeros(0, PICTURES, PICTURES, dtype=torch.float64)
-    found = fit("chain", [(told, nothing)], ChannelWeights(1.0, (), 0.0))
-    assert found.text == pytest.approx(2.0, abs=0.25)
-    assert found.blank == pytest.approx(1.2, abs=0.25)
 
 
 def test_a_fit_of_scores_that_are_not_finite_and_tables_of_other_sizes_are_refused():

@@ -2,18 +2,17 @@
 
 A storyboard x of a story has the weight exp(Σ_t a·s(t, x_t) + Σ of the pictures' evidence for each other).
 Its share among all storyboards is exact: neighbours form a chain, or all are drawn to one latent picture, or
-to a picture that is given. A blank is one more state, for which no picture says anything. It ranks; which
-pictures may be shown together is the decoders'.
+to a picture that is given.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax, pad
+from torch.nn.functional import log_softmax
 
 from limner.arrays import expect
 from limner.errors import NumericsError
@@ -22,7 +21,7 @@ Form = Literal["chain", "anchor", "pin", "pinned chain"]
 ROUNDS = 60
 """Steps of the fit at most."""
 NEVER = -1e4
-"""Nats of a picture that is gone; finite, so that gradients are."""
+"""Nats of a picture that may not be shown; finite, so that gradients are."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,11 @@ class Telling:
 
     Attributes:
         scores: (S, M) of its steps with all pictures, unitless.
-        columns: (S,) the picture of each step; M where it is blank.
-        gone: (G,) the pictures that are not there.
+        columns: (S,) the picture of each step.
     """
 
     scores: Tensor
     columns: Tensor
-    gone: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
 
 
 @dataclass(frozen=True)
@@ -48,12 +45,10 @@ class ChannelWeights:
         text: a, nats per unit of score; above 0.
         pictures: (K,) times the K kinds of evidence of two pictures for each other; (2 K,) of a pinned chain,
             those of neighbours and then those of the given picture.
-        blank: nats of a step without a picture; None if every step has one.
     """
 
     text: float
     pictures: tuple[float, ...]
-    blank: float | None = None
 
 
 def chain(nats: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,9 +95,7 @@ def pin(nats: Tensor, pull: Tensor) -> Tensor:
     return log_softmax(nats + pull, dim=1)
 
 
-def log_likelihood(
-    form: Form, told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None = None
-) -> Tensor:
+def log_likelihood(form: Form, told: Telling, text: Tensor, pair: Tensor) -> Tensor:
     """Log-likelihood of a story's own storyboard, in nats; with a pin, of all but its first step.
 
     Steps that show the given picture again do not count.
@@ -112,18 +105,17 @@ def log_likelihood(
         told: the story.
         text: (), see `ChannelWeights`.
         pair: (M, M) nats; (2, M, M) of a pinned chain, see `mixed`.
-        blank: (), see `ChannelWeights`.
     """
     columns = told.columns
     kept = columns[1:] != columns[0]
     if form == "pin":
-        shares = posteriors("pin", told, text, pair, blank)
+        shares = posteriors("pin", told, text, pair)
         return shares[torch.arange(1, len(columns)), columns[1:]][kept].sum()
     if form == "pinned chain":
-        nats, pair = _drawn(told, text, pair, blank)
+        nats, pair = _drawn(told, text, pair)
         nats, columns, form = nats[kept], columns[1:][kept], "chain"
     else:
-        nats, pair = _laid(told, text, pair, blank)
+        nats = text * told.scores
     own = nats[torch.arange(len(columns)), columns].sum()
     if not len(columns):
         return own
@@ -132,17 +124,14 @@ def log_likelihood(
     return own + pair[columns].sum(dim=0).logsumexp(dim=0) - anchor(nats, pair)[0]
 
 
-def posteriors(form: Form, told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None = None) -> Tensor:
-    """(S, M) logarithms of the share of storyboards in which a step shows a picture; see `log_likelihood`.
-
-    (S, M + 1) with a blank, which comes last.
-    """
+def posteriors(form: Form, told: Telling, text: Tensor, pair: Tensor) -> Tensor:
+    """(S, M) logarithms of the share of storyboards in which a step shows a picture; see `log_likelihood`."""
     first = told.columns[0]
     if form == "pinned chain":
-        nats, pair = _drawn(told, text, pair, blank)
+        nats, pair = _drawn(told, text, pair)
         given = nats.new_full((1, nats.shape[1]), NEVER).index_fill(1, first[None], 0.0)
         return torch.cat([given, chain(nats, pair)[1]]) if len(nats) else given
-    nats, pair = _laid(told, text, pair, blank)
+    nats = text * told.scores
     if form == "pin":
         pull = pair[first].masked_fill(torch.arange(len(pair)) == first, -torch.inf)
         return pin(nats, pull)
@@ -161,9 +150,7 @@ def fit(
     Raises:
         NumericsError: the likelihood is not finite.
     """
-    first = [np.log(start.text), *start.pictures, *(() if start.blank is None else (start.blank,))]
-    free = torch.tensor(first, dtype=torch.float64, requires_grad=True)
-    kinds = len(start.pictures)
+    free = torch.tensor([np.log(start.text), *start.pictures], dtype=torch.float64, requires_grad=True)
     count = sum(len(told.columns) for stories, _ in parts for told in stories)
     optimiser = torch.optim.LBFGS([free], max_iter=ROUNDS, line_search_fn="strong_wolfe")
 
@@ -171,10 +158,9 @@ def fit(
         optimiser.zero_grad()
         total = torch.zeros((), dtype=torch.float64)
         for stories, evidence in parts:
-            pair = mixed(free[1 : kinds + 1], evidence)
-            blank = None if start.blank is None else free[-1]
+            pair = mixed(free[1:], evidence)
             for told in stories:
-                total = total - log_likelihood(form, told, free[0].exp(), pair, blank)
+                total = total - log_likelihood(form, told, free[0].exp(), pair)
         if not bool(torch.isfinite(total)):
             raise NumericsError(f"likelihood: {form}: not finite; look at the scores of the stories")
         mean = total / count
@@ -182,10 +168,8 @@ def fit(
         return mean
 
     optimiser.step(cost)  # type: ignore[no-untyped-call]
-    text, *others = free.detach().tolist()
-    return ChannelWeights(
-        float(np.exp(text)), tuple(others[:kinds]), None if start.blank is None else others[kinds]
-    )
+    text, *pictures = free.detach().tolist()
+    return ChannelWeights(float(np.exp(text)), tuple(pictures))
 
 
 def mixed(pictures: Tensor, evidence: Tensor) -> Tensor:
@@ -195,22 +179,11 @@ def mixed(pictures: Tensor, evidence: Tensor) -> Tensor:
     return torch.einsum("rk,kij->rij", pictures.view(2, len(evidence)), evidence)
 
 
-def _drawn(told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None) -> tuple[Tensor, Tensor]:
+def _drawn(told: Telling, text: Tensor, pair: Tensor) -> tuple[Tensor, Tensor]:
     """Nats of the steps behind the first, whose picture is given and draws them, and of two neighbours."""
-    nats, neighbours = _laid(told, text, pair[0], blank)
-    _, pull = _laid(told, text, pair[1], blank)
     first = told.columns[0]
-    return (nats[1:] + pull[first]).index_fill(1, first[None], NEVER), neighbours
-
-
-def _laid(told: Telling, text: Tensor, pair: Tensor, blank: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Nats of each step alone, and of two pictures, with the blank last if there is one."""
-    nats = (text * told.scores).index_fill(1, told.gone, NEVER)
-    if blank is not None:
-        nats, pair = torch.cat([nats, blank.expand(len(nats), 1)], dim=1), pad(pair, (0, 1, 0, 1))
-    if len(told.gone):  # nor is any of them the latent picture
-        pair = pair.index_fill(0, told.gone, NEVER).index_fill(1, told.gone, NEVER)
-    return nats, pair
+    nats = text * told.scores[1:] + pair[1, first]
+    return nats.index_fill(1, first[None], NEVER), pair[0]
 
 
 def _raised(pair: Tensor) -> Callable[[Tensor], Tensor]:
