@@ -15,7 +15,7 @@ Each row with the first picture given has a row without any text beside it, wher
 
 import argparse
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +26,6 @@ from limner.errors import DataError
 from limner.research.datasets.mixture import set_of
 from limner.research.datasets.pairs import one_row_per_pair
 from limner.research.evaluation.decoding import max_marginals
-from limner.research.evaluation.likelihood import (
-    ChannelWeights,
-    Telling,
-    fit,
-    log_likelihood,
-    mixed,
-    posteriors,
-)
 from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.sequences import coherence
 from limner.research.evaluation.uncertainty import difference, interval
@@ -50,7 +42,6 @@ DECODERS = ("chain", "anchor")
 WALKS = [(temperature, stay) for temperature in (0.035, 0.05, 0.07) for stay in (0.8, 0.95)]
 REACHED = (0.2, 0.5, 1.0, 2.0)  # times the logarithm of what walks bring
 LEAST = 1e-6
-START = ChannelWeights(20.0, (0.2, 0.2))
 COHERENCE = "coherence"
 PAGES, STORIES = "pages", "stories"
 
@@ -253,63 +244,6 @@ def chosen_walk(parts, scales=SCALES):
     return max(tried, key=tried.get)
 
 
-def told_of(part):
-    """The stories of a part as `limner.research.evaluation.likelihood` takes them."""
-    scores, columns = torch.from_numpy(part.scores), torch.from_numpy(part.columns)
-    return [Telling(scores[story], columns[story]) for story in part.stories]
-
-
-def evidence_of(part, walk):
-    """(2, M, M) the pull, and the logarithm of what walks bring; 0 with itself."""
-    both = np.stack([part.pull, walked(part, *walk).pull])
-    both[:, np.arange(both.shape[1]), np.arange(both.shape[1])] = 0.0
-    return torch.from_numpy(both)
-
-
-def likely(parts, decoders):
-    """Walk, and form → weights, under which the validation stories' own storyboards are most likely."""
-    told = [told_of(part) for part in parts]
-    tried = {}
-    for walk in WALKS:
-        seen = list(zip(told, [evidence_of(part, walk) for part in parts], strict=True))
-        weights = fit("pin", seen, START)
-        tried[walk] = (
-            sum(
-                float(log_likelihood("pin", one, torch.tensor(weights.text), nats_of(weights, evidence)))
-                for stories, evidence in seen
-                for one in stories
-            ),
-            weights,
-        )
-    walk = max(tried, key=lambda one: tried[one][0])
-    seen = list(zip(told, [evidence_of(part, walk) for part in parts], strict=True))
-    found = {"pin": tried[walk][1]} | {form: fit(form, seen, START) for form in decoders}
-    if "chain" not in decoders:
-        return walk, found
-    # neighbours say nothing at first, so that the chain begins as the pin
-    start = ChannelWeights(tried[walk][1].text, (0.0, 0.0, *tried[walk][1].pictures))
-    return walk, found | {"pinned chain": fit("pinned chain", seen, start)}
-
-
-def nats_of(weights, evidence):
-    """All kinds of evidence with their weights, as `mixed` gives them."""
-    return mixed(torch.tensor(weights.pictures, dtype=torch.float64), evidence)
-
-
-def shares(part, form, weights, walk):
-    """Rows and (N', M) logarithms of the share of storyboards with each picture; of a pin as `pinned`."""
-    pair, text = nats_of(weights, evidence_of(part, walk)), torch.tensor(weights.text)
-    found = [posteriors(form, told, text, pair).numpy() for told in told_of(part)]
-    rows = np.concatenate(part.stories)
-    table = np.concatenate(found)
-    if form not in {"pin", "pinned chain"}:
-        return rows, table
-    pins = np.concatenate([np.full(len(story), part.columns[story[0]]) for story in part.stories])
-    others = part.columns[rows] != pins
-    kept = table[others]
-    return rows[others], np.where(np.isfinite(kept), kept, kept[np.isfinite(kept)].min() - 1)
-
-
 def line(name, parts):
     """Means over seeds, with intervals by story."""
     cells = {}
@@ -353,9 +287,6 @@ def report(options, chosen, found):
     if options.against:
         compare(found, json.loads(options.against.read_text())[options.part])
     if options.json:
-        chosen = {
-            name: asdict(one) if isinstance(one, ChannelWeights) else one for name, one in chosen.items()
-        }
         options.json.write_text(json.dumps({"chosen": chosen, options.part: found}, indent=1))
 
 
@@ -370,11 +301,6 @@ def main():
     parser.add_argument("--set", default="", help="of a mixture that the runs were trained on")
     parser.add_argument(
         "--decoders", nargs="*", choices=DECODERS, default=DECODERS, help="none for a pin alone"
-    )
-    parser.add_argument(
-        "--likelihood",
-        action="store_true",
-        help="also weights under which validation storyboards are most likely, and their shares",
     )
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--part", choices=("test", "val"), default="test", help="to print")
@@ -419,17 +345,6 @@ def main():
         found[name] = line(
             name, [figures(part, table, rows) for part in parts for rows, table in [way(part)]]
         )
-    if options.likelihood:
-        walk, weights = likely(held, DECODERS)
-        chosen |= {"likelihood walk": walk} | {f"likelihood {form}": one for form, one in weights.items()}
-        print(f"\nby likelihood: walk {walk}, {weights}\n")
-        for form, own in weights.items():
-            done = [
-                figures(part, table, rows)
-                for part in parts
-                for rows, table in [shares(part, form, own, walk)]
-            ]
-            found[f"{form}, by likelihood"] = line(f"{form}, by likelihood", done)
     report(options, chosen, found)
 
 

@@ -52,7 +52,6 @@ NO_COSINE = (
     " measure for this one"
 )
 """See `Capabilities.no_library`."""
-Note = Callable[[str], object]
 C = TypeVar("C", bound=RunConfig)
 M = TypeVar("M", bound="Model")
 
