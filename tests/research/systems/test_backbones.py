@@ -11,11 +11,12 @@ from limner import config
 from limner.encoders.base_file import BACKBONE
 from limner.encoders.pixels import FromBytes, build, grid_of, last_linear, normalised, stages
 from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.research.nn.backbones import empty_backbone
 from limner.research.runs.fit import prepare
 from limner.research.runs.run import Run
 from limner.research.runs.train import validation
 from limner.research.systems import vse
-from limner.research.systems.base import Capabilities, drawing_backbone, empty_backbone
+from limner.research.systems.base import Capabilities, drawing_backbone
 from limner.research.training.corpus import corpus_of, open_corpus
 from limner.research.training.loop import Loop
 

@@ -130,7 +130,7 @@ def _heads(sentence: str) -> Iterable[str]:
 @cache
 def _english() -> Any:  # noqa: ANN401  (an untyped module)
     """Tagger, chunker and inflection of English, loaded once."""
-    with warnings.catch_warnings(), installed("textblob", RESEARCH):
+    with installed("textblob", RESEARCH), warnings.catch_warnings():
         # textblob leaves closing its lexicon to the garbage collector, once, while it loads
         warnings.simplefilter("ignore", ResourceWarning)
         from textblob import en  # type: ignore[import-untyped, unused-ignore]

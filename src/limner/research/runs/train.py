@@ -41,13 +41,13 @@ from limner.research.evaluation.refinement import (
     pair_logits,
     write_refinement,
 )
+from limner.research.nn.backbones import backbone_of
 from limner.research.runs.fit import fit
 from limner.research.runs.run import Run, extra_encoders, vectors
 from limner.research.systems.base import (
     Capabilities,
     Model,
     RefinedScores,
-    backbone_of,
     names,
     system,
 )

@@ -22,17 +22,10 @@ from torch import Tensor, nn
 from limner.arrays import FloatArray, Some, TextEncoder, scores
 from limner.config import build
 from limner.devices import Precision, autocast
-from limner.encoders.pixels import (
-    CellColours,
-    DrawingGrid,
-    DrawingNet,
-    FromBytes,
-    classifier,
-    grid_of,
-    last_linear,
-)
+from limner.encoders.pixels import CellColours, DrawingGrid, DrawingNet, FromBytes
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
+from limner.research.nn.backbones import empty_backbone
 from limner.research.training import checkpoint
 from limner.research.training.checkpoint import BEST, Position
 from limner.research.training.corpus import Corpus, TrainingBatches
@@ -541,40 +534,6 @@ def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
         return CellColours(), CellColours.width
     backbone = DrawingGrid() if can.layer == "grid" else DrawingNet()
     return FromBytes(backbone), backbone.width
-
-
-def empty_backbone(name: str, layer: "Layer") -> tuple[nn.Module, int]:
-    """A classifier that takes bytes and gives vectors or a grid, its weights yet to come.
-
-    Args:
-        name: see `limner.encoders.pixels.classifier`.
-        layer: "grid" for its last map, else the pooled features.
-    Returns:
-        The module, and the width of a feature.
-    Raises:
-        ConfigError: there is no such architecture, or it has no map of features.
-    """
-    model = classifier(name)
-    _, owner, leaf, width = last_linear(model, name)
-    setattr(owner, leaf, nn.Identity())
-    return backbone_of(model, name, layer, width)
-
-
-def backbone_of(model: nn.Module, name: str, layer: "Layer", width: int) -> tuple[nn.Module, int]:
-    """A classifier without its last layer as what takes bytes, and F of what it gives.
-
-    Args:
-        model: whose weights are shared.
-        name: name of the architecture, for the message.
-        layer: "grid" for its last map, else the pooled features.
-        width: width of the pooled features.
-    Raises:
-        ConfigError: it has no map of features.
-    """
-    if layer != "grid":
-        return FromBytes(model), width
-    grid = grid_of(model, name)
-    return FromBytes(grid), grid.width
 
 
 _SHARED = ("base", "picture_side", "text_side")
