@@ -124,10 +124,8 @@ def parser(description: str) -> argparse.ArgumentParser:
     return arguments
 
 
-def encoders(
-    options: argparse.Namespace, names: Sequence[str] = ("resnet50", "colour")
-) -> tuple[CachedText, list[ImageEncoder]]:
-    """Sentences, and picture encoders by name: unless said otherwise ResNet-50 (visual, labels), colour."""
+def encoders(options: argparse.Namespace, names: Sequence[str]) -> tuple[CachedText, list[ImageEncoder]]:
+    """Sentences, and picture encoders by name."""
     import torch
 
     torch.set_num_threads(min(2, os.cpu_count() or 1))
