@@ -61,9 +61,9 @@ def ranks(texts: FloatArray, pictures: FloatArray, own: np.ndarray) -> np.ndarra
     return (scores >= scores[np.arange(len(own)), own][:, None]).sum(axis=1)
 
 
-def shown(one: Interval, times: float = 100, digits: int = 1) -> str:
-    """A value and its interval, in percent unless said."""
-    value, low, high = (f"{times * number:.{digits}f}" for number in (one.value, one.low, one.high))
+def shown(one: Interval) -> str:
+    """A value and its interval, in percent."""
+    value, low, high = (f"{100 * number:.1f}" for number in (one.value, one.low, one.high))
     return f"{value} ({low}–{high})"
 
 

@@ -113,22 +113,6 @@ def files_of(data: StorySet | list[CaptionedPicture]) -> dict[str, str]:
     return files
 
 
-class Pictures:
-    """Vectors of one data set by picture id."""
-
-    def __init__(self, name: str, encoders: Sequence[ImageEncoder], cache: Path) -> None:
-        self.data = open_set(name)
-        files = files_of(self.data)
-        self.row = {picture: row for row, picture in enumerate(files)}
-        self.spaces: dict[str, FloatArray] = {}
-        for encoder in encoders:
-            self.spaces |= picture_vectors(encoder, name, list(files.values()), cache)
-
-    def vectors(self, space: str, ids: Sequence[str]) -> FloatArray:
-        """(len(ids), D) in their order."""
-        return self.spaces[space][[self.row[picture] for picture in ids]]
-
-
 def parser(description: str) -> argparse.ArgumentParser:
     """Arguments that all of them share."""
     arguments = argparse.ArgumentParser(description=description)
@@ -140,10 +124,8 @@ def parser(description: str) -> argparse.ArgumentParser:
     return arguments
 
 
-def encoders(
-    options: argparse.Namespace, names: Sequence[str] = ("resnet50", "colour")
-) -> tuple[CachedText, list[ImageEncoder]]:
-    """Sentences, and picture encoders by name: unless said otherwise ResNet-50 (visual, labels), colour."""
+def encoders(options: argparse.Namespace, names: Sequence[str]) -> tuple[CachedText, list[ImageEncoder]]:
+    """Sentences, and picture encoders by name."""
     import torch
 
     torch.set_num_threads(min(2, os.cpu_count() or 1))

@@ -30,11 +30,13 @@ from limner.encoders.base_encoder import BaseImageEncoder
 from limner.encoders.base_file import SIDE_PX, shipped_file
 from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
 from limner.encoders.pixels import FromBytes
+from limner.research.runs.fit import prepare
 from limner.research.runs.train import StoppedError, read_config, train
 from limner.research.systems.base import SystemTask, system
 from limner.research.training import checkpoint
+from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import corpus_of, open_corpus
-from limner.research.training.loop import BEST, Event
+from limner.research.training.loop import Event
 from limner.research.worlds import PictureBook, write
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -111,7 +113,8 @@ def prepared(row: str, device: str, folder: Path) -> SystemTask:
     own = system(config.system)
     can = own.capabilities(config)
     data, pictures = open_corpus(config.data, layer=can.layer, precision="float32")
-    task = own.prepare(
+    task = prepare(
+        own,
         config,
         corpus_of(data, pictures),
         device=device,

@@ -22,7 +22,6 @@ from harness import in_turn, load
 from torch.nn.functional import normalize
 
 from limner.research.evaluation.decoding import max_marginals
-from limner.research.evaluation.lattice import lattice
 from limner.research.evaluation.ranking import rank
 from limner.research.evaluation.refinement import OuterSum, Refinement, refine
 from limner.research.losses.weighting import discrepancy, diversity, means, neighbour_matrix
@@ -127,37 +126,26 @@ def neighbourhoods(size: int, width: int, part: int) -> Kernel:
     return Kernel(limner, plain, agree, size / len(some))
 
 
-class _Products:
-    """Pair scores as products of vectors, a block at a time."""
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors = vectors
-
-    def block(self, some: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """(R,) and (Q,) picture numbers → (R, Q)."""
-        return (self.vectors[some] @ self.vectors[others].T).astype(np.float64)
-
-
 def decoding(size: int, width: int, part: int) -> Kernel:
     """Max-marginals of a chain of ten steps over a gallery, against a loop over steps and pairs."""
     rng, steps, gallery = np.random.default_rng(0), 10, min(size, 60)
-    pair, unary = _Products(1.5 * rows(gallery, width, 0).numpy()), rng.normal(size=(10, gallery))
-    problem = lattice(unary, np.arange(gallery), pair)
+    vectors, unary = 1.5 * rows(gallery, width, 0).numpy(), rng.normal(size=(10, gallery))
+    pair = (vectors @ vectors.T).astype(np.float64)
 
     def plain():
-        ahead, behind, every = unary.copy(), unary.copy(), np.arange(gallery)
+        ahead, behind = unary.copy(), unary.copy()
         for s in range(1, steps):
-            for here in every:
-                behind[s, here] += (behind[s - 1] + pair.block(every, every[here : here + 1])[:, 0]).max()
+            for here in range(gallery):
+                behind[s, here] += (behind[s - 1] + pair[:, here]).max()
         for s in range(steps - 2, -1, -1):
-            for here in every:
-                ahead[s, here] += (ahead[s + 1] + pair.block(every, every[here : here + 1])[:, 0]).max()
+            for here in range(gallery):
+                ahead[s, here] += (ahead[s + 1] + pair[:, here]).max()
         return ahead + behind - unary
 
     def agree(ours, due):
         np.testing.assert_allclose(ours, due, rtol=1e-5, atol=1e-5)
 
-    return Kernel(lambda: max_marginals(problem, "chain"), plain, agree)
+    return Kernel(lambda: max_marginals(unary, pair, "chain"), plain, agree)
 
 
 KERNELS = {

@@ -1,43 +1,31 @@
 """Illustrated stories with trained models: per step, with sequence decoding, with the first picture pinned.
 
 Makes: docs/results/index.md, docs/results/limner.md, docs/results/limner-appendix.md,
-  docs/results/stories.md, docs/results/scene-graphs.md (decoding, one picture given)
+  docs/results/stories.md (decoding, one picture given)
 
-The text model ranks pictures per step; what pictures say for each other comes from a same-document metric,
-from the looks of a run of limner itself, or from scene graphs as GSDA's own encoder reads them: omega times
-their cosine, an empty graph pulling nobody.
+The text model ranks pictures per step; what pictures say for each other comes from a same-document metric
+or from the looks of a run of limner itself. With scene graphs `limner measure --pull graphs` does the same.
 How many nats a unit of either is worth is chosen on validation stories by mean reciprocal rank, per decoder;
 the test stories are then measured once. Intervals resample stories; figures are means over the seeds' runs.
 Each row with the first picture given has a row without any text beside it, where the pictures alone rank.
 
     python benchmarks/story_results.py --runs runs/dual-0 --metrics runs/document-0
-    python benchmarks/story_results.py --runs runs/gsda-0 --graphs graphs.jsonl
     python benchmarks/story_results.py --runs runs/limner-0 --looks --set howto
 """
 
 import argparse
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from scipy.special import softmax
 
-from limner.config import build
 from limner.errors import DataError
 from limner.research.datasets.mixture import set_of
 from limner.research.datasets.pairs import one_row_per_pair
-from limner.research.evaluation.decoding import decode, max_marginals
-from limner.research.evaluation.lattice import lattice
-from limner.research.evaluation.likelihood import (
-    ChannelWeights,
-    Telling,
-    fit,
-    log_likelihood,
-    mixed,
-    posteriors,
-)
+from limner.research.evaluation.decoding import max_marginals
 from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.sequences import coherence
 from limner.research.evaluation.uncertainty import difference, interval
@@ -45,20 +33,15 @@ from limner.research.runs.measure import fixed_features
 from limner.research.runs.metric import fit_pairwise, read_pairwise
 from limner.research.runs.run import Run, vectors
 from limner.research.scenes.beside import beside
-from limner.research.systems.gsda import graphs_of
-from limner.research.systems.gsda.model import GsdaConfig
 from limner.research.training.corpus import Corpus, open_corpus, rows_of, stories_of
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 SCALES = (5.0, 10.0, 20.0, 40.0)  # nats per unit of cosine between text and picture
 FACTORS = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # times the evidence of the metric
 DECODERS = ("chain", "anchor")
-OMEGAS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)  # cosines of texts per cosine of graphs
-LEFT_TO_RIGHT = ("greedy", "beam")
 WALKS = [(temperature, stay) for temperature in (0.035, 0.05, 0.07) for stay in (0.8, 0.95)]
 REACHED = (0.2, 0.5, 1.0, 2.0)  # times the logarithm of what walks bring
 LEAST = 1e-6
-START = ChannelWeights(20.0, (0.2, 0.2))
 COHERENCE = "coherence"
 PAGES, STORIES = "pages", "stories"
 
@@ -73,8 +56,8 @@ class Part:
         columns: (N,) the picture of each step.
         stories: rows of each story, in order.
         names: (N,) story of each step.
+        alike: (M, M) cosines of a metric or of looks.
         features: (M, F) that no run has trained, or None: what coherence of found pictures is asked of.
-        alike: (M, M) cosines of a metric or of looks; None of graphs.
     """
 
     scores: np.ndarray
@@ -82,19 +65,8 @@ class Part:
     columns: np.ndarray
     stories: list
     names: list
+    alike: np.ndarray
     features: np.ndarray | None = None
-    alike: np.ndarray | None = None
-
-
-class TablePairwise:
-    """Pairwise terms from a symmetric table of pictures, nats."""
-
-    def __init__(self, table):
-        self.table = table
-
-    def block(self, rows, columns):
-        """Picture numbers (R,) and (Q,) → (R, Q) nats."""
-        return np.asarray(self.table[np.ix_(rows, columns)], dtype=np.float64)
 
 
 class Looks:
@@ -110,8 +82,8 @@ class Looks:
             return self.model.looks(self.model.features_of(values), values).cpu().numpy()
 
 
-def opened(run, weights, part, metric=None, *, graphs=None, of=""):
-    """One part as a run sees it, with the pull of a metric, of looks, or of graphs: see `graph_pull`."""
+def opened(run, weights, part, metric=None, *, of=""):
+    """One part as a run sees it, with the pull of a metric or of looks."""
     opened = Run.open(run)
     model, config = opened.model, opened.config
     data, pictures = open_corpus(config.data, layer=opened.can.layer, weights=weights, beside=beside)
@@ -121,23 +93,16 @@ def opened(run, weights, part, metric=None, *, graphs=None, of=""):
     texts, images, columns = vectors(model, pictures, rows, opened.can)
     first = np.unique(columns, return_index=True)[1]
     ids = [pairs[row].image_id for row in first]
-    alike = None
-    if graphs is not None:
-        pull = graph_pull(model, config, graphs, ids)
-    elif metric is None:
-        looks = Looks(model)
+    if metric is None:
+        judge, looked = Looks(model), pictures
         val = rows_of(one_row_per_pair(data.split("val")), pictures, ())
-        evidence = fit_pairwise(looks, Corpus(data.name, (), val, val, pictures))  # of validation alone
-        seen = looks.encode_image(pictures.take(pictures.places(ids)))
-        alike = (seen @ seen.T).astype(np.float64)
-        pull = alike * evidence.slope + evidence.offset
+        evidence = fit_pairwise(judge, Corpus(data.name, (), val, val, pictures))  # of validation alone
     else:
-        judge = Run.open(metric)
-        _, looked = judge.data(weights=weights)
-        seen = judge.model.encode_image(looked.take(looked.places(ids)))
-        evidence = read_pairwise(metric)
-        alike = (seen @ seen.T).astype(np.float64)
-        pull = alike * evidence.slope + evidence.offset
+        trained = Run.open(metric)
+        judge, looked, evidence = trained.model, trained.data(weights=weights)[1], read_pairwise(metric)
+    seen = judge.encode_image(looked.take(looked.places(ids)))
+    alike = (seen @ seen.T).astype(np.float64)
+    pull = alike * evidence.slope + evidence.offset
     np.fill_diagonal(pull, 0.0)
     pooled = (
         pictures
@@ -153,21 +118,9 @@ def opened(run, weights, part, metric=None, *, graphs=None, of=""):
         columns,
         stories_of(pairs),
         [pair.seq or pair.id for pair in pairs],
-        features,
         alike,
+        features,
     )
-
-
-def graph_pull(model, config, graphs, ids):
-    """(M, M) cosines of what a run of GSDA makes of the pictures' scene graphs; 0 where either is empty."""
-    values = config.model_dump(mode="json") | {"graphs": graphs}
-    known = graphs_of(build(GsdaConfig, values, "--graphs"))
-    lacking = [name for name in ids if name not in known]
-    if lacking:
-        raise DataError(f"{graphs}: no scene graph for {len(lacking)} pictures (first: {lacking[0]})")
-    made, empty = model.encode_graphs([known[name] for name in ids])
-    made[empty] = 0
-    return (made @ made.T).astype(np.float64)
 
 
 def walked(part, temperature, stay):
@@ -189,22 +142,12 @@ def walked(part, temperature, stay):
 
 
 def decoded(part, scale, factor, decoder):
-    """(N, M) max-marginals; the scores themselves where nothing is decoded.
-
-    Greedy and beam search rank left to right: a step's scores, and the pull of what the step before shows.
-    """
+    """(N, M) max-marginals; the scores themselves where nothing is decoded."""
     found = part.scores * scale
     if decoder == "off" or factor == 0:
         return found
-    every = np.arange(part.scores.shape[1])
-    pull = TablePairwise(factor * part.pull)
     for story in part.stories:
-        problem = lattice(found[story], every, pull, allow_repeats=True)
-        if decoder in LEFT_TO_RIGHT:
-            before = decode(problem, decoder).columns[:-1]
-            found[story[1:]] += factor * part.pull[before]
-        else:
-            found[story] = max_marginals(problem, decoder)
+        found[story] = max_marginals(found[story], factor * part.pull, decoder)
     return found
 
 
@@ -269,24 +212,21 @@ def mrr(values):
     return float(np.mean([one["MRR"].mean() for one in values]))
 
 
-def chosen_on(parts, decoders=DECODERS, scales=SCALES, factors=FACTORS):
+def chosen_on(parts, decoders):
     """Decoder → (scale, factor), and those of the pin; by mean reciprocal rank over the seeds."""
     found = {"off": (1.0, 0.0)}
     for decoder in decoders:
         tried = {
             (scale, factor): mrr([figures(p, decoded(p, scale, factor, decoder))[0] for p in parts])
-            for scale in scales
-            for factor in factors
+            for scale in SCALES
+            for factor in FACTORS
         }
         found[decoder] = max(tried, key=tried.get)
     tried = {}
-    for scale in scales:
-        for factor in factors:
-            values = []
-            for part in parts:
-                rows, table = pinned(part, scale, factor)
-                values.append(figures(part, table, rows)[0])
-            tried[scale, factor] = mrr(values)
+    for scale in SCALES:
+        for factor in FACTORS:
+            done = [(part, *pinned(part, scale, factor)) for part in parts]
+            tried[scale, factor] = mrr([figures(part, table, rows)[0] for part, rows, table in done])
     found["pin"] = max(tried, key=tried.get)
     return found
 
@@ -302,63 +242,6 @@ def chosen_walk(parts, scales=SCALES):
                 values = [figures(way, table, rows)[0] for way, (rows, table) in zip(ways, done, strict=True)]
                 tried[walk, (scale, factor)] = mrr(values)
     return max(tried, key=tried.get)
-
-
-def told_of(part):
-    """The stories of a part as `limner.research.evaluation.likelihood` takes them."""
-    scores, columns = torch.from_numpy(part.scores), torch.from_numpy(part.columns)
-    return [Telling(scores[story], columns[story]) for story in part.stories]
-
-
-def evidence_of(part, walk):
-    """(2, M, M) the pull, and the logarithm of what walks bring; 0 with itself."""
-    both = np.stack([part.pull, walked(part, *walk).pull])
-    both[:, np.arange(both.shape[1]), np.arange(both.shape[1])] = 0.0
-    return torch.from_numpy(both)
-
-
-def likely(parts, decoders):
-    """Walk, and form → weights, under which the validation stories' own storyboards are most likely."""
-    told = [told_of(part) for part in parts]
-    tried = {}
-    for walk in WALKS:
-        seen = list(zip(told, [evidence_of(part, walk) for part in parts], strict=True))
-        weights = fit("pin", seen, START)
-        tried[walk] = (
-            sum(
-                float(log_likelihood("pin", one, torch.tensor(weights.text), nats_of(weights, evidence)))
-                for stories, evidence in seen
-                for one in stories
-            ),
-            weights,
-        )
-    walk = max(tried, key=lambda one: tried[one][0])
-    seen = list(zip(told, [evidence_of(part, walk) for part in parts], strict=True))
-    found = {"pin": tried[walk][1]} | {form: fit(form, seen, START) for form in decoders}
-    if "chain" not in decoders:
-        return walk, found
-    # neighbours say nothing at first, so that the chain begins as the pin
-    start = ChannelWeights(tried[walk][1].text, (0.0, 0.0, *tried[walk][1].pictures))
-    return walk, found | {"pinned chain": fit("pinned chain", seen, start)}
-
-
-def nats_of(weights, evidence):
-    """All kinds of evidence with their weights, as `mixed` gives them."""
-    return mixed(torch.tensor(weights.pictures, dtype=torch.float64), evidence)
-
-
-def shares(part, form, weights, walk):
-    """Rows and (N', M) logarithms of the share of storyboards with each picture; of a pin as `pinned`."""
-    pair, text = nats_of(weights, evidence_of(part, walk)), torch.tensor(weights.text)
-    found = [posteriors(form, told, text, pair).numpy() for told in told_of(part)]
-    rows = np.concatenate(part.stories)
-    table = np.concatenate(found)
-    if form not in {"pin", "pinned chain"}:
-        return rows, table
-    pins = np.concatenate([np.full(len(story), part.columns[story[0]]) for story in part.stories])
-    others = part.columns[rows] != pins
-    kept = table[others]
-    return rows[others], np.where(np.isfinite(kept), kept, kept[np.isfinite(kept)].min() - 1)
 
 
 def line(name, parts):
@@ -404,9 +287,6 @@ def report(options, chosen, found):
     if options.against:
         compare(found, json.loads(options.against.read_text())[options.part])
     if options.json:
-        chosen = {
-            name: asdict(one) if isinstance(one, ChannelWeights) else one for name, one in chosen.items()
-        }
         options.json.write_text(json.dumps({"chosen": chosen, options.part: found}, indent=1))
 
 
@@ -415,18 +295,12 @@ def main():
     parser.add_argument("--runs", type=Path, nargs="+", required=True)
     pull = parser.add_mutually_exclusive_group(required=True)
     pull.add_argument("--metrics", type=Path, nargs="+", help="one per run")
-    pull.add_argument("--graphs", help="file of scene graphs; of drawn pictures also drawn or shuffled")
     pull.add_argument(
         "--looks", action="store_true", help="those of the runs themselves, of the system limner"
     )
     parser.add_argument("--set", default="", help="of a mixture that the runs were trained on")
     parser.add_argument(
-        "--decoders", nargs="*", choices=(*LEFT_TO_RIGHT, *DECODERS), help="none for a pin alone"
-    )
-    parser.add_argument(
-        "--likelihood",
-        action="store_true",
-        help="also weights under which validation storyboards are most likely, and their shares",
+        "--decoders", nargs="*", choices=DECODERS, default=DECODERS, help="none for a pin alone"
     )
     parser.add_argument("--weights", type=Path)
     parser.add_argument("--part", choices=("test", "val"), default="test", help="to print")
@@ -437,21 +311,12 @@ def main():
     pairs = list(zip(options.runs, metrics, strict=True))
 
     def every(part):
-        return [
-            opened(run, options.weights, part, metric, graphs=options.graphs, of=options.set)
-            for run, metric in pairs
-        ]
+        return [opened(run, options.weights, part, metric, of=options.set) for run, metric in pairs]
 
-    decoders = tuple(options.decoders or ())
-    if options.decoders is None:
-        decoders = (*LEFT_TO_RIGHT, *DECODERS) if options.graphs else DECODERS
-    # only the ratio of the two counts here, so that omega alone is tried
-    grid = {"scales": (1.0,), "factors": OMEGAS} if options.graphs else {}
     held = every("val")
-    chosen = chosen_on(held, decoders, **grid)
-    if not options.graphs:
-        chosen["walk"], chosen["walked pin"] = chosen_walk(held)
-        chosen["walk without text"], _ = chosen_walk(held, scales=(0.0,))
+    chosen = chosen_on(held, options.decoders)
+    chosen["walk"], chosen["walked pin"] = chosen_walk(held)
+    chosen["walk without text"], _ = chosen_walk(held, scales=(0.0,))
     print(f"chosen on validation (weight of the texts' cosine, of the pull): {chosen}")
     parts = every(options.part)
     queries, pictures = parts[0].scores.shape
@@ -459,7 +324,7 @@ def main():
     names = (*SHOWN, *((COHERENCE,) if parts[0].features is not None else ()))
     print(f"| | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
     found = {}
-    for decoder in ("off", *decoders):
+    for decoder in ("off", *options.decoders):
         scale, factor = chosen[decoder]
         done = [figures(part, decoded(part, scale, factor, decoder)) for part in parts]
         found[decoder] = line("per step" if decoder == "off" else f"{decoder} decoding", done)
@@ -469,29 +334,17 @@ def main():
         "other pages, first picture pinned": lambda part: pinned(part, scale, factor),
         "other pages, first picture pinned, no text": lambda part: pinned(part, 0.0, 1.0),
         "other pages, the story's own pictures given": told,
-    }
-    if not options.graphs:
-        ways["other pages, pinned, by walks over likes"] = lambda part: pinned(
+        "other pages, pinned, by walks over likes": lambda part: pinned(
             walked(part, *chosen["walk"]), *chosen["walked pin"]
-        )
-        ways["other pages, pinned, by walks over likes, no text"] = lambda part: pinned(
+        ),
+        "other pages, pinned, by walks over likes, no text": lambda part: pinned(
             walked(part, *chosen["walk without text"]), 0.0, 1.0
-        )
+        ),
+    }
     for name, way in ways.items():
         found[name] = line(
             name, [figures(part, table, rows) for part in parts for rows, table in [way(part)]]
         )
-    if options.likelihood:
-        walk, weights = likely(held, DECODERS)
-        chosen |= {"likelihood walk": walk} | {f"likelihood {form}": one for form, one in weights.items()}
-        print(f"\nby likelihood: walk {walk}, {weights}\n")
-        for form, own in weights.items():
-            done = [
-                figures(part, table, rows)
-                for part in parts
-                for rows, table in [shares(part, form, own, walk)]
-            ]
-            found[f"{form}, by likelihood"] = line(f"{form}, by likelihood", done)
     report(options, chosen, found)
 
 

@@ -23,6 +23,7 @@ from harness import Times, peak_mb, timed
 
 from limner.config import build
 from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.runs.fit import prepare
 from limner.research.systems.base import system
 from limner.research.training.corpus import ArrayRows, corpus_of
 from limner.research.training.loop import optimiser
@@ -140,7 +141,7 @@ def task_of(folder, options):
     }
     trained = system(options.system)
     config = build(trained.settings, values, "benchmark")
-    task = trained.prepare(config, rows, device=options.device, sentences=Keys(options.keys)).task
+    task = prepare(trained, config, rows, device=options.device, sentences=Keys(options.keys)).task
     mark("ready to train")
     return task, config, marks
 

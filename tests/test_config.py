@@ -1,16 +1,16 @@
 import pytest
 from pydantic import model_validator
 
-from limner.config import Config, build, differences, load
+from limner.config import Record, build, differences, load
 from limner.errors import ConfigError
 
 
-class Train(Config):
+class Train(Record):
     lr: float = 1e-3
     epochs: int = 3
 
 
-class Run(Config):
+class Run(Record):
     name: str = "x"
     train: Train = Train()
 
@@ -69,7 +69,7 @@ def test_load_names_the_file_and_the_line(tmp_path):
     assert load(Run, path).train.lr == 0.5
 
 
-class Range(Config):
+class Range(Record):
     low: int
     high: int
 

@@ -18,7 +18,7 @@ from limner.research.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, 
 from limner.research.evaluation.refinement import REFINEMENT, Refinement, read_refinement, write_refinement
 from limner.research.evaluation.results import Result
 from limner.research.runs.run import Run
-from limner.research.training.loop import BEST
+from limner.research.training.checkpoint import BEST
 from limner.store.ingest import index
 from limner.store.library import PictureStore
 

@@ -1,6 +1,5 @@
 """The benchmarks of stories run, and their slow ways agree with the fast ones; no time is asserted."""
 
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,11 +7,8 @@ import numpy as np
 import pytest
 from made_up_results import result
 
-from limner.config import build
 from limner.errors import DataError
 from limner.research.scenes.graphs import read_graphs
-from limner.research.systems.gsda.model import GsdaConfig
-from limner.research.worlds.book import world_graphs
 
 CONFIGS = Path(__file__).parents[1] / "configs"
 
@@ -28,7 +24,7 @@ def test_of_a_story_that_is_given_only_its_own_other_pictures_are_ranked(benchma
     scores = np.array([[9.0, 0, 0, 0], [0, 1, 5, 2], [8, 3, 4, 5], [1, 1, 1, 9], [0, 9, 0, 1]])
     stories, names = [np.array([0, 1, 2]), np.array([3, 4])], list("aaabb")
     columns = np.array([0, 1, 2, 3, 1])  # picture 1 is of both stories
-    rows, table = benchmark.told(benchmark.Part(scores, np.zeros((4, 4)), columns, stories, names))
+    rows, table = benchmark.told(benchmark.Part(scores, np.zeros((4, 4)), columns, stories, names, np.eye(4)))
     assert rows.tolist() == [1, 2, 4]
     ranks = [int((row > row[columns[query]]).sum()) + 1 for query, row in zip(rows, table, strict=True)]
     assert ranks == [2, 1, 1]  # of pictures 1 and 2, 1 and 2, and 1
@@ -76,50 +72,6 @@ def test_two_calls_are_compared_page_by_page(benchmark, capsys):
     other = second | {benchmark.STORIES: names[::-1]}
     with pytest.raises(DataError, match="pin: not the same pages as in --against"):
         benchmark.compare({"pin": first}, {"pin": other})
-
-
-@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
-def test_left_to_right_ranks_by_what_the_step_before_shows(benchmark):
-    rng = np.random.default_rng(0)
-    scores, pull = rng.normal(size=(7, 5)), rng.normal(size=(5, 5))
-    pull += pull.T
-    np.fill_diagonal(pull, 0)
-    stories = [np.array([0, 2, 4, 6]), np.array([5, 1, 3])]
-    part = benchmark.Part(scores.copy(), pull, np.zeros(7, int), stories, list("abababa"))
-    found = benchmark.decoded(part, 2.0, 0.7, "greedy")
-    for story in stories:
-        due = 2 * scores[story[0]]
-        for before, row in zip([None, *story], story, strict=False):
-            if before is not None:
-                due = 2 * scores[row] + 0.7 * pull[due.argmax()]
-            np.testing.assert_allclose(found[row], due)
-    # a beam wide enough for every path shows the exact chain's choice
-    chain, beam = (benchmark.decoded(part, 2.0, 0.7, name).argmax(axis=1) for name in ("chain", "beam"))
-    short = stories[1]
-    worth = [
-        sum(2 * scores[row, pick] for row, pick in zip(short, picks[short], strict=True))
-        + 0.7 * sum(pull[one, other] for one, other in pairwise(picks[short]))
-        for picks in (chain, beam)
-    ]
-    assert worth[1] == pytest.approx(worth[0])
-    assert (part.scores == scores).all()
-
-
-@pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
-@pytest.mark.slow
-def test_an_empty_graph_pulls_nobody(benchmark):
-    class Made:
-        def encode_graphs(self, graphs):
-            assert len(graphs) == 4
-            rows = np.array([[1, 0], [0.6, 0.8], [0, 1], [1, 0]], np.float32)
-            return rows, np.array([False, False, False, True])
-
-    config = build(GsdaConfig, {"data": {"set": "picturebook", "stories": 10}}, "test")
-    pull = benchmark.graph_pull(Made(), config, "drawn", list(world_graphs(10, 0))[:4])
-    due = [[1, 0.6, 0, 0], [0.6, 1, 0.8, 0], [0, 0.8, 1, 0], [0, 0, 0, 0]]
-    np.testing.assert_allclose(pull, due, atol=1e-6)
-    with pytest.raises(DataError, match="no scene graph for 1 pictures"):
-        benchmark.graph_pull(Made(), config, "drawn", ["none"])
 
 
 @pytest.mark.parametrize("benchmark", ["vist_dry_run"], indirect=True)

@@ -1,4 +1,4 @@
-"""Typed settings from TOML files and ``key=value`` overrides.
+"""Strict records, and settings from TOML files and ``key=value`` overrides.
 
 A misspelt key or a value of the wrong type is an error of one line that names the setting and the nearest
 key.
@@ -15,8 +15,8 @@ from pydantic.fields import FieldInfo
 from limner.errors import ConfigError, unknown
 
 
-class Config(BaseModel):
-    """Base of all settings: frozen, unknown keys are errors."""
+class Record(BaseModel):
+    """Base of all records and settings: frozen, unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

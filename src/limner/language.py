@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.records import Record
+from limner.config import Record
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier

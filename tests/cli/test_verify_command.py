@@ -25,7 +25,7 @@ from limner.research.runs.metric import write_pairwise
 from limner.research.systems.complementary import memory
 from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training import checkpoint
-from limner.research.training.loop import HISTORY
+from limner.research.training.checkpoint import HISTORY
 from limner.store.ingest import index
 from limner.store.library import PictureStore
 from limner.store.search import Evidence

@@ -21,8 +21,8 @@ from limner.research.datasets.pairs import Pair
 from limner.research.runs.run import Run, RunEncoder
 from limner.research.systems.base import system
 from limner.research.systems.complementary.model import ComplementaryConfig
+from limner.research.training.checkpoint import BEST
 from limner.research.training.framing import TrainingFraming
-from limner.research.training.loop import BEST
 
 
 def changed(run, to, change):

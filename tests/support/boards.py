@@ -25,16 +25,6 @@ class TableEncoder:
         return np.stack([self.table[text] for text in texts])
 
 
-class TablePairwise:
-    """Pairwise terms from a symmetric table of candidates, nats."""
-
-    def __init__(self, table):
-        self.table = table
-
-    def block(self, rows, columns):
-        return np.asarray(self.table[np.ix_(rows, columns)], dtype=np.float64)
-
-
 def unit(vectors):
     vectors = np.asarray(vectors, dtype=np.float32)
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)

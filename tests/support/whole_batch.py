@@ -12,6 +12,7 @@ from corpora import Words, made
 
 from limner.config import build
 from limner.research.datasets.pairs import PairSet
+from limner.research.runs.fit import prepare
 from limner.research.runs.train import maximise, validation
 from limner.research.scenes.graphs import SceneGraph, write_graphs
 from limner.research.systems.base import system
@@ -121,8 +122,8 @@ def train(name, folder):
     rows, settings = corpus_for(name, folder), settings_of(name, folder)
     own = system(settings.system)
     can = own.capabilities(settings)
-    prepared = own.prepare(
-        settings, rows, sentences=Words() if "sentences" in can.encoders else None, multilingual=None
+    prepared = prepare(
+        own, settings, rows, sentences=Words() if "sentences" in can.encoders else None, multilingual=None
     )
     Loop(
         prepared.task,

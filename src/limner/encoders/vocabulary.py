@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from pydantic import ValidationError
 
+from limner.config import Record
 from limner.errors import DataError
 from limner.files import first_fault
-from limner.records import Record
 
 TokeniserName = Literal["default", "release"]
 PADDING = 0

@@ -12,7 +12,7 @@ from limner.research.datasets.pairs import PairSet
 from limner.research.paper import sweeps
 from limner.research.paper.sweeps import POINT, Axis, folder_name, grid
 from limner.research.runs.train import StoppedError
-from limner.research.training.loop import BEST
+from limner.research.training.checkpoint import BEST
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,7 @@ from limner.research.cli.train import train
 from limner.research.evaluation.refinement import REFINEMENT
 from limner.research.systems.cmcm import SYSTEM
 from limner.research.training import checkpoint
-from limner.research.training.checkpoint import RESUME
-from limner.research.training.loop import BEST, HISTORY
+from limner.research.training.checkpoint import BEST, HISTORY, RESUME
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 FILE = CONFIGS / "cmcm" / "cmcm.toml"

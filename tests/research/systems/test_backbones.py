@@ -11,10 +11,12 @@ from limner import config
 from limner.encoders.base_file import BACKBONE
 from limner.encoders.pixels import FromBytes, build, grid_of, last_linear, normalised, stages
 from limner.errors import CheckpointError, ConfigError, ShapeError
+from limner.research.nn.backbones import empty_backbone
+from limner.research.runs.fit import prepare
 from limner.research.runs.run import Run
 from limner.research.runs.train import validation
 from limner.research.systems import vse
-from limner.research.systems.base import Capabilities, drawing_backbone, empty_backbone
+from limner.research.systems.base import Capabilities, drawing_backbone
 from limner.research.training.corpus import corpus_of, open_corpus
 from limner.research.training.loop import Loop
 
@@ -187,7 +189,7 @@ def test_a_library_is_shown_what_a_run_over_efficientnet_was_trained_on(tmp_path
     settings = config.build(vse.VseConfig, values, "test")
     pairs, stored = open_corpus(settings.data)
     rows = corpus_of(pairs, stored)
-    prepared = vse.SYSTEM.prepare(settings, rows)
+    prepared = prepare(vse.SYSTEM, settings, rows)
     Loop(
         prepared.task,
         settings.loop,

@@ -17,6 +17,7 @@ from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.research.runs.export import export_base
+from limner.research.runs.fit import prepare
 from limner.research.runs.run import Run
 from limner.research.runs.train import maximise, read_config, validation
 from limner.research.systems import limner
@@ -64,7 +65,7 @@ def settings(tmp_path, **more):
 
 def loop_of(config, rows, folder, report=lambda event: None):
     own = system(config.system)
-    prepared = own.prepare(config, rows, sentences=ENGLISH, multilingual=FOREIGN)
+    prepared = prepare(own, config, rows, sentences=ENGLISH, multilingual=FOREIGN)
     return Loop(
         prepared.task,
         config.loop,
@@ -145,8 +146,8 @@ def test_the_last_blocks_multiply_as_those_that_were_stored(tmp_path, rows, prec
     model = limner.SYSTEM.build(settings(tmp_path), parts)
     assert model.blocks_in == getattr(torch, precision)
     assert (
-        limner.SYSTEM.prepare(
-            settings(tmp_path), data, sentences=ENGLISH, multilingual=FOREIGN
+        prepare(
+            limner.SYSTEM, settings(tmp_path), data, sentences=ENGLISH, multilingual=FOREIGN
         ).task.model.blocks_in
         == torch.bfloat16
     )  # rows of no store
@@ -164,7 +165,7 @@ def mixed(tmp_path, **more):
 def test_the_same_seed_gives_the_same_batches_and_no_picture_twice_in_one(tmp_path, rows):
     config, data = mixed(tmp_path), corpus(rows)
     first, second = (
-        limner.SYSTEM.prepare(config, data, sentences=ENGLISH, multilingual=FOREIGN).task for _ in range(2)
+        prepare(limner.SYSTEM, config, data, sentences=ENGLISH, multilingual=FOREIGN).task for _ in range(2)
     )
     for epoch in (0, 7):
         for one, other in zip(first.batches(epoch), second.batches(epoch), strict=True):
@@ -178,8 +179,8 @@ def test_the_same_seed_gives_the_same_batches_and_no_picture_twice_in_one(tmp_pa
 
 
 def test_groups_of_a_single_set_share_batches(tmp_path, rows):
-    task = limner.SYSTEM.prepare(
-        settings(tmp_path), corpus(rows), sentences=ENGLISH, multilingual=FOREIGN
+    task = prepare(
+        limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=ENGLISH, multilingual=FOREIGN
     ).task
     assert [len(batch.rows) for batch in task.batches(0)] == [PICTURES // 2] * 2
     assert any(
@@ -189,7 +190,7 @@ def test_groups_of_a_single_set_share_batches(tmp_path, rows):
 
 def test_the_names_of_classes_take_part(tmp_path, rows):
     config, data = settings(tmp_path, class_weight=1.0), corpus(rows)
-    task = limner.SYSTEM.prepare(config, data, sentences=ENGLISH, multilingual=FOREIGN).task
+    task = prepare(limner.SYSTEM, config, data, sentences=ENGLISH, multilingual=FOREIGN).task
     losses = {name: float(one.detach()) for name, one in task.step(next(iter(task.batches(0)))).items()}
     assert losses["classes"] > 0
     assert losses["total"] == pytest.approx(sum(losses.values()) - losses["total"], rel=1e-5)
@@ -197,7 +198,7 @@ def test_the_names_of_classes_take_part(tmp_path, rows):
 
 def test_what_does_not_fit_is_said(tmp_path, rows):
     with pytest.raises(ConfigError, match="no encoder of sentences"):
-        limner.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=ENGLISH)
+        prepare(limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=ENGLISH)
     model = limner.Limner(
         limner.LimnerArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN)
     )

@@ -12,6 +12,7 @@ from limner.config import build
 from limner.encoders.pixels import DrawingNet, FromBytes
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError
+from limner.research.runs.fit import fit
 from limner.research.runs.train import validation
 from limner.research.systems.cmcm import SYSTEM, CmcmConfig
 from limner.research.training import checkpoint
@@ -132,7 +133,8 @@ def tuned(folder, data, pictures, report=lambda event: None):
     )
     rows = corpus_of(data, FileRows(pictures, framing_of(settings.data)))
     torch.manual_seed(3)
-    _, finished = SYSTEM.train(
+    _, finished = fit(
+        SYSTEM,
         settings,
         rows,
         folder,

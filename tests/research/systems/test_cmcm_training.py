@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,14 +15,16 @@ from limner.errors import CheckpointError, ConfigError, DataError
 from limner.research.datasets.features import FeatureKey, Features
 from limner.research.evaluation.refinement import STRENGTHS, THRESHOLDS, Refinement, read_refinement
 from limner.research.losses.ranking import batch_hard, max_hinge
+from limner.research.runs import fit
 from limner.research.runs.run import vectors
 from limner.research.runs.train import chosen_refinement, maximise, replaced_by_smoke, train, validation
 from limner.research.systems.cmcm import SYSTEM, CmcmConfig, class_weights, indifference_loss, relation_loss
 from limner.research.training import checkpoint
+from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import corpus_of
-from limner.research.training.loop import BEST, Loop
+from limner.research.training.loop import Loop
 
-prepare, load = SYSTEM.prepare, SYSTEM.load
+prepare, load = partial(fit.prepare, SYSTEM), SYSTEM.load
 
 VALUES = {
     "system": "cmcm",

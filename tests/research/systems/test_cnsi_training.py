@@ -1,5 +1,6 @@
 """CNSI in training: two stages in one run, the first frozen in the second, and bit-exact resumption."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,16 @@ from limner.errors import CheckpointError, ConfigError
 from limner.research.cli.train import train
 from limner.research.datasets.pairs import PairSet
 from limner.research.losses.contrastive import story_order
+from limner.research.runs import fit
 from limner.research.runs.run import Run
 from limner.research.runs.train import maximise, validation
 from limner.research.systems.cnsi import SYSTEM, CnsiConfig, StoryBatch, shuffled_steps
 from limner.research.training import checkpoint
+from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import corpus_of, stories_of
-from limner.research.training.loop import BEST, Loop
+from limner.research.training.loop import Loop
 
-prepare, load = SYSTEM.prepare, SYSTEM.load
+prepare, load = partial(fit.prepare, SYSTEM), SYSTEM.load
 
 pytestmark = pytest.mark.slow
 

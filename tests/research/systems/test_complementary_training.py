@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,16 +17,17 @@ from limner.config import build
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.neighbours import read_pair_scores
 from limner.research.datasets.pairs import PairSet
+from limner.research.runs import fit
 from limner.research.runs.train import maximise, validation
 from limner.research.systems.complementary import SYSTEM
 from limner.research.systems.complementary.memory import FOLDER
 from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training import checkpoint
-from limner.research.training.checkpoint import RESUME
+from limner.research.training.checkpoint import BEST, HISTORY, RESUME
 from limner.research.training.corpus import ArrayRows, corpus_of
-from limner.research.training.loop import BEST, HISTORY, Loop
+from limner.research.training.loop import Loop
 
-prepare, load = SYSTEM.prepare, SYSTEM.load
+prepare, load = partial(fit.prepare, SYSTEM), SYSTEM.load
 
 VALUES = {
     "system": "complementary",

@@ -10,6 +10,7 @@ from limner.config import build
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.runs.fit import prepare
 from limner.research.runs.run import Run
 from limner.research.runs.train import maximise, validation
 from limner.research.systems import document, dual
@@ -62,7 +63,7 @@ def test_the_dual_encoder_learns_and_comes_back(tmp_path, context):
     rows = corpus()
     own = {"model": {"dim": 24, "hidden": 8, "dropout": 0.0, "context": context}}
     settings = build(dual.DualConfig, values("dual", **own), "test")
-    position = fitted(dual.SYSTEM.prepare(settings, rows, sentences=Words()), settings, rows, tmp_path)
+    position = fitted(prepare(dual.SYSTEM, settings, rows, sentences=Words()), settings, rows, tmp_path)
     losses = [entry["loss"]["total"] for entry in position.history]
     assert losses[-1] < 0.5 * losses[0]
     model, again = dual.SYSTEM.load(tmp_path, sentences=Words())
@@ -107,7 +108,7 @@ def test_the_metric_brings_pictures_of_a_story_together(tmp_path):
     rows = corpus_of(PairSet("made", (), tuple(pairs)), pictures)
     own = {"model": {"dim": 12, "dropout": 0.0}}
     settings = build(document.DocumentConfig, values("document", **own), "test")
-    prepared = document.SYSTEM.prepare(settings, rows)
+    prepared = prepare(document.SYSTEM, settings, rows)
     before = judge(settings, rows)(prepared.task.model)
     position = fitted(prepared, settings, rows, tmp_path)
     model, again = document.SYSTEM.load(tmp_path)
@@ -122,7 +123,7 @@ def test_the_metric_brings_pictures_of_a_story_together(tmp_path):
 def test_what_does_not_fit_is_said():
     rows = corpus(8)
     with pytest.raises(ConfigError, match="no encoder of sentences"):
-        dual.SYSTEM.prepare(build(dual.DualConfig, values("dual"), "test"), rows)
+        prepare(dual.SYSTEM, build(dual.DualConfig, values("dual"), "test"), rows)
     model = Dual(DualArchitecture(dim=8), Parts(Vocabulary(()), 5, sentences=Words()))
     with pytest.raises(ShapeError, match="S in all"):
         model(torch.zeros(3, 48), torch.tensor([2]))

@@ -13,6 +13,7 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.research.datasets.pairs import PairSet
 from limner.research.losses.ranking import sum_hinge
+from limner.research.runs.fit import prepare
 from limner.research.runs.train import maximise, validation
 from limner.research.scenes.graphs import SceneGraph, read_graphs, write_graphs
 from limner.research.systems import gsda, vse
@@ -20,8 +21,9 @@ from limner.research.systems.base import Capabilities, Parts
 from limner.research.systems.gsda import rows_of_other_stories
 from limner.research.systems.gsda.model import Gsda, GsdaArchitecture, GsdaConfig
 from limner.research.systems.vse import VseConfig
+from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import corpus_of
-from limner.research.training.loop import BEST, Loop
+from limner.research.training.loop import Loop
 
 WORDS = Words()
 CAPTIONER = {"local": 8, "hidden": 8, "joined": 12, "seen": 8, "state": 10, "word_width": 6, "dropout": 0.0}
@@ -74,7 +76,7 @@ def graphs(tmp_path):
 
 
 def task(rows, *overrides):
-    return gsda.SYSTEM.prepare(config(*overrides), rows, sentences=WORDS).task
+    return prepare(gsda.SYSTEM, config(*overrides), rows, sentences=WORDS).task
 
 
 def gradients(built, name):
@@ -183,7 +185,7 @@ def test_rows_of_other_stories_are_even_and_never_of_the_own():
 
 
 def loop(settings, rows, folder):
-    prepared = gsda.SYSTEM.prepare(settings, rows, sentences=WORDS)
+    prepared = prepare(gsda.SYSTEM, settings, rows, sentences=WORDS)
     return Loop(
         prepared.task,
         settings.loop,
@@ -232,7 +234,7 @@ def test_keys_of_vse_are_frozen_and_kept(tmp_path):
         },
         "test",
     )
-    made_ready = vse.SYSTEM.prepare(plain, rows)
+    made_ready = prepare(vse.SYSTEM, plain, rows)
     Loop(
         made_ready.task, plain.loop, tmp_path / "vse", validate=validation(rows, PLAIN), maximise=True,
         saved_with=made_ready.saved_with,
@@ -247,7 +249,7 @@ def test_keys_of_vse_are_frozen_and_kept(tmp_path):
     np.testing.assert_array_equal(model.keys.encode_text(["ash0 bay1"]), before)
     assert not any(weight.requires_grad for weight in model.keys.parameters())
     with pytest.raises(ConfigError, match="train one"):
-        gsda.SYSTEM.prepare(config("keys=vse0", "graph=off"), rows)
+        prepare(gsda.SYSTEM, config("keys=vse0", "graph=off"), rows)
 
 
 def test_keys_of_another_split_are_refused(tmp_path):
@@ -258,13 +260,13 @@ def test_keys_of_another_split_are_refused(tmp_path):
         {"system": "vse", "data": data, "model": {"dim": 10, "word_width": 6}, "loop": {"epochs": 1}},
         "test",
     )
-    made_ready = vse.SYSTEM.prepare(plain, rows)
+    made_ready = prepare(vse.SYSTEM, plain, rows)
     Loop(
         made_ready.task, plain.loop, tmp_path, validate=validation(rows, PLAIN), maximise=True,
         saved_with=made_ready.saved_with,
     ).fit()  # fmt: skip
     with pytest.raises(ConfigError, match="may have seen test rows"):
-        gsda.SYSTEM.prepare(config("keys=vse0", f"keys_run={tmp_path}", "graph=off"), rows)
+        prepare(gsda.SYSTEM, config("keys=vse0", f"keys_run={tmp_path}", "graph=off"), rows)
 
 
 def test_keys_that_read_sentences_themselves_are_refused(tmp_path, monkeypatch):
@@ -280,13 +282,13 @@ def test_keys_that_read_sentences_themselves_are_refused(tmp_path, monkeypatch):
         },
         "test",
     )
-    made_ready = vse.SYSTEM.prepare(plain, rows, sentences=WORDS)
+    made_ready = prepare(vse.SYSTEM, plain, rows, sentences=WORDS)
     Loop(
         made_ready.task, plain.loop, tmp_path, validate=validation(rows, PLAIN), maximise=True,
         saved_with=made_ready.saved_with,
     ).fit()  # fmt: skip
     with pytest.raises(ConfigError, match="keys=sentences, which needs no run"):
-        gsda.SYSTEM.prepare(config("keys=vse0", f"keys_run={tmp_path}", "graph=off"), rows)
+        prepare(gsda.SYSTEM, config("keys=vse0", f"keys_run={tmp_path}", "graph=off"), rows)
 
 
 def test_a_story_does_not_depend_on_its_company():
@@ -327,7 +329,7 @@ def test_graphs_are_encoded_one_as_many_and_come_back_with_a_run(tmp_path, graph
     whale = {"image": "x", "objects": [{"label": "whale", "box": [0, 0, 1, 1], "score": 1}], "relations": []}
     with pytest.raises(DataError, match="no vector for 'whale'"):
         model.encode_graphs([strange, SceneGraph.model_validate(whale)])
-    bare = gsda.SYSTEM.prepare(config("graph=off", "caption=off"), rows, sentences=WORDS).task.model
+    bare = prepare(gsda.SYSTEM, config("graph=off", "caption=off"), rows, sentences=WORDS).task.model
     with pytest.raises(ConfigError, match="has no graph encoder"):
         bare.encode_graphs(all_graphs)
 
@@ -338,7 +340,7 @@ def test_labels_are_read_by_word_vectors_from_a_file(tmp_path, graphs, setting):
     words = ("fox", "tree", "bear", "house")
     file.write_text("".join(f"{word} {n} 1 0\n" for n, word in enumerate(words)))
     settings = config(f"graphs={graphs}", *setting.format(file).split(), "caption=off")
-    prepared = gsda.SYSTEM.prepare(settings, corpus(), sentences=WORDS)
+    prepared = prepare(gsda.SYSTEM, settings, corpus(), sentences=WORDS)
     model = prepared.task.model
     # bear, fox, house, near, tree: in order, and nothing of a predicate that the file lacks
     assert model.graphs.label_vectors.tolist() == [[2, 1, 0], [0, 1, 0], [3, 1, 0], [0, 0, 0], [1, 1, 0]]
@@ -350,7 +352,7 @@ def test_what_is_missing_is_said(tmp_path, graphs):
     with pytest.raises(ConfigError, match="limner scenes"):
         task(rows)
     with pytest.raises(ConfigError, match="encoder of sentences"):
-        gsda.SYSTEM.prepare(config("graph=off"), rows)
+        prepare(gsda.SYSTEM, config("graph=off"), rows)
     with pytest.raises(ConfigError, match="leave one of the two out"):
         config("graph=off", "graphs=file.jsonl")
     with pytest.raises(ConfigError, match="picturebook"):

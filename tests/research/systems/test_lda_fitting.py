@@ -1,6 +1,7 @@
 """Fitting of LDA: planted topics come back, so do runs, and what cannot work is said."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,15 @@ from limner.config import build
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError
 from limner.research.cli.train import train
 from limner.research.datasets.pairs import Pair, PairSet
+from limner.research.runs import fit
 from limner.research.runs.run import Run, vectors
 from limner.research.runs.train import validation
 from limner.research.systems.lda import SYSTEM, LdaConfig, training_words
 from limner.research.training import checkpoint
+from limner.research.training.checkpoint import BEST, HISTORY
 from limner.research.training.corpus import ArrayRows, corpus_of
-from limner.research.training.loop import BEST, HISTORY
 
-prepare, load = SYSTEM.prepare, SYSTEM.load
+prepare, load = partial(fit.prepare, SYSTEM), SYSTEM.load
 
 CONFIGS = Path(__file__).parents[3] / "configs" / "lda"
 THEMES = (("river", "boat", "fish"), ("oven", "bread", "flour"), ("stage", "song", "drum"))
@@ -69,7 +71,7 @@ def corpus(n=60, flat=False):
 def fitted(folder, *overrides, rows=None):
     rows = rows or corpus()
     judge = validation(rows, CAN)
-    return SYSTEM.train(config(*overrides), rows, folder, validate=judge, maximise=True)[0]
+    return fit.fit(SYSTEM, config(*overrides), rows, folder, validate=judge, maximise=True)[0]
 
 
 def test_planted_topics_come_back(tmp_path):
@@ -108,8 +110,8 @@ def test_it_is_the_same_every_time(tmp_path):
 
 def test_lower_can_be_better(tmp_path):
     rows = corpus()
-    position, _ = SYSTEM.train(
-        config(), rows, tmp_path, validate=lambda model: {"MRR": model.dim}, maximise=False
+    position, _ = fit.fit(
+        SYSTEM, config(), rows, tmp_path, validate=lambda model: {"MRR": model.dim}, maximise=False
     )
     assert (position.best, position.best_epoch) == (1, 0)
     assert load(tmp_path)[0].dim == 1

@@ -19,6 +19,7 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.runs.export import export_base
+from limner.research.runs.fit import prepare
 from limner.research.runs.run import Run
 from limner.research.runs.train import maximise, read_config, validation
 from limner.research.scenes.beside import TRAITS_WIDTH, JoinedFeatures
@@ -66,7 +67,7 @@ def settings(folder, *, data=None, **model):
 
 
 def loop_of(config, data, folder):
-    prepared = limner.SYSTEM.prepare(config, data, sentences=ENGLISH, multilingual=FOREIGN)
+    prepared = prepare(limner.SYSTEM, config, data, sentences=ENGLISH, multilingual=FOREIGN)
     return Loop(
         prepared.task,
         config.loop,
@@ -313,7 +314,7 @@ def test_it_is_registered_and_needs_both_encoders(tmp_path, rows):
     assert "limner" in names()
     assert system("limner") is limner.SYSTEM
     with pytest.raises(ConfigError, match="no encoder of sentences"):
-        limner.SYSTEM.prepare(settings(tmp_path), corpus(rows), sentences=Words())
+        prepare(limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=Words())
 
 
 def test_drawn_pictures_are_refused_with_what_to_do(tmp_path, capsys):

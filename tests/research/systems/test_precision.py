@@ -13,7 +13,7 @@ from limner.errors import ConfigError
 from limner.research.losses.ranking import product
 from limner.research.runs.run import Run
 from limner.research.runs.train import train
-from limner.research.training.loop import HISTORY
+from limner.research.training.checkpoint import HISTORY
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 ROWS = (

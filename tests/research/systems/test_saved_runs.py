@@ -12,13 +12,14 @@ from torch.nn.functional import normalize
 from limner.config import build
 from limner.errors import CheckpointError, ConfigError
 from limner.research.datasets.pairs import PairSet
+from limner.research.runs.fit import prepare
 from limner.research.runs.measure import about_of
 from limner.research.runs.run import Run
 from limner.research.systems import gsda
 from limner.research.systems.base import system
 from limner.research.training import checkpoint
+from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import corpus_of
-from limner.research.training.loop import BEST
 from limner.research.training.settings import AS_SAVED
 
 WORDS = ("ash", "bay", "cod")
@@ -114,12 +115,12 @@ def test_keys_are_taken_from_a_run_of_the_same_split(tmp_path):
     tensors = weights(reader())
     older = written(tmp_path / "vse", VSE, tensors)
     values = GSDA | {"keys_run": str(older), "data": DATA | {"vectors": "random"}}
-    task = gsda.SYSTEM.prepare(build(gsda.GsdaConfig, values, "test"), rows).task
+    task = prepare(gsda.SYSTEM, build(gsda.GsdaConfig, values, "test"), rows).task
     found = task.model.keys.encode_text(TEXTS)
     np.testing.assert_allclose(found, by_hand(tensors), atol=1e-6)
     for other in ("test_share=0.3", "val_share=0.2", "split_seed=1"):
         with pytest.raises(ConfigError, match=r"may have seen test rows"):
-            gsda.SYSTEM.prepare(build(gsda.GsdaConfig, values, "test", [f"data.{other}"]), rows)
+            prepare(gsda.SYSTEM, build(gsda.GsdaConfig, values, "test", [f"data.{other}"]), rows)
 
 
 PUBLISHED = ("cmcm", "complementary", "vse", "gsda", "vrss", "cnsi")

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.encoders.vocabulary import Vocabulary
-from limner.research.systems import base
+from limner.research.systems import base, text_side
 
 STORIES = st.lists(st.lists(st.text("abc", max_size=4), max_size=3), max_size=9)
 
 
-class Lengths(base.StoryModel):
+class Lengths(text_side.StoryModel):
     """Says of a text how long it is, and how many stories it was given together with."""
 
     dim = 2
@@ -30,12 +30,12 @@ class Lengths(base.StoryModel):
 
 @given(STORIES, st.integers(1, 4))
 def test_every_story_gets_its_own_rows(stories, at_once):
-    model, before = Lengths(), base.ENCODE_STORIES
-    base.ENCODE_STORIES = at_once
+    model, before = Lengths(), text_side.ENCODE_STORIES
+    text_side.ENCODE_STORIES = at_once
     try:
         found = model.encode_stories(stories)
     finally:
-        base.ENCODE_STORIES = before
+        text_side.ENCODE_STORIES = before
     assert [part.tolist() for part in found] == [
         [[len(text), len(story)] for text in story] for story in stories
     ]

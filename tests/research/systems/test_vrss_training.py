@@ -1,5 +1,7 @@
 """VRSS in training: every variant learns, losses are what they say, stories stay whole."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -9,14 +11,16 @@ from limner.config import build
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.pairs import PairSet
 from limner.research.losses.generative import gaussian_kl
+from limner.research.runs import fit
 from limner.research.runs.run import vectors
 from limner.research.runs.train import maximise, validation
 from limner.research.systems.vrss import SYSTEM, VrssConfig
 from limner.research.training import checkpoint
+from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import ArrayRows, corpus_of, stories_of
-from limner.research.training.loop import BEST, Loop
+from limner.research.training.loop import Loop
 
-prepare, load = SYSTEM.prepare, SYSTEM.load
+prepare, load = partial(fit.prepare, SYSTEM), SYSTEM.load
 
 VALUES = {
     "system": "vrss",

@@ -1,6 +1,7 @@
 """VSE0 and VSE++ in training: their losses, what they learn, and that they come back."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,16 @@ from limner.config import build
 from limner.errors import CheckpointError, ConfigError, ShapeError
 from limner.research.datasets.pairs import PairSet
 from limner.research.losses.ranking import max_hinge, sum_hinge
+from limner.research.runs import fit
 from limner.research.runs.run import Run
 from limner.research.runs.train import maximise, train, validation
 from limner.research.systems.vse import SYSTEM, VseConfig
 from limner.research.training import checkpoint
+from limner.research.training.checkpoint import BEST, HISTORY
 from limner.research.training.corpus import ArrayRows, corpus_of
-from limner.research.training.loop import BEST, HISTORY, Loop
+from limner.research.training.loop import Loop
 
-prepare, load = SYSTEM.prepare, SYSTEM.load
+prepare, load = partial(fit.prepare, SYSTEM), SYSTEM.load
 CONFIGS = Path(__file__).parents[3] / "configs" / "complementary"
 WORDS = Words()
 SENTENCES = "model.text=sentences"
@@ -84,7 +87,7 @@ def test_a_run_says_how_many_validation_pairs_it_looks_at():
 def test_each_line_of_the_history_states_the_pairs_that_validation_looked_at(tmp_path):
     data, pictures = made(n=40)
     some = corpus_of(PairSet("made", (), data.pairs), pictures, sample=2)
-    SYSTEM.train(config("loop.epochs=2"), some, tmp_path, validate=validation(some, CAN), maximise=True)
+    fit.fit(SYSTEM, config("loop.epochs=2"), some, tmp_path, validate=validation(some, CAN), maximise=True)
     lines = [json.loads(line) for line in (tmp_path / HISTORY).read_text().splitlines()]
     assert [line["val_pairs"] for line in lines] == [len(some.val)] * 2
     assert "val_pairs" not in lines[0]["val"]
@@ -160,7 +163,7 @@ def test_texts_of_validation_are_encoded_once_a_run_to_the_same_bits(tmp_path, m
     monkeypatch.setattr("limner.research.systems.base.ENCODE_BATCH", 3)
 
     def fitted(sentences, folder):
-        SYSTEM.train(settings, rows, folder, validate=judge, maximise=True, sentences=sentences)
+        fit.fit(SYSTEM, settings, rows, folder, validate=judge, maximise=True, sentences=sentences)
         return (folder / HISTORY).read_text(), checkpoint.load(folder / BEST)[0]
 
     history, weights = fitted(encoders[0], tmp_path / "kept")

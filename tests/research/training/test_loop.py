@@ -7,16 +7,17 @@ from pathlib import Path
 import pytest
 import safetensors.torch
 import torch
+from tasks import PlainTask
 from torch import nn
 
 from limner.errors import CheckpointError, NumericsError
 from limner.research.training import checkpoint
-from limner.research.training.checkpoint import RESUME
-from limner.research.training.loop import BEST, HISTORY, Loop, Task
+from limner.research.training.checkpoint import BEST, HISTORY, RESUME
+from limner.research.training.loop import Loop
 from limner.research.training.settings import LoopConfig
 
 
-class Regression(Task):
+class Regression(PlainTask):
     """Fits y = 2x with dropout, so that a resumed run must restore the generator."""
 
     steps_per_epoch = 6

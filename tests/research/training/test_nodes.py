@@ -14,7 +14,7 @@ import whole_batch
 
 from limner.cli.main import run as limner
 from limner.research.training import checkpoint
-from limner.research.training.loop import BEST, HISTORY
+from limner.research.training.checkpoint import BEST, HISTORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="torchrun is of Unix")]
 ROOT = Path(__file__).parents[3]

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from tasks import PlainTask
 from torch import nn
 
 from limner.research.training.loop import Loop, optimiser
-from limner.research.training.loop import Task as TaskOfLoop
 from limner.research.training.settings import LoopConfig
 
 
@@ -26,7 +26,7 @@ def test_groups_have_their_rates_and_every_weight_is_in_one():
     assert made.param_groups[0]["params"][0] is model.header.weight
 
 
-class Task(TaskOfLoop):
+class Task(PlainTask):
     """One batch an epoch that pulls all weights to zero."""
 
     steps_per_epoch = 1

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tasks import PlainTask
 from torch import nn
 
 from limner.errors import DataError
@@ -16,7 +17,7 @@ from limner.research.training import checkpoint
 from limner.research.training.checkpoint import RESUME
 from limner.research.training.corpus import AHEAD, ArrayRows, Corpus, TrainingBatches, rows_of
 from limner.research.training.framing import FileRows, TrainingFraming
-from limner.research.training.loop import Loop, Task
+from limner.research.training.loop import Loop
 from limner.research.training.settings import LoopConfig
 
 COUNT, SIZE, FRAMING = 24, 2, TrainingFraming(32, "random", flip=True)
@@ -82,7 +83,7 @@ def test_few_batches_are_made_before_they_are_taken(tmp_path, monkeypatch):
     assert decoding() == []
 
 
-class Learner(Task):
+class Learner(PlainTask):
     """Learns nothing from pictures of files."""
 
     def __init__(self, batches, error=None):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import limner
-from limner.research.training.loop import HISTORY
+from limner.research.training.checkpoint import HISTORY
 
 pytestmark = [
     pytest.mark.slow,

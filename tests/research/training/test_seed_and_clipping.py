@@ -6,15 +6,16 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+from tasks import PlainTask
 from torch import nn
 
-from limner.research.training.loop import Loop, Task
+from limner.research.training.loop import Loop
 from limner.research.training.settings import LoopConfig
 
 CONFIG = LoopConfig(epochs=1, lr=1e-2, metric="error", seed=5)
 
 
-class Drawing(Task):
+class Drawing(PlainTask):
     """Remembers what each generator gave it."""
 
     steps_per_epoch = 3

@@ -21,9 +21,8 @@ from limner.research.datasets.sets.stories import read_stories
 from limner.research.datasets.splits import split_stories
 from limner.research.evaluation.decoding import max_marginals
 from limner.research.evaluation.judged import JudgedResult, judged_search
-from limner.research.evaluation.lattice import lattice
 from limner.research.evaluation.linear import linear_channels, load, pair_space
-from limner.research.evaluation.pairwise import CosinePairwise
+from limner.research.evaluation.pairwise import cosine_pairwise
 from limner.research.evaluation.stories import (
     Decoder,
     StoryResult,
@@ -155,12 +154,11 @@ def _decoder(index: Index, space: str | None, name: Coupling, channels: str) -> 
     """Max-marginals of a decoder with the pairwise term of `linear.json`."""
     if space is None:
         raise ConfigError(f"--decoder {name}: the library has no vectors that compare pictures; index again")
-    pairs, rows = load().pairwise(space), np.arange(len(index.gallery))
-    term = CosinePairwise(index, space, rows, pairs.evidence, pairs.weight(name, channels.split("+")))
+    pairs = load().pairwise(space)
+    term = cosine_pairwise(index, space, pairs.evidence, pairs.weight(name, channels.split("+")))
 
-    def decode(unary: FloatArray) -> FloatArray:
-        problem = lattice(unary.astype(np.float64), rows, term, allow_repeats=True)
-        return max_marginals(problem, name).astype(np.float32)
+    def decode(scores: FloatArray) -> FloatArray:
+        return max_marginals(scores.astype(np.float64), term, name).astype(np.float32)
 
     return decode
 

@@ -10,8 +10,8 @@ from itertools import combinations
 
 import numpy as np
 
+from limner.config import Record
 from limner.errors import ConfigError, DataError, counted
-from limner.records import Record
 from limner.research.datasets.pairs import SPLITS, Pair, PairSet, SplitKind, duplicate_groups, text_id
 from limner.research.datasets.splits import is_short, pair_groups, share_of_test, split_pairs
 

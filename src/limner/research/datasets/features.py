@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from limner.checksums import rows_checksum
+from limner.config import Record
 from limner.devices import Precision, ahead, usual_precision
 from limner.encoders.catalogue import weight_file
 from limner.encoders.weight_files import read_state
@@ -31,7 +32,6 @@ from limner.errors import (
 )
 from limner.files import locked, write_text
 from limner.pictures.decode import PictureError, decode, read_file
-from limner.records import Record
 from limner.research.datasets.pairs import PairSet
 
 if TYPE_CHECKING:

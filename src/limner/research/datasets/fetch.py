@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from limner.config import Record
 from limner.errors import ConfigError, DataError, counted
 from limner.files import DRAFT_SUFFIX, locked, write_bytes
-from limner.records import Record
 from limner.research.datasets.missing import picture_fault
 from limner.transfer import FailedError, Fetched, FetchSettings, FullError, Transfer
 

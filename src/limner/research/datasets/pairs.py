@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from limner.config import Config
+from limner.config import Record
 from limner.errors import ConfigError, DataError, MissingError, unknown
-from limner.records import Record
 from limner.research.datasets.folders import whereabouts
 
 SplitName = Literal["train", "val", "test"]
@@ -378,7 +377,7 @@ def data_set(name: str) -> DataSet:
     return found
 
 
-class SourceConfig(Config):
+class SourceConfig(Record):
     """Where pairs come from, and how they are split.
 
     Attributes:

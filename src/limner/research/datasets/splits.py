@@ -6,12 +6,11 @@ A group never straddles a border between training, validation and test.
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 from limner.errors import ConfigError, DataError, counted, unknown
-from limner.records import Story
 from limner.research.datasets.pairs import (
     Pair,
     PairSet,
@@ -21,6 +20,9 @@ from limner.research.datasets.pairs import (
     plain,
     text_id,
 )
+
+if TYPE_CHECKING:
+    from limner.records import Story
 
 MIN_TOKENS = 8
 SHARES: Mapping[SplitName, float] = {"val": 0.1, "test": 0.2}
@@ -46,7 +48,7 @@ def row_keys(text: str, image: str = "", sequence: str = "", *, strict: bool = F
     return [key for key in named.items() if key[1]]
 
 
-def story_keys(story: Story) -> list[Hashable]:
+def story_keys(story: "Story") -> list[Hashable]:
     """The keys of all steps of a story with their pictures, and its source."""
     keys = [
         key
@@ -207,7 +209,7 @@ def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
     return replace(data, pairs=pairs)
 
 
-def split_stories(stories: Sequence[Story]) -> tuple[Story, ...]:
+def split_stories(stories: Sequence["Story"]) -> "tuple[Story, ...]":
     """The stories with a split filled in that parts none which share a picture, a text or their source.
 
     Args:

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from limner.config import Record
 from limner.errors import DataError, MissingError, counted
 from limner.language import languages_of
-from limner.records import Record
 from limner.research.evaluation.linear import linear_channels
 from limner.research.evaluation.ranking import Metric, Ranking, rank_blocks
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval, interval

@@ -14,9 +14,9 @@ from typing import Literal, TypeVar
 from pydantic import ValidationError
 
 from limner.arrays import TextEncoder
+from limner.config import Record
 from limner.errors import ConfigError, DataError, unknown
 from limner.match.equipment import channels_of
-from limner.records import Record
 from limner.store.library import LibrarySummary, PictureStore
 from limner.store.search import Channel, Evidence
 

@@ -14,9 +14,9 @@ import numpy as np
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from limner.checksums import noting, seal, unseal
+from limner.config import Record
 from limner.errors import DataError, MissingError
 from limner.files import write_text
-from limner.records import Record
 
 TOP = 5
 Protocol = Literal["pools", "legacy"]

@@ -6,11 +6,14 @@ model that serves this measure alone learns which labels a test picture has, nou
 themselves.
 """
 
+import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import chain, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +42,6 @@ from limner.research.evaluation.results import (
     Level,
     SequenceResult,
 )
-from limner.text.entity_grid import roles_of
 
 Scorer = Callable[[NDArray[np.bool_]], NDArray[np.float32]]
 """Which labels every picture has, (M, L) → how sure a model of pictures is of each, (M, L)."""
@@ -47,6 +49,7 @@ LABELS = 500
 FOLDS = 5
 STRENGTH = 10.0
 _SHORTEST = 3
+_POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -98,14 +101,42 @@ def head_nouns(text: str) -> list[str]:
     with installed("scikit-learn", RESEARCH):
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    heads = [
+    found = [
         head
         for line in text.splitlines()
         for sentence in split_sentences(line)
-        for head in roles_of(sentence)
+        for head in _heads(sentence)
         if len(head) >= _SHORTEST and head not in ENGLISH_STOP_WORDS
     ]
-    return [_singular(head) for head in heads]
+    kept = ("ss", "us", "is")  # textblob takes these for plurals
+    return [
+        head if head.endswith(kept) or len(head) <= _SHORTEST else _english().inflect.singularize(head)
+        for head in found
+    ]
+
+
+def _heads(sentence: str) -> Iterable[str]:
+    """The last noun of each noun phrase, lower-cased, once."""
+    heads = [""]
+    for tokens in _english().parse(_POSSESSIVE.sub("", sentence), collapse=False):
+        for word, tag, chunk, _ in tokens:
+            if chunk != "I-NP":
+                heads.append("")
+            if chunk.endswith("-NP") and tag.startswith("NN") and any(letter.isalpha() for letter in word):
+                heads[-1] = word.lower()
+    return dict.fromkeys(filter(None, heads))
+
+
+@cache
+def _english() -> Any:  # noqa: ANN401  (an untyped module)
+    """Tagger, chunker and inflection of English, loaded once."""
+    with installed("textblob", RESEARCH), warnings.catch_warnings():
+        # textblob leaves closing its lexicon to the garbage collector, once, while it loads
+        warnings.simplefilter("ignore", ResourceWarning)
+        from textblob import en  # type: ignore[import-untyped, unused-ignore]
+
+        en.parse("warm", collapse=False)
+    return en
 
 
 def noun_saliency(
@@ -251,16 +282,6 @@ def _saliency(
     if labels:
         ranks[:] = rankdata(-scores(truth), method="average", axis=1)
     return Saliency(tuple(labels), ranks, tuple(own))
-
-
-def _singular(word: str) -> str:
-    """A noun without its plural; endings that textblob takes for one are kept."""
-    if word.endswith(("ss", "us", "is")) or len(word) <= _SHORTEST:
-        return word
-    with installed("textblob", RESEARCH):
-        from textblob.en.inflect import singularize  # type: ignore[import-untyped, unused-ignore]
-
-    return str(singularize(word))
 
 
 MakeSaliency = Callable[

@@ -12,9 +12,10 @@ import numpy as np
 from pydantic import Field
 
 from limner.arrays import FloatArray
+from limner.config import Record
 from limner.errors import DataError, NumericsError, ShapeError, counted
 from limner.match.illustrate import step_texts
-from limner.records import Record, Story
+from limner.records import Story
 from limner.research.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Ranking, Score, host, rank
 from limner.research.evaluation.results import commit
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval

@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.config import Record
 from limner.errors import ConfigError, DataError, NumericsError, ShapeError
-from limner.records import Record
 
 Statistic = Literal["mean", "median"]
 Values = NDArray[np.float64]

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from limner.config import Record
 from limner.errors import ConfigError, DataError, counted, unknown
-from limner.records import Record
 from limner.research.evaluation import ranking as labels
 from limner.research.evaluation.choice import default_choices
 from limner.research.evaluation.results import (

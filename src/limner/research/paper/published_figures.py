@@ -30,7 +30,7 @@ from limner.research.runs.measure import fixed_features
 from limner.research.runs.run import Run
 from limner.research.systems.vrss import Vrss
 from limner.research.training import NAMES_AND_PLACES
-from limner.research.training.loop import HISTORY
+from limner.research.training.checkpoint import HISTORY
 
 FEWEST_POINTS = 8
 SPLITS = ("released", "grouped", "random")

@@ -18,17 +18,16 @@ from typing import Any
 from pydantic import ConfigDict, ValidationError
 
 from limner.checksums import seal, unseal
-from limner.config import differences
+from limner.config import Record, differences
 from limner.errors import ConfigError, DataError
 from limner.files import write_text
-from limner.records import Record
 from limner.research.paper.conditions import settings_from
 from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, RunSettings, Table
 from limner.research.runs.measure import about_of
 from limner.research.runs.train import Note, Progress, measured, read_config, replaced_by_smoke, shrunk, train
 from limner.research.systems.base import system
 from limner.research.training import checkpoint
-from limner.research.training.loop import BEST
+from limner.research.training.checkpoint import BEST
 
 POINT = "point.json"
 SEED = "loop.seed"

@@ -15,8 +15,8 @@ from typing import Any, Literal, get_args
 
 from pydantic import ConfigDict, Field
 
+from limner.config import Record
 from limner.errors import ConfigError, unknown
-from limner.records import Record
 
 Kind = Literal["percent", "rank", "precision", "count", "probability", "setting", "score"]
 Mark = Literal["", "*", "†"]

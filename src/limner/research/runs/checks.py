@@ -15,7 +15,7 @@ from limner.research.evaluation.results import ChoiceResult, Result, SequenceRes
 from limner.research.runs.metric import PAIRWISE, read_pairwise
 from limner.research.systems.complementary import memory
 from limner.research.training import checkpoint
-from limner.research.training.loop import BEST, HISTORY
+from limner.research.training.checkpoint import BEST, HISTORY
 from limner.verification import Check, Checked, VerifyOptions, faulty, judged, read
 
 _COPY = "put the run back from a copy, or train in another folder"

@@ -14,8 +14,13 @@ from numpy.typing import NDArray
 
 from limner.errors import ConfigError, DataError, counted
 from limner.research.datasets.pairs import one_row_per_pair
-from limner.research.evaluation.decoding import decode, max_marginals
-from limner.research.evaluation.lattice import Float64Array, IntArray, lattice
+from limner.research.evaluation.decoding import (
+    BEAM_WIDTH,
+    Float64Array,
+    IntArray,
+    left_to_right,
+    max_marginals,
+)
 from limner.research.evaluation.ranking import Metric, rank
 from limner.research.evaluation.sequences import by_story, of_stories, unit_or_zero
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval
@@ -61,16 +66,17 @@ class Coupled:
         """
         found = self.scores.copy()
         rows = np.arange(len(found))
-        every = np.arange(found.shape[1])
-        pull = _Table(omega * self.pull)
+        pull = omega * self.pull
         if way == "pin":
             return self._pinned(omega)
-        for own in map(np.array, by_story(self.stories).values() if omega and way != "each" else ()):
-            problem = lattice(found[own], every, pull, allow_repeats=True)
+        if way == "each" or omega == 0:
+            return rows, found
+        for own in map(np.array, by_story(self.stories).values()):
             if way in ("greedy", "beam"):
-                found[own[1:]] += omega * self.pull[decode(problem, way).columns[:-1]]
+                shown = left_to_right(found[own], pull, 1 if way == "greedy" else BEAM_WIDTH)
+                found[own[1:]] += pull[shown[:-1]]
             else:
-                found[own] = max_marginals(problem, way)
+                found[own] = max_marginals(found[own], pull, way)
         return rows, found
 
     def _pinned(self, omega: float) -> tuple[IntArray, Float64Array]:
@@ -84,17 +90,6 @@ class Coupled:
             kept.append(rest)
             tables.append(table)
         return np.concatenate(kept), np.concatenate(tables)
-
-
-class _Table:
-    """Pairwise terms from a table; see `limner.research.evaluation.lattice.Pairwise`."""
-
-    def __init__(self, table: Float64Array) -> None:
-        self._table = table
-
-    def block(self, rows: IntArray, columns: IntArray) -> Float64Array:
-        """See `Pairwise`."""
-        return np.asarray(self._table[np.ix_(rows, columns)], dtype=np.float64)
 
 
 def coupled_of(run: Run, part: Literal["val", "test"], pull: Pull, weights: Path | None = None) -> Coupled:

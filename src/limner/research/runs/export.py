@@ -8,7 +8,7 @@ from limner.encoders.base_network import save_base
 from limner.errors import ConfigError
 from limner.research.systems.limner import SYSTEM
 from limner.research.training import checkpoint
-from limner.research.training.loop import BEST
+from limner.research.training.checkpoint import BEST
 
 
 def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> BaseCard:

@@ -21,9 +21,8 @@ from limner.errors import CheckpointError, ConfigError, unknown
 from limner.research.datasets.pairs import PairSet
 from limner.research.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilities, Model, system
 from limner.research.training import checkpoint, processes
-from limner.research.training.checkpoint import Position
+from limner.research.training.checkpoint import BEST, Position
 from limner.research.training.corpus import PictureRows, Rows, open_corpus, rows_of, stories_of
-from limner.research.training.loop import BEST
 from limner.research.training.processes import in_shares, summed
 from limner.research.training.settings import WHOLE, DataConfig, RunConfig
 

@@ -41,18 +41,20 @@ from limner.research.evaluation.refinement import (
     pair_logits,
     write_refinement,
 )
+from limner.research.nn.backbones import backbone_of
+from limner.research.runs.fit import fit
 from limner.research.runs.run import Run, extra_encoders, vectors
 from limner.research.systems.base import (
     Capabilities,
     Model,
     RefinedScores,
-    backbone_of,
     names,
     system,
 )
 from limner.research.training import processes
+from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import Corpus, corpus_of, open_corpus
-from limner.research.training.loop import BEST, Event
+from limner.research.training.loop import Event
 from limner.research.training.processes import summed
 from limner.research.training.settings import RunConfig, replaced
 
@@ -219,7 +221,7 @@ def train(
     Raises:
         ConfigError: a setting is wrong, or does not fit the data.
         StoppedError: `progress` asked to stop.
-        LimnerError: as the data, the weights and `limner.research.systems.base.System.train`.
+        LimnerError: as the data, the weights and `limner.research.runs.fit.fit`.
     """
     device = processes.join(device)
     first = processes.rank() == 0
@@ -275,7 +277,8 @@ def train(
         f" {counted(len(corpus.val), 'validation pair')}{drawn};"
         f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
     )
-    position, finished = own.train(
+    position, finished = fit(
+        own,
         settings,
         corpus,
         to,
@@ -322,7 +325,7 @@ def replaced_by_smoke(config: RunConfig, small: RunConfig, given: Sequence[str])
 
 
 def _text_encoders(can: Capabilities) -> "dict[str, TextEncoder | None]":
-    """The frozen encoders of texts that training needs, by the names of `System.prepare`."""
+    """The frozen encoders of texts that training needs, by name."""
     if not can.encoders:
         return {}
     from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder

@@ -16,12 +16,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from limner.config import Record
 from limner.devices import ahead, cores
 from limner.errors import ConfigError, DataError, MissingError, counted
 from limner.files import display, write_lines
 from limner.pictures.decode import Decoded, FileBytes, PictureError, decode, read_file
 from limner.progress import Progress
-from limner.records import Problem, Record
+from limner.records import Problem
 from limner.research.scenes.detections import MIN_SCORE, Detections, Detector, keep
 from limner.research.scenes.folder import (
     GRAPHS,

@@ -17,6 +17,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from limner.checksums import seal, unseal
+from limner.config import Record
 from limner.encoders.catalogue import official_url
 from limner.encoders.weight_files import find, named_places, read_state
 from limner.errors import (
@@ -30,7 +31,7 @@ from limner.errors import (
 )
 from limner.files import display, readable, strangers, write_text
 from limner.pictures.find import FoundFile, UnusableFile, source_path, walk
-from limner.records import Problem, Record
+from limner.records import Problem
 from limner.research.scenes.detections import MAX_OVERLAP, MOST_OBJECTS, Detector
 from limner.research.scenes.faster_rcnn import ARCHITECTURES, FasterRCNN, coco_classes
 from limner.research.scenes.graphs import SceneObject

@@ -12,9 +12,9 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field, model_validator
 
+from limner.config import Record
 from limner.errors import DataError, counted
 from limner.files import json_rows, write_lines
-from limner.records import Record
 
 Unit = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 Box = tuple[Unit, Unit, Unit, Unit]

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from limner.config import Record
 from limner.errors import RESEARCH, DataError, MissingError, counted, installed
-from limner.records import Record
 from limner.research.datasets.folders import read_json, refuse_pickle, whereabouts
 from limner.research.scenes.graphs import each_graph
 from limner.research.scenes.prior import RelationPrior, overlapping

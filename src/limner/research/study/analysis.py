@@ -10,8 +10,8 @@ from statistics import median
 
 import numpy as np
 
+from limner.config import Record
 from limner.errors import counted
-from limner.records import Record
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval, holm, interval
 from limner.research.study.assignment import units
 from limner.research.study.records import Answer, Item, KeyEntry, Protocol, StudyFiles, Vote, check_votes

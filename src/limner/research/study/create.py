@@ -19,10 +19,11 @@ from typing import Any
 from PIL.Image import Resampling
 from pydantic import Field
 
+from limner.config import Record
 from limner.errors import ConfigError, DataError, counted
 from limner.files import make_folder, make_private, sync_folder, sync_tree
 from limner.pictures.decode import PictureError, decode, read_file
-from limner.records import Record, limner_version
+from limner.records import limner_version
 from limner.research.study.analysis import LEAST_VOTES
 from limner.research.study.records import (
     PAIR_WORDS,

@@ -13,9 +13,9 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
+from limner.config import Record
 from limner.errors import DataError, LimnerError, MissingError
 from limner.files import first_fault, json_rows
-from limner.records import Record
 
 Protocol = Literal["pairwise", "tick-all"]
 PairAnswer = Literal["first", "second", "same", "neither"]

@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
+from limner.config import Record
 from limner.errors import DataError
-from limner.records import Record
 
 PanelName = Literal["prolific", "mturk"]
 PANEL_WORDS: Mapping[str, str] = {"prolific": "Prolific", "mturk": "Mechanical Turk", "": ""}

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from scipy.stats import binomtest
 
+from limner.config import Record
 from limner.errors import DataError, counted
-from limner.records import Record
 from limner.research.evaluation.uncertainty import Interval
 from limner.research.paper.page import Example, Group, check_page, in_parts, shown_picture, write_page
 from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, Table, reference, render

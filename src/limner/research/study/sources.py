@@ -13,12 +13,12 @@ import numpy as np
 from PIL import Image
 from pydantic import Field, model_validator
 
-from limner.config import build
+from limner.config import Record, build
 from limner.errors import ConfigError, DataError, unknown
 from limner.export.storyboard_json import load
 from limner.files import json_rows, sha256_of
 from limner.match.illustrate import step_texts
-from limner.records import Board, Record
+from limner.records import Board
 from limner.research.datasets.pairs import Pair
 from limner.research.evaluation.results import About, Decoding, Result, SequenceResult
 from limner.research.paper.run_pages import Pictures as RunPictures

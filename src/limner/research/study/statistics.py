@@ -14,8 +14,8 @@ from pydantic import ConfigDict
 from scipy.optimize import brentq
 from scipy.stats import binomtest, nct, norm, ttest_1samp
 
+from limner.config import Record
 from limner.errors import MissingError
-from limner.records import Record
 
 EFFECTS = (0.17, 0.2, 0.5)
 """Whose power is reported: what CMCM's study could see by its own account, Cohen's small and medium one."""

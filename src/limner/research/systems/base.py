@@ -5,6 +5,7 @@ A system states these; everything that all of them do alike, from a fresh model 
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,36 +18,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, Some, TextEncoder, scores
 from limner.config import build
 from limner.devices import Precision, autocast
-from limner.encoders.pixels import (
-    CellColours,
-    DrawingGrid,
-    DrawingNet,
-    FromBytes,
-    classifier,
-    grid_of,
-    last_linear,
-)
+from limner.encoders.pixels import CellColours, DrawingGrid, DrawingNet, FromBytes
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, ShapeError, unknown
-from limner.research.datasets.word_vectors import read_glove
-from limner.research.nn.words import glove_vectors, learn_vectors
-from limner.research.training import checkpoint, loop, processes
-from limner.research.training.checkpoint import Position
+from limner.research.nn.backbones import empty_backbone
+from limner.research.training import checkpoint
+from limner.research.training.checkpoint import BEST, Position
 from limner.research.training.corpus import Corpus, TrainingBatches
-from limner.research.training.loop import BEST, Event, Loop
 from limner.research.training.settings import AS_SAVED, RunConfig
 
 if TYPE_CHECKING:
     from limner.research.datasets.features import Layer
+    from limner.research.training.loop import Event
 
 ENCODE_BATCH, ENCODE_STORIES = 256, 32
-_BLOCK = 1024
-_STILL = 1e-12  # of the square of the mean: what rounding alone leaves of a variance
 
 BackboneUse = Literal["frozen", "drawings", "finetune"]
 TextEncoderName = Literal["sentences", "multilingual"]
@@ -56,7 +45,6 @@ NO_COSINE = (
     " measure for this one"
 )
 """See `Capabilities.no_library`."""
-Note = Callable[[str], object]
 C = TypeVar("C", bound=RunConfig)
 M = TypeVar("M", bound="Model")
 
@@ -384,77 +372,8 @@ class Model(nn.Module):
         return ConfigError(f"{self.name}: this model has no {what}")
 
 
-class FixedFeatures(Model):
-    """Over picture features that are not trained along, less their mean over the training pictures.
-
-    The mean is 0 where the architecture does not ask to centre.
-    """
-
-    centre: Tensor
-
-    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401
-        """See `Model`."""
-        super().__init__(architecture, parts)
-        self.features = parts.backbone
-        self.register_buffer("centre", torch.zeros(parts.image_width))
-
-    def settle(self, corpus: Corpus) -> None:
-        """The mean feature."""
-        if self.architecture.centre:
-            self.centre.copy_(feature_moments(corpus, self.described)[0])
-
-
-class EvenFeatures(FixedFeatures):
-    """Over fixed features, each with mean 0 and deviation 1 over the training pictures."""
-
-    spread: Tensor
-
-    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401
-        """See `Model`."""
-        super().__init__(architecture, parts)
-        self.register_buffer("spread", torch.ones(parts.image_width))
-        self.dropout = nn.Dropout(architecture.dropout)
-
-    def even(self, pictures: Tensor) -> Tensor:
-        """(B, F), or what `features` takes → (B, F) of unit length, but for dropout."""
-        found: Tensor = self.dropout(normalize((self.described(pictures) - self.centre) / self.spread, dim=1))
-        return found
-
-    def settle(self, corpus: Corpus) -> None:
-        """Mean and deviation of the features."""
-        mean, deviation = feature_moments(corpus, self.described)
-        self.centre.copy_(mean)
-        self.spread.copy_(deviation)
-
-
-class StoryModel(Model):
-    """A model that encodes the steps of a story together; a text alone is a story of one step."""
-
-    def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
-        """Stories of at least one step → (S, D), their steps one after the other."""
-        raise NotImplementedError
-
-    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories, of which some may be empty → per story (T, D) float32 rows; some are encoded at once."""
-        found = [np.zeros((0, self.dim), np.float32) for _ in stories]
-        written = [number for number, story in enumerate(stories) if story]
-        with evaluating(self):
-            for start in range(0, len(written), ENCODE_STORIES):
-                some = written[start : start + ENCODE_STORIES]
-                made = self.together([stories[number] for number in some]).float().cpu().numpy()
-                ends = np.cumsum([len(stories[number]) for number in some])[:-1]
-                for number, part in zip(some, np.split(made, ends), strict=True):
-                    found[number] = part
-        return found
-
-    def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) rows, each encoded as a story of one step."""
-        parts = self.encode_stories([[text] for text in texts])
-        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
-
-
-class SystemTask(loop.Task, Generic[C, M]):
-    """Training task of a system, which adds `step`.
+class SystemTask(ABC, Generic[C, M]):
+    """Training task of a system, which adds `step`; see `limner.research.training.loop.Task`.
 
     Attributes:
         stories: whether batches are of whole stories.
@@ -477,23 +396,26 @@ class SystemTask(loop.Task, Generic[C, M]):
         """Batches of an epoch."""
         return self._batches.batches(epoch)
 
+    @abstractmethod
+    def step(self, batch: Any) -> Mapping[str, Tensor]:  # noqa: ANN401  (most take a `Batch`)
+        """Scalar losses by name; ``total`` is the one to minimise."""
+
+    def describe(self, batch: Any) -> str:  # noqa: ANN401
+        """Ids of a batch's samples."""
+        return ", ".join(batch.ids)
+
+    def open(self, folder: Path) -> None:
+        """Told the folder of the run, before anything is trained or remembered."""
+
+    def memory(self) -> dict[str, Tensor]:
+        """What is kept between steps beside the weights; nothing, unless a system says otherwise."""
+        return {}
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """Go on from what `memory` gave."""
+
     def close(self, folder: Path) -> None:
         """Write beside the weights what figures need, when the last epoch has ended."""
-
-
-@dataclass(frozen=True)
-class Prepared(Generic[M]):
-    """A run that is ready to train.
-
-    Attributes:
-        task: for the loop.
-        saved_with: stored beside the weights; `System.load` reads it.
-        notes: lines for whoever trains.
-    """
-
-    task: SystemTask[Any, M]
-    saved_with: dict[str, Any]
-    notes: tuple[str, ...] = ()
 
 
 class System(Generic[C, M]):
@@ -524,75 +446,6 @@ class System(Generic[C, M]):
 
     def recall(self, config: C, parts: Parts) -> None:
         """Add to the parts of a run that is read back what only this system needs."""
-
-    def prepare(
-        self,
-        config: C,
-        corpus: Corpus,
-        *,
-        device: str = "cpu",
-        pretrained: tuple[nn.Module, int] | None = None,
-        sentences: TextEncoder | None = None,
-        multilingual: TextEncoder | None = None,
-    ) -> Prepared[M]:
-        """Model and task of a run; words and word vectors come from the training texts alone.
-
-        Args:
-            config: settings.
-            corpus: training and validation rows.
-            device: torch device that trains.
-            pretrained: for backbone "finetune": weights loaded, taking bytes, and its width.
-            sentences: frozen encoder of texts, where the system needs one.
-            multilingual: likewise, of many languages.
-        Raises:
-            CheckpointError: backbone "finetune" without weights: it never starts from random ones.
-            ConfigError: an encoder is missing, or the settings do not fit the data.
-            ShapeError: the stored features are of another layer.
-        """
-        can, texts = self.capabilities(config), corpus.train.texts
-        if "sentences" in can.reads and sentences is not None:
-            from limner.encoders.text_cache import KeptTexts
-
-            sentences = KeptTexts(sentences, corpus.val.texts)
-        for name, given in (("sentences", sentences), ("multilingual", multilingual)):
-            if name in can.encoders and given is None:
-                raise ConfigError(f"{self.name}: no encoder of sentences was given")
-        data = config.data
-        vocabulary = Vocabulary.build(texts if "words" in can.reads else [], data.tokeniser, data.min_count)
-        torch.manual_seed(config.loop.seed)
-        vectors = None
-        if "words" in can.reads and data.vectors != "random":
-            width, seed = config.model.word_width, config.loop.seed
-            vectors = torch.from_numpy(
-                glove_vectors(
-                    read_glove(data.glove, {*vocabulary.words, *map(str.lower, vocabulary.words)}),
-                    vocabulary,
-                    where=data.glove,
-                    width=width,
-                    seed=seed,
-                )
-                if data.vectors == "glove"
-                else learn_vectors(texts, vocabulary, width=width, epochs=data.vector_epochs, seed=seed)
-            )
-        backbone, width = self._picture_side(can, corpus, pretrained)
-        parts = Parts(
-            vocabulary,
-            width,
-            data.max_length,
-            backbone,
-            vectors,
-            sentences if "sentences" in can.encoders else None,
-            multilingual if "multilingual" in can.encoders else None,
-        )
-        self.gather(config, corpus, parts)
-        model = self.build(config, parts).to(device)
-        model.precision = config.loop.precision
-        model.settle(corpus)
-        saved = self.saved_with(config, corpus, vocabulary, width)
-        if "sentences" in can.reads and parts.sentences is not None:
-            saved["sentences"] = parts.sentences.fingerprint
-        task = self.training(model, corpus, config, parts)
-        return Prepared(task, saved | parts.about, parts.notes)
 
     def load(self, path: Path, device: str = "cpu", sentences: TextEncoder | None = None) -> tuple[M, C]:
         """A trained model in evaluation mode, and the settings it was trained with.
@@ -640,47 +493,18 @@ class System(Generic[C, M]):
         model.precision = config.loop.precision
         return model.to(device).eval(), config
 
-    def train(
+    def fit(
         self,
         config: C,
         corpus: Corpus,
         folder: Path,
         *,
-        validate: Callable[[Any], Mapping[str, float]],
+        validate: Callable[[M], Mapping[str, float]],
         maximise: bool,
-        report: Callable[[Event], object] = lambda event: None,
-        note: Note = lambda line: None,
-        **given: Any,  # noqa: ANN401  (as `prepare`)
+        report: Callable[["Event"], object],
     ) -> tuple[Position, bool]:
-        """Train in a folder; where that stands, and whether the last epoch was taken.
-
-        Args:
-            config: settings.
-            corpus: training and validation rows.
-            folder: folder of the run.
-            validate: figures of a model on the validation rows.
-            maximise: whether more of ``loop.metric`` is better.
-            report: told every step and epoch; True asks to stop.
-            note: told what whoever trains should read.
-            given: device, backbone and encoders, as `prepare` takes them.
-        """
-        prepared = self.prepare(config, corpus, **given)
-        for line in prepared.notes:
-            note(line)
-        run = Loop(
-            prepared.task,
-            config.loop,
-            folder,
-            validate=validate,
-            maximise=maximise,
-            report=report,
-            saved_with=prepared.saved_with,
-            val_pairs=len(corpus.val),
-        )
-        position = run.fit()
-        if run.finished and processes.rank() == 0:
-            prepared.task.close(folder)
-        return position, run.finished
+        """As `limner.research.runs.fit.fit`, where `Capabilities.gradients` is False."""
+        raise NotImplementedError
 
     def empty_side(self, config: C, width: int) -> tuple[nn.Module | None, int]:
         """The picture side with weights yet to come from a checkpoint, and F; `width` where it is stored."""
@@ -703,45 +527,6 @@ class System(Generic[C, M]):
         stored = self.capabilities(config).backbone == "frozen" and corpus.backbone
         return saved | ({"backbone": stored} if stored else {})
 
-    def _picture_side(
-        self, can: Capabilities, corpus: Corpus, pretrained: tuple[nn.Module, int] | None
-    ) -> tuple[nn.Module | None, int]:
-        """Network from a batch of pictures to features (None if they are stored), and their width F."""
-        if can.backbone == "drawings":
-            return drawing_backbone(can)
-        if can.backbone == "finetune":
-            if pretrained is None:
-                raise CheckpointError(
-                    f"{self.name}: backbone 'finetune' needs pretrained weights of data.backbone;"
-                    " none were given"
-                )
-            return pretrained[0].requires_grad_(requires_grad=True), pretrained[1]
-        shape = corpus.pictures.take(corpus.train.places[:1]).shape
-        axes, form = (3, "a grid (P, F)") if can.layer == "grid" else (2, "vectors (F,)")
-        if len(shape) != axes:
-            raise ShapeError(f"{self.name}: features have shape {shape[1:]}, expected {form}")
-        return None, int(shape[-1])
-
-
-def feature_moments(corpus: Corpus, described: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-    """(F,) mean and (F,) deviation over the different training pictures, read in blocks.
-
-    Args:
-        corpus: whose training rows count.
-        described: features or bytes, as the corpus gives them → (B, F).
-    Returns:
-        The deviation of an entry that never changes is 1.
-    """
-    places = torch.unique(torch.from_numpy(corpus.train.places)).numpy()
-    total = squares = torch.zeros((), dtype=torch.float64)
-    for start in range(0, len(places), _BLOCK):
-        values = described(torch.from_numpy(corpus.pictures.take(places[start : start + _BLOCK]))).double()
-        total, squares = total + values.sum(dim=0), squares + values.square().sum(dim=0)
-    mean = total / len(places)
-    variance = (squares / len(places) - mean.square()).clamp(min=0)
-    still = variance <= _STILL * mean.square()
-    return mean.float(), variance.sqrt().masked_fill(still, 1.0).float()
-
 
 def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
     """Network of drawings, a small net or fixed colours, and the width of its features."""
@@ -751,41 +536,7 @@ def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
     return FromBytes(backbone), backbone.width
 
 
-def empty_backbone(name: str, layer: "Layer") -> tuple[nn.Module, int]:
-    """A classifier that takes bytes and gives vectors or a grid, its weights yet to come.
-
-    Args:
-        name: see `limner.encoders.pixels.classifier`.
-        layer: "grid" for its last map, else the pooled features.
-    Returns:
-        The module, and the width of a feature.
-    Raises:
-        ConfigError: there is no such architecture, or it has no map of features.
-    """
-    model = classifier(name)
-    _, owner, leaf, width = last_linear(model, name)
-    setattr(owner, leaf, nn.Identity())
-    return backbone_of(model, name, layer, width)
-
-
-def backbone_of(model: nn.Module, name: str, layer: "Layer", width: int) -> tuple[nn.Module, int]:
-    """A classifier without its last layer as what takes bytes, and F of what it gives.
-
-    Args:
-        model: whose weights are shared.
-        name: name of the architecture, for the message.
-        layer: "grid" for its last map, else the pooled features.
-        width: width of the pooled features.
-    Raises:
-        ConfigError: it has no map of features.
-    """
-    if layer != "grid":
-        return FromBytes(model), width
-    grid = grid_of(model, name)
-    return FromBytes(grid), grid.width
-
-
-_SHARED = ("base", "text_side")
+_SHARED = ("base", "picture_side", "text_side")
 """Modules that declare no system."""
 
 

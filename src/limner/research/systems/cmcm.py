@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from limner.arrays import FloatArray, expect
-from limner.config import Config, merged
+from limner.config import Record, merged
 from limner.errors import ConfigError, DataError, ShapeError, counted
 from limner.research.losses.ranking import Geometry, batch_hard, finite, max_hinge, product, sum_hinge, wide
 from limner.research.nn.words import Pooling, WordEncoder
@@ -40,7 +40,7 @@ _PUBLISHED: Mapping[str, Any] = {
 }
 
 
-class Architecture(Config):
+class Architecture(Record):
     """Sizes and parts of the model.
 
     Attributes:
@@ -63,7 +63,7 @@ class Architecture(Config):
     relations_hidden: int = Field(default=512, ge=1)
 
 
-class LossConfig(Config):
+class LossConfig(Record):
     """Loss of CMCM.
 
     Attributes:

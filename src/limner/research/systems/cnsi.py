@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray, expect
-from limner.config import Config
+from limner.config import Record
 from limner.errors import ShapeError
 from limner.research.losses.contrastive import sentence_order, story_order
 from limner.research.nn.words import in_stories, states
@@ -26,12 +26,11 @@ from limner.research.systems.base import (
     NO_COSINE,
     Capabilities,
     Parts,
-    StoryModel,
     System,
     evaluating,
     to_tensor,
 )
-from limner.research.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
+from limner.research.systems.text_side import StoryModel, TextModel, TextReader, TextSide, TextTask, reading
 from limner.research.training.corpus import Batch, Corpus, TrainingBatches, stories_of
 from limner.research.training.settings import RunConfig, every_preset
 from limner.text.entity_grid import WIDTH, coherence_vector
@@ -39,7 +38,7 @@ from limner.text.entity_grid import WIDTH, coherence_vector
 _BLOCK_FLOATS = 1 << 24  # of one table of differences while scoring
 
 
-class CnsiArchitecture(Config):
+class CnsiArchitecture(Record):
     """Sizes and parts of the model.
 
     Attributes:

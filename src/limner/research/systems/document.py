@@ -10,14 +10,15 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from limner.config import Config
+from limner.config import Record
 from limner.research.losses.contrastive import same_group
-from limner.research.systems.base import Capabilities, EvenFeatures, Parts, System, SystemTask
+from limner.research.systems.base import Capabilities, Parts, System, SystemTask
+from limner.research.systems.picture_side import EvenFeatures
 from limner.research.training.corpus import Batch
 from limner.research.training.settings import RunConfig, every_preset
 
 
-class DocumentArchitecture(Config):
+class DocumentArchitecture(Record):
     """Sizes of the projection.
 
     Attributes:

@@ -14,27 +14,20 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray
-from limner.config import Config
+from limner.config import Record
 from limner.research.losses.contrastive import info_nce
 from limner.research.losses.ranking import product
 from limner.research.nn.words import read_both_ways
-from limner.research.systems.base import (
-    Capabilities,
-    EvenFeatures,
-    Parts,
-    StoryModel,
-    System,
-    SystemTask,
-    evaluating,
-    to_tensor,
-)
+from limner.research.systems.base import Capabilities, Parts, System, SystemTask, evaluating, to_tensor
+from limner.research.systems.picture_side import EvenFeatures
+from limner.research.systems.text_side import StoryModel
 from limner.research.training.corpus import Batch, Corpus
 from limner.research.training.settings import RunConfig, every_preset
 
 FIRST_SCALE, LARGEST_SCALE = 1 / 0.07, 100.0
 
 
-class DualArchitecture(Config):
+class DualArchitecture(Record):
     """Sizes and parts of the model.
 
     Attributes:

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -23,23 +23,22 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped, unus
 from torch import Tensor, nn
 
 from limner.arrays import FloatArray, expect
-from limner.config import Config, differences
+from limner.config import Record, differences
 from limner.encoders.vocabulary import Vocabulary
-from limner.errors import CheckpointError, ConfigError, DataError, ShapeError, counted
+from limner.errors import CheckpointError, DataError, ShapeError, counted
 from limner.research.systems.base import (
     NO_COSINE,
     Capabilities,
     Model,
-    Note,
     Parts,
     System,
     evaluating,
     to_tensor,
 )
 from limner.research.training import checkpoint
-from limner.research.training.checkpoint import Position
+from limner.research.training.checkpoint import BEST, HISTORY, Position
 from limner.research.training.corpus import Corpus
-from limner.research.training.loop import BEST, HISTORY, Event
+from limner.research.training.loop import Event
 from limner.research.training.settings import RunConfig, every_preset
 
 CELLS = 8
@@ -48,7 +47,7 @@ _BLOCK = 64  # pictures whose local vectors are projected at once
 _BATCH = 256
 
 
-class LdaArchitecture(Config):
+class LdaArchitecture(Record):
     """Priors of the topics, and sizes of what visual words are made of.
 
     Attributes:
@@ -253,14 +252,6 @@ class LdaSystem(System[LdaConfig, Lda]):
         """Ranks single texts by probabilities."""
         return Capabilities(no_library=NO_COSINE, backbone=config.backbone, layer="grid", gradients=False)
 
-    def prepare(self, *given: object, **more: object) -> NoReturn:
-        """Refuse: there is no task for the loop; `train` fits.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise ConfigError("lda: is fitted, not trained by gradients; use limner train, which fits it")
-
     def build(self, config: LdaConfig, parts: Parts) -> Lda:
         """Content of a file.
 
@@ -274,17 +265,15 @@ class LdaSystem(System[LdaConfig, Lda]):
                 f"{parts.where}: damaged ({error}); fit it again with limner train"
             ) from error
 
-    def train(
+    def fit(
         self,
         config: LdaConfig,
         corpus: Corpus,
         folder: Path,
         *,
-        validate: Callable[[Any], Mapping[str, float]],
+        validate: Callable[[Lda], Mapping[str, float]],
         maximise: bool,
-        report: Callable[[Event], object] = lambda event: None,
-        note: Note = lambda line: None,
-        **given: Any,  # noqa: ANN401  (nothing of it is needed)
+        report: Callable[[Event], object],
     ) -> tuple[Position, bool]:
         """Learn visual words, then topics for every K, and keep the best model on validation in the folder.
 
@@ -297,8 +286,6 @@ class LdaSystem(System[LdaConfig, Lda]):
             validate: figures of a model on the validation rows.
             maximise: whether more of ``loop.metric`` is better.
             report: told every number of topics as an epoch; True asks to stop.
-            note: of no use here.
-            **given: likewise.
         Returns:
             Where it ended; its epochs are the numbers of topics, in order.
         Raises:

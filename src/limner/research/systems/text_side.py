@@ -1,4 +1,4 @@
-"""Texts read by their own trained words or by a frozen encoder of sentences: what systems with both share.
+"""Text sides that systems share: stories as a whole, and trained words or a frozen encoder of sentences.
 
 With the encoder a baseline has the same text side as the systems it is compared with.
 """
@@ -7,12 +7,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from limner.arrays import TextEncoder
+from limner.arrays import FloatArray, TextEncoder
 from limner.research.nn.words import last_states, word_embedding
-from limner.research.systems.base import C, Capabilities, Model, Parts, SystemTask, to_tensor
+from limner.research.systems.base import (
+    ENCODE_STORIES,
+    C,
+    Capabilities,
+    Model,
+    Parts,
+    SystemTask,
+    evaluating,
+    to_tensor,
+)
 from limner.research.training.corpus import Batch, Corpus
 
 TextSide = Literal["words", "sentences"]
@@ -47,6 +57,32 @@ class TextModel(Model):
             return super().numbers(texts)
         vectors = to_tensor(self.sentence_encoder.encode_text(texts), self.device)
         return vectors, torch.ones(len(texts), dtype=torch.int64)
+
+
+class StoryModel(Model):
+    """A model that encodes the steps of a story together; a text alone is a story of one step."""
+
+    def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
+        """Stories of at least one step → (S, D), their steps one after the other."""
+        raise NotImplementedError
+
+    def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
+        """Stories, of which some may be empty → per story (T, D) float32 rows; some are encoded at once."""
+        found = [np.zeros((0, self.dim), np.float32) for _ in stories]
+        written = [number for number, story in enumerate(stories) if story]
+        with evaluating(self):
+            for start in range(0, len(written), ENCODE_STORIES):
+                some = written[start : start + ENCODE_STORIES]
+                made = self.together([stories[number] for number in some]).float().cpu().numpy()
+                ends = np.cumsum([len(stories[number]) for number in some])[:-1]
+                for number, part in zip(some, np.split(made, ends), strict=True):
+                    found[number] = part
+        return found
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """Texts → (N, D) rows, each encoded as a story of one step."""
+        parts = self.encode_stories([[text] for text in texts])
+        return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
 
 
 T = TypeVar("T", bound=TextModel)

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from limner.config import Config
+from limner.config import Record
 from limner.errors import ConfigError
 from limner.research.losses.generative import Anchor, gaussian_kl, gaussian_nll, generated_hinge, half_square
 from limner.research.losses.ranking import product
@@ -26,22 +26,16 @@ from limner.research.nn.story import (
     perceptron,
 )
 from limner.research.nn.words import states
-from limner.research.systems.base import (
-    Capabilities,
-    FixedFeatures,
-    Parts,
-    StoryModel,
-    System,
-    evaluating,
-)
-from limner.research.systems.text_side import TextModel, TextSide, TextTask, reading
+from limner.research.systems.base import Capabilities, Parts, System, evaluating
+from limner.research.systems.picture_side import FixedFeatures
+from limner.research.systems.text_side import StoryModel, TextModel, TextSide, TextTask, reading
 from limner.research.training.corpus import Batch
 from limner.research.training.settings import Preset, RunConfig, every_preset
 
 _LOOP = {"optimiser": "adadelta", "lr": 1.0, "clip_norm": 5.0, "epochs": 50, "metric": "R@10"}
 
 
-class VrssArchitecture(Config):
+class VrssArchitecture(Record):
     """Sizes and parts of the model.
 
     Attributes:

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from limner.config import Config
+from limner.config import Record
 from limner.research.losses.ranking import max_hinge, product, sum_hinge
 from limner.research.systems.base import Capabilities, Parts, System
 from limner.research.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
@@ -24,7 +24,7 @@ _PRESET: Mapping[str, Any] = {
 }
 
 
-class VseArchitecture(Config):
+class VseArchitecture(Record):
     """Sizes of the model.
 
     Attributes:

@@ -25,7 +25,7 @@ from limner.errors import CheckpointError, DataError, MissingError
 from limner.files import replacing, storage_error, write_text
 
 FORMAT = "limner-checkpoint-1"
-RESUME = "resume.safetensors"
+BEST, RESUME, HISTORY = "model.safetensors", "resume.safetensors", "history.jsonl"
 T = TypeVar("T")
 
 

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 
 Places = NDArray[np.int64]
+_BLOCK = 1024
+_STILL = 1e-12  # of the square of the mean: what rounding alone leaves of a variance
 
 IN_FILES = (
     "EfficientNet-Lite2 reads pictures in files, and those of picturebook are drawn in memory; write them"
@@ -153,6 +155,24 @@ class Corpus:
         A run keeps it beside its weights: of any other features its pictures mean nothing.
         """
         return self.pictures.backbone
+
+    def moments(self, described: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+        """(F,) mean and (F,) deviation over the different training pictures, read in blocks.
+
+        Args:
+            described: features or bytes, as `pictures` gives them → (B, F).
+        Returns:
+            The deviation of an entry that never changes is 1.
+        """
+        places = torch.unique(torch.from_numpy(self.train.places)).numpy()
+        total = squares = torch.zeros((), dtype=torch.float64)
+        for start in range(0, len(places), _BLOCK):
+            values = described(torch.from_numpy(self.pictures.take(places[start : start + _BLOCK]))).double()
+            total, squares = total + values.sum(dim=0), squares + values.square().sum(dim=0)
+        mean = total / len(places)
+        variance = (squares / len(places) - mean.square()).clamp(min=0)
+        still = variance <= _STILL * mean.square()
+        return mean.float(), variance.sqrt().masked_fill(still, 1.0).float()
 
 
 def open_corpus(

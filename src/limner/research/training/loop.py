@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -22,50 +22,50 @@ from limner.devices import autocast
 from limner.errors import NumericsError
 from limner.files import make_folder
 from limner.research.training import checkpoint, processes
-from limner.research.training.checkpoint import RESUME, Position, TrainingState
+from limner.research.training.checkpoint import BEST, HISTORY, RESUME, Position, TrainingState
 from limner.research.training.settings import LoopConfig, OptimiserName
 
-BEST, HISTORY = "model.safetensors", "history.jsonl"
 
-
-class Task:
-    """What the loop trains; whoever makes one gives `model`, batches and `step`.
+class Task(Protocol):
+    """What the loop trains.
 
     Attributes:
         model: holds every weight.
+        steps_per_epoch: batches in one epoch.
     """
 
-    model: nn.Module
+    @property
+    def model(self) -> nn.Module: ...  # noqa: D102
 
     @property
-    def steps_per_epoch(self) -> int:
-        """Batches in one epoch."""
-        raise NotImplementedError
+    def steps_per_epoch(self) -> int: ...  # noqa: D102
 
     def batches(self, epoch: int) -> Iterable[Any]:
         """A process's shares of the batches of an epoch; these are a function of seed and epoch alone."""
-        raise NotImplementedError
+        ...
 
     def step(self, batch: Any) -> Mapping[str, Tensor]:  # noqa: ANN401  (a system's own batch)
         """Scalar losses by name; ``total`` is the one to minimise."""
-        raise NotImplementedError
+        ...
 
     def describe(self, batch: Any) -> str:  # noqa: ANN401
         """Ids of a batch's samples, for the message when a loss is not finite."""
-        return ", ".join(batch.ids)
+        ...
 
     def open(self, folder: Path) -> None:
         """Told the folder of the run before training or `remember`; for what no checkpoint has room for."""
+        ...
 
     def memory(self) -> dict[str, Tensor]:
         """What is kept between steps beside the weights, such as a bank of embeddings.
 
         Every process is asked, and has on its disk what it keeps in files of its own; the first's is saved.
         """
-        return {}
+        ...
 
     def remember(self, memory: Mapping[str, Tensor]) -> None:
         """Go on from what `memory` gave, bit for bit; what does not fit is a CheckpointError."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from limner.config import Config, flat, merged
+from limner.config import Record, flat, merged
 from limner.devices import Precision
 from limner.encoders.vocabulary import TokeniserName
 from limner.errors import unknown
@@ -34,7 +34,7 @@ WHOLE = {"crop": "none", "flip": False, "picture_size": 224}
 OptimiserName = Literal["adam", "adadelta"]
 
 
-class LoopConfig(Config):
+class LoopConfig(Record):
     """Settings of the loop.
 
     Attributes:
@@ -160,7 +160,7 @@ class DataConfig(SourceConfig):
         return self.model_dump(include=set(WHOLE)) == WHOLE
 
 
-class RunConfig(Config):
+class RunConfig(Record):
     """Settings of one run; every system adds its own.
 
     Attributes:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from limner.errors import ConfigError, DataError, counted
-from limner.records import Step, Story
 from limner.research.datasets.pairs import DataSet, Pair, PairSet, duplicate_groups, register
 from limner.research.worlds.render import draw, scene_graph
 from limner.research.worlds.tales import (
@@ -43,6 +42,7 @@ from limner.research.worlds.tales import (
 if TYPE_CHECKING:
     from PIL import Image
 
+    from limner.records import Story
     from limner.research.scenes.graphs import SceneGraph
 
 RELATIONS = CITE + CLUE
@@ -98,22 +98,44 @@ class SyntheticStory:
     """A story with everything that is true of it.
 
     Attributes:
-        story: its text, one step per page.
+        id: s000, s001, ….
+        title: hero and deed.
+        split: by story.
         pages: the truth, in order.
         style: the hand that drew all its pictures.
         cast: its characters; the hero first.
         illustrator: name of the hand.
     """
 
-    story: Story
+    id: str
+    title: str
+    split: Split
     pages: tuple[BookPage, ...]
     style: Style
     cast: tuple[Character, ...]
     illustrator: str
 
+    @cached_property
+    def story(self) -> Story:
+        """Its text as the product takes it, one step per page."""
+        from limner.records import Step, Story
+
+        return Story(
+            id=self.id,
+            title=self.title,
+            steps=tuple(Step(text=page.text.text) for page in self.pages),
+            by="step",
+            language="en",
+            split=self.split,
+            author="limner",
+            illustrator=self.illustrator,
+            license=LICENSE,
+            source="synthetic",
+        )
+
     def image_id(self, page: int) -> str:
         """Id of a page's picture: story id and 1-based number after the cover."""
-        return f"{self.story.id}-{page + 2:02d}"
+        return f"{self.id}-{page + 2:02d}"
 
     def graph(self, page: int) -> dict[str, Any]:
         """Scene graph of a page's picture: labels, boxes in 0 to 1, index triples.
@@ -265,19 +287,9 @@ class PictureBook:
         split: Split = "train" if index % 10 < 7 else "val" if index % 10 == 7 else "test"
         illustrator = f"{chr(65 + int(rng.integers(26)))}. {_pick(rng, HANDS)}"
         deeds = [page.scene.activity for page in pages if page.scene.phase == "before"]
-        story = Story(
-            id=f"s{index:03d}",
-            title=f"{hero.name} and the {deeds[0].capitalize()}",
-            steps=tuple(Step(text=page.text.text) for page in pages),
-            by="step",
-            language="en",
-            split=split,
-            author="limner",
-            illustrator=illustrator,
-            license=LICENSE,
-            source="synthetic",
-        )
-        return SyntheticStory(story, tuple(pages), style, (hero, friend), illustrator)
+        title = f"{hero.name} and the {deeds[0].capitalize()}"
+        cast = (hero, friend)
+        return SyntheticStory(f"s{index:03d}", title, split, tuple(pages), style, cast, illustrator)
 
 
 def _plan(rng: np.random.Generator, count: int) -> list[tuple[Tale, str, Setting]]:
@@ -326,9 +338,9 @@ def picture_book_pairs(stories: Sequence[SyntheticStory]) -> PairSet:
             id=story.image_id(number),
             text=page.text.text,
             image=story.image_id(number),
-            split=story.story.split,
+            split=story.split,
             labels={name: int(page.relations[name]) for name in RELATIONS},
-            seq=story.story.id,
+            seq=story.id,
             pos=number,
         )
         for story in stories
@@ -401,7 +413,7 @@ def _true_graphs(stories: int, seed: int) -> tuple[list[SceneGraph], list[str]]:
     books = PictureBook(seed).stories(stories)
     pages = [(story, number) for story in books for number in range(len(story.pages))]
     graphs = [SceneGraph.model_validate(story.graph(number)) for story, number in pages]
-    return graphs, [story.story.split for story, _ in pages]
+    return graphs, [story.split for story, _ in pages]
 
 
 register(

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from limner.errors import DataError
-from limner.records import Step, Story
 from limner.research.worlds.book import LICENSE, BookPage, PictureBook, SyntheticStory
 from limner.research.worlds.book_files import Carrier, save, write_lines
 from limner.research.worlds.render import draw
@@ -135,10 +134,7 @@ def _book(
         BookPage(scene, PageText(leaf.words, (), frozenset(), no), caption(scene))
         for leaf, scene in zip(shown, scenes, strict=True)
     )
-    story = Story(
-        id=title, title=title, steps=tuple(Step(text=leaf.words) for leaf in shown), license=LICENSE
-    )
-    return SyntheticStory(story, pages, style, cast, "limner")
+    return SyntheticStory(title, title, "test", pages, style, cast, "limner")
 
 
 def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[DrawnScene, int | None]]:
@@ -194,7 +190,7 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
         ]
     for book in PictureBook(seed).stories(3, pages=(7, 8)):
         crowd = [(page.scene, i) for i, page in enumerate(book.pages)]
-        _album(pictures / book.story.id, book, crowd, "sidecar", seed=seed, size_px=size_px)
+        _album(pictures / book.id, book, crowd, "sidecar", seed=seed, size_px=size_px)
     article = read_table("photographs")
     numbered = _photographs(root / "photographs", article["photograph"])
     path = root / "texts" / article["file"]

@@ -15,9 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from limner.config import Record
 from limner.errors import ConfigError, DataError, counted
 from limner.files import write_bytes, write_lines
-from limner.records import PictureRef, Record
+from limner.records import PictureRef
 from limner.research.datasets.fetch import FetchProgress
 from limner.research.datasets.pairs import Source, SplitName, text_id
 from limner.research.datasets.recipes.authors import AuthorSplit, author_key, split_by_author

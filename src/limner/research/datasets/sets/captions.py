@@ -10,8 +10,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from limner.config import Record
 from limner.files import below, is_there, json_rows, whole_path
-from limner.records import Record
 from limner.research.datasets.missing import pair_set
 from limner.research.datasets.pairs import DataSet, Pair, PairSet, PairSplit, Source, register
 

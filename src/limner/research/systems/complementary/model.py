@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from limner.arrays import FloatArray, expect
-from limner.config import Config
+from limner.config import Record
 from limner.research.losses.ranking import product
 from limner.research.nn.polysemous import GridTower, TextTower
 from limner.research.systems.base import ENCODE_BATCH, BackboneUse, Model, Parts, evaluating
@@ -21,7 +21,7 @@ from limner.research.training.settings import Preset, RunConfig, every_preset, r
 _ROWS, _COLUMNS = 1024, 4096  # products of heads at once
 
 
-class PvseArchitecture(Config):
+class PvseArchitecture(Record):
     """Sizes of the model.
 
     Attributes:
@@ -180,7 +180,7 @@ MEASURES = {
 WITH_ALPHA = ("hal", "mithun")
 
 
-class WeightsConfig(Config):
+class WeightsConfig(Record):
     """Weighting of the pairs of a batch, by neighbourhoods or a baseline.
 
     Attributes:
@@ -214,7 +214,7 @@ class WeightsConfig(Config):
     start: Literal["uniform", "warm"] = "uniform"
 
 
-class GraphConfig(Config):
+class GraphConfig(Record):
     """Neighbours of the training texts.
 
     Attributes:
@@ -233,7 +233,7 @@ class GraphConfig(Config):
     epochs: int = Field(default=20, ge=1)
 
 
-class BaselineConfig(Config):
+class BaselineConfig(Record):
     """Settings of the baselines.
 
     Attributes:

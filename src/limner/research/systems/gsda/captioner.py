@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 
-from limner.config import Config
+from limner.config import Record
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, DataError, ShapeError, counted
 from limner.research.nn.story import PictureSequenceEncoder
@@ -29,7 +29,7 @@ _BEFORE = re.compile(r" (?=[,.;:!?%)])")
 _AFTER = re.compile(r"(?<=\() ")
 
 
-class CaptionerArchitecture(Config):
+class CaptionerArchitecture(Record):
     """Sizes of the captioner.
 
     Attributes:

@@ -14,26 +14,20 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from limner.arrays import FloatArray
-from limner.config import Config
+from limner.config import Record
 from limner.errors import ConfigError
 from limner.research.nn.contextual import Context, ContextualEncoder
 from limner.research.nn.graphs import Convolution, GraphEncoder
 from limner.research.scenes.graphs import SceneGraph
-from limner.research.systems.base import (
-    ENCODE_BATCH,
-    FixedFeatures,
-    Parts,
-    StoryModel,
-    Surprise,
-    evaluating,
-    to_tensor,
-)
+from limner.research.systems.base import ENCODE_BATCH, Parts, Surprise, evaluating, to_tensor
 from limner.research.systems.gsda.captioner import Captioner, CaptionerArchitecture, generate
 from limner.research.systems.gsda.graphs import batch_graphs
+from limner.research.systems.picture_side import FixedFeatures
+from limner.research.systems.text_side import StoryModel
 from limner.research.training.settings import Preset, RunConfig, every_preset
 
 
-class GsdaArchitecture(Config):
+class GsdaArchitecture(Record):
     """Sizes and parts of the retriever.
 
     Attributes:
@@ -55,7 +49,7 @@ class GsdaArchitecture(Config):
     centre: bool = False
 
 
-class GraphArchitecture(Config):
+class GraphArchitecture(Record):
     """Sizes of the encoder of scene graphs.
 
     Attributes:

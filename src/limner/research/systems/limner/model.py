@@ -20,7 +20,8 @@ from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.research.datasets.features import precision_of
 from limner.research.scenes.beside import TRAITS_WIDTH
-from limner.research.systems.base import Parts, StoryModel, feature_moments
+from limner.research.systems.base import Parts
+from limner.research.systems.text_side import StoryModel
 from limner.research.training.corpus import Corpus
 
 STORED = "backbone"
@@ -163,11 +164,11 @@ class Limner(StoryModel):
 
     def settle(self, corpus: Corpus) -> None:
         """Moments of all features, and how rare words are: ln(N / n) of n among N training texts."""
-        mean, deviation = feature_moments(corpus, lambda rows: rows[:, self.maps : self.row])
+        mean, deviation = corpus.moments(lambda rows: rows[:, self.maps : self.row])
         self.net.feature_mean.copy_(mean)
         self.net.feature_deviation.copy_(deviation)
         if self.beside is not None or self.traits is not None:
-            mean, deviation = feature_moments(corpus, lambda rows: rows[:, self.row :])
+            mean, deviation = corpus.moments(lambda rows: rows[:, self.row :])
             self.beside_mean.copy_(mean)
             self.beside_deviation.copy_(deviation)
         if self.words is not None:
