@@ -89,11 +89,7 @@ def _books_are_drawn_once() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _texts_are_read_in_this_process() -> Iterator[None]:
     """A process for each would be half a second; tests/text/test_worker.py holds that both read the same."""
-    from limner.text.read import parse_story_report
-    from limner.text.worker import READER
-
-    def read(text: str, *, progress: object = None, **how: object) -> object:
-        return parse_story_report(text, **how)
+    from quick_studio import READER, read
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(READER, "read", read)
