@@ -70,7 +70,7 @@ PROGRAMS = Path(__file__).parents[1] / "support"
 
 @contextmanager
 def serving(library: Path, projects: Path, *options: str, held: bool = False) -> Iterator[str]:
-    """Run ``limner studio``, which reads texts itself; gives its address without the last slash and the token.
+    """``limner studio``, which reads texts itself: its address without the last slash and the token.
 
     ``held`` lets no text be read to its end, however fast the machine is.
     """
