@@ -12,7 +12,7 @@ from limner.errors import ConfigError, DataError, LimnerError
 from limner.progress import Progress
 from limner.text import worker
 from limner.text.read import parse_story_report
-from limner.text.worker import READER, ReaderProcesses
+from limner.text.worker import ReaderProcesses
 
 # A reader that some words make hang, die, need more memory than there is, or stumble.
 MOODY = """
@@ -78,6 +78,14 @@ TEXTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def reader():
+    """One that keeps a process ready for the next test."""
+    made = ReaderProcesses()
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def moody(monkeypatch):
     """A reader whose processes are moody."""
@@ -104,9 +112,9 @@ class GivenUp(Progress):
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_story_is_the_same_through_the_process_and_without(name):
+def test_a_story_is_the_same_through_the_process_and_without(reader, name):
     text, kind, by = TEXTS[name]
-    assert READER.read(text, format=kind, by=by) == parse_story_report(text, format=kind, by=by)
+    assert reader.read(text, format=kind, by=by) == parse_story_report(text, format=kind, by=by)
 
 
 @pytest.mark.parametrize(
@@ -120,9 +128,9 @@ def test_a_story_is_the_same_through_the_process_and_without(name):
         ("no heading", "markdown", "heading"),
     ],
 )
-def test_errors_are_the_same_too(text, kind, by):
+def test_errors_are_the_same_too(reader, text, kind, by):
     told = []
-    for read in (READER.read, parse_story_report):
+    for read in (reader.read, parse_story_report):
         with pytest.raises((DataError, ConfigError)) as caught:
             read(text, format=kind, by=by)
         told.append((type(caught.value), str(caught.value)))
