@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.errors import CheckpointError, ConfigError, DataError, LimnerError, MissingError
-from limner.research.scenes.detect import build_prior
+from limner.errors import CheckpointError, DataError, LimnerError, MissingError
 from limner.research.scenes.prior import RelationPrior, load_prior, overlapping, save_prior
 from limner.research.scenes.visual_genome import (
     Annotated,
@@ -252,20 +251,3 @@ def test_a_packed_or_misplaced_file_of_relations_is_named(relations, tmp_path):
 def test_parts_must_fit(classes, counts):
     with pytest.raises(CheckpointError, match="relation prior"):
         RelationPrior(classes, ("p",), counts)
-
-
-def test_a_prior_is_built_of_the_listed_pictures_and_of_the_given_names(relations, tmp_path):
-    only, names = tmp_path / "only.txt", tmp_path / "names.json"
-    only.write_text("8\n\n")
-    names.write_text(
-        json.dumps({"idx_to_label": {"1": "man", "2": "horse"}, "idx_to_predicate": {"1": "on", "2": "near"}})
-    )
-    to = tmp_path / "prior.safetensors"
-    assert build_prior([relations], to, names=names, only=only).pictures == 1
-    expected, _ = count_relations([relations], NAMES, only=frozenset({"8"}))
-    np.testing.assert_array_equal(load_prior(to).counts, expected.counts)
-    assert build_prior([relations], to).pictures == 2
-    with pytest.raises(ConfigError, match=r"prior\.txt: name a \.safetensors file"):
-        build_prior([relations], tmp_path / "prior.txt")
-    with pytest.raises(MissingError, match="absent does not exist"):
-        build_prior([relations], tmp_path / "absent" / "prior.safetensors")
