@@ -31,7 +31,7 @@ COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 COMPARED |= {there: back for back, there in COMPARED.items()}
 COMPUTED: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Mult: ast.Div}
 COMPUTED |= {there: back for back, there in COMPUTED.items()}
-LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "demo", "dist")
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*cache", "build", "demo", "dist")
 # How long a run may take by the clock: only what waits for something that never comes takes as long.
 PATIENCE = 20
 
