@@ -1,36 +1,136 @@
-"""Break the core in small ways, one at a time, and count how many of the breaks a test notices.
+"""Break limner in small ways, one at a time, and count how many of the breaks a test notices.
 
-Makes: docs/promises.md (what a single fault in the core would show)
+Makes: docs/promises.md (how many small faults the tests detect)
 
-    python benchmarks/mutants.py [--mutants 300] [--seed 0]
+    python benchmarks/mutants.py [--mutants 300] [--seed 0] [--under store]
 
-Which files are broken and which tests judge them stands in pyproject.toml under ``tool.mutmut``; mutmut must
-be installed beside limner. What lived is listed, and so is what ran into mutmut's time limit, which does not
-count as noticed: a slow machine can cause it. `mutmut show NAME` shows a fault. See docs/promises.md.
+A file of the package is drawn in proportion to its lines of code, then one place in it: a comparison, a
+condition, a sign, a whole number or a returned value is changed, in a copy of the tree. Tests run until one
+fails: those that name the module, then the others of its folder; the slow ones last. A fault whose tests run
+into the limit of processor time does not count as noticed. At the end the tests that failed run without a
+fault, where none may fail. See docs/promises.md.
 """
 
 import argparse
+import ast
+import os
 import random
+import re
+import shutil
+import signal
 import subprocess
 import sys
-import tomllib
+import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
-from mutmut.mutation.file_mutation import mutate_file_contents
-from mutmut.utils.format_utils import get_mutant_name
+COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.Is: ast.IsNot,
+}  # fmt: skip
+COMPARED |= {there: back for back, there in COMPARED.items()}
+COMPUTED: dict[type[ast.operator], type[ast.operator]] = {ast.Add: ast.Sub, ast.Mult: ast.Div}
+COMPUTED |= {there: back for back, there in COMPUTED.items()}
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*cache", "build", "demo", "dist")
+# How long a run may take by the clock: only what waits for something that never comes takes as long.
+PATIENCE = 20
 
-MUTMUT = str(Path(sys.executable).with_name("mutmut"))
+
+def _whole(node: ast.AST) -> bool:
+    """Whether it is a whole number such as a bound or an index."""
+    return isinstance(node, ast.Constant) and type(node.value) is int and 0 <= node.value < 1000
 
 
-def mutants() -> list[str]:
-    """Names of all mutants of the files to mutate."""
-    settings = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
+def places(tree: ast.Module) -> list[ast.AST]:
+    """What can be changed: all but types and strings."""
+    typed: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        types = [getattr(node, name, None) for name in ("annotation", "returns")]
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            types.append(node)
+        typed.update(inner for given in types if given for inner in ast.walk(given))
     return [
-        get_mutant_name(Path(file), name)
-        for file in settings["only_mutate"]
-        for name in mutate_file_contents(file, Path(file).read_text(encoding="utf-8")).mutant_names
+        node
+        for node in ast.walk(tree)
+        if node not in typed
+        and (
+            (isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARED)
+            or (isinstance(node, ast.BinOp) and type(node.op) in COMPUTED and not _text(node.left))
+            or isinstance(node, ast.BoolOp | ast.IfExp)
+            or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+            or (isinstance(node, ast.Return) and node.value and ast.unparse(node.value) != "None")
+            or _whole(node)
+        )
     ]
+
+
+def _text(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def change(node: ast.AST) -> None:
+    """Put one fault where the node stands."""
+    match node:
+        case ast.Compare():
+            node.ops[0] = COMPARED[type(node.ops[0])]()
+        case ast.BinOp():
+            node.op = COMPUTED[type(node.op)]()
+        case ast.BoolOp():
+            node.op = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+        case ast.UnaryOp():
+            node.op, node.operand = ast.Not(), ast.UnaryOp(ast.Not(), node.operand)
+        case ast.IfExp():
+            node.body, node.orelse = node.orelse, node.body
+        case ast.Return():
+            node.value = ast.Constant(None)
+        case ast.Constant():
+            node.value += 1
+
+
+def tests_of(file: Path, root: Path, texts: dict[Path, str]) -> list[str]:
+    """Modules of tests that name a file's module, those of its name first, then the others of its folder."""
+    module = file.parent if file.stem == "__init__" else file.with_suffix("")
+    inside = module.relative_to(root / "src")
+    parent, name = ".".join(inside.parts[:-1]), inside.name
+    named = re.compile(
+        rf"\b{re.escape(parent)}\.{name}\b|from {re.escape(parent)} import (\([^)]*|[^\n]*)\b{name}\b"
+    )
+    folder = root / "tests" / inside.parent.relative_to("limner")
+    found = [
+        (not named.search(text), name not in test.stem, test.parent != folder, len(text), test)
+        for test, text in texts.items()
+        if test.parent == folder or named.search(text)
+    ]
+    return [str(test.relative_to(root)) for *_, test in sorted(found)]
+
+
+def judged(root: Path, tests: Sequence[str], limit_s: int) -> tuple[str, str]:
+    """What pytest says of these tests: "noticed" and by which, "lived" or "limit"."""
+    if not tests:
+        return "lived", ""
+    words = ("-x", "-rfE", "-p", "no:randomly", "-p", "no:cacheprovider", "--hypothesis-profile=mutants")
+    limited = ("sh", "-c", f'ulimit -t {limit_s}; exec "$@"', "sh")
+    for marks in ("not slow and not soak", "slow"):
+        run = subprocess.Popen(
+            [*limited, sys.executable, "-m", "pytest", *words, "-m", marks, *tests],
+            cwd=root,
+            env={**os.environ, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            told, _ = run.communicate(timeout=PATIENCE * limit_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.communicate()
+        if run.returncode < 0:
+            return "limit", ""
+        if run.returncode not in {0, 5}:  # 5: none of these tests has these marks
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+?::\S+)", told, re.MULTILINE)
+            return "noticed", failed[1] if failed else ""
+    return "lived", ""
 
 
 def main() -> int:
@@ -38,17 +138,39 @@ def main() -> int:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--mutants", type=int, default=300, help="how many to draw")
     words.add_argument("--seed", type=int, default=0, help="of the draw")
+    words.add_argument("--under", default="", help="files of the package that begin so, such as store/")
+    words.add_argument("--limit", type=int, default=300, help="seconds of processor time for a fault's tests")
     asked = words.parse_args()
-    every = mutants()
-    drawn = random.Random(asked.seed).sample(every, min(asked.mutants, len(every)))  # noqa: S311
-    subprocess.run([MUTMUT, "run", "--max-children", "1", *drawn], check=True)
-    told = subprocess.run([MUTMUT, "results", "--all", "true"], capture_output=True, text=True, check=True)
-    found = dict(line.split(": ", 1) for line in map(str.strip, told.stdout.splitlines()) if ": " in line)
-    noticed = Counter(found[name] for name in drawn)
-    share = noticed["killed"] / len(drawn)
-    print(*sorted(f"{found[name]}: {name}" for name in drawn if found[name] != "killed"), sep="\n")
-    print(f"{noticed['killed']} of {len(drawn)} drawn from {len(every)} were noticed: {share:.1%};", end=" ")
-    print(f"{noticed['timeout']} more ran into the time limit")
+    draw = random.Random(asked.seed)  # noqa: S311
+    counts, noticed_by = Counter[str](), Counter[str]()
+    with tempfile.TemporaryDirectory() as work:
+        root = shutil.copytree(Path(__file__).parents[1], Path(work) / "tree", ignore=LEFT_OUT)
+        top = root / "src" / "limner"
+        files = [
+            file for file in sorted(top.rglob("*.py")) if str(file.relative_to(top)).startswith(asked.under)
+        ]
+        trees = {file: text for file in files if places(ast.parse(text := file.read_text("utf-8")))}
+        lines = [
+            sum(bool(re.match(r"\s*[^\s#]", line)) for line in text.splitlines()) for text in trees.values()
+        ]
+        texts = {test: test.read_text("utf-8") for test in (root / "tests").rglob("test_*.py")}
+        for file in draw.choices(list(trees), lines, k=asked.mutants):
+            tree = ast.parse(trees[file])
+            node = draw.choice(places(tree))
+            line, before = node.lineno, ast.unparse(node)
+            change(node)
+            file.write_text(ast.unparse(ast.fix_missing_locations(tree)), "utf-8")
+            found, test = judged(root, tests_of(file, root, texts), asked.limit)
+            file.write_text(trees[file], "utf-8")
+            counts[found] += 1
+            noticed_by[test] += 1
+            print(f"{found} {file.relative_to(top)}:{line}: {before[:80]!r} {test}", flush=True)
+        failed = [test for test in noticed_by if test]
+        if judged(root, failed, asked.limit * len(failed) + 1)[0] != "lived" and failed:
+            print("of the tests that failed, some fail without a fault too: mend them first")
+            return 1
+    share = counts["noticed"] / asked.mutants
+    print(f"{counts['noticed']} of {asked.mutants} were noticed: {share:.1%};", dict(counts))
     return int(share < 0.9)
 
 

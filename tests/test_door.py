@@ -10,6 +10,7 @@ from PIL import Image
 
 import limner
 from limner.errors import MissingError
+from limner.library import as_path
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
 from limner.store.library import PictureStore
@@ -358,3 +359,8 @@ def test_what_is_wrong_with_a_run_is_one_clear_line(run, lib, tmp_path):
     ):
         with pytest.raises(limner.LimnerError, match=words):
             wrong()
+
+
+def test_a_home_of_nobody_is_a_path_that_is_not_there():
+    assert as_path("~nobody-of-that-name/lib", "Library") == Path("~nobody-of-that-name/lib")
+    assert as_path("~", "Library") == Path.home()

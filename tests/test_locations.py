@@ -1,5 +1,6 @@
 """Addresses on object storage, against a server of S3 on loopback and against none."""
 
+import os
 import socket
 import time
 from pathlib import Path
@@ -104,3 +105,27 @@ def test_a_message_shows_no_secret(monkeypatch):
 def test_a_number_in_a_message_is_no_status(said, due):
     told = refusal(location("s3://bucket/lib"), said)
     assert due in told
+
+
+@pytest.mark.parametrize(
+    ("more", "given"),
+    [
+        pytest.param({}, {}, id="alone"),
+        pytest.param({"ACCOUNT_KEY": "k", "SAS_TOKEN": "t"}, {"account_key": "k"}, id="key"),
+        pytest.param({"SAS_TOKEN": "t"}, {"sas_token": "t"}, id="token"),
+        pytest.param(
+            {"ENDPOINT": "http://127.0.0.1:1/"},
+            {"blob_storage_authority": "127.0.0.1:1", "blob_storage_scheme": "http"},
+            id="endpoint",
+        ),
+    ],
+)
+def test_azure_is_asked_as_the_environment_says(more, given, monkeypatch):
+    monkeypatch.setattr("pyarrow.fs.AzureFileSystem", lambda account, **named: (account, named))
+    for name in [name for name in os.environ if name.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    with pytest.raises(ConfigError, match="AZURE_STORAGE_ACCOUNT_NAME"):
+        file_system(Location("az", "photos", ""))
+    for name, value in {"ACCOUNT_NAME": "ana", **more}.items():
+        monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
+    assert file_system(Location("az", "photos", "")) == ("ana", given)

@@ -30,6 +30,7 @@ from limner.store.ingest import index
 from limner.store.library import PictureStore
 from limner.store.search import Evidence
 from limner.studio.pictures import Thumbnails, cache_folder
+from limner.verification import NOT_COVERED
 
 KEY = FeatureKey(data="made-up", backbone="mean", weights_sha256="ab" * 32, transform="none")
 
@@ -326,3 +327,12 @@ def test_damaged_notes_of_a_table_are_taken_out_on_request(library, capsys):
     assert not notes.exists()
     assert len(PictureStore.open(library)) > 0
     assert told(capsys, library)[0] == 0
+
+
+def test_files_that_no_checksum_covers_are_counted_in_one_line(library, capsys):
+    run(["verify", str(library), "--json"])
+    bare = [one["path"] for one in json.loads(capsys.readouterr().out) if one["advice"] == NOT_COVERED]
+    run(["verify", str(library)])
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if NOT_COVERED in line]
+    assert f": {len(bare)} file" in line
+    assert bare[0] in line

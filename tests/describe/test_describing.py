@@ -12,8 +12,9 @@ from PIL import Image
 
 from limner.describe import pictures as describing
 from limner.describe.chat import Chat
-from limner.describe.pictures import describe_pictures
+from limner.describe.pictures import DescribeReport, describe_pictures
 from limner.errors import CheckpointError, DataError
+from limner.records import Problem
 from limner.store import words as words_module
 from limner.store.ingest import index
 from limner.store.library import PictureStore
@@ -258,3 +259,10 @@ def test_what_cannot_be_described(tmp_path, library, server, pictures):
     lines = describe(library, server).lines()
     assert lines[0].startswith("described by seer: 3 pictures (0 already there, 0 failed);")
     assert json.loads(describe(library, server).model_dump_json())["already"] == 3
+
+
+def test_failures_that_are_not_listed_are_counted():
+    failed = tuple(Problem(path=str(number), reason="HTTP 500") for number in range(3))
+    told = DescribeReport(model="seer", failed=failed)
+    assert [line.split(":", 1)[1] for line in told.lines(1)[1:]] == [" 0: HTTP 500", " and 2 more"]
+    assert told.lines(3)[1:] == [f"failed: {number}: HTTP 500" for number in range(3)]

@@ -8,7 +8,7 @@ from safetensors.torch import save_file
 from torchvision import models
 
 from limner.encoders.framing import checked
-from limner.encoders.pixels import ConSE, PixelEncoder, build, normalised, transform_of
+from limner.encoders.pixels import ConSE, PixelEncoder, build, food_parameters, normalised, transform_of
 from limner.encoders.weight_files import WeightFile, read_state
 from limner.errors import CheckpointError, ConfigError, DataError, NumericsError, ShapeError
 
@@ -253,3 +253,10 @@ def test_building_leaves_the_random_state_alone(state):
     torch.manual_seed(3)
     build(NAME, state, "file")
     torch.testing.assert_close(torch.rand(2), due)
+
+
+def test_both_published_forms_of_the_food_network_have_the_names_of_torchvision():
+    plain = {"conv1.weight": 1, "layer1.0.conv1.weight": 2}
+    assert food_parameters(plain) == plain
+    of_recipes = {"visionMLP.module.0.weight": 1, "visionMLP.module.4.0.conv1.weight": 2, "recipe.bias": 3}
+    assert food_parameters(of_recipes) == plain

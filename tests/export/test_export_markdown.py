@@ -64,6 +64,7 @@ def test_links_lead_to_true_copies(board, pictures, tmp_path: Path) -> None:
     names = ["turned", "cmyk", "odd", "wide", "tall"]
     assert [file.read_bytes() for file in files] == [Path(pictures[name].path).read_bytes() for name in names]
     assert all(re.fullmatch(r"[A-Za-z0-9.-]+", file.name) for file in files)
+    assert [file.suffix for file in files] == [Path(pictures[name].path).suffix.lower() for name in names]
     assert {file.parent.name for file in files} == {"my story 100%_pictures"}
     assert [image["alt"] for image in images[:3]] == [
         "A red roof",

@@ -5,7 +5,7 @@ from docx import Document
 from docx.oxml.ns import qn
 
 from limner.export import export
-from limner.records import Mark, Part
+from limner.records import Between, Mark, Part, Passage
 
 SHOWN = ("Normal", "Title", "Subtitle", "Heading 2", "Heading 3", "Heading 4", "Caption")
 
@@ -50,6 +50,18 @@ def test_words_that_stand_out_do_so_in_every_script(make_board, tmp_path):
     runs = {run.text: run.font for line in saved(board, tmp_path).paragraphs for run in line.runs}
     assert runs["أغلق"].cs_bold
     assert runs["الصمام"].cs_italic
+
+
+def test_the_head_of_a_table_is_bold_and_repeated(make_board, tmp_path):
+    board = make_board(["Sizes"])
+    rows = tuple(tuple(Passage(text=cell) for cell in row) for row in (("Size", "Eggs"), ("large", "two")))
+    between = (Between(before=0, kind="table", rows=rows, head=1),)
+    board = board.model_copy(update={"story": board.story.model_copy(update={"between": between})})
+    (table,) = saved(board, tmp_path).tables
+    bold = [[cell.paragraphs[0].runs[0].font.bold for cell in row.cells] for row in table.rows]
+    assert bold == [[True, True], [None, None]]
+    repeated = [bool(row._tr.findall(f".//{qn('w:tblHeader')}")) for row in table.rows]
+    assert repeated == [True, False]
 
 
 def test_a_paragraph_runs_as_its_own_letters_do(make_board, tmp_path):

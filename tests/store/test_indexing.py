@@ -6,6 +6,7 @@ import os
 import shutil
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from PIL import Image
 
 from limner.errors import DataError, MissingError
 from limner.pictures.hashes import phash
+from limner.records import Problem
+from limner.store.batches import read_and_encode
 from limner.store.ingest import index
-from limner.store.known import IndexReport
+from limner.store.known import IndexReport, MovedFolder
 from limner.store.library import PictureStore
 
 
@@ -385,3 +388,30 @@ def test_a_source_or_folder_that_cannot_be_seen_deletes_nothing(pictures, librar
     with pytest.raises(MissingError, match="no such folder"):
         run(pictures, library)
     assert len(library) == 7
+
+
+def test_what_a_report_does_not_list_it_counts():
+    some = ("a", "b", "c")
+    report = IndexReport(
+        moved_folders=tuple(MovedFolder(before=one, now="n", files=1) for one in some),
+        tables=some,
+        skipped=tuple(Problem(path=one, reason="empty") for one in some),
+    )
+    cut = [line for line in report.lines(1) if " more" in line]
+    assert [[word for word in line.split() if word.isdigit()] for line in cut] == [["2"]] * 3
+    assert len(report.lines(3)) == len(report.lines(1)) + 3
+    assert not any(" more" in line for line in report.lines(3))
+
+
+@pytest.mark.parametrize(
+    ("answers", "batches"), [([False, False], 1), ([False, True], 0)], ids=["end", "stop"]
+)
+def test_a_stop_after_the_last_file_drops_what_is_not_encoded(answers, batches):
+    def read(path):
+        found = SimpleNamespace(path=path, expected="")
+        return SimpleNamespace(found=found, same=True, pixels=None, stamp=b"")
+
+    read.encoders, read.captions = (), False
+    asked = iter(answers)
+    assert len(list(read_and_encode([b"a.png"], read, workers=1, stopped=lambda: next(asked)))) == batches
+    assert not list(read_and_encode([], read, workers=1))

@@ -67,6 +67,15 @@ def test_a_text_in_letters_of_one_width_is_no_code(tmp_path):
     assert [step.text for step in story.steps] == [("words " * 30).strip()]
 
 
+def test_lines_far_apart_do_not_tell_the_usual_distance(tmp_path):
+    spaced = "\\ #v(24mm)\n".join(
+        f"a line {number} that stands alone and ends in no stop" for number in range(9)
+    )
+    source = f"#set page(width: 120mm, height: 400mm)\n{spaced}"
+    story = read_story_report(made(tmp_path / "a.pdf", source)).story
+    assert len(story.steps) == 9
+
+
 def scan(path):
     Image.new("RGB", (200, 300), "white").save(
         path, "PDF", save_all=True, append_images=[Image.new("L", (200, 300))]

@@ -253,9 +253,10 @@ def test_plain_text_steps(text, steps):
 
 
 def test_a_number_out_of_turn_is_text():
-    story = parse_story("It began.\n\n1984. It was a bright day.\n\n2.5 kg of salt.")
-    assert story.by == "paragraph"
-    assert len(story.steps) == 3
+    reading = parse_story_report("It began.\n\n1984. It was a bright day.\n\n2.5 kg of salt.")
+    assert reading.story.by == "paragraph"
+    assert len(reading.story.steps) == 3
+    assert len(reading.notes) == 1  # that no steps were found
 
 
 def test_plain_title_and_plain_ingredients():

@@ -471,12 +471,8 @@ class _Lists:
 
 def _is_item(leaf: Leaf) -> bool:
     """Whether a step is written as an item of a numbered list."""
-    return (
-        leaf.number is not None
-        and not leaf.title
-        and leaf.parts[:1] != ()
-        and (leaf.parts[0].kind == "paragraph")
-    )
+    kinds = [part.kind for part in leaf.parts]
+    return leaf.number is not None and not leaf.title and kinds[:1] == ["paragraph"]
 
 
 def _hex(colour: tuple[int, int, int]) -> str:

@@ -5,7 +5,8 @@ import pytest
 import torch
 from made_up_scores import tabled
 
-from limner.research.runs.train import HINGE, maximise, mean_hinge, validation
+from limner.research.evaluation.ranking import rank
+from limner.research.runs.train import HINGE, maximise, mean_hinge, shared_ranking, validation
 from limner.research.systems.base import Capabilities
 
 
@@ -75,3 +76,12 @@ def test_it_is_measured_where_it_is_asked_for():
     corpus = corpus_of(PairSet("made", (), pairs), pictures)
     assert validation(corpus, Capabilities(margin=1.5), HINGE)(Made())[HINGE] == pytest.approx(0.5)
     assert HINGE not in validation(corpus, Capabilities())(Made())
+
+
+def test_a_ranking_in_blocks_is_that_of_all_scores(monkeypatch):
+    monkeypatch.setattr("limner.research.runs.train._BLOCK", 5)
+    monkeypatch.setattr("limner.research.evaluation.ranking.BLOCK_CELLS", 14)  # two rows of them
+    scores = np.random.default_rng(0).integers(4, size=(13, 7)).astype(np.float32)
+    right = [[row % 7] for row in range(13)]
+    found = shared_ranking(tabled(scores), scores.shape, right, torch.device("cpu"))
+    np.testing.assert_array_equal(found.ranks(), rank(scores, right).ranks())

@@ -19,6 +19,7 @@ from limner.research.datasets.neighbours import read_pair_scores
 from limner.research.datasets.pairs import PairSet
 from limner.research.runs import fit
 from limner.research.runs.train import maximise, validation
+from limner.research.systems.base import NO_COSINE
 from limner.research.systems.complementary import SYSTEM
 from limner.research.systems.complementary.memory import FOLDER
 from limner.research.systems.complementary.model import ComplementaryConfig
@@ -277,6 +278,12 @@ def test_sentences_are_encoded_by_what_the_caller_brings():
     assert encoder.texts == rows.train.texts
     with pytest.raises(ConfigError, match="no encoder of sentences"):
         prepare(settings, rows)
+
+
+def test_a_run_of_several_vectors_a_picture_says_that_a_library_holds_one():
+    one, two = (SYSTEM.capabilities(config(f"model.heads={heads}")).no_library for heads in (1, 2))
+    assert one == NO_COSINE
+    assert "2 vectors" in two
 
 
 class StoppedError(Exception):

@@ -368,3 +368,15 @@ def test_another_encoder_of_sentences_is_refused(tmp_path):
     loop(settings, rows, tmp_path).fit()
     with pytest.raises(CheckpointError, match="another encoder"):
         gsda.SYSTEM.load(tmp_path, sentences=Words("two"))
+
+
+def test_which_file_is_named_is_no_deviation_but_whether_labels_have_vectors_is():
+    def told(*overrides):
+        asked = {"keys_run", "graphs", "label_vectors"}
+        return [line for line in config(*overrides).deviations() if line.split("=")[0] in asked]
+
+    assert told("keys=vse0", "keys_run=a", "graphs=b", "label_vectors=c") == []
+    assert told("label_vectors=", "graphs=drawn", "data.set=picturebook") == [
+        "graphs=drawn",
+        "label_vectors=",
+    ]

@@ -4,6 +4,7 @@ It parses options, shows progress and writes; `limner.research.paper.sweeps` tra
 """
 
 import json as form
+from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -71,7 +72,7 @@ def sweep(
     metric = metric or read_config(config, set_, data).loop.metric
     more_is_better = maximise(metric)
     total = len(combinations) * len(seed)
-    numbers = iter(range(1, total + 1))
+    numbers = count(1)
 
     def report(name: str, done: bool) -> None:
         say(f"{next(numbers)}/{total} {name}{': done before' if done else ''}")

@@ -258,7 +258,7 @@ def _shared(
         np.zeros(finer),
         np.zeros(count if len(pictures) > 1 else 0),
         np.zeros((count, best), np.int64),
-        np.zeros((finer, best if finer else 0), np.int64),
+        np.zeros((finer, best), np.int64),
     )
     for start in range(0, count, _QUERIES)[share]:
         some = slice(start, start + _QUERIES)

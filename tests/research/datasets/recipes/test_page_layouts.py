@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from limner.records import PictureRef
-from limner.research.datasets.recipes.layout import picture_order, without_captions, words_first
+from limner.research.datasets.recipes.layout import (
+    picture_order,
+    step_starts,
+    without_captions,
+    words_first,
+)
 from limner.research.datasets.recipes.saved_pages import read_page
 from limner.text.document import Block, pictures_of
 from limner.text.html_blocks import blocks_of, parse_tree
@@ -164,3 +169,14 @@ def test_captions_go_where_they_say_less_than_the_words_beside_them():
     kept, lost = shown("Sow.")
     assert [one.text for one in kept] == ["", "Sown in March.", "Sow.", "", "Sown in March."]
     assert lost == []
+
+
+def test_items_of_numbered_lists_and_counted_headings_begin_steps():
+    made = [
+        Block("heading", "Step 1: Beat"),
+        Block("paragraph", "the eggs"),
+        Block("heading", "Step 2: Bake"),
+        Block("item", "an oven", ordered=False),
+        Block("item", "Eat", ordered=True),
+    ]
+    assert step_starts(made) == [0, 2, 4]

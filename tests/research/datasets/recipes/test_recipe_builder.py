@@ -85,7 +85,8 @@ def test_pages_become_stories(saved, tmp_path):
 
 
 def test_a_disjoint_split_keeps_cooks_apart(saved, tmp_path):
-    build_recipes([str(saved)], tmp_path / "set", BOUNDS, split="disjoint")
+    command = ["data", "build-recipes", "--to", str(tmp_path / "set"), "--split", "disjoint"]
+    assert run([*command, str(saved)]) == 0
     stories = read_stories(tmp_path / "set").stories
     assert len({(story.author, story.split) for story in stories}) == 3
 
@@ -139,7 +140,9 @@ def test_decoration_on_three_pages_goes_everywhere(saved, tmp_path):
     assert report.segments == 18
 
 
-def test_refusals_are_one_line(saved, tmp_path):
+def test_refusals_are_one_line(saved, tmp_path, capsys):
+    assert run(["data", "build-recipes", "--to", str(tmp_path / "set")]) == 2
+    assert "no source" in capsys.readouterr().err
     with pytest.raises(MissingError, match="does not exist"):
         build_recipes([str(tmp_path / "none")], tmp_path / "set", BOUNDS)
     (tmp_path / "hollow").mkdir()
