@@ -38,7 +38,7 @@ NEVER_ONE = (
     "{settings.system} takes no steps",
     "perplexity, {kind} pictures",
     "{task.completed:,.0f} of",  # a bar's
-    "all {total:,} pictures are there",  # of a published set
+    "all {total:,} picture files exist",  # of a published set
     "{gone:,} of {total:,} pictures",
     "{len(self.words) - len(self._numbers)} words come twice",  # a damaged file
     "{len(data.pairs):,} pairs left out by licence",
