@@ -203,7 +203,7 @@ def test_archives_that_are_still_packed_are_named(tmp_path, sets, audit):
     shown = audit("coco", tmp_path)
     assert "16 of 20 pictures are not in" in shown
     assert "train2014.zip is still packed" in shown
-    assert "still packed; unpack it and give the file" in audit("conceptual", tmp_path / "train2014.zip")
+    assert "an archive; unpack it and give the file" in audit("conceptual", tmp_path / "train2014.zip")
 
 
 def test_an_empty_folder_of_pictures_points_to_the_archives_beside_it(tmp_path, sets, audit):
