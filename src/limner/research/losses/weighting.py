@@ -1,8 +1,6 @@
-"""Weights of pairs from their neighbourhoods (T&K 2022): the scores DIV and DIS, weights, and the weighted hinge.
+"""Weights of pairs from their neighbourhoods (T&K 2022): the scores DIV and DIS, and the weighted hinge.
 
-The paper's formulas are ambiguous; each interpretation is an option.
-
-No gradient flows through a weight.
+The paper's formulas are ambiguous; each interpretation is an option. No gradient flows through a weight.
 """
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
