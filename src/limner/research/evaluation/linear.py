@@ -24,8 +24,8 @@ FILE = "linear.json"
 STRENGTH = ("captions", "clip", "base", "labels")
 """Channels by strength of evidence, the strongest first."""
 PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
-"""Spaces for comparing two pictures, best first: captions are better evidence of a common story than pixels, if
-most pictures have captions."""
+"""Spaces for comparing two pictures, best first: captions are better evidence of a common story than pixels,
+if most pictures have captions."""
 CAPTIONED = 0.5
 """Least share of pictures with captions for comparing them by captions."""
 
