@@ -38,7 +38,7 @@ NEVER_ONE = (
     "{settings.system} takes no steps",
     "perplexity, {kind} pictures",
     "{task.completed:,.0f} of",  # a bar's
-    "all {total:,} pictures are there",  # of a published set
+    "all {total:,} picture files exist",  # of a published set
     "{gone:,} of {total:,} pictures",
     "{len(self.words) - len(self._numbers)} words come twice",  # a damaged file
     "{len(data.pairs):,} pairs left out by licence",
@@ -50,11 +50,11 @@ NEVER_ONE = (
     "{total} different pictures, expected at least",
     "{len(features)} pictures, expected at least 2",
     "{len(names)} groups for",
-    "pairs of one picture",
+    "pairs with equal pictures",
     "{path} and {paths[0]} have different steps",
     "{steps} steps are not in the population",
     "a context of {len(self.context)} texts",
-    "of {entry['steps']} steps, where",
+    "of {entry['steps']} steps; its",
     "{letters} names separated",  # a system each, so two or more
     "{len(letters)} names",
     "{done.rows} of {len(held)} rows are done",
@@ -82,8 +82,8 @@ NEVER_ONE = (
     "but {len(names)} names given",
     "{run.folder} predicts no relations",
     "in {run.folder} relations are not linear",
-    "{len(found) or 'no'} raters of this study are called so",  # none or several
-    "of {entry['items']} items a row",  # a published one
+    "{len(raters) or 'no'} raters of this study match",  # none or several
+    "from {entry['items']} items per row",  # a published one
     "--relation {words!r} names no run",
     "keys_run {config.keys_run} reads texts",
     "of {len(set(ids))} training pictures",

@@ -113,7 +113,7 @@ def test_a_page_leads_from_the_data_to_its_tables(paper, tmp_path, monkeypatch, 
         assert status == 0, f"limner {' '.join(words)}: {shown.err}"
         if words[:2] == ["data", "audit"]:
             # a set that limner made holds no picture that is not there
-            assert ("pictures are there by their names" in shown.out) is (words[2] != "stepwise"), words
+            assert ("picture files exist in" in shown.out) is (words[2] != "stepwise"), words
         if words[0] == "table" and "--to" not in words:
             others = re.findall(r"\((--data \S+) shows", shown.out)
             # small runs are of data sets of their own, which a table of the whole ones says how to show

@@ -246,7 +246,7 @@ def test_back_never_answers_another_page(opened, study, tmp_path):
     }""")
     page.locator(".choice input").first.check()
     page.get_by_role("button", name="Next page").click()
-    page.get_by_text("was given on another page").wait_for()
+    page.get_by_text("belongs to another page").wait_for()
     fits(page, "refused")
     assert [item for item, _ in stored(tmp_path)] == answered
 

@@ -147,7 +147,7 @@ def test_another_detector_never_adds_to_a_folder(pictures, tmp_path):
         detect_scenes(pictures, out, other, prior=None)
     with pytest.raises(ConfigError, match=r"made with min_score 0\.3, now 0\.5"):
         detect_scenes(pictures, out, Finder(), prior=None, min_score=0.5)
-    with pytest.raises(ConfigError, match="min_score 2, expected a share"):
+    with pytest.raises(ConfigError, match="min_score 2, expected a number"):
         detect_scenes(pictures, out, Finder(), prior=None, min_score=2)
     (out / ABOUT).write_text("{}")
     with pytest.raises(CheckpointError, match="--again"):
@@ -164,7 +164,9 @@ def test_a_damaged_line_of_the_journal_is_looked_for_again_and_that_is_said(pict
     journal = (out / JOURNAL).read_bytes()
     for place in range(0, journal.index(b"\n"), 29):
         (out / JOURNAL).write_bytes(journal[:place] + bytes([journal[place] ^ 2]) + journal[place + 1 :])
-        with pytest.warns(LimnerWarning, match="1 line damaged; their pictures are looked at again"):
+        with pytest.warns(
+            LimnerWarning, match="1 line damaged; objects in their pictures are detected again"
+        ):
             assert detect_scenes(pictures, out, Finder(), prior=None).looked_at == 1
         assert (out / GRAPHS).read_bytes() == (whole / GRAPHS).read_bytes()
 

@@ -219,12 +219,12 @@ def test_pairs_of_decoded_stories(runs, tmp_path, capsys):
         first = [one.found["distinct"].top[row][0] for one in stories]
         assert (files["A"] == files["B"]) == picture.same(*first)
     made = read_study(tmp_path / "s").study
-    assert any("none is the first twice in a story" in line for line in made.analysis)
+    assert any("none appears twice in a story" in line for line in made.analysis)
     status, _, err = create(capsys, tmp_path / "t", runs, *words, "--refined")
     assert (status, "leave --decoding out" in err) == (2, True)
     (tmp_path / "i.jsonl").write_text("{}\n")
     told = limner(capsys, "study", "create", tmp_path / "t", "--items", tmp_path / "i.jsonl", "--refined")
-    assert "--refined and --decoding are of measured runs" in told[2]
+    assert "--refined and --decoding apply to measured runs" in told[2]
 
 
 def answered(found, raters=3):
@@ -273,7 +273,7 @@ def test_status_and_report_of_exported_votes_equal_a_hand_count(folder, tmp_path
     assert limner(capsys, *words, "--format", "html", "--to", tmp_path / "r.html")[1] == ""
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "http" not in page.replace("http-equiv", "")
-    assert "The sample is what the seed draws" in page
+    assert "The sample is reproduced by the seed" in page
 
 
 def test_export_of_a_database_reads_back_and_reports_the_same(folder, tmp_path, capsys):
@@ -329,9 +329,9 @@ def test_an_altered_study_is_one_line_in_every_command(folder, tmp_path, capsys)
         (("--names", "one"), "expected 2 names"),
         (("--size", "-1"), "size"),
         (("--raters", "0"), "raters"),
-        (("--protocol", "tick-all", "--relation", "x"), "whole stories"),
-        (("--relation", "a", "--relation", "a"), "comes twice"),
-        (("--truth", "x"), "runs know their true pictures"),
+        (("--protocol", "tick-all", "--relation", "x"), "needs --tested and --control"),
+        (("--relation", "a", "--relation", "a"), "is given twice"),
+        (("--truth", "x"), "one control run and no --truth"),
     ],
 )
 def test_wrong_options_are_one_line(runs, tmp_path, capsys, words, message):

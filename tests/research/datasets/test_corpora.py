@@ -172,5 +172,5 @@ def test_a_mixture_reads_each_set_below_the_folder_of_data(tmp_path, monkeypatch
     monkeypatch.delenv("LIMNER_DATA")
     with pytest.raises(ConfigError, match=r"data\.mixture\.one: no folder given"):
         open_corpus(config, files=True)
-    with pytest.raises(ConfigError, match="without sets"):
+    with pytest.raises(ConfigError, match="has no sets"):
         open_corpus(DataConfig(set="mixture"), files=True)

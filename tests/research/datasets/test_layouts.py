@@ -102,8 +102,8 @@ def test_the_first_audit_says_whether_the_pictures_are_there(sets, audit, name):
         assert f"nor any in {sets / name} or below (found " in shown
         assert ("'limner data fetch conceptual' gets them" in shown) is (name == "conceptual")
     else:
-        assert "pictures are there by their names in" in shown
-        assert "none was opened" in shown
+        assert "picture files exist in" in shown
+        assert "they were not opened" in shown
     assert shown.count("\nnote: ") == {"clue": 2, "recipeqa": 3}.get(name, 1)
 
 
@@ -134,7 +134,7 @@ LEVELS = [
         "vist",
         "vist/images",
         "no train.story-in-sequence.json in it or below",
-        "lies in {}/vist/sis: give that",
+        "is in {}/vist/sis: give that",
     ),
     ("vist", "vist/sis", "no pictures at {}/vist/sis/images or", "found 3 files (test.story"),
     (
@@ -149,10 +149,10 @@ LEVELS = [
         "no dataset_coco.json or captions_train2014.json",
         "found 16 pictures (COCO_tr",
     ),
-    ("coco", "coco/train2014", "no dataset_coco.json", "dataset_coco.json lies in {}/coco: give that folder"),
-    ("coco", "coco/annotations", "no pictures at", "{}/coco/train2014 beside it holds pictures"),
-    ("clue", "clue/images", "no conceptual_train_dis.csv", "lies in {}/clue: give that folder"),
-    ("goodnews", "goodnews/resized", "no captioning_dataset.json", "lies in {}/goodnews: give that folder"),
+    ("coco", "coco/train2014", "no dataset_coco.json", "dataset_coco.json is in {}/coco: give that folder"),
+    ("coco", "coco/annotations", "no pictures at", "{}/coco/train2014 next to it holds pictures"),
+    ("clue", "clue/images", "no conceptual_train_dis.csv", "is in {}/clue: give that folder"),
+    ("goodnews", "goodnews/resized", "no captioning_dataset.json", "is in {}/goodnews: give that folder"),
     ("recipeqa", "recipeqa/images", "no train.json or new_train.json", "found 3 folders (test, train, val)"),
     (
         "cite",
@@ -194,16 +194,16 @@ def test_archives_that_are_still_packed_are_named(tmp_path, sets, audit):
     with zipfile.ZipFile(tmp_path / "annotations_trainval2014.zip", "w") as file:
         file.write(sets / "coco/annotations/captions_train2014.json", "annotations/captions_train2014.json")
     (tmp_path / "train2014.zip").write_bytes(b"PK")
-    assert "annotations_trainval2014.zip is still packed: unpack there" in audit("coco", tmp_path)
+    assert "annotations_trainval2014.zip is still packed: unpack and run" in audit("coco", tmp_path)
     shutil.copytree(sets / "coco/annotations", tmp_path / "annotations")
     (tmp_path / "annotations_trainval2014.zip").unlink()
     assert "nor any in" in (shown := audit("coco", tmp_path))
-    assert "train2014.zip is still packed: unpack there and run again" in shown
+    assert "train2014.zip is still packed: unpack and run again" in shown
     shutil.copytree(sets / "coco/val2014", tmp_path / "val2014")
     shown = audit("coco", tmp_path)
     assert "16 of 20 pictures are not in" in shown
     assert "train2014.zip is still packed" in shown
-    assert "still packed; unpack it and give the file" in audit("conceptual", tmp_path / "train2014.zip")
+    assert "an archive; unpack it and give the file" in audit("conceptual", tmp_path / "train2014.zip")
 
 
 def test_an_empty_folder_of_pictures_points_to_the_archives_beside_it(tmp_path, sets, audit):
@@ -239,7 +239,7 @@ def test_a_pickle_in_place_of_politics_is_named(tmp_path, audit):
     (tmp_path / "db.pickle").write_bytes(b"\x80\x04.")
     shown = audit("politics", tmp_path)
     assert "no politics.json or politics.jsonl in it or below" in shown
-    assert "db.pickle is a pickle, which is never loaded: convert it as docs/data.md says" in shown
+    assert "db.pickle is a pickle, which is never loaded: see docs/data.md for how to convert it" in shown
 
 
 def test_the_validation_file_of_conceptual_captions_is_not_taken_for_the_set(tmp_path, audit):

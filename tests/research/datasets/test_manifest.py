@@ -116,7 +116,7 @@ def test_a_flipped_bit_gives_no_picture_another_hash(tmp_path):
 
 def test_a_damaged_manifest_is_refused(tmp_path):
     (tmp_path / MANIFEST).write_bytes(b"no data base" * 100)
-    with pytest.raises(DataError, match=r"pictures.sqlite: not a manifest .*remove it"):
+    with pytest.raises(DataError, match=r"pictures.sqlite: cannot be used as a manifest .*remove it"):
         PictureHashes(tmp_path)
     with PictureHashes(None) as none, pytest.raises(OSError, match="No such file"):
         none.look(tmp_path / "nowhere.jpg")

@@ -62,7 +62,7 @@ def test_a_damaged_graph_is_made_again(tmp_path, how, monkeypatch):
         stored_graph(tmp_path / "graphs", vectors(1), size=5, **IDENTITY)
         (another,) = set((tmp_path / "graphs").iterdir()) - {file}
         another.replace(file)
-    with pytest.warns(LimnerWarning, match=r"damaged \(.*\); it is made again"):
+    with pytest.warns(LimnerWarning, match=r"damaged \(.*\); it is built again"):
         found = stored_graph(tmp_path / "graphs", vectors(), size=5, **IDENTITY)
     np.testing.assert_array_equal(found, due)
     np.testing.assert_array_equal(stored_graph(tmp_path / "graphs", vectors(), size=5, **IDENTITY), due)

@@ -108,8 +108,8 @@ def test_the_seed_chooses_among_captions(tmp_path):
     [
         ("[", "expected an object"),
         ({"images": []}, "annotations"),
-        ({"images": [], "annotations": [{"image_id": 1, "caption": "x"}]}, "which images lacks"),
-        ({"images": [{"id": 1, "file_name": "a"}] * 2, "annotations": []}, "comes twice"),
+        ({"images": [], "annotations": [{"image_id": 1, "caption": "x"}]}, "which is not in images"),
+        ({"images": [{"id": 1, "file_name": "a"}] * 2, "annotations": []}, "is repeated"),
         ({"images": [{"id": 1, "file_name": 3}], "annotations": []}, "file_name"),
     ],
 )
@@ -177,7 +177,7 @@ def test_goodnews_keeps_every_caption_as_written(articles, tmp_path_factory):
         ("{}", "no article"),
         ('{"a": {"headline": "x"}}', "images: Field required"),
         ('{"a": {"images": {"0": 3}}}', "article 'a'"),
-        ('{"a": {"images": {}}, "a": {"images": {}}}', "comes twice"),
+        ('{"a": {"images": {}}, "a": {"images": {}}}', "appears twice"),
         ("", "not JSON"),
     ],
 )

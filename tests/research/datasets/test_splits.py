@@ -141,7 +141,7 @@ def test_stories_that_share_a_picture_a_text_or_a_source_stay_together():
     found = split_leak(pairs_of(split)).leak
     assert (found.image, found.pair, found.sequence) == (0, 0, 0)
     assert found.text == found.short_text
-    with pytest.raises(DataError, match="already states"):
+    with pytest.raises(DataError, match="already has the split"):
         split_stories(split)
 
 

@@ -70,5 +70,5 @@ def test_families_are_told_by_their_shapes():
     ],
 )
 def test_other_outputs_are_refused_with_what_is_read(shapes):
-    with pytest.raises(CheckpointError, match=r"m: outputs .* read are YOLOX .* and PicoDet"):
+    with pytest.raises(CheckpointError, match=r"m: outputs .* expected YOLOX .* or PicoDet"):
         recognise(shapes, 32, "m")

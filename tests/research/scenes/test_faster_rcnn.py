@@ -68,7 +68,7 @@ def test_weights_come_from_a_file_and_names_from_another(random_model, tmp_path)
 def test_weights_of_another_architecture_are_refused(random_model):
     with pytest.raises(CheckpointError, match="another architecture"):
         FasterRCNN("fasterrcnn_resnet50_fpn", random_model.state_dict(), "ab", classes=CLASSES)
-    with pytest.raises(CheckpointError, match="no weights of a Faster R-CNN"):
+    with pytest.raises(CheckpointError, match="expected weights of a Faster R-CNN"):
         FasterRCNN(NAME, {}, "ab", classes=CLASSES)
     with pytest.raises(ConfigError, match="did you mean"):
         detector("fasterrcnn_resnet50")

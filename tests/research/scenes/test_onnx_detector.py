@@ -62,7 +62,7 @@ def test_what_is_wrong_with_a_file_is_one_line(tmp_path, executable_payload):
         detector(str(path))
     with pytest.raises(CheckpointError, match="expected \\(1, 3, side, side\\)"):
         OnnxDetector(made_up(tmp_path, [yolox_output()], shape=(1, 3, 32, 64), name="wide"), ["dog", "cat"])
-    with pytest.raises(CheckpointError, match="read are YOLOX"):
+    with pytest.raises(CheckpointError, match="expected YOLOX"):
         OnnxDetector(made_up(tmp_path, [yolox_output()[:, :9]], name="short"), ["dog", "cat"])
     with pytest.raises(MissingError, match="no detector"):
         detector(str(tmp_path / "none.onnx"))
@@ -189,14 +189,14 @@ def test_a_card_is_asked_for_and_takes_a_batch_at_once_where_the_file_does(
     assert ran == batches
     np.testing.assert_allclose([float(one.scores[0]) for one in found], [0.15, 0.3, 0.75], rtol=1e-5)
     runtime.get_available_providers = lambda: ["CPUExecutionProvider"]
-    with pytest.raises(MissingError, match=r"no CUDA card \(it has CPUExecutionProvider\)"):
+    with pytest.raises(MissingError, match=r"does not support CUDA \(it has CPUExecutionProvider\)"):
         OnnxDetector(tmp_path / "made_up.onnx", ["dog", "cat"], "cuda")
 
 
 def test_other_devices_and_other_files_on_a_card_are_refused(tmp_path):
     path = made_up(tmp_path, [yolox_output()])
-    with pytest.raises(ConfigError, match=r"\.onnx files on a CUDA card; use --device cpu"):
+    with pytest.raises(ConfigError, match=r"\.onnx file and a CUDA GPU; use --device cpu"):
         OnnxDetector(path, ["dog", "cat"], "cuda")
     (tmp_path / "made_up.onnx").write_bytes(b"")
-    with pytest.raises(ConfigError, match="read on mps are"):
+    with pytest.raises(ConfigError, match="cannot be run on mps"):
         OnnxDetector(tmp_path / "made_up.onnx", ["dog", "cat"], "mps")

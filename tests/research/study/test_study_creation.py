@@ -257,7 +257,7 @@ def test_a_folder_in_use_is_never_touched(pictures, tmp_path):
     ("changed", "message"),
     [
         ({"tested": ""}, "tested"),
-        ({"truth": "p1.png"}, "both a truth and a sequence"),
+        ({"truth": "p1.png"}, "truth and sequence must both be given"),
         ({"truth": "p1.png", "sequence": "s"}, "no item of the pairwise protocol"),
         ({"context": ["other"]}, "context"),
         ({"colour": 1}, "colour"),
@@ -274,7 +274,7 @@ def test_items_need_names_and_different_ids(pictures):
     with pytest.raises(ConfigError, match="--names with 2 names"):
         items_material("pairwise", pair_lines(pictures), ())
     row = {"id": "a", "text": "x", "tested": "p0.png", "control": "p1.png"}
-    with pytest.raises(DataError, match="comes twice"):
+    with pytest.raises(DataError, match="appears twice"):
         items_material("pairwise", written(pictures, [row, row]), NAMES)
     with pytest.raises(MissingError):
         items_material("pairwise", pictures / "none.jsonl", NAMES)
@@ -423,7 +423,7 @@ def test_a_blank_is_shown_as_what_the_system_chose(pictures, tmp_path):
     by_source = {found.key.items[item.id].source: item for item in found.items}
     assert (made.items, made.prefilled) == (3, 1), "where both are blank there is nothing to ask"
     assert by_source["tale#3"].prefilled == "same"
-    assert any("it has no picture there" in line for line in made.analysis)
+    assert any("it shows no picture there" in line for line in made.analysis)
 
     def blanks(step):
         item = by_source[f"tale#{step}"]
@@ -478,7 +478,7 @@ def test_tick_all_of_storyboards_with_blanks_and_pins(pictures, tmp_path):
     assert [item.position for item in found.items] == [0, 1, 3]
     assert sum("1 of 4 steps" in line or "counts as not ticked" in line for line in made.analysis) == 2
     hollow = [board(tmp_path / "h.json", pictures, [11, None, 13, 14])]
-    with pytest.raises(DataError, match="step 2 is blank; a true picture is due"):
+    with pytest.raises(DataError, match="step 2 is blank; expected a true picture"):
         boards_material("tick-all", one, two, hollow)
 
 
@@ -502,7 +502,7 @@ def test_a_truth_that_is_nowhere_and_a_picture_that_changed_are_refused(pictures
     two = board(tmp_path / "b.json", pictures, [2])
     with pytest.raises(DataError, match="--truth"):
         boards_material("tick-all", [one], [two])
-    with pytest.raises(ConfigError, match="as many of each"):
+    with pytest.raises(ConfigError, match="the same number of each"):
         boards_material("pairwise", [one], [two, two])
     with pytest.raises(DataError, match="a second board"):
         boards_material("pairwise", [one, one], [two, two])

@@ -70,7 +70,7 @@ def test_a_vote_that_was_changed_is_named_and_not_counted(tmp_path, pairwise_stu
     with pytest.raises(DataError, match=f"{rater[:12]}.* on '{before[0].item}' differs from its checksum"):
         read_stored(folder, database_url)
     with closing(VoteBase(folder, read_study(folder).study, database_url)) as base:
-        with pytest.raises(DataError, match="put the database back from a copy, or leave that rater out"):
+        with pytest.raises(DataError, match="restore the database from a backup, or withdraw that rater"):
             base.answers(rater, [before[0].item])
         base.withdraw(rater, "owner")
     left = read_stored(folder, database_url).votes
@@ -83,7 +83,7 @@ def test_a_vote_that_was_lost_is_named_and_so_is_one_that_nobody_gave(tmp_path, 
     rater, other = rated(folder, database_url)
     where = (VOTES.c.rater == rater, VOTES.c.item == read_stored(folder, database_url).votes[0].item)
     change(folder, database_url, sql.delete(VOTES).where(*where))
-    with pytest.raises(DataError, match=f"{rater[:12]}.* is lost"):
+    with pytest.raises(DataError, match=f"{rater[:12]}.* is missing"):
         read_stored(folder, database_url)
     change(folder, database_url, sql.delete(CHECKSUMS).where(CHECKSUMS.c.rater != other))
     with pytest.raises(DataError, match=f"{rater[:12]}.* differs from its checksum"):
@@ -202,7 +202,7 @@ def test_verify_names_a_damaged_votes_file(tmp_path, pairwise_study, capsys):
     flip(folder / "votes.sqlite", 3)
     status, states, advice = told(capsys, folder)
     assert (status, states[str(folder / "votes.sqlite")]) == (1, "damaged")
-    assert "put the database back from a copy" in advice
+    assert "restore the database from a backup" in advice
 
 
 def test_verify_says_of_older_votes_that_they_are_not_checked(tmp_path, pairwise_study, capsys):

@@ -40,7 +40,7 @@ def test_steps_are_grouped_by_what_more_than_half_of_the_raters_ticked(tick_all_
     ]
     steps = ["Step 0 of 0", "Step 2 of 1", "Step 1 of 0", "Step 2 of 0", "Step 1 of 1"]
     assert [title.partition(":")[0] for title in shown] == steps
-    assert "because both fit or raters differ: 1 item." in page
+    assert "because both pictures fit or raters disagree: 1 item." in page
     first = page.partition("<h3>Step 0 of 0")[2].partition("<h3>")[0]
     ticked = re.findall(r"ticked by (\d) of 2 raters", first)
     assert ticked == ["1", "2", "0"]

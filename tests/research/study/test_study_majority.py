@@ -109,7 +109,7 @@ def test_ticking_everything_where_due_passes_and_nothing_where_due():
     [
         ({"i9": ["first"]}, "no such item"),
         ({"i1": [("first",)]}, "expected one of first, second"),
-        ({"i2": ["same"]}, "one that raters are shown"),
+        ({"i2": ["same"]}, "an item that raters are shown"),
     ],
 )
 def test_votes_that_do_not_fit_are_refused(table, message):

@@ -106,7 +106,7 @@ def test_double_clicks_and_other_windows_count_once(tmp_path, pairwise_study):
         stands = desk.votes.votes()
         changed = rater.post("/rate", data=form_of(page, "neither"))
         assert desk.votes.votes() == stands
-        assert "your first answer is kept" in rater.get(changed.headers["location"]).text
+        assert "your first answer counts" in rater.get(changed.headers["location"]).text
         given = str(1 + stands[0].shown_order.index(stands[0].answer))
         assert rater.post("/rate", data=form_of(page, given)).headers["location"] == "/rate", "no change"
         # an empty form of a page that is answered leads on
@@ -120,7 +120,7 @@ def test_a_browser_that_keeps_no_cookie_is_told(tmp_path, pairwise_study):
         rater.cookies.clear()
         answer = rater.get(begun.headers["location"])
         assert answer.status_code == 400
-        assert "keeps no cookie" in answer.text
+        assert "did not save the cookie" in answer.text
 
 
 def test_resume_by_link_and_by_cookie(tmp_path, pairwise_study):
@@ -282,7 +282,7 @@ def test_an_answer_of_another_page_or_rater_is_refused(tmp_path, pairwise_study)
         assert rater.post("/rate", data={**form_of(here, "2"), **mixed}).status_code == 303
         assert rater.post("/rate", data=before).headers["location"] == "/rate"
         told = rater.get("/rate?note=other").text
-        assert "was not kept" in told
+        assert "was not saved" in told
         assert fields(told) == fields(here)
         # somebody else in the same browser: their pictures stand in an order of their own
         for _ in range(3):

@@ -55,7 +55,7 @@ def test_an_address_without_a_name_is_refused(tmp_path, pairwise_study, missing)
         for wrong in ("", "a b", "<x>", "x" * 129):
             refused = client().get("/", params=address(**{missing: wrong}))
             assert refused.status_code == 400
-            assert f"open this study from Prolific: the address does not say {missing}".lower() in (
+            assert f"open this study from Prolific: the link has no valid {missing}".lower() in (
                 refused.text.lower()
             )
         posted = client().post("/begin", data={"rater": "x" * 24, "consent": "yes"})

@@ -133,7 +133,7 @@ def test_failing_raters_are_counted_and_a_second_analysis_leaves_them_out():
     assert (everybody.votes, rest.votes) == (10, 6)
     assert len(build(report)) == 8
     text = render(build(report))
-    assert "Attention checks, of all 5 raters: 2 of 5 answers wrong; failed by 2 raters" in text
+    assert "Attention checks of all 5 raters: 2 of 5 answers wrong; failed by 2 raters" in text
     # what a table says of itself is what it counts
     assert (everybody.people, rest.people) == (5, 3)
     assert text.count("10 votes of 5 raters") == 1

@@ -114,7 +114,7 @@ def test_withdrawal_by_command(tmp_path, pairwise_study, database_url, capsys):
     for unknown in ("0" * 12, raters[0][:7], "%" * 9, ""):
         status, _, told = withdraw(unknown)
         assert status == 2
-        assert "no raters of this study are called so" in told
+        assert "no raters of this study match" in told
         assert told.count("\n") == 1
     assert withdraw(raters[0][:12])[:2] == (0, f"{raters[0][:12]} withdrawn: 5 votes deleted\n")
     assert "had withdrawn before" in withdraw(raters[0])[1]

@@ -290,15 +290,15 @@ def test_errors_say_what_is_wrong_and_no_password(tmp_path, pairwise_study, monk
     folder = pairwise_study(tmp_path / "study", 1, checks=0)
     study = read_study(folder).study
     monkeypatch.setattr("limner.research.study.votes.FIRST_WAIT_S", 0)
-    with pytest.raises(MissingError, match="no votes yet; 'limner study serve"):
+    with pytest.raises(MissingError, match="no votes yet; collect them with 'limner study serve"):
         read_stored(folder)
-    with pytest.raises(DataError, match="is the database there") as refused:
+    with pytest.raises(DataError, match="check that the database exists") as refused:
         VoteBase(folder, study, "postgresql://me:hunter2@127.0.0.1:1/none")
     assert "hunter2" not in str(refused.value)
     (folder / "votes.sqlite").write_text("no database, but a long enough text to be read as one" * 20)
     with pytest.raises(DataError, match="not a database"):
         read_stored(folder)
-    with pytest.raises(DataError, match="folder is not there"):
+    with pytest.raises(DataError, match="folder does not exist"):
         VoteBase(folder, study, str(tmp_path / "absent" / "votes.sqlite"))
 
 

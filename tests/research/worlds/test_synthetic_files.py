@@ -100,7 +100,7 @@ def test_wrong_requests_are_refused(tmp_path):
     with pytest.raises(DataError, match="no stories to write"):
         write(tmp_path, [])
     (tmp_path / "stories.jsonl").write_text("")
-    with pytest.raises(DataError, match=r"holds a stories\.jsonl already"):
+    with pytest.raises(DataError, match=r"already contains a stories\.jsonl"):
         write(tmp_path, stories)
 
 
@@ -167,7 +167,7 @@ def test_the_demonstration_is_the_same_in_another_process(shown, tmp_path):
 
 def test_a_second_call_replaces_and_a_foreign_folder_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
-    with pytest.raises(DataError, match="not empty and not an earlier demonstration"):
+    with pytest.raises(DataError, match="neither empty nor an earlier demonstration"):
         demo_collection(tmp_path, size_px=32)
     assert (tmp_path / "mine.txt").read_text() == "keep"
     root = tmp_path / "new"

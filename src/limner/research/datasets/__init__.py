@@ -1,4 +1,4 @@
-"""Data sets: a name leads to pairs of text and picture, their split, and a way to get the pictures."""
+"""Data sets: text–picture pairs by name, with splits and downloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from limner.research.datasets.pairs import PairSet, Source, SourceConfig, SplitK
 from limner.research.datasets.splits import split_by_source, split_pairs
 
 USUAL = ("images", "images-qa")
-"""Folders in which pictures lie beside the annotations."""
+"""Usual names of the folder of pictures next to the annotations."""
 
 
 def load_dataset(
@@ -26,20 +26,20 @@ def load_dataset(
     every_caption: bool = False,
     look: bool = False,
 ) -> PairSet:
-    """A data set by its name, as pairs of text and picture.
+    """Load a data set by its name, as text–picture pairs.
 
     Args:
-        name: name of a set; an unknown one is answered with all names.
-        place: file or folder of its annotations; "" looks for a published set below $LIMNER_DATA/data.
-        pictures: folder of its pictures; None reads the texts alone, where they can be had alone.
-        split: how pairs are parted, see `split_pairs`; None leaves the split that the files state, if any.
-        seed: seed of the split, and of a drawn set.
-        drop_missing: leave out pairs whose picture is missing, however many; else 2 % may be.
-        every_caption: all captions of a picture, not one.
-        look: where `pictures` is None, note whether they are there, without opening them.
+        name: name of the set.
+        place: file or folder of the annotations; "" looks for a published set below $LIMNER_DATA/data.
+        pictures: folder of the pictures; None reads only the texts, if the set allows that.
+        split: kind of split, see `split_pairs`; None keeps the split stated in the files, if any.
+        seed: seed of the split, and of a generated set.
+        drop_missing: whether to leave out all pairs without a picture; otherwise more than 2 % is an error.
+        every_caption: whether to use all captions of a picture instead of one.
+        look: without `pictures`, whether to note if the pictures exist, without opening them.
     Raises:
-        ConfigError: no such set, or no place is known.
-        MissingError, DataError: see the reader.
+        ConfigError: unknown name, or the location is not known.
+        MissingError, DataError: see the set's reader.
     """
     draw = data_set(name).draw
     if draw is not None:
@@ -59,28 +59,31 @@ def load_dataset(
 def read_source(
     config: SourceConfig, *, texts_alone: bool = False, look: bool = False, manifest: Path | None = None
 ) -> PairSet:
-    """The pairs of a set that lies in files, as read: with the split its files state, if any.
+    """Read the pairs of a set from its files, with the split stated there, if any.
 
     Args:
-        config: which.
-        texts_alone: look for no pictures of a published set; those of other sets are always opened, because
-            their texts lie beside them.
-        look: for texts alone, whether to note if the pictures are there, without opening them.
+        config: the set and its location.
+        texts_alone: whether to read only the texts, if the set allows that.
+        look: with `texts_alone`, whether to note if the pictures exist, without opening them.
         manifest: see `Source`.
     Raises:
-        ConfigError: a set needs a folder that is not named, or lies in no files.
-        MissingError, DataError: see the readers.
+        ConfigError: the location is not known, or the set is not read from files.
+        MissingError, DataError: see the set's reader.
     """
     if config.set == "mixture":
-        raise ConfigError("data: a mixture is made of several sets, not read; see docs/data.md")
-    found = data_set(config.set)
-    if found.read is None:
-        raise ConfigError(f"data: set {found.name!r} is drawn, not read")
-    folder = os.environ.get("LIMNER_DATA") if found.folder else None
+        raise ConfigError(
+            "data: a mixture consists of several sets and has no files of its own; see docs/data.md"
+        )
+    definition = data_set(config.set)
+    if definition.read is None:
+        raise ConfigError(f"data: set {definition.name!r} is drawn, not read")
+    folder = os.environ.get("LIMNER_DATA") if definition.folder else None
     if not config.annotations and not folder:
-        hint = " or $LIMNER_DATA" if found.folder else ", its file or folder"
-        raise ConfigError(f"{found.name}: no place given; set data.annotations{hint}, or pass --annotations")
-    place = Path(config.annotations or Path(folder or "") / "data" / found.folder).expanduser()
+        hint = " or $LIMNER_DATA" if definition.folder else ", its file or folder"
+        raise ConfigError(
+            f"{definition.name}: no place given; set data.annotations{hint}, or pass --annotations"
+        )
+    place = Path(config.annotations or Path(folder or "") / "data" / definition.folder).expanduser()
     pictures = Path(config.pictures).expanduser() if config.pictures else None
     source = Source(
         place,
@@ -91,51 +94,57 @@ def read_source(
         config.caption_seed,
         manifest,
     )
-    if found.beside:  # the reader finds its pictures by what the files say
-        return found.read(replace(source, pictures=pictures))
+    if definition.beside:  # the annotations name the picture files
+        return definition.read(replace(source, pictures=pictures))
     if not place.exists():
-        raise MissingError(f"{found.name}: {place}: {whereabouts(place)}; give the folder of the annotations")
+        raise MissingError(
+            f"{definition.name}: {place}: {whereabouts(place)}; give the folder of the annotations"
+        )
     if texts_alone and not look:
-        return found.read(source)
+        return definition.read(source)
     pictures = pictures or _pictures_beside(place)
     if pictures is not None and pictures.is_dir():
-        return found.read(replace(source, pictures=pictures, opened=not texts_alone))
-    beside = place if place.is_dir() else place.parent
+        return definition.read(replace(source, pictures=pictures, opened=not texts_alone))
+    folder_beside = place if place.is_dir() else place.parent
     absent = (
-        f"{found.name}: no pictures at {pictures or ' or '.join(str(beside / name) for name in USUAL)}"
-        f"{'' if pictures else f', nor any in {beside} or below'} ({whereabouts(pictures or beside)});"
+        f"{definition.name}: no pictures at"
+        f" {pictures or ' or '.join(str(folder_beside / name) for name in USUAL)}"
+        f"{'' if pictures else f', nor any in {folder_beside} or below'}"
+        f" ({whereabouts(pictures or folder_beside)});"
         " set data.pictures or pass --pictures with their folder"
-        + (f"; 'limner data fetch {found.name}' gets them" if found.wanted else "")
+        + (f"; 'limner data fetch {definition.name}' gets them" if definition.wanted else "")
     )
-    data = found.read(source)  # what is wrong with the annotations comes first
+    data = definition.read(source)  # errors in the annotations come first
     if not texts_alone:
         raise MissingError(absent)
     return replace(data, notes=(*data.notes, absent))
 
 
 def _pictures_beside(place: Path) -> Path | None:
-    """The first folder that holds pictures, in it or below: a usual one beside the annotations, or theirs."""
-    beside = place if place.is_dir() else place.parent
-    folders = [folder for folder in (*(beside / name for name in USUAL), beside) if folder.is_dir()]
+    """The first folder with pictures in it or below: one of `USUAL`, or the folder of the annotations."""
+    parent = place if place.is_dir() else place.parent
+    folders = [folder for folder in (*(parent / name for name in USUAL), parent) if folder.is_dir()]
     return next(filter(has_pictures, folders), None)
 
 
 def split_source(config: SourceConfig, manifest: Path | None = None) -> PairSet:
-    """A set that lies in files, with a split, and all of its pairs, whatever their licence.
+    """Read a set from its files and split it; licences are not filtered.
 
     Args:
-        config: which.
+        config: the set, its location and its split.
         manifest: see `Source`.
     Raises:
-        ConfigError: see `read_source`; or two kinds of split are asked for.
-        MissingError, DataError: see the readers.
+        ConfigError: see `read_source`; or the settings of the split contradict each other.
+        MissingError, DataError: see the set's reader.
     """
     data = read_source(config, manifest=manifest)
     if config.by_source:
         if config.split != "grouped":
-            raise ConfigError(f"data: by_source makes a grouped split, split is {config.split!r}; choose one")
+            raise ConfigError(
+                f"data: by_source makes a grouped split, but split is {config.split!r}; choose one"
+            )
         if config.test_share is not None or config.val_share is not None:
-            raise ConfigError("data: by_source has shares of its own; leave test_share and val_share out")
+            raise ConfigError("data: by_source uses fixed shares; leave test_share and val_share out")
         data = split_by_source(data, config.split_seed)
     if not all(pair.split and pair.group for pair in data.pairs):
         data = split_pairs(

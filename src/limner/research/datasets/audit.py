@@ -1,7 +1,6 @@
-"""The leak audit: what the parts of a split share, and what chance would give.
+"""Leak audit: overlaps between the splits of a data set, compared with those of random splits.
 
-A number of a retrieval table means little while its test rows were seen in training, so every set can
-say how many were.
+Retrieval figures mean little if test pairs occur in training, so the overlap can be reported for every set.
 """
 
 from collections import Counter, defaultdict
@@ -17,13 +16,13 @@ from limner.research.datasets.splits import is_short, pair_groups, share_of_test
 
 
 class SharedParts(Record):
-    """Overlap of two parts.
+    """Overlap of two splits.
 
     Attributes:
-        parts: their names.
-        pictures: distinct pictures that occur in both.
-        texts: distinct texts of eight or more words that do, letter case and white space aside.
-        groups: duplicate groups that do.
+        parts: names of the two splits.
+        pictures: number of distinct pictures in both.
+        texts: number of distinct texts of eight or more words in both, ignoring case and white space.
+        groups: number of duplicate groups in both.
     """
 
     parts: tuple[str, str]
@@ -33,21 +32,20 @@ class SharedParts(Record):
 
 
 def shared_parts(pairs: Sequence[Pair]) -> tuple[SharedParts, ...]:
-    """Count for train and validation, train and test, validation and test, those parts that have rows.
+    """Overlaps of train and validation, train and test, and validation and test, if they have pairs.
 
     Args:
-        pairs: with their split, and their group where groups are to be counted.
-    Source: docs/methods/data.md §4.2; a text of fewer than eight words joins no pairs there and is not
-    counted here.
+        pairs: pairs with a split, and with a group if groups are to be counted.
+    Source: docs/methods/data.md §4.2. Texts of fewer than eight words do not join pairs and are not counted.
     """
     held: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for pair in pairs:
-        own = held[pair.split]
-        own["pictures"].add(pair.image_id)
+        items = held[pair.split]
+        items["pictures"].add(pair.image_id)
         if not is_short(pair.text):
-            own["texts"].add(text_id(pair.text))
+            items["texts"].add(text_id(pair.text))
         if pair.group:
-            own["groups"].add(pair.group)
+            items["groups"].add(pair.group)
     return tuple(
         SharedParts(
             parts=(one, two),
@@ -58,13 +56,13 @@ def shared_parts(pairs: Sequence[Pair]) -> tuple[SharedParts, ...]:
 
 
 class LeakAudit(Record):
-    """Test rows that a reader of the other rows has already seen.
+    """Test pairs that overlap with train or validation.
 
     Attributes:
-        rows: test rows.
-        text, image, pair, sequence: test rows whose text, picture, both at once, or sequence also
-            occurs outside the test split.
-        short_text: of `text`, those with fewer than 8 tokens, which no grouping keeps apart.
+        rows: number of test pairs.
+        text, image, pair, sequence: number of test pairs whose text, picture, both in one pair, or sequence
+            also occurs outside test.
+        short_text: number of those in `text` with fewer than 8 tokens, which grouping does not separate.
     """
 
     rows: int
@@ -79,13 +77,13 @@ class SplitLeak(Record):
     """Leaks of one split.
 
     Attributes:
-        kind: grouped, released, random, or stated for splits as they are.
-        train, val, test: rows.
-        leak: test rows whose text, picture, pair or sequence occurs in train or val.
-        either: test rows whose text or picture does.
-        repeated: test rows with an identical pair elsewhere in the test split.
-        groups: groups that lie in more than one split.
-        shared: what each two parts have in common.
+        kind: grouped, released, random, or stated (the split that the pairs have).
+        train, val, test: numbers of pairs.
+        leak: test pairs whose text, picture, pair or sequence occurs in train or val.
+        either: number of test pairs whose text or picture does.
+        repeated: number of test pairs that occur more than once in test.
+        groups: number of groups in more than one split.
+        shared: overlap of each two splits.
     """
 
     kind: str
@@ -100,13 +98,13 @@ class SplitLeak(Record):
 
 
 class RandomLeak(Record):
-    """Leaks to expect of random splits: mean and standard deviation over draws, as shares of test rows.
+    """Expected leaks of random splits, as shares of test pairs.
 
     Attributes:
         draws: number of random splits.
-        test_share: share of the rows that is test.
-        text, image, pair, sequence: (mean, deviation) of the share of test rows that occur in the rest.
-        repeated: (mean, deviation) of the share of test rows with an identical pair inside test.
+        test_share: share of the pairs in test.
+        text, image, pair, sequence: (mean, standard deviation) of the share of test pairs that overlap.
+        repeated: (mean, standard deviation) of the share of test pairs that occur more than once in test.
     """
 
     draws: int
@@ -123,17 +121,17 @@ class SetAudit(Record):
 
     Attributes:
         name: name of the set.
-        rows: pairs of text and picture.
-        texts, images, pairs: how many of them are distinct, as written.
-        same_texts: distinct texts, letter case and white space aside.
-        positives: relation → share of rows.
-        repeated: multiplicity → distinct pairs, as written.
-        disagreeing: repeated pairs whose copies differ in a relation.
-        groups, largest_group: duplicate groups, and rows in the largest.
-        missing: rows left out because of their picture.
+        rows: number of text–picture pairs.
+        texts, images, pairs: numbers of distinct ones, compared exactly.
+        same_texts: number of distinct texts, ignoring case and white space.
+        positives: relation → share of pairs that have it.
+        repeated: multiplicity → number of distinct pairs, compared exactly.
+        disagreeing: number of repeated pairs whose copies differ in a relation.
+        groups, largest_group: number of duplicate groups, and pairs in the largest.
+        missing: number of pairs left out because of their picture.
         splits: leaks per split.
-        random: what random splits leak.
-        notes: what was put right while reading.
+        random: expected leaks of random splits.
+        notes: corrections made while reading.
     """
 
     name: str
@@ -161,23 +159,25 @@ def audit(
     draws: int = 200,
     strict: bool = False,
 ) -> SetAudit:
-    """Audit a set under each kind of split.
+    """Audit a set for several kinds of split.
 
     Args:
-        data: as read; its own split is what "released" means.
-        kinds: kinds of splits; None uses grouped, and released where the files state one.
-        seed: seed of the splits and draws.
-        draws: random splits for the expectation; 0 leaves it out.
-        strict: group over every text, however short.
+        data: the set as read; "released" means the split stated in its files.
+        kinds: kinds of split; None uses grouped, and released if the files state a split.
+        seed: seed of the splits.
+        draws: number of random splits to average over; 0 leaves them out.
+        strict: whether short texts join pairs too.
     Raises:
-        ConfigError: unknown kind, or draws < 0.
+        ConfigError: unknown kind, or `draws` < 0.
         DataError: the set is empty, or has no released split.
     """
     if draws < 0:
         raise ConfigError(f"audit: draws {draws}, expected 0 or more")
     if not data.pairs:
         raise DataError(f"{data.name}: no pairs to audit")
-    stated = {"", "test"} & {pair.split for pair in data.pairs} == {"test"}  # as a released split needs
+    stated = {"", "test"} & {pair.split for pair in data.pairs} == {
+        "test"
+    }  # the condition for a released split
     chosen: Sequence[SplitKind] = kinds or (("grouped", "released") if stated else ("grouped",))
     copies: dict[tuple[str, str], list[Pair]] = {}
     for pair in data.pairs:
@@ -205,7 +205,7 @@ def audit(
 
 
 def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
-    """Leaks of the split that the pairs carry.
+    """Leaks of the split that the pairs have.
 
     Raises:
         DataError: a pair has no split.
@@ -237,10 +237,10 @@ def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
 
 
 def leaked(pairs: Sequence[Pair]) -> dict[str, tuple[str, ...]]:
-    """Overlaps of each test pair with train and validation, for results with and without them.
+    """Overlaps of each test pair with train and validation, to report results without such pairs.
 
     Returns:
-        id of every test pair, in order → what it shares: text, image, pair, sequence; () for a clean one.
+        Id of each test pair, in order → kinds of overlap (text, image, pair, sequence); () if there is none.
     """
     seen = {key for pair in pairs if pair.split != "test" for key in _keys(pair).items()}
     return {
@@ -251,7 +251,7 @@ def leaked(pairs: Sequence[Pair]) -> dict[str, tuple[str, ...]]:
 
 
 def _keys(pair: Pair) -> dict[str, Hashable]:
-    """Keys of a pair by kind of overlap, without a sequence if it belongs to none."""
+    """Kind of overlap → key of a pair."""
     text, image = text_id(pair.text), pair.image_id
     keys: dict[str, Hashable] = {"text": text, "image": image, "pair": (text, image)}
     return keys | ({"sequence": pair.seq} if pair.seq else {})
@@ -260,13 +260,13 @@ def _keys(pair: Pair) -> dict[str, Hashable]:
 def random_leak(
     pairs: Sequence[Pair], test_share: float = 0.2, draws: int = 200, seed: int = 0
 ) -> RandomLeak:
-    """Overlaps of random splits, measured on samples.
+    """Estimate the overlaps of random splits.
 
     Args:
-        pairs: (N,), any split is ignored.
-        test_share: in (0, 1).
-        draws: at least 1.
-        seed: seed of the draws.
+        pairs: (N,) pairs; their split is ignored.
+        test_share: share of the pairs in test, in (0, 1).
+        draws: number of random splits, at least 1.
+        seed: seed of the splits.
     """
     total = len(pairs)
     size = round(test_share * total)
@@ -277,55 +277,55 @@ def random_leak(
         )
     every = [{"sequence": row} | _keys(pair) for row, pair in enumerate(pairs)]
     keys = {
-        name: np.array(duplicate_groups([[one[name]] for one in every]))
+        name: np.array(duplicate_groups([[row_keys[name]] for row_keys in every]))
         for name in ("text", "image", "pair", "sequence")
     }
     random = np.random.default_rng(seed)
-    found: dict[str, list[float]] = {name: [] for name in (*keys, "repeated")}
+    shares: dict[str, list[float]] = {name: [] for name in (*keys, "repeated")}
     for _ in range(draws):
         order = random.permutation(total)
         test, rest = order[:size], order[size:]
         for name, codes in keys.items():
             seen = np.zeros(codes.max() + 1, bool)
             seen[codes[rest]] = True
-            found[name].append(float(seen[codes[test]].mean()))
+            shares[name].append(float(seen[codes[test]].mean()))
         often = np.bincount(keys["pair"][test])
-        found["repeated"].append(float((often[keys["pair"][test]] > 1).mean()))
-    spread = {name: (float(np.mean(values)), float(np.std(values))) for name, values in found.items()}
+        shares["repeated"].append(float((often[keys["pair"][test]] > 1).mean()))
+    spread = {name: (float(np.mean(values)), float(np.std(values))) for name, values in shares.items()}
     return RandomLeak(draws=draws, test_share=size / total, **spread)
 
 
 def render(found: SetAudit) -> str:
-    """The audit as plain text."""
+    """Format the audit as plain text."""
     positive = ", ".join(f"{name} {share:.3f}" for name, share in found.positives.items())
     lines = [
         f"{found.name}: {counted(found.rows, 'row')}; distinct as written: {counted(found.texts, 'text')}, "
         f"{counted(found.images, 'image')}, {counted(found.pairs, 'pair')} "
-        f"({counted(found.same_texts, 'text')}, letter case and white space aside)",
+        f"({counted(found.same_texts, 'text')}, ignoring case and white space)",
         "repeats: "
         + ", ".join(f"{counted(number, 'pair')} {times}x" for times, number in found.repeated.items())
         + (f"; copies of {found.disagreeing:,} disagree in a relation" if found.positives else ""),
         f"duplicate groups: {found.groups:,}, largest {counted(found.largest_group, 'row')}; "
-        f"left out for want of their picture: {counted(found.missing, 'row')}",
+        f"left out because of their picture: {counted(found.missing, 'row')}",
         *((f"positive: {positive}",) if positive else ()),
         "",
         f"{'split':<10}{'train':>8}{'val':>7}{'test':>7}   test rows seen outside test: "
         f"{'image':>7}{'text':>7}{'pair':>7}{'either':>8}{'sequence':>10}{'short text':>12}",
     ]
-    for one in found.splits:
-        leak = one.leak
+    for split in found.splits:
+        leak = split.leak
         lines.append(
-            f"{one.kind:<10}{one.train:>8,}{one.val:>7,}{one.test:>7,}   {'':<29}"
-            f"{leak.image:>7,}{leak.text:>7,}{leak.pair:>7,}{one.either:>8,}{leak.sequence:>10,}{leak.short_text:>12,}"
+            f"{split.kind:<10}{split.train:>8,}{split.val:>7,}{split.test:>7,}   {'':<29}"
+            f"{leak.image:>7,}{leak.text:>7,}{leak.pair:>7,}{split.either:>8,}{leak.sequence:>10,}{leak.short_text:>12,}"
         )
     lines += [
         "",
         f"{'split':<10}{'parts':<16}shared: {'pictures':>10}{'texts of 8+ words':>19}{'groups':>8}",
         *(
-            f"{one.kind:<10}{' and '.join(both.parts):<16}{'':<8}"
+            f"{split.kind:<10}{' and '.join(both.parts):<16}{'':<8}"
             f"{both.pictures:>10,}{both.texts:>19,}{both.groups:>8,}"
-            for one in found.splits
-            for both in one.shared
+            for split in found.splits
+            for both in split.shared
         ),
     ]
     if found.random:

@@ -1,6 +1,6 @@
-"""Feature store: what a frozen backbone says about every picture of a data set, computed once.
+"""Feature store: the output of a frozen backbone for each picture of a data set, computed once.
 
-Rows are half precision in one memory-mapped file, so that training needs no picture and little memory.
+Rows are float16 in one memory-mapped file, so training needs neither the pictures nor much memory.
 """
 
 import hashlib
@@ -41,23 +41,23 @@ Bytes = NDArray[np.uint8]
 Floats = NDArray[np.float32]
 KEY, IDS, ROWS, DONE = "key.json", "ids.json", "rows.f16", "done.json"
 SUMS = "rows.checksums"
-"""A checksum of 64 bits per row."""
+"""File of 64-bit checksums, one per row."""
 Report = Callable[[int, int], None]
 BATCH = 32
 """Pictures per forward pass."""
 SAVE_EVERY_BATCHES = 8
 WORKERS = 2
-"""Threads that decode."""
+"""Decoding threads."""
 
 
 class FeatureKey(Record):
-    """Key of a feature store: data, pictures and encoder; different keys have different stores.
+    """Key of a feature store: data set and encoder.
 
     Attributes:
-        data: data set.
-        backbone: architecture, and the layer where it is not the pooled one.
-        weights_sha256: hash of the weight file.
-        transform: how pixels became the input, such as ``"squash 224 bfloat16"``.
+        data: name of the data set.
+        backbone: architecture, with the layer unless it is the pooled one.
+        weights_sha256: SHA-256 of the weight file.
+        transform: preprocessing and precision, such as ``"squash 224 bfloat16"``.
     """
 
     data: str = Field(min_length=1)
@@ -67,24 +67,24 @@ class FeatureKey(Record):
 
     @property
     def folder(self) -> str:
-        """Name of the store: readable, and different for every key."""
+        """Folder name of the store: readable, and unique to the key."""
         readable = "".join(c if c.isalnum() or c in "-+" else "_" for c in f"{self.data}-{self.backbone}")
         return f"{readable}-{hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]}"
 
 
 def precision_of(transform: str) -> Precision | None:
-    """Precision of a key's backbone, the first of several; None if it is not stated."""
+    """Precision in a `FeatureKey.transform` (of the first backbone); None if it is not stated."""
     last = transform.partition(";")[0].rpartition(" ")[2]
-    return next((one for one in get_args(Precision) if one == last), None)
+    return next((precision for precision in get_args(Precision) if precision == last), None)
 
 
 class FeatureSource(Record):
     """Encoder of the features that a run was trained on, as stated in its checkpoint.
 
     Attributes:
-        backbone: architecture, and the layer where it is not the pooled one, as in `FeatureKey`.
+        backbone: architecture, with the layer unless it is the pooled one, as in `FeatureKey`.
         weights_sha256: SHA-256 of the weight file.
-        transform: framing, side and precision.
+        transform: preprocessing and precision.
     """
 
     backbone: str
@@ -93,12 +93,12 @@ class FeatureSource(Record):
 
     @property
     def architecture(self) -> str:
-        """Name of the architecture alone."""
+        """Name of the architecture, without the layer."""
         return self.backbone.removesuffix(f"-{self.layer}")
 
     @property
     def layer(self) -> str:
-        """Pooled or stages, described of EfficientNet-Lite2; no run of a library takes a grid."""
+        """The layer, by default pooled."""
         last = self.backbone.rpartition("-")[2]
         return last if last in get_args(Layer) else "pooled"
 
@@ -117,14 +117,14 @@ class _Made(Record):
 
 
 class _Done(Record):
-    """Content of the file `DONE`: number of flushed rows, and the shape of a row."""
+    """Content of the file `DONE`: number of rows on disk, and the shape of a row."""
 
     rows: int = Field(ge=0)
     shape: tuple[int, ...] = ()
 
     @property
     def size_bytes(self) -> int:
-        """Of the rows."""
+        """Size of the rows."""
         return self.rows * 2 * math.prod(self.shape)
 
 
@@ -132,9 +132,9 @@ class Features:
     """A complete store, opened for reading.
 
     Attributes:
-        key: what the rows are of.
-        ids: (N,) picture of every row.
-        stored: (N, …) float16, memory-mapped, read-only; `take` checks what it gives.
+        key: data set and encoder of the rows.
+        ids: (N,) picture of each row.
+        stored: (N, …) float16, memory-mapped, read-only and unchecked; `take` verifies checksums.
         sums: (N,) checksums of the rows.
         row_of: picture → row.
     """
@@ -159,7 +159,7 @@ class Features:
         return self.key.model_dump(exclude={"data"})
 
     def places(self, ids: Sequence[str]) -> NDArray[np.int64]:
-        """(B,) rows of some pictures; several pairs may share one.
+        """Look up the rows of pictures, (B,).
 
         Raises:
             DataError: a picture has no row.
@@ -173,25 +173,25 @@ class Features:
         return np.array([self.row_of[name] for name in ids], dtype=np.int64)
 
     def take(self, places: NDArray[np.int64]) -> Floats:
-        """(B, …) float32 copies of some rows, each checked when it is read first.
+        """(B, …) float32 copies of rows, each verified on first use.
 
         Raises:
-            CheckpointError: one is damaged, naming its picture.
+            CheckpointError: a row is damaged; the message names its picture.
         """
         wrong = self.damaged(places)
         if wrong:
             raise CheckpointError(
                 f"{self.key.folder}: the features of picture {self.ids[wrong[0]]!r} are damaged;"
-                " 'limner verify FOLDER --repair' takes them out, and the next run extracts them again"
+                " 'limner verify FOLDER --repair' removes them, and the next run extracts them again"
             )
         return self.stored[places].astype(np.float32)
 
     def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
-        """(B, …) float32 copies of some rows, mirrored where `which` is true and a mirrored row exists."""
+        """(B, …) float32 copies of rows, mirrored if `which` is true and a mirrored row exists."""
         return self.take(places)
 
     def damaged(self, places: NDArray[np.int64]) -> list[int]:
-        """Indices of the damaged rows among some, in order."""
+        """Damaged rows among `places`, in ascending order."""
         new = np.unique(places[~self._sound[places]])
         plain = np.asarray(self.stored)
         wrong = [row for row in new.tolist() if rows_checksum(plain[row]) != self.sums[row]]
@@ -201,7 +201,7 @@ class Features:
 
 
 class MirroredFeatures(Features):
-    """A store, and beside it one of the same pictures mirrored, for training alone."""
+    """A store together with one of the mirrored pictures, for training."""
 
     def __init__(self, plain: Features, mirrored: Features) -> None:
         """Join two stores; `mirrored` may have fewer pictures."""
@@ -210,12 +210,12 @@ class MirroredFeatures(Features):
 
     def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
         """See `Features.turned`."""
-        found = self.take(places)
+        rows = self.take(places)
         for row in np.flatnonzero(which):
             other = self._mirrored.row_of.get(self.ids[places[row]])
             if other is not None:
-                found[row] = self._mirrored.take(np.array([other]))[0]
-        return found
+                rows[row] = self._mirrored.take(np.array([other]))[0]
+        return rows
 
 
 def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None = None) -> Features:
@@ -223,11 +223,11 @@ def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None =
 
     Args:
         root: folder of all stores.
-        key: what the features must be of.
-        ids: pictures it must hold, in order; None uses what it holds.
+        key: expected data set and encoder.
+        ids: expected pictures, in order; None accepts any.
     Raises:
-        MissingError: no such store.
-        CheckpointError: of another key or other pictures, incomplete, or damaged.
+        MissingError: the store does not exist.
+        CheckpointError: the store has another key or other pictures, is incomplete, or is damaged.
     """
     folder = Path(root) / key.folder
     if not (folder / KEY).is_file():
@@ -243,7 +243,7 @@ def open_features(root: Path | str, key: FeatureKey, ids: Sequence[str] | None =
 def read_store(
     folder: Path, key: FeatureKey, ids: Sequence[str] | None
 ) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The pictures of a complete store, and the shape of a row, from its lists alone.
+    """The pictures of a complete store and the shape of a row, from its metadata.
 
     Raises:
         CheckpointError: see `open_features`.
@@ -256,12 +256,12 @@ def read_store(
 
 
 def repair(folder: Path) -> int:
-    """Remove damaged rows and those after them from a store; the next extraction computes them again.
+    """Remove damaged rows and all rows after them from a store; the next extraction computes them again.
 
     Returns:
-        How many are left.
+        Number of rows left.
     Raises:
-        CheckpointError: more than rows is damaged.
+        CheckpointError: other files of the store are damaged.
     """
     busy = CheckpointError(f"{folder}: another process is extracting into it; wait for it")
     with locked(folder / "lock", busy):
@@ -273,10 +273,10 @@ def repair(folder: Path) -> int:
 
 
 def opened(folder: Path) -> Features:
-    """A store as far as it was made, whatever it is of.
+    """Open a store with any key, complete or not.
 
     Raises:
-        CheckpointError: damaged.
+        CheckpointError: the store is damaged.
     """
     try:
         key = _Made.model_validate_json((folder / KEY).read_bytes()).key
@@ -290,18 +290,18 @@ def opened(folder: Path) -> Features:
 
 
 def _sums(folder: Path, rows: int) -> NDArray[np.uint64]:
-    """Checksums of so many rows.
+    """Checksums of the first `rows` rows.
 
     Raises:
         CheckpointError: there are too few.
     """
     there = (folder / SUMS).exists()
-    found = np.fromfile(folder / SUMS, "<u8", rows) if there else np.zeros(0, np.uint64)
-    if len(found) != rows:
+    sums = np.fromfile(folder / SUMS, "<u8", rows) if there else np.zeros(0, np.uint64)
+    if len(sums) != rows:
         raise CheckpointError(
-            f"{folder / SUMS}: checksums of {counted(len(found), 'row')}, expected {rows}; remove the folder"
+            f"{folder / SUMS}: checksums of {counted(len(sums), 'row')}, expected {rows}; remove the folder"
         )
-    return found
+    return sums
 
 
 def extract(
@@ -314,25 +314,24 @@ def extract(
     side_px: int | None,
     report: Report = lambda done, total: None,
 ) -> Features:
-    """Compute the rows that are not there yet; a killed run continues where it stopped.
+    """Compute the missing rows of a store; an interrupted run continues where it stopped.
 
-    Files are read and decoded in threads, a bounded number ahead of the forward pass. A row counts only once
-    it is on disk, so that a kill costs the last few batches and nothing else.
+    Pictures are read and decoded in threads, a bounded number ahead of the forward pass. Rows count only once
+    they are on disk, so a crash costs the last few batches.
 
     Args:
         root: folder of all stores; created if missing.
-        key: what the features are of.
-        pictures: id → file, every picture once; ids that state the content (SHA-256) keep a changed picture
-            from passing for the old one.
+        key: data set and encoder.
+        pictures: id → file; ids should identify the content (SHA-256), so that changed pictures are noticed.
         prepare: upright RGB picture → (H, W, 3) bytes; called in threads.
-        forward: (B, H, W, 3) → (B, …) features of finite half-precision range.
-        side_px: shorter side that `prepare` makes use of; None decodes at full size.
-        report: called with rows done and rows due.
+        forward: (B, H, W, 3) → (B, …) features, finite in float16.
+        side_px: shorter side that `prepare` needs; None decodes at full size.
+        report: called with rows done and rows in total.
     Raises:
-        CheckpointError: the store is of another key or other pictures, damaged, or in use by another process.
-        DataError: a picture cannot be read, naming it; what was done stays.
-        NumericsError: a feature is not finite in half precision, naming the picture.
-        ShapeError: `forward` gives another number of rows, or rows of another shape than before.
+        CheckpointError: the store has another key or other pictures, is damaged, or is in use.
+        DataError: a picture cannot be read; the message names it, and finished rows stay.
+        NumericsError: a feature is not finite in float16; the message names the picture.
+        ShapeError: `forward` returns another number of rows, or rows of another shape than before.
     """
 
     def read(picture: tuple[str, Path | str]) -> Bytes:
@@ -364,20 +363,20 @@ def extract(
             (folder / SUMS).open("ab") as sums,
             closing(ahead(left, read, workers=WORKERS, in_flight=2 * BATCH)) as pixels,
         ):
-            file.truncate(done.size_bytes)  # what a kill left behind the last counted row is cut off
+            file.truncate(done.size_bytes)  # remove bytes after the last counted row, left by a crash
             _sums(folder, done.rows)
             sums.truncate(8 * done.rows)
             try:
                 for start in range(0, len(left), BATCH):
                     names = [name for name, _ in left[start : start + BATCH]]
-                    found = _half(key.data, names, forward(np.stack(list(islice(pixels, len(names))))))
-                    if done.rows and found.shape[1:] != done.shape:
+                    features = _half(key.data, names, forward(np.stack(list(islice(pixels, len(names))))))
+                    if done.rows and features.shape[1:] != done.shape:
                         raise ShapeError(
-                            f"{folder}: rows have shape {found.shape[1:]}, those before {done.shape}"
+                            f"{folder}: rows have shape {features.shape[1:]}, those before {done.shape}"
                         )
-                    file.write(found.tobytes())
-                    sums.write(_sums_of(found))
-                    done = _Done(rows=done.rows + len(names), shape=found.shape[1:])
+                    file.write(features.tobytes())
+                    sums.write(_sums_of(features))
+                    done = _Done(rows=done.rows + len(names), shape=features.shape[1:])
                     if done.rows - saved.rows >= SAVE_EVERY_BATCHES * BATCH:
                         saved = _save(folder, (file, sums), done)
                     report(done.rows, len(ids))
@@ -392,7 +391,7 @@ def _sums_of(rows: NDArray[np.float16]) -> bytes:
 
 
 def _save(folder: Path, files: Sequence[BinaryIO], done: _Done) -> _Done:
-    """Count rows that were written, once they are on disk."""
+    """Flush the files to disk, then update the counter."""
     for file in files:
         file.flush()
         os.fsync(file.fileno())
@@ -401,10 +400,10 @@ def _save(folder: Path, files: Sequence[BinaryIO], done: _Done) -> _Done:
 
 
 def _half(data: str, names: Sequence[str], found: Floats) -> NDArray[np.float16]:
-    """Features as stored."""
+    """Convert features to float16, as stored."""
     if found.ndim < 2 or len(found) != len(names):
         raise ShapeError(f"{data}: features have shape {found.shape}, expected ({len(names)}, …)")
-    with np.errstate(over="ignore"):  # infinity is looked for below
+    with np.errstate(over="ignore"):  # infinity is checked below
         half = found.astype("<f2")
     finite = np.isfinite(half).reshape(len(half), -1).all(axis=1)
     if not finite.all():
@@ -414,7 +413,7 @@ def _half(data: str, names: Sequence[str], found: Floats) -> NDArray[np.float16]
 
 
 def _checked(folder: Path, key: FeatureKey, ids: Sequence[str] | None) -> tuple[str, ...]:
-    """The pictures of a store that is of this key, and of these pictures where some are named."""
+    """The pictures of a store, after checking its key and, if given, the expected pictures."""
     try:
         made = _Made.model_validate_json((folder / KEY).read_bytes())
         held = tuple(str(name) for name in json.loads((folder / IDS).read_bytes()))
@@ -422,9 +421,9 @@ def _checked(folder: Path, key: FeatureKey, ids: Sequence[str] | None) -> tuple[
         reason = " ".join(str(error).split())[:120]
         raise CheckpointError(f"{folder}: not a feature store ({reason}); remove it") from error
     for name, due in key.model_dump().items():
-        if (found := getattr(made.key, name)) != due:
+        if (stored := getattr(made.key, name)) != due:
             raise CheckpointError(
-                f"{folder}: features with {name} {found!r}, expected {due!r}; use another folder"
+                f"{folder}: features with {name} {stored!r}, expected {due!r}; use another folder"
             )
     if made.ids_sha256 != _hash(held):
         raise CheckpointError(f"{folder}: the list of pictures is damaged; remove the folder")
@@ -444,7 +443,7 @@ def _counter(folder: Path) -> _Done:
 
 
 def _done(folder: Path) -> _Done:
-    """The counter, held against the size of the file it counts."""
+    """The counter, checked against the size of the file of rows."""
     done = _counter(folder)
     size = (folder / ROWS).stat().st_size if (folder / ROWS).exists() else 0
     if size < done.size_bytes:
@@ -464,11 +463,15 @@ Layer = Literal["pooled", "grid", "stages", "blocks", "described"]
 def _precision(
     root: Path, key: Callable[[Precision], FeatureKey], device: str, due: Precision | None
 ) -> Precision:
-    """What is due; else that of a store at `root`, begun or complete; else what the device is quick in."""
+    """The given precision, else that of an existing store, else the fastest of the device."""
     if due is not None:
         return due
     usual = usual_precision(device)
-    there = (one for one in (usual, *get_args(Precision)) if (root / key(one).folder / KEY).is_file())
+    there = (
+        precision
+        for precision in (usual, *get_args(Precision))
+        if (root / key(precision).folder / KEY).is_file()
+    )
     return next(there, usual)
 
 
@@ -484,53 +487,53 @@ def picture_features(
     report: Report = lambda done, total: None,
     elsewhere: Callable[[FeatureKey, Sequence[str]], Features] | None = None,
 ) -> Features:
-    """Features of every different picture of a data set, one row per `Pair.image_id`.
+    """Features of each distinct picture of a data set, one row per `Pair.image_id`.
 
-    Where the store is complete the backbone is not loaded, but its weight file must be there: its hash is
-    part of the key.
+    If the store is complete, the backbone is not loaded; its weight file must still exist, because its hash
+    is part of the key.
 
     Args:
-        data: read with its pictures.
+        data: the set, opened with its pictures.
         root: folder of all feature stores.
         backbone: one of `limner.encoders.catalogue.BACKBONES`.
-        layer: "pooled" rows (F,), "grid" rows (P, F) of the last map: 49 places for a ResNet, or "stages"
-            rows (F,) of means and deviations of all maps, see `limner.encoders.pixels`; the others are of
-            `block_features`.
-        weights: a file, or a folder to look in; None looks in the usual places.
+        layer: "pooled" gives rows (F,); "grid" rows (P, F) of the last feature map, P = 49 for a ResNet;
+            "stages" rows (F,) of means and standard deviations of all maps, see `limner.encoders.pixels`. For
+            the others see `block_features`.
+        weights: weight file or its folder; None looks in the usual places.
         device: torch device that computes.
-        precision: precision of the backbone; None for that of a store that is there, else `usual_precision`.
-        report: called with rows done and rows due.
-        elsewhere: opens a complete store of a key and these pictures at another place; None has it at `root`.
+        precision: precision of the backbone; None for that of an existing store, else `usual_precision`.
+        report: called with rows done and rows in total.
+        elsewhere: opens a complete store, given key and pictures, at another location; None uses `root`.
     Raises:
-        ConfigError: no such backbone, or it has no grid.
+        ConfigError: unknown backbone, or it has no grid.
         MissingError: its weights are not available.
-        DataError: the set was read without pictures, or a picture cannot be read.
-        CheckpointError: the store does not fit, see `data.features.extract`.
+        DataError: the set was opened without pictures, or a picture cannot be read.
+        CheckpointError: see `extract`.
     """
     from limner.encoders.pixels import PixelEncoder, build, transform_of
 
     pictures = pictures_of(data)
     file = weight_file(backbone, weights)
 
-    def key_in(one: Precision) -> FeatureKey:
+    def key_in(chosen: Precision) -> FeatureKey:
         return FeatureKey(
             data=data.name,
             backbone=backbone if layer == "pooled" else f"{backbone}-{layer}",
             weights_sha256=file.sha256,
-            transform=transform_of(one),
+            transform=transform_of(chosen),
         )
 
     if elsewhere is not None:
-        for one in () if precision else ("float32", "float16"):
+        for chosen in () if precision else ("float32", "float16"):
             with suppress(MissingError):
-                return elsewhere(key_in(one), list(pictures))
+                return elsewhere(key_in(chosen), list(pictures))
         return elsewhere(key_in(precision or "bfloat16"), list(pictures))
     precision = _precision(root, key_in, device, precision)
     key = key_in(precision)
     try:
         return open_features(root, key, list(pictures))
     except (MissingError, CheckpointError):
-        pass  # not begun, or not at its end: the extraction goes on, and says what is wrong if anything is
+        pass  # missing or incomplete: `extract` continues it, and raises for any other fault
     model = build(backbone, read_state(file), str(file.path))
     encoder = PixelEncoder(backbone, model, file.sha256, precision=precision, device=device)
     made = {"pooled": encoder.features, "grid": encoder.grid, "stages": encoder.stages}
@@ -555,24 +558,23 @@ def block_features(
     precision: Precision | None = None,
     report: Report = lambda done, total: None,
 ) -> Features:
-    """What the blocks of the encoder base that are never trained make of every different picture.
+    """Output of the frozen blocks of the encoder `base` for each distinct picture of a data set.
 
-    Rows are those of `limner.encoders.base_blocks.rows_of`; later blocks can be trained on them without the
-    pictures.
+    Later blocks can be trained on these rows without the pictures; see `limner.encoders.base_blocks.rows_of`.
 
     Args:
-        data: read with its pictures.
+        data: the set, opened with its pictures.
         root: folder of all feature stores.
-        layer: "blocks" with the maps that later blocks are trained on; "described", the F features of the
-            published backbone alone, an eighth of the room; or "pooled", the last 1,280 of these.
-        mirrored: store the training pictures mirrored as well.
+        layer: "blocks" includes the feature maps on which later blocks are trained; "described" has only the
+            F features of the published backbone, an eighth of the size; "pooled" only the last 1,280 of them.
+        mirrored: whether to store mirrored training pictures too.
         device: torch device that computes.
         precision: see `picture_features`.
-        report: called with rows done and rows due, of either store.
+        report: called with rows done and rows in total, for each store.
     Raises:
         MissingError: the package of the backbone is not installed.
-        DataError: the set was read without pictures, or a picture cannot be read.
-        CheckpointError: a store does not fit, see `data.features.extract`.
+        DataError: the set was opened without pictures, or a picture cannot be read.
+        CheckpointError: see `extract`.
     """
     from limner.encoders.base_blocks import FIRST, PublishedBackbone
     from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256, SIDE_PX
@@ -581,12 +583,12 @@ def block_features(
     trained = {pair.image_id: pair.image for pair in data.pairs if pair.split == "train"}
     suffix = {"blocks": f"-block{FIRST}", "described": "-described", "pooled": ""}[layer]
 
-    def key_in(one: Precision, way: str = "") -> FeatureKey:
+    def key_in(chosen_precision: Precision, way: str = "") -> FeatureKey:
         return FeatureKey(
             data=data.name,
             backbone=BACKBONE + suffix,
             weights_sha256=BACKBONE_SHA256,
-            transform=f"squash {SIDE_PX} bicubic {way}{one}",
+            transform=f"squash {SIDE_PX} bicubic {way}{chosen_precision}",
         )
 
     precision = _precision(root, key_in, device, precision)
@@ -594,7 +596,7 @@ def block_features(
     forward = {"blocks": pixels.rows, "described": pixels.stages, "pooled": pixels.features}[layer]
 
     def store(way: str, chosen: dict[str, str], step: int) -> Features:
-        """Features of some pictures, whose columns are taken in steps of 1 or, mirrored, of −1."""
+        """Features of `chosen` pictures; `step` is 1, or −1 to mirror them."""
         return extract(
             root,
             key_in(precision, way),
@@ -610,10 +612,10 @@ def block_features(
 
 
 def pictures_of(data: PairSet) -> dict[str, str]:
-    """Picture → file.
+    """Id of each picture → its file.
 
     Raises:
-        DataError: the pictures were not read.
+        DataError: the set was opened without pictures.
     """
     unread = [pair for pair in data.pairs if not pair.image_hash]
     if unread:

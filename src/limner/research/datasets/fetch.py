@@ -1,7 +1,7 @@
-"""Fetches pictures by URL: politely, within bounds, and so that it can be stopped and gone on with.
+"""Downloads pictures by URL: rate-limited, size-limited and resumable.
 
-Data sets such as Clue name pictures on hosts all over the web, half of them gone, some of them hostile.
-Every file appears whole and checked or not at all.
+Data sets such as Clue list URLs on many hosts; half of them are dead, and some may be hostile. Each file is
+checked and written atomically.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from limner.transfer import FailedError, Fetched, FetchSettings, FullError, Tran
 
 FILE_NAME, LOCK_NAME = "manifest.jsonl", ".manifest.lock"
 _BACKOFF_S = 1.0
-_MAX_WAIT_S = 60.0  # that a server may ask for
+_MAX_WAIT_S = 60.0  # longest Retry-After that is honoured
 
 
 class Manifest:
-    """An open manifest: what is known so far, and a way to add to it.
+    """An open manifest: results so far, and appending of new ones.
 
     Attributes:
-        known: URL → what became of it.
+        known: URL → result of the download.
     """
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
@@ -46,13 +46,13 @@ class Manifest:
             file.truncate(whole)
         for number, line in enumerate(data[:whole].split(b"\n")[:-1], start=1):
             try:
-                one = Fetched.model_validate_json(line)
+                entry = Fetched.model_validate_json(line)
             except ValidationError as error:
                 raise DataError(
                     f"{path}:{number}: not a line of a manifest ({error.errors()[0]['msg']}); "
-                    "fetch into another folder, or move this file away to check all pictures again"
+                    "use another folder, or move this file away to check all pictures again"
                 ) from error
-            self.known[one.url] = one
+            self.known[entry.url] = entry
 
     def add(self, one: Fetched) -> None:
         """Append a line and wait until it is on disk."""
@@ -64,10 +64,10 @@ class Manifest:
 
 @contextmanager
 def open_manifest(folder: Path) -> Iterator[Manifest]:
-    """The manifest of a folder, for one process at a time; a line torn by a crash is cut off.
+    """Open the manifest of a folder, for one process at a time; an incomplete last line is removed.
 
     Raises:
-        DataError: a line is not one of a manifest, or another process has it open.
+        DataError: a line is invalid, or another process has the manifest open.
     """
     path = folder / FILE_NAME
     busy = DataError(f"{path}: another fetch is writing here; wait for it or use another folder")
@@ -79,14 +79,14 @@ class FetchReport(Record):
     """State of the folder after a fetch.
 
     Attributes:
-        wanted: pictures asked for.
-        done: of them, there.
+        wanted: number of pictures requested.
+        done: number of them that are in the folder.
         dead: number of pictures that cannot be downloaded.
-        left: number of pictures not tried, because the folder is full.
-        size_bytes: size of all that are there.
-        requests: made in this run, redirects not counted.
-        reasons: why pictures died → how many.
-        same_bytes: pictures whose bytes came for three URLs or more; often a host's "not available".
+        left: number of pictures not tried, because the folder has reached its size limit.
+        size_bytes: total size of the pictures in the folder.
+        requests: number of requests in this run, without redirects.
+        reasons: reason of a failure → number of pictures.
+        same_bytes: number of pictures whose bytes came from three or more URLs, often a placeholder.
     """
 
     wanted: int
@@ -104,9 +104,9 @@ class FetchProgress:
     """Progress of a download.
 
     Attributes:
-        done, dead, total: pictures.
-        size_bytes: fetched in this run.
-        left_s: estimate of the time left; None before the first answer.
+        done, dead, total: numbers of pictures.
+        size_bytes: bytes downloaded in this run.
+        left_s: estimated seconds left; None before the first response.
     """
 
     done: int
@@ -125,21 +125,21 @@ def fetch_pictures(
     progress: Callable[[FetchProgress], None] | None = None,
     fault: Callable[[bytes], str] = picture_fault,
 ) -> FetchReport:
-    """Fetch pictures into a folder; what is already there or known to be dead is not asked for again.
+    """Download pictures into a folder; existing files and permanently dead URLs are not requested again.
 
-    Stopped at any point, even by a power cut, the same call goes on. Files hold the bytes as received;
-    `manifest.jsonl` beside them says what came, what died and why.
+    After an interruption, even a power failure, the same call continues. Files hold the bytes as received;
+    `manifest.jsonl` in the folder records the result of each URL.
 
     Args:
-        wanted: URL → file name; names distinct and without folders.
-        folder: is made when absent.
-        settings: bounds; None uses the defaults.
-        again: ask again for pictures that died for good.
-        progress: called after every picture.
-        fault: what is wrong with the bytes that came, "" when nothing is; what is no picture brings its own.
+        wanted: URL → file name; names are unique and have no folders.
+        folder: output folder; created if missing.
+        settings: limits; None uses the defaults.
+        again: whether to request permanently dead URLs again.
+        progress: called after each picture.
+        fault: returns a description of what is wrong with the received bytes, or "".
     Raises:
-        ConfigError: two URLs want one name, or a name leads elsewhere.
-        DataError: the folder cannot be written, its manifest is damaged or in use.
+        ConfigError: two URLs have the same file name, or a name is not a plain file name.
+        DataError: the folder cannot be written, or its manifest is damaged or in use.
     """
     chosen = settings or FetchSettings()
     _check_names(wanted)
@@ -147,7 +147,7 @@ def fetch_pictures(
     try:
         root.mkdir(parents=True, exist_ok=True)
         with open_manifest(root) as manifest:
-            for draft in root.glob(f".*{DRAFT_SUFFIX}"):  # what a crash left half written
+            for draft in root.glob(f".*{DRAFT_SUFFIX}"):  # incomplete files left by a crash
                 draft.unlink()
             run = _Run(wanted, root, manifest, chosen, progress, fault)
             asyncio.run(run.all(again))
@@ -161,7 +161,7 @@ def fetch_pictures(
 
 @dataclass
 class _Run:
-    """One download, with a queue per host and one limit for all."""
+    """One call of `fetch_pictures`, with one queue per host and one limit for all."""
 
     wanted: Mapping[str, str]
     folder: Path
@@ -175,11 +175,11 @@ class _Run:
         self.requests = self.finished = 0
         self.count: Counter[str] = Counter()
         self.begun = time.monotonic()
-        stored = sum(one.size_bytes for one in self.manifest.known.values() if one.state == "done")
+        stored = sum(entry.size_bytes for entry in self.manifest.known.values() if entry.state == "done")
         self.transfer = Transfer(self.settings, stored)
 
     async def all(self, again: bool) -> None:
-        """Fetch everything; the first error that is not one picture's ends all tasks."""
+        """Download everything; an error that does not concern a single picture ends all tasks."""
         self.parallel = asyncio.Semaphore(self.settings.parallel)
         queues: dict[str, list[str]] = defaultdict(list)
         for url in self.wanted:
@@ -205,30 +205,30 @@ class _Run:
                 await asyncio.gather(*tasks, return_exceptions=True)
 
     def report(self) -> FetchReport:
-        """Present progress."""
+        """Summarise the state of the folder."""
         every = [self.manifest.known[url] for url in self.wanted if url in self.manifest.known]
-        done = [one for one in every if one.state == "done"]
-        dead = [one for one in every if one.state == "dead"]
-        same = Counter(one.sha256 for one in done)
+        done = [entry for entry in every if entry.state == "done"]
+        dead = [entry for entry in every if entry.state == "dead"]
+        same = Counter(entry.sha256 for entry in done)
         return FetchReport(
             wanted=len(self.wanted),
             done=len(done),
             dead=len(dead),
             left=len(self.wanted) - len(every),
-            size_bytes=sum(one.size_bytes for one in done),
+            size_bytes=sum(entry.size_bytes for entry in done),
             requests=self.requests,
-            reasons=dict(Counter(one.reason.partition(":")[0] for one in dead).most_common()),
+            reasons=dict(Counter(entry.reason.partition(":")[0] for entry in dead).most_common()),
             same_bytes=sum(number for number in same.values() if number > 2),
         )
 
     async def _serve(self, host: str, urls: list[str]) -> None:
-        """Work off one host's queue, which its tasks share."""
+        """Process one host's queue, which its tasks share."""
         while urls:
             url = urls.pop(0)
-            one = await self._adopt(url) or await self._fetch(host, url)
-            self.manifest.add(one)
+            result = await self._adopt(url) or await self._fetch(host, url)
+            self.manifest.add(result)
             self.finished += 1
-            self.count[one.state] += 1
+            self.count[result.state] += 1
             if self.progress:
                 each_s = (time.monotonic() - self.begun) / self.finished
                 left_s = each_s * (self.due - self.finished)
@@ -236,7 +236,7 @@ class _Run:
                 self.progress(FetchProgress(done, dead, len(self.wanted), self.transfer.arrived, left_s))
 
     async def _fetch(self, host: str, url: str) -> Fetched:
-        """Ask for one picture until it comes, dies or has been asked for often enough."""
+        """Download one picture, with retries."""
         name, settings = self.wanted[url], self.settings
         for attempt in range(settings.retries + 1):
             await self._turn(host)
@@ -244,14 +244,16 @@ class _Run:
                 self.requests += 1
                 try:
                     body = bytearray()
-                    one = await self.transfer.get(url, body.extend)
+                    result = await self.transfer.get(url, body.extend)
                     data = bytes(body)
                     fault = await asyncio.to_thread(self.fault, data)
                     if fault:
-                        raise FailedError(f"not a usable picture: {fault}", lasting=True, status=one.status)
+                        raise FailedError(
+                            f"not a usable picture: {fault}", lasting=True, status=result.status
+                        )
                     await asyncio.to_thread(write_bytes, self.folder / name, data)
                     self.transfer.stored += len(data)
-                    return one.model_copy(update={"name": name, "attempts": attempt + 1})
+                    return result.model_copy(update={"name": name, "attempts": attempt + 1})
                 except FailedError as error:
                     failed = error
             if failed.lasting or attempt == settings.retries:
@@ -271,14 +273,14 @@ class _Run:
         )
 
     async def _turn(self, host: str) -> None:
-        """Wait until the host may be asked again."""
+        """Wait until the next request to the host is allowed."""
         while (wait_s := self.next_start[host] - time.monotonic()) > 0:
             await asyncio.sleep(wait_s)
         pause_s = max(self.settings.host_pause_s, self.settings.host_pauses.get(host, 0.0))
         self.next_start[host] = time.monotonic() + pause_s
 
     async def _adopt(self, url: str) -> Fetched | None:
-        """A picture that is in place without a line: written just before a crash, or by the user."""
+        """Record a file that is not yet in the manifest: written just before a crash, or by the user."""
         name = self.wanted[url]
         path = self.folder / name
         if not path.is_file():
@@ -286,7 +288,7 @@ class _Run:
         data = await asyncio.to_thread(path.read_bytes)
         fault = await asyncio.to_thread(self.fault, data)
         if fault:
-            reason = f"file in the way: {name} is no usable picture ({fault}); move it away"
+            reason = f"file in the way: {name} is not a usable picture ({fault}); move it away"
             return Fetched(url=url, name=name, state="dead", reason=reason)
         digest = hashlib.sha256(data).hexdigest()
         return Fetched(url=url, name=name, state="done", size_bytes=len(data), sha256=digest)
@@ -302,7 +304,7 @@ class _Run:
 
 
 def _host(url: str) -> str:
-    """Key of a host's queue; one queue for all malformed URLs."""
+    """Host of a URL, the key of its queue; "" for malformed URLs."""
     try:
         return urlsplit(url).netloc.lower()
     except ValueError:

@@ -1,7 +1,7 @@
-"""Files of data sets: how they are read, and what lies in a folder where they were looked for in vain.
+"""Reads the files of data sets, and describes a folder in which an expected file is missing.
 
-Archives left packed, a folder one level too deep or too high, and files of another version are what goes
-wrong with a downloaded set, so a message names them.
+The usual mistakes with a downloaded set are archives left packed, a folder one level too deep or too high,
+and files of another version; messages point to them.
 """
 
 import csv
@@ -26,10 +26,10 @@ _LISTED = 4
 
 
 def walk(root: Path) -> Iterator[tuple[Path, list[str]]]:
-    """A folder and those below it, each with its file names, sorted; hidden ones are left out.
+    """Yield a folder and its subfolders, each with its sorted file names; hidden ones are left out.
 
-    Links to folders are followed, each folder once. A folder that is gone when its turn comes is passed over,
-    as `os.walk` does with one that cannot be read.
+    Links to folders are followed, each folder once. Folders that have disappeared or cannot be read are
+    skipped, as by `os.walk`.
     """
     walked = set()
     for folder, folders, names in os.walk(root, followlinks=True):
@@ -46,7 +46,7 @@ def walk(root: Path) -> Iterator[tuple[Path, list[str]]]:
 
 
 def is_picture(name: str) -> bool:
-    """Whether a file's name ends as that of a picture does."""
+    """Whether a file name has a picture suffix."""
     return name.lower().endswith(_suffixes())
 
 
@@ -58,16 +58,16 @@ def _suffixes() -> tuple[str, ...]:
 
 
 def has_pictures(root: Path) -> bool:
-    """Whether a folder, or one below it, holds a file that is named as a picture."""
+    """Whether a folder or a subfolder holds a file with a picture suffix."""
     return any(is_picture(name) for _, names in walk(root) for name in names)
 
 
 def whereabouts(place: Path, wanted: Sequence[str] = ()) -> str:
-    """Content of a folder, and possible locations of the missing files, as clauses for a message.
+    """Describe a folder's contents and where the missing files may be, as clauses for a message.
 
     Args:
-        place: the folder that was named; it need not be there.
-        wanted: names of files of which one was looked for; none where pictures were.
+        place: the folder; it need not exist.
+        wanted: names of the files, one of which is missing; empty if pictures are missing.
     """
     if place.is_file():
         return f"{place.name} is a file, not a folder"
@@ -75,34 +75,42 @@ def whereabouts(place: Path, wanted: Sequence[str] = ()) -> str:
         above = next((folder for folder in place.absolute().parents if folder.is_dir()), place)
         return f"found no such folder; {above} holds {_contents([(above, _files(above))], above)}"
     folders = list(walk(place))
-    said = [f"found {_contents(folders, place)}"]
-    said += _elsewhere(place, wanted)
+    clauses = [f"found {_contents(folders, place)}"]
+    clauses += _elsewhere(place, wanted)
     if not wanted and not has_pictures(place):
-        said += _pictures_elsewhere(place)
+        clauses += _pictures_elsewhere(place)
     files = [folder / name for folder, names in folders for name in names]
-    if not files:  # archives are often kept beside the folder made for what they hold
+    if not files:  # archives are often next to the folder for their contents
         files = [place.parent / name for name in _files(place.parent)]
     packed = [file for file in files if file.name.lower().endswith(ARCHIVES)]
     inside = [file for file in packed if set(wanted) & _listing(file)] or packed
     if inside:
         which = f"{inside[0].name}{f' and {len(inside) - 1} more' if inside[1:] else ''}"
-        said.append(f"{which} {'are' if inside[1:] else 'is'} still packed: unpack there and run again")
+        clauses.append(f"{which} {'are' if inside[1:] else 'is'} still packed: unpack and run again")
     if pickles := [file for file in files if file.name.lower().endswith(PICKLE_SUFFIXES)]:
-        said.append(f"{pickles[0].name} is a pickle, which is never loaded: convert it as docs/data.md says")
+        clauses.append(
+            f"{pickles[0].name} is a pickle, which is never loaded: see docs/data.md for how to convert it"
+        )
     names = sorted({file.name for file in files} - {file.name for file in packed})
-    near = dict.fromkeys(name for one in wanted for name in get_close_matches(one, names, 2, 0.6))
+    near = dict.fromkeys(
+        name for wanted_name in wanted for name in get_close_matches(wanted_name, names, 2, 0.6)
+    )
     if near and not packed:
-        said.append(f"{' and '.join(near)} may be of another version or part")
-    return "; ".join(said)
+        clauses.append(f"{' and '.join(near)} may be of another version or part")
+    return "; ".join(clauses)
 
 
 def _files(folder: Path) -> list[str]:
-    return sorted(one.name for one in folder.iterdir() if one.is_file() and not one.name.startswith("."))
+    return sorted(
+        entry.name for entry in folder.iterdir() if entry.is_file() and not entry.name.startswith(".")
+    )
 
 
 def _contents(folders: Sequence[tuple[Path, list[str]]], place: Path) -> str:
-    """Folders, files and pictures, counted, the first of them named."""
-    below = sorted(one.name for one in place.iterdir() if one.is_dir() and not one.name.startswith("."))
+    """Numbers of folders, files and pictures, with the first names."""
+    below = sorted(
+        entry.name for entry in place.iterdir() if entry.is_dir() and not entry.name.startswith(".")
+    )
     counted = Counter(is_picture(name) for _, names in folders for name in names)
     first = next((name for _, names in folders for name in names if is_picture(name)), "")
     others = [name for _, names in folders for name in names if not is_picture(name)]
@@ -119,28 +127,28 @@ def _few(what: str, names: Sequence[str], count: int) -> str:
 
 
 def _elsewhere(place: Path, wanted: Sequence[str]) -> list[str]:
-    """Whether a wanted file lies beside the folder, up to two levels up."""
-    with suppress(OSError):  # a folder that may not be read
+    """Look for a wanted file in the folders next to this one, up to two levels up."""
+    with suppress(OSError):  # no permission to read a folder
         for above in place.absolute().parents[:2]:
-            near = [above, *sorted(one for one in above.iterdir() if one.is_dir())]
-            for folder in (one for one in near if one != place.absolute()):
+            near = [above, *sorted(entry for entry in above.iterdir() if entry.is_dir())]
+            for folder in (entry for entry in near if entry != place.absolute()):
                 for name in wanted:
                     if (folder / name).is_file():
-                        return [f"{name} lies in {folder}: give that folder"]
+                        return [f"{name} is in {folder}: give that folder"]
     return []
 
 
 def _pictures_elsewhere(place: Path) -> list[str]:
-    """Whether a folder beside this one holds pictures, not looking below it."""
+    """Look for pictures in the folders next to this one, without their subfolders."""
     with suppress(OSError):
-        for folder in sorted(one for one in place.absolute().parent.iterdir() if one.is_dir()):
+        for folder in sorted(entry for entry in place.absolute().parent.iterdir() if entry.is_dir()):
             if any(is_picture(name) for name in _files(folder)):
-                return [f"{folder} beside it holds pictures"]
+                return [f"{folder} next to it holds pictures"]
     return []
 
 
 def _listing(archive: Path) -> set[str]:
-    """Names of files in a zip archive, whose list is at hand; of others what their own name says."""
+    """Names of the files in a zip archive; for other archives the name without .gz."""
     with suppress(zipfile.BadZipFile, OSError), zipfile.ZipFile(archive) as opened:
         return {Path(name).name for name in opened.namelist()}
     return {archive.name.removesuffix(".gz")}
@@ -152,15 +160,15 @@ _PICKLE_PROTOCOLS = tuple(b"\x80" + bytes([number]) for number in range(2, 6))
 
 
 def read_json(path: Path, form: type[Form], expected: str) -> Form:
-    """Read a JSON file and check its form; keys the form does not name are left aside.
+    """Read a JSON file and validate it; unknown keys are ignored.
 
     Args:
-        path: the file; a pickle is refused, whatever its name.
-        form: of the whole file.
-        expected: one phrase for messages, such as ``"an object of images and annotations"``.
+        path: the file.
+        form: type of the whole file.
+        expected: description for messages, such as ``"an object of images and annotations"``.
     Raises:
-        MissingError: no such file.
-        DataError: a pickle, not JSON, or of another form.
+        MissingError: the file does not exist.
+        DataError: the file is a pickle, not JSON, or of another form.
     """
     refuse_pickle(path)
     try:
@@ -170,21 +178,21 @@ def read_json(path: Path, form: type[Form], expected: str) -> Form:
 
 
 def refuse_pickle(path: Path) -> None:
-    """Refuse a pickle by its name and by its first bytes; nothing of it is ever loaded. Nor are archives.
+    """Reject pickles and archives, by name and by the first bytes.
 
     Raises:
-        MissingError: no such file.
-        DataError: a pickle, an archive, a folder, or not to be opened.
+        MissingError: the file does not exist.
+        DataError: the file is a pickle, an archive or a folder, or cannot be opened.
     """
     with readable(path, "give the file of the annotations"), path.open("rb") as file:
         head = file.read(2)
     if path.suffix.lower() in PICKLE_SUFFIXES or head in _PICKLE_PROTOCOLS:
         raise DataError(
-            f"{path}: a pickle, which runs code when loaded, and is never loaded here;"
-            " convert it to JSON as docs/data.md says"
+            f"{path}: a pickle, which limner never loads because loading can run code;"
+            " convert it to JSON, see docs/data.md"
         )
     if head in _PACKED:
-        raise DataError(f"{path}: still packed; unpack it and give the file that was in it")
+        raise DataError(f"{path}: an archive; unpack it and give the file in it")
 
 
 def read_table(
@@ -196,22 +204,23 @@ def read_table(
     header: bool = True,
     filled: Sequence[str] = (),
 ) -> Iterator[dict[str, str]]:
-    """Rows of a delimited UTF-8 file, one by one.
+    """Yield the rows of a delimited UTF-8 file: column → value.
 
     Args:
         path: the file.
         delimiter: one character.
-        columns: names that the header must hold, others are kept; of a file without one, all its columns.
-        quoted: whether double quotes enclose fields.
+        columns: columns that the header must have (there may be more); without a header, all columns in
+            order.
+        quoted: whether fields may be enclosed in double quotes.
         header: whether the first line names the columns.
         filled: columns that must not be empty.
     Raises:
-        MissingError: no such file.
-        DataError: it cannot be read, is not UTF-8, a column is absent or named twice, a row has another
-            number of fields, or there is none.
+        MissingError: the file does not exist.
+        DataError: the file cannot be read, is not UTF-8 or has no rows; a column is missing or repeated; or a
+            row has another number of fields or an empty required one.
     """
     refuse_pickle(path)
-    hint = "is the delimiter right and the file whole?"
+    hint = "is the delimiter right and the file complete?"
     quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     with readable(path, hint), path.open(encoding="utf-8", newline="") as file:
         lines = csv.reader(file, delimiter=delimiter, strict=quoted, quoting=quoting)
@@ -227,24 +236,24 @@ def read_table(
                     raise DataError(
                         f"{path}:{lines.line_num}: {len(row)} fields, expected {len(names)}; {hint}"
                     )
-                found = dict(zip(names, row, strict=True))
-                if not all(found[column].strip() for column in filled):
+                values = dict(zip(names, row, strict=True))
+                if not all(values[column].strip() for column in filled):
                     raise DataError(
                         f"{path}:{lines.line_num}: {' or '.join(filled)} is empty; remove the row or fill"
                         " it in"
                     )
-                yield found
+                yield values
         except csv.Error as error:
             raise DataError(f"{path}:{lines.line_num}: {error}; {hint}") from error
         if row is None:
-            raise DataError(f"{path}: no rows; is the file whole?")
+            raise DataError(f"{path}: no rows; is the file complete?")
 
 
 def flag(where: str, column: str, value: str, words: tuple[str, str]) -> int:
-    """0 or 1 from the two words a file uses for no and yes.
+    """0 or 1, given a file's words for no and yes.
 
     Raises:
-        DataError: any other word.
+        DataError: `value` is neither word.
     """
     if value not in words:
         raise DataError(f"{where}: {column} is {value!r}, expected {words[0]} or {words[1]}")

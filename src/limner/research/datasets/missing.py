@@ -1,9 +1,8 @@
-"""Check which pictures of a data set exist, with the errors of the others.
+"""Checks the pictures of a data set before any work starts.
 
-Every picture is opened before any work starts, once per change of its file. A pair whose picture is missing
-or broken is left out, counted and listed, never given another picture. What earlier runs found out about a
-file is kept in one SQLite file in the folder of the feature stores; it may be removed at any time, and is
-then made anew.
+Pairs whose picture is missing or broken are left out, counted and listed. Results are cached in an SQLite
+file (the manifest) in the folder of feature stores, so that each file is decoded once per change; the
+manifest can be deleted at any time.
 """
 
 import hashlib
@@ -28,18 +27,20 @@ from limner.research.datasets.pairs import MissingPicture, Pair, PairSet, Source
 
 MANIFEST = "pictures.sqlite"
 _PROBE_PX = 32
-_WRITTEN_TOGETHER = 256  # the most that a kill makes the next run read again
-_SETTLED_NS = 2_000_000_000  # the coarsest clock of a file system: a younger file may change unnoticed
+_WRITTEN_TOGETHER = 256  # the number of files to read again after a crash is at most this
+_SETTLED_NS = (
+    2_000_000_000  # resolution of the coarsest file system; a newer file may change without a new time
+)
 _TABLE = """pictures (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, sha256 TEXT, checksum TEXT)
 WITHOUT ROWID"""
 
 
 class Looked(NamedTuple):
-    """What a picture file holds.
+    """Result of checking a picture file.
 
     Attributes:
-        sha256: of its bytes, 64 hex digits.
-        fault: what is wrong with it; "" when it decodes to the end.
+        sha256: SHA-256 of its bytes, 64 hex digits.
+        fault: description of the error; "" if the file can be decoded.
     """
 
     sha256: str
@@ -47,7 +48,7 @@ class Looked(NamedTuple):
 
 
 def picture_fault(data: bytes) -> str:
-    """What is wrong with the bytes of a picture; "" when they decode to the end."""
+    """Describe the error in a picture's bytes; "" if they can be decoded."""
     if not data:
         return "empty file"
     try:
@@ -58,19 +59,18 @@ def picture_fault(data: bytes) -> str:
 
 
 class PictureHashes:
-    """Hashes of picture files by path, size and time of change; a context, at whose end all is written.
+    """Cached hashes of picture files by path, size and time; a context manager that saves at its end.
 
-    Only files that decode are kept: a faulty one is looked at again each time, since a decoder that is
-    installed later may read it.
+    Only files that can be decoded are cached, because a decoder installed later may read the others.
     """
 
     def __init__(self, folder: Path | None) -> None:
-        """Open the manifest of a folder; both are made once there is something to keep.
+        """Open the manifest of a folder; both are created when there is something to save.
 
         Args:
-            folder: None remembers nothing.
+            folder: folder of the manifest; None disables the cache.
         Raises:
-            DataError: the file is no manifest.
+            DataError: the file is not a manifest.
         """
         self._new: list[tuple[bytes, int, int, str]] = []
         self._file = None if folder is None else folder / MANIFEST
@@ -91,10 +91,10 @@ class PictureHashes:
                 self._store.close()
 
     def look(self, path: Path) -> Looked:
-        """Hash and fault of a file; it is read unless size and time are those of an earlier look.
+        """Check a file; it is read only if its size or time differs from the cached one.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
             DataError: the manifest cannot be read or written.
         """
         key, status = os.fsencode(path), path.stat()
@@ -104,15 +104,15 @@ class PictureHashes:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             data = file.read()
-        found = Looked(hashlib.sha256(data).hexdigest(), picture_fault(data))
-        if self._file is not None and not found.fault and time.time_ns() - status.st_mtime_ns > _SETTLED_NS:
-            self._new.append((key, len(data), status.st_mtime_ns, found.sha256))
+        result = Looked(hashlib.sha256(data).hexdigest(), picture_fault(data))
+        if self._file is not None and not result.fault and time.time_ns() - status.st_mtime_ns > _SETTLED_NS:
+            self._new.append((key, len(data), status.st_mtime_ns, result.sha256))
             if len(self._new) >= _WRITTEN_TOGETHER:
                 self._write()
-        return found
+        return result
 
     def _known(self, key: bytes) -> tuple[int, int, str] | None:
-        """Size, time and hash as last written."""
+        """Cached size, time and hash."""
         if self._store is None:
             return None
         try:
@@ -128,11 +128,11 @@ class PictureHashes:
                 stacklevel=2,
             )
             return None
-        found: tuple[int, int, str] = row[1:4]
-        return found
+        entry: tuple[int, int, str] = row[1:4]
+        return entry
 
     def _write(self) -> None:
-        """Put what is new into the file."""
+        """Save new entries."""
         if self._file is None or not self._new:
             return
         store = self._store or self._open(self._file)
@@ -145,7 +145,7 @@ class PictureHashes:
         self._new.clear()
 
     def _open(self, file: Path) -> sqlite3.Connection:
-        """The file, made if absent."""
+        """Open the file, creating it if missing."""
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             self._store = sqlite3.connect(file, timeout=60)
@@ -155,7 +155,9 @@ class PictureHashes:
         return self._store
 
     def _refusal(self, error: Exception) -> DataError:
-        return DataError(f"{self._file}: not a manifest that can be used ({error}); remove it, or free space")
+        return DataError(
+            f"{self._file}: cannot be used as a manifest ({error}); remove it, or free disk space"
+        )
 
 
 def _sum(row: tuple[bytes, int, int, str]) -> str:
@@ -175,16 +177,16 @@ def pair_set(
     named: Named = "name",
     counted: Mapping[str, int] = MappingProxyType({}),
 ) -> PairSet:
-    """Set of pairs from a reader's result: see `with_pictures`.
+    """Build a set from the pairs that a reader found, and check its pictures with `with_pictures`.
 
     Args:
         name: name of the set.
-        pairs: in file order.
-        source: as the reader got it.
+        pairs: pairs in file order.
+        source: the reader's source.
         relations: names in the order of the labels.
         files: see `with_pictures`.
         named: see `with_pictures`.
-        counted: what was left out or put right → how often, for the notes.
+        counted: description of a correction or omission → its number, for the notes.
     """
     notes = tuple(f"{name}: {what}: {number:,}" for what, number in counted.items() if number)
     return with_pictures(PairSet(name, relations, tuple(pairs), notes=notes), source, files, named)
@@ -193,25 +195,27 @@ def pair_set(
 def with_pictures(
     data: PairSet, source: Source, files: Mapping[str, str] | None = None, named: Named = "path"
 ) -> PairSet:
-    """The pairs whose pictures are there and open, with path and hash; the others are listed in `missing`.
+    """Check the pictures of a set: fill in path and hash, and move pairs with bad pictures to `missing`.
 
-    Published sets name files and unpack into folders of their own, such as one a split: a picture that does
-    not lie where it is named is looked for in all folders below.
+    Published sets often unpack into subfolders, such as one per split. A picture that is not at its stated
+    path is therefore searched for in all subfolders.
 
     Args:
-        data: `image` as the set names it.
-        source: where its pictures lie; without them the set stays as it is, for its texts alone.
-        files: `image` → file name below the folder; None if they are the same.
-        named: by its "path", which is not looked for elsewhere, by "name", or by "stem", for any suffix.
+        data: the set, with `image` as its files name it.
+        source: location of the pictures; without one the set is returned unchanged, for its texts.
+        files: `image` → file name below the folder; None if they are equal.
+        named: how files are found: by "path" only, by "name" in any subfolder, or by "stem" with any suffix.
     Raises:
-        DataError: the folder is not there, a name leads out of it, too many pictures are missing, or all are.
+        DataError: the folder does not exist, a name points outside it, or too many or all pictures are
+            missing.
     """
     if source.pictures is None:
         return data
     root = source.pictures.resolve()
     if not root.is_dir():
         raise DataError(
-            f"{data.name}: {root} is not a folder; give that of the pictures, or None for texts alone"
+            f"{data.name}: {root} is not a folder; give the folder of the pictures, or None for only the"
+            " texts"
         )
     images = dict.fromkeys(pair.image for pair in data.pairs)
     names = {image: image if files is None else files.get(image, "") for image in images}
@@ -227,7 +231,7 @@ def with_pictures(
         looked = {
             image: _look(data.name, root, name, below_root, manifest.look) for image, name in names.items()
         }
-    kept: list[Pair] = []
+    complete: list[Pair] = []
     absent: list[MissingPicture] = []
     for pair in data.pairs:
         path, digest, reason = looked[pair.image]
@@ -235,33 +239,35 @@ def with_pictures(
             file = pair.image if named == "path" else names[pair.image] or pair.image
             absent.append(MissingPicture(id=pair.id, image=file, reason=reason))
         else:
-            kept.append(pair.model_copy(update={"image": path, "image_hash": digest}))
+            complete.append(pair.model_copy(update={"image": path, "image_hash": digest}))
     share = len(absent) / max(1, len(data.pairs))
-    if (source.missing == "abort" and share > source.max_missing) or (absent and not kept):
+    if (source.missing == "abort" and share > source.max_missing) or (absent and not complete):
         seen = sum(map(len, below_root().values()))
         places = "" if named == "path" else f" (looked among {counted(seen, 'file')} in {root} and below)"
-        # Paths may lead anywhere, so that what lies below their root may be all of a disk.
+        # With paths the root may be a whole disk, so describe only the folder of the first missing file.
         around = (root / names[absent[0].image]).parent if named == "path" else root
         raise DataError(
             f"{data.name}: {len(absent)} of {counted(len(data.pairs), 'pair')} lack their picture "
             f"({share:.1%}, allowed {source.max_missing:.1%}), first {absent[0].image!r}: "
-            f"{absent[0].reason}{places}; {_by_split(data.pairs, {one.id for one in absent})}"
-            f"{whereabouts(around)}; fetch them, pass --missing drop"
-            " (to limner train --set data.missing=drop), or read the texts alone"
+            f"{absent[0].reason}{places}; {_by_split(data.pairs, {missing.id for missing in absent})}"
+            f"{whereabouts(around)}; download them, pass --missing drop"
+            " (for limner train --set data.missing=drop), or read only the texts"
         )
-    reasons = Counter(one.reason for one in absent)
+    reasons = Counter(missing.reason for missing in absent)
     notes = tuple(
         f"{data.name}: {counted(number, 'pair')} left out: {reason}" for reason, number in reasons.items()
     )
-    return replace(data, pairs=tuple(kept), missing=data.missing + tuple(absent), notes=data.notes + notes)
+    return replace(
+        data, pairs=tuple(complete), missing=data.missing + tuple(absent), notes=data.notes + notes
+    )
 
 
 def _presence(data: PairSet, root: Path, lacking: Mapping[str, str]) -> str:
-    """Note on the existing pictures, by name, and the names of the missing ones by image."""
+    """A note that says whether all picture files exist; `lacking` maps missing images to file names."""
     absent = [pair for pair in data.pairs if pair.image in lacking]
     total, gone = len({pair.image for pair in data.pairs}), len({pair.image for pair in absent})
     if not absent:
-        return f"{data.name}: all {total:,} pictures are there by their names in {root}; none was opened"
+        return f"{data.name}: all {total:,} picture files exist in {root}; they were not opened"
     first = lacking[absent[0].image] or absent[0].image
     return (
         f"{data.name}: {gone:,} of {total:,} pictures are not in {root} or below, first {first!r};"
@@ -270,7 +276,7 @@ def _presence(data: PairSet, root: Path, lacking: Mapping[str, str]) -> str:
 
 
 def _by_split(pairs: Sequence[Pair], absent: Container[str]) -> str:
-    """End of a clause: the numbers of pairs without a picture by split, if the shares differ."""
+    """Clause with the numbers of pairs without a picture per split; "" if the shares are equal."""
     total = Counter(pair.split for pair in pairs)
     gone = Counter(pair.split for pair in pairs if pair.id in absent)
     if len(total) < 2 or len({gone[split] / total[split] for split in total}) < 2:
@@ -279,21 +285,21 @@ def _by_split(pairs: Sequence[Pair], absent: Container[str]) -> str:
 
 
 def _by_name(root: Path, named: Named) -> dict[str, list[Path]]:
-    """Name → where files of that name lie; nothing where paths are named."""
-    found: dict[str, list[Path]] = {}
+    """File name (or stem) → paths below the folder; empty if files are found by path."""
+    paths: dict[str, list[Path]] = {}
     if named == "path":
-        return found
+        return paths
     for folder, names in walk(root):
         for name in names:
             key = Path(name).stem if named == "stem" else name
-            found.setdefault(key, []).append(folder / name)
-    return found
+            paths.setdefault(key, []).append(folder / name)
+    return paths
 
 
 def _places(
     name: str, root: Path, file: str, below_root: Callable[[], Mapping[str, Sequence[Path]]]
 ) -> Sequence[Path]:
-    """Find a picture at its stated path, or else in any subfolder."""
+    """Paths of a picture: its stated path, or else all of that name in subfolders."""
     path = below(root, file, name)
     return [path] if path.is_file() else below_root().get(Path(file).name, [])
 
@@ -305,16 +311,16 @@ def _look(
     below_root: Callable[[], Mapping[str, Sequence[Path]]],
     look: Callable[[Path], Looked],
 ) -> tuple[str, str, str]:
-    """Path, hash and fault of one picture."""
+    """Path, hash and error of one picture."""
     if not file:
         return "", "", "no file name is known for it"
     try:
-        found = {path: look(path) for path in _places(name, root, file, below_root)}
+        results = {path: look(path) for path in _places(name, root, file, below_root)}
     except OSError as error:
         return "", "", f"cannot be read: {error.strerror}"
-    if not found:
+    if not results:
         return "", "", "no such file"
-    if len({one.sha256 for one in found.values()}) > 1:
-        return "", "", f"{counted(len(found), 'different file')} of that name"
-    path, (digest, fault) = next(iter(found.items()))
+    if len({result.sha256 for result in results.values()}) > 1:
+        return "", "", f"{counted(len(results), 'different file')} of that name"
+    path, (digest, fault) = next(iter(results.items()))
     return str(path), digest, fault

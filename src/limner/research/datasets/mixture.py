@@ -1,4 +1,4 @@
-"""Several data sets as one to train on, without a leak between them, and only what may be used."""
+"""Mixtures: several data sets combined for training, with overlaps removed and licences respected."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -11,17 +11,17 @@ from limner.research.datasets.pairs import MissingPicture, MixtureEntry, Pair, P
 
 
 def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = None) -> PairSet:
-    """Several sets as one, each split by itself.
+    """Read several sets, split each, and combine them.
 
     Args:
-        entries: name → set.
+        entries: name → settings of the set.
         manifest: see `limner.research.datasets.pairs.Source`.
     Raises:
-        ConfigError: no set, or one whose folder is not named.
+        ConfigError: there is no set, or the location of one is not known.
         MissingError, DataError: see the readers and `mixed`.
     """
     if not entries:
-        raise ConfigError('data: set "mixture" without sets; add tables [data.mixture.NAME]')
+        raise ConfigError('data: set "mixture" has no sets; add tables [data.mixture.NAME]')
     place = os.environ.get("LIMNER_DATA")
     parts = {}
     for name, entry in entries.items():
@@ -39,7 +39,7 @@ def read_mixture(entries: Mapping[str, MixtureEntry], manifest: Path | None = No
 
 
 WEIGHT = "weight"
-"""In `Pair.meta`: how often a training row comes in an epoch."""
+"""Key in `Pair.meta`: how often a training pair occurs in an epoch."""
 
 
 def mixed(
@@ -47,18 +47,19 @@ def mixed(
     weights: Mapping[str, float],
     licences: Mapping[str, Sequence[str]] | None = None,
 ) -> PairSet:
-    """One set of several that are split already.
+    """Combine sets that are already split.
 
-    A training row is dropped where its picture or its text, letter case and white space aside, is also one
-    of validation or test, in whichever of the sets. Relations are dropped: the sets share none.
+    A training pair is dropped if its picture or text (ignoring case and white space) is also in validation or
+    test of any of the sets. Relation labels are dropped, because the sets have no common relations.
 
     Args:
-        parts: name → set, every pair with split and group; the name goes before ids, groups and sequences.
-        weights: name → how often a training row of it comes in an epoch.
-        licences: name → those allowed, see `licensed`. What they leave out of validation and test is still
-            kept out of training.
+        parts: name → set, each pair with split and group; the name becomes a prefix of ids, groups and
+            sequences.
+        weights: name → how often a training pair of the set occurs in an epoch.
+        licences: name → allowed licences, see `licensed`. Validation and test pairs left out by licence still
+            block equal training pairs.
     Returns:
-        What was dropped is counted in `notes` and listed in `missing`.
+        The mixture; dropped pairs are counted in `notes` and listed in `missing`.
     Raises:
         DataError: a pair has no split, or no training row is left.
     """
@@ -66,12 +67,12 @@ def mixed(
     for name, data in parts.items():
         for pair in data.pairs:
             if not (pair.split and pair.group):
-                raise DataError(f"{name}: pair {pair.id!r} has no split; make one before sets are mixed")
+                raise DataError(f"{name}: pair {pair.id!r} has no split; split the sets before mixing them")
             if pair.split != "train":
                 for key in _keys(pair):
                     held.setdefault(key, f"{pair.split} of {name}")
     pairs: list[Pair] = []
-    left = [one for data in parts.values() for one in data.missing]
+    left = [missing for data in parts.values() for missing in data.missing]
     notes = [note for data in parts.values() for note in data.notes]
     for name, whole in parts.items():
         data = licensed(whole, (licences or {}).get(name, ()))
@@ -105,10 +106,10 @@ def mixed(
 
 
 def set_of(data: PairSet, name: str) -> PairSet:
-    """One set of a mixture: its pairs, with the ids that they have without the mixture.
+    """One set of a mixture, with its original ids.
 
     Args:
-        data: as `mixed` makes it.
+        data: a mixture made by `mixed`.
         name: name of the set.
     Raises:
         ConfigError: the mixture has no such set.
@@ -116,18 +117,18 @@ def set_of(data: PairSet, name: str) -> PairSet:
     names = dict.fromkeys(pair.group.partition(":")[0] for pair in data.pairs)
     if name not in names:
         raise ConfigError(f"{data.name}: " + unknown("set", name, names))
-    start, kept = f"{name}:", data.name.removeprefix("+".join(names))  # such as "-first48"
-    own = [pair for pair in data.pairs if pair.group.startswith(start)]
+    start, suffix = f"{name}:", data.name.removeprefix("+".join(names))  # such as "-first48"
+    pairs = [pair for pair in data.pairs if pair.group.startswith(start)]
     bare = [
         pair.model_copy(
             update={key: getattr(pair, key).removeprefix(start) for key in ("id", "seq", "group")}
         )
-        for pair in own
+        for pair in pairs
     ]
-    missing = tuple(one for one in data.missing if one.id.startswith(start))
-    return replace(data, name=f"{name}{kept}", pairs=tuple(bare), missing=missing)
+    missing = tuple(entry for entry in data.missing if entry.id.startswith(start))
+    return replace(data, name=f"{name}{suffix}", pairs=tuple(bare), missing=missing)
 
 
 def _keys(pair: Pair) -> tuple[tuple[str, str], ...]:
-    """Keys of pairs that no other set may have in a held-out part."""
+    """Keys by which a pair is found in another set's validation or test split."""
     return ("picture", pair.image_id), ("text", text_id(pair.text))

@@ -1,6 +1,6 @@
-"""Neighbour graph: for every training pair, the pairs whose texts lie nearest; and scores of pairs, on disk.
+"""Neighbour graph: for each training pair, the pairs with the nearest texts; and scores of pairs on disk.
 
-A pair itself and its duplicates are no neighbours.
+A pair and its duplicates are not neighbours.
 """
 
 import hashlib
@@ -31,10 +31,10 @@ Method = Literal["auto", "exact", "hnsw"]
 Ids = NDArray[np.int64]
 Table = NDArray[np.int32]
 EXACT_UP_TO = 200_000
-_CELLS = 1 << 24  # distances held at once
-_SEARCHES = 2  # before rows without enough neighbours are compared with all
-_ROWS = 4096  # searched at once
-_FAR = np.float32(3e38)  # behind all others; a sum of it and zeros stays what it is
+_CELLS = 1 << 24  # distances in memory at once
+_SEARCHES = 2  # searches, before rows with too few neighbours are compared with all rows
+_ROWS = 4096  # rows searched at once
+_FAR = np.float32(3e38)  # larger than any distance; finite, so that sums with zeros are exact
 _INFINITE = int(np.float32(np.inf).view(np.int32))
 
 
@@ -69,24 +69,23 @@ def build_graph(
     method: Method = "auto",
     crew: Crew = ALONE,
 ) -> Table:
-    """The nearest others of every row by Euclidean distance.
+    """The nearest neighbours of each row by Euclidean distance.
 
     Args:
-        vectors: (n, D) of the texts.
-        size: N ≥ 1, neighbours per row; rows with fewer others get fewer.
-        text_ids: (n,) equal for equal texts, which are no neighbours.
-        image_ids: (n,) equal for equal pictures, likewise.
-        method: "exact" compares all with all in blocks; "hnsw" searches a graph of usearch, which misses
-            some neighbours; "auto" is exact up to 200,000 rows.
-        crew: of several processes each compares some of the rows, or has a graph of some of them in which all
-            are searched.
+        vectors: (n, D) vectors of the texts.
+        size: N ≥ 1, number of neighbours per row; fewer if there are not enough other rows.
+        text_ids: (n,), equal for equal texts, which are not neighbours.
+        image_ids: (n,), equal for equal pictures, which are not neighbours.
+        method: "exact" compares all rows with all in blocks; "hnsw" searches an approximate index (usearch),
+            which misses some neighbours; "auto" is exact up to 200,000 rows.
+        crew: processes that share the work: each compares some of the rows, or indexes some of them.
     Returns:
-        (n, N) int32, the nearest first, equally near ones by their number, −1 where a row has fewer.
+        (n, N) int32 row numbers, nearest first, ties by number; −1 if a row has fewer neighbours.
     Raises:
-        ShapeError: sizes differ, or fewer than two rows.
+        ShapeError: the sizes differ, or there are fewer than two rows.
         NumericsError: a vector is not finite.
-    Source: T&K 2022, Section 3.2; docs/methods/complementary.md §3. Departs: exact up to 200,000 rows, where
-        the authors always search by HNSW.
+    Source: T&K 2022, Section 3.2; docs/methods/complementary.md §3. Departs: exact up to 200,000 rows; the
+        authors always use HNSW.
     """
     rows = expect(
         "neighbours", vectors=(vectors, "n D"), text_ids=(text_ids, "n"), image_ids=(image_ids, "n")
@@ -94,7 +93,7 @@ def build_graph(
     if rows < 2:
         raise ShapeError(f"neighbours: {rows} texts, expected at least 2")
     if not np.isfinite(vectors).all():
-        raise NumericsError("neighbours: a vector is not finite; look at the texts' encoder")
+        raise NumericsError("neighbours: a vector is not finite; check the text encoder")
     wanted = min(size, rows - 1)
     exact = method == "exact" or (method == "auto" and rows <= EXACT_UP_TO)
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
@@ -110,14 +109,16 @@ def build_graph(
 def _compare_all(
     table: Table, rows: NDArray[np.int64], vectors: NDArray[np.float32], texts: Ids, images: Ids
 ) -> None:
-    """Fill some rows of the table, compared with all others."""
+    """Fill `rows` of the table by comparing them with all rows."""
     wanted, step = table.shape[1], max(1, _CELLS // len(vectors))
     lengths = np.einsum("nd,nd->n", vectors, vectors)
     for start in range(0, len(rows), step):
         some = rows[start : start + step]
-        apart = lengths - 2 * (vectors[some] @ vectors.T)  # the row's own length changes no order
+        apart = lengths - 2 * (
+            vectors[some] @ vectors.T
+        )  # the row's own squared length does not change the order
         apart[(texts[some, None] == texts) | (images[some, None] == images)] = np.inf
-        # Distances as whole numbers of the same order, each followed by its column, so that none are equal.
+        # Map distances to integers of the same order and append the column number, so that ties are ordered.
         bits = apart.view(np.int32)
         bits ^= (bits >> 31) & 0x7FFFFFFF
         keys = bits.astype(np.int64)
@@ -132,38 +133,38 @@ def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids, 
     with installed("usearch", RESEARCH):
         from usearch.index import Index
 
-    # Many equal vectors would be linked to each other alone, so each is there once, with its rows.
+    # Index equal vectors only once: in HNSW many equal vectors would be linked only to each other.
     unique, place_of = np.unique(vectors, axis=0, return_inverse=True)
     rows_of = np.split(np.argsort(place_of, kind="stable"), np.cumsum(np.bincount(place_of))[:-1])
     index: Any = Index(ndim=vectors.shape[1], metric="l2sq", dtype="f32", connectivity=32, expansion_add=200)
-    own = np.arange(len(unique))[crew.share(len(unique))]
-    if len(own):
-        index.add(own, unique[own])
+    unique_rows = np.arange(len(unique))[crew.share(len(unique))]
+    if len(unique_rows):
+        index.add(unique_rows, unique[unique_rows])
     table = np.full((len(vectors), wanted), -1, np.int32)
     due, count = np.arange(len(vectors)), min(len(unique), 2 * wanted)
     for _ in range(_SEARCHES):
-        # A search must look at more candidates than it returns, or it misses near ones.
+        # Recall is poor unless a search visits more candidates than it returns.
         index.expansion_search = max(2 * count, 256)
         for start in range(0, len(due), _ROWS):
             rows = due[start : start + _ROWS]
             keys = _nearest(index, vectors[rows], count, crew)
             made = np.zeros((len(rows), wanted), np.int32)
             for place in range(len(rows))[crew.share(len(rows))]:
-                row, found = rows[place], keys[place]
-                near = np.concatenate([rows_of[key] for key in found[found >= 0].tolist()])
+                row, neighbours = rows[place], keys[place]
+                near = np.concatenate([rows_of[key] for key in neighbours[neighbours >= 0].tolist()])
                 near = near[(texts[near] != texts[row]) & (images[near] != images[row])][:wanted]
                 made[place] = np.pad(near, (0, wanted - len(near)), constant_values=-1)
             table[rows] = crew.summed(made)
-        # Rows whose copies crowded out their neighbours are searched wider, ...
+        # Search again, with more candidates, for rows whose duplicates filled the result; ...
         due = due[(table[due] < 0).any(axis=1)]
         count = min(len(unique), 4 * count)
-    # ... and then compared with all, so that none is short by chance.
+    # ... then compare the remaining ones with all rows.
     _compare_all(table, due, vectors, texts, images)
     return table
 
 
 def _nearest(index: Any, vectors: NDArray[np.float32], count: int, crew: Crew) -> Ids:  # noqa: ANN401
-    """(R, count) keys of the nearest vectors in the graphs of all processes, −1 where there are fewer."""
+    """(R, count) keys of the nearest vectors in the indexes of all processes, padded with −1."""
     keys = np.full((len(vectors), crew.size, count), -1, np.int64)
     apart = np.full((len(vectors), crew.size, count), _FAR, np.float32)
     others = np.arange(crew.size) != crew.number
@@ -190,16 +191,16 @@ def stored_graph(
     method: Method = "auto",
     crew: Crew = ALONE,
 ) -> Table:
-    """The graph of these vectors, made where the folder does not hold it already.
+    """`build_graph` with a cache on disk.
 
     Args:
-        folder: folder of all graphs; each is a file named by what it was made from.
-        vectors: see `build_graph`, as the rest.
-        size: likewise.
-        text_ids: likewise.
-        image_ids: likewise.
-        method: likewise.
-        crew: likewise; where one of the processes lacks the file, all make it.
+        folder: folder of cached graphs, in files named by a hash of the inputs.
+        vectors: see `build_graph`.
+        size: see `build_graph`.
+        text_ids: see `build_graph`.
+        image_ids: see `build_graph`.
+        method: see `build_graph`.
+        crew: see `build_graph`; if one process lacks the file, all build the graph.
     """
     source = hashlib.sha256(repr((vectors.shape, size, method)).encode())
     for part in (vectors.astype("<f4"), text_ids.astype("<i8"), image_ids.astype("<i8")):
@@ -219,18 +220,17 @@ def stored_graph(
 
 
 def _read_graph(file: Path, made_from: str) -> Table | None:
-    """A stored graph; None, and a warning, where it is damaged."""
-    # Whatever is wrong with it: the graph is made again.
+    """A cached graph; None, with a warning, if the file is damaged."""
     try:
         arrays, about = read_arrays(file)
         table: Table = arrays[GRAPH]
         content = hashlib.sha256(table.tobytes()).hexdigest()
         if (about["made_from"], about["sha256"]) == (made_from, content):
             return table
-        reason = "of other vectors or pairs"
+        reason = "made from other vectors or pairs"
     except (DataError, KeyError) as error:
         reason = str(error)
-    warnings.warn(f"{file}: damaged ({reason}); it is made again", LimnerWarning, stacklevel=3)
+    warnings.warn(f"{file}: damaged ({reason}); it is built again", LimnerWarning, stacklevel=3)
     return None
 
 
@@ -241,13 +241,13 @@ SCORES_FORMAT = "limner-pair-scores-1"
 
 @dataclass(frozen=True)
 class PairScores:
-    """Scores of n training pairs after some epoch.
+    """Scores of n training pairs after an epoch.
 
     Attributes:
-        ids: (n,) of the pairs, in the order of all scores.
-        scores: ``MEASURE/modality`` → (n,) float32 raw scores before Γ, such as ``DIVERSITY/text``; a name
-            without a slash is no score of a measure, such as ``weight``.
-        epoch: whose embeddings they were computed from, from 0.
+        ids: (n,) ids of the pairs, in the order of the scores.
+        scores: ``MEASURE/modality``, such as ``DIVERSITY/text`` → (n,) float32 raw scores before Γ; names
+            without a slash, such as ``weight``, are not measures.
+        epoch: epoch whose embeddings were used, from 0.
     """
 
     ids: tuple[str, ...]
@@ -255,17 +255,17 @@ class PairScores:
     epoch: int
 
     def measures(self) -> dict[str, dict[str, NDArray[np.float32]]]:
-        """Measure → modality → scores, in order of name."""
-        found: dict[str, dict[str, NDArray[np.float32]]] = {}
+        """Measure → modality → scores, sorted by name."""
+        measures: dict[str, dict[str, NDArray[np.float32]]] = {}
         for name in sorted(self.scores):
             measure, slash, modality = name.partition("/")
             if slash:
-                found.setdefault(measure, {})[modality] = self.scores[name]
-        return found
+                measures.setdefault(measure, {})[modality] = self.scores[name]
+        return measures
 
 
 def write_pair_scores(scores: PairScores, run: Path) -> Path:
-    """Write ``pair_scores.safetensors`` of a run folder, whole or not at all."""
+    """Write ``pair_scores.safetensors`` into a run folder, atomically."""
     held = {name: np.ascontiguousarray(values, np.float32) for name, values in scores.scores.items()}
     about = {"format": SCORES_FORMAT, "epoch": str(scores.epoch), "ids": json.dumps(scores.ids)}
     target = run / SCORES_FILE
@@ -275,23 +275,23 @@ def write_pair_scores(scores: PairScores, run: Path) -> Path:
 
 
 def read_pair_scores(run: Path) -> PairScores:
-    """Read what `write_pair_scores` wrote into a run folder.
+    """Read the pair scores of a run folder.
 
     Raises:
-        MissingError: the run left none.
-        DataError: not such a file, or damaged.
+        MissingError: the run has none.
+        DataError: the file is damaged or not one of pair scores.
     """
     file = run / SCORES_FILE
     if not file.is_file():
         raise MissingError(f"{file}: does not exist; train a system that weights pairs by neighbourhoods")
     try:
-        found, about = read_arrays(file)
+        arrays, about = read_arrays(file)
         if about.get("format") != SCORES_FORMAT:
             raise DataError(f"format {about.get('format')!r}, expected {SCORES_FORMAT!r}")
-        scores = PairScores(tuple(json.loads(about["ids"])), found, int(about["epoch"]))
+        scores = PairScores(tuple(json.loads(about["ids"])), arrays, int(about["epoch"]))
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{file}: not a file of pair scores ({error}); train the run again") from error
-    for name, values in found.items():
+    for name, values in arrays.items():
         if values.shape != (len(scores.ids),) or values.dtype != np.float32:
             raise DataError(
                 f"{file}: {name} has shape {values.shape} of {values.dtype}, expected"

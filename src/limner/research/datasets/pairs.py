@@ -1,9 +1,8 @@
-"""The canonical pair, one text with one picture; sets of them, and how a data set declares itself.
+"""Text–picture pairs, sets of them, and the registry of data sets.
 
-Readers of data sets give it, training and evaluation take it. A set is one file of its name in
-`limner.research.datasets.sets`, which registers a `DataSet`; nothing else needs to know it. Sets that share a
-reader lie in one file: ``cite++`` in that of ``cite``. The drawn picture books register themselves from the
-room that draws them.
+A data set is one file in `limner.research.datasets.sets` that registers a `DataSet`. Sets with a common
+reader share a file, such as ``cite`` and ``cite++``. The generated picture books are registered in
+`limner.research.worlds.book`.
 """
 
 import hashlib
@@ -30,7 +29,7 @@ SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 
 
 def text_id(text: str) -> str:
-    """SHA-256 of the NFC-normalised, lower-cased, whitespace-collapsed text.
+    """SHA-256 of a text after NFC normalisation, lower-casing and collapsing of white space.
 
     Source: docs/methods/data.md §4.1.
     """
@@ -38,12 +37,12 @@ def text_id(text: str) -> str:
 
 
 def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
-    """Number the connected components of items that share a key.
+    """Number the connected components of items that share keys.
 
     Args:
-        keys: per item (N,), what it must not be parted over.
+        keys: (N,) keys of each item.
     Returns:
-        (N,) group numbers, counted by first appearance.
+        (N,) group numbers from 0, in order of first appearance.
     """
     parent = list(range(len(keys)))
 
@@ -62,7 +61,7 @@ def duplicate_groups(keys: Sequence[Iterable[Hashable]]) -> list[int]:
 
 
 def plain(text: str) -> str:
-    """A text without letter case and differences of white space, NFC."""
+    """A text in NFC, lower case, with single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).lower().split())
 
 
@@ -78,15 +77,15 @@ class Pair(Record):
 
     Attributes:
         id: unique inside its data set.
-        text: the words, unmodified.
-        image: file path, or URL where no picture is there; only ever compared or opened.
-        image_hash: SHA-256 of the picture's bytes, 64 hex digits; "" while unknown.
-        group: duplicate group; "" before a split was made.
-        split: train, val or test; "" if none was made.
+        text: the text, unmodified.
+        image: file path, or URL if there is no file.
+        image_hash: SHA-256 of the picture's bytes, 64 hex digits; "" if unknown.
+        group: duplicate group; "" before splitting.
+        split: train, val or test; "" before splitting.
         labels: relation → 0 or 1, in the order of the data set.
-        seq: recipe, story, article or album it belongs to; "" for none.
-        pos: place in it, from 0; None for none.
-        meta: what else the source states: row number, URL, author, origin of the text.
+        seq: id of its recipe, story, article or album; "" for none.
+        pos: position in `seq`, from 0; None for none.
+        meta: other fields of the source: row number, URL, author, licence, ….
     Source: docs/methods/data.md §1.1.
     """
 
@@ -103,32 +102,31 @@ class Pair(Record):
 
     @property
     def image_id(self) -> str:
-        """Identity of the picture: hash of its bytes, else its URL, else its file name."""
+        """Id of the picture: hash of its bytes, else its URL, else `image`."""
         url = self.meta.get("url")
         return self.image_hash or (url if isinstance(url, str) else "") or self.image
 
 
 def one_row_per_pair(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
-    """Keep one row of every repeated pair, with the majority of its labels; for retrieval.
+    """Merge repeated pairs for retrieval; training of relations uses all of them.
 
-    Rows repeat where text (letter case and white space aside) and picture agree inside one split.
-    The first row stays and takes, per relation, the majority of those rows that state it; a tie is 1.
-    `meta` gains ``copies``. Training of relations uses all rows instead.
+    Pairs are repeated if text (ignoring case and white space) and picture are equal within a split. The first
+    one is kept, with the majority label of each relation; a tie is 1. `meta` gets ``copies``.
 
     Source: docs/methods/data.md §4.4.
     """
     copies: dict[tuple[str, str, str], list[Pair]] = {}
     for pair in pairs:
         copies.setdefault((pair.split, text_id(pair.text), pair.image_id), []).append(pair)
-    kept = []
+    merged = []
     for same in copies.values():
         stated: dict[str, list[int]] = {}
-        for name, label in (one for pair in same for one in pair.labels.items()):
+        for name, label in (item for pair in same for item in pair.labels.items()):
             stated.setdefault(name, []).append(label)
         labels = {name: int(2 * sum(votes) >= len(votes)) for name, votes in stated.items()}
         meta = {**same[0].meta, "copies": len(same)}
-        kept.append(same[0].model_copy(update={"labels": labels, "meta": meta}))
-    return tuple(kept)
+        merged.append(same[0].model_copy(update={"labels": labels, "meta": meta}))
+    return tuple(merged)
 
 
 class MissingPicture(Record):
@@ -150,11 +148,11 @@ class PairSet:
     """A data set of annotated pairs.
 
     Attributes:
-        name: such as ``"clue"``.
-        relations: names in the order of the label vector.
-        pairs: in file order; `split` as the files state it, "" if they state none.
+        name: name of the set, such as ``"clue"``.
+        relations: names in the order of the labels.
+        pairs: pairs in file order, with the split stated in the files, if any.
         missing: pairs left out because of their picture.
-        notes: one line for everything put right while reading.
+        notes: one line for each kind of correction or omission.
     """
 
     name: str
@@ -167,7 +165,7 @@ class PairSet:
         """The pairs of one split, in file order.
 
         Raises:
-            DataError: the set has none.
+            DataError: the split is empty.
         """
         chosen = tuple(pair for pair in self.pairs if pair.split == name)
         if not chosen:
@@ -178,12 +176,12 @@ class PairSet:
 def identities(
     pairs: Sequence[Pair],
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Numbers by which equal texts and equal pictures are known, so that a loss can leave duplicates out.
+    """Number texts and pictures, so that a loss can ignore duplicates.
 
     Args:
-        pairs: (N,).
+        pairs: (N,) pairs.
     Returns:
-        (N,) int64 of the texts and (N,) int64 of the pictures: equal where `text_id` and `image_id` are.
+        (N,) int64 of the texts and (N,) int64 of the pictures, equal for equal `text_id` and `image_id`.
     Source: docs/methods/index.md §2.2.
     """
     texts = duplicate_groups([[text_id(pair.text)] for pair in pairs])
@@ -192,26 +190,28 @@ def identities(
 
 
 def places_in(known: Mapping[str, int], ids: Sequence[str]) -> NDArray[np.int64]:
-    """(B,) rows of some pictures.
+    """Look up the rows of pictures, (B,).
 
     Args:
         known: picture → row.
-        ids: (B,) by `Pair.image_id`.
+        ids: (B,) values of `Pair.image_id`.
     Raises:
-        DataError: one has no row.
+        DataError: a picture has no row.
     """
     absent = [name for name in ids if name not in known]
     if absent:
-        raise DataError(f"pictures: {absent[0]!r} has no row ({len(absent)} of {len(ids)}); make them again")
+        raise DataError(
+            f"pictures: {absent[0]!r} has no row ({len(absent)} of {len(ids)}); build the rows again"
+        )
     return np.array([known[name] for name in ids], dtype=np.int64)
 
 
 def shuffle_relations(data: PairSet, seed: int) -> PairSet:
-    """The control: whole label rows dealt again inside each split, so that they say nothing about their pair.
+    """Control condition: permute the label rows within each split, so that they carry no information.
 
     Args:
-        data: with labels.
-        seed: seed of the order.
+        data: a set with labels.
+        seed: seed of the permutation.
     """
     rng = np.random.default_rng(seed)
     pairs = list(data.pairs)
@@ -223,30 +223,31 @@ def shuffle_relations(data: PairSet, seed: int) -> PairSet:
 
 
 def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
-    """The pairs under some licences.
+    """Keep only the pairs under some licences.
 
     Args:
-        data: whose pairs state theirs in ``meta["license"]``, see `illustrated.story_pairs`.
-        allowed: licences, spelt as the data spell them; none allows all.
+        data: a set whose pairs have ``meta["license"]``, see `sets.stories.story_pairs`.
+        allowed: licences, spelt as in the data; empty allows all.
     Raises:
         DataError: no pair is left.
     """
     if not allowed:
         return data
-    kept = tuple(pair for pair in data.pairs if pair.meta.get("license") in allowed)
+    allowed_pairs = tuple(pair for pair in data.pairs if pair.meta.get("license") in allowed)
     stated = (pair.meta.get("license") for pair in data.pairs)
     other = Counter(str(name or "none stated") for name in stated if name not in allowed)
-    if not kept:
-        found = ", ".join(sorted(other)) or "no pairs"
+    if not allowed_pairs:
+        licences = ", ".join(sorted(other)) or "no pairs"
         raise DataError(
-            f"{data.name}: no pair under {', '.join(allowed)}, found {found}; allow another licence or leave"
+            f"{data.name}: no pair under {', '.join(allowed)}, found {licences}; allow another licence or"
+            " leave"
             " the set out"
         )
     if not other:
         return data
     counted = ", ".join(f"{name} {number:,}" for name, number in other.most_common())
     note = f"{data.name}: {other.total():,} of {len(data.pairs):,} pairs left out by licence ({counted})"
-    return replace(data, pairs=kept, notes=(*data.notes, note))
+    return replace(data, pairs=allowed_pairs, notes=(*data.notes, note))
 
 
 MissingPolicy = Literal["abort", "drop"]
@@ -255,17 +256,18 @@ MAX_MISSING = 0.02
 
 @dataclass(frozen=True)
 class Source:
-    """Where the files of a set lie, and what of them is read.
+    """Location of a set's files, and how to read them.
 
     Attributes:
-        place: the file of the annotations, or its folder.
-        pictures: folder of the pictures; None reads the texts alone.
-        missing: what to do about pictures that are not there or do not open.
-        max_missing: share of pairs in [0, 1] that "abort" lets pass.
-        every: all captions of a picture, or one.
-        seed: of the choice of the one, where it is drawn.
-        manifest: folder that remembers which picture files were looked at; None looks at all of them.
-        opened: pictures are read and checked; else only whether they are there is noted, and all pairs stay.
+        place: file of the annotations, or its folder.
+        pictures: folder of the pictures; None reads only the texts.
+        missing: whether missing or unreadable pictures are an error ("abort") or dropped.
+        max_missing: share of pairs in [0, 1] without a picture that "abort" tolerates.
+        every: whether to use all captions of a picture instead of one.
+        seed: seed of the choice of a caption.
+        manifest: folder with the cache of picture checks; None checks all pictures.
+        opened: whether pictures are read and checked; otherwise only their existence is noted, and all pairs
+            are kept.
     """
 
     place: Path
@@ -278,46 +280,47 @@ class Source:
     opened: bool = True
 
     def file(self, *names: str) -> Path:
-        """The file of one of these names, where `place` is a folder that holds it; else `place`."""
+        """Find a file of one of these names if `place` is a folder; otherwise `place` itself."""
         return self.find(*names) if self.place.is_dir() else self.place
 
     def find(self, *names: str) -> Path:
-        """The one file of one of these names in the folder `place`, or in a folder below it.
+        """Find the only file of one of these names in the folder `place` or its subfolders.
 
         Raises:
-            MissingError: there is none.
-            DataError: several folders below it hold one.
+            MissingError: there is no such file.
+            DataError: several subfolders have one.
         """
         here = [self.place / name for name in names if (self.place / name).is_file()]
-        found = here[:1] or sorted(
+        paths = here[:1] or sorted(
             path for name in names for path in self.place.rglob(name) if path.is_file()
         )
-        if not found:
+        if not paths:
             raise MissingError(
                 f"{self.place}: no {' or '.join(names)} in it or below ({whereabouts(self.place, names)});"
                 " give the folder of the files"
             )
-        if len(found) > 1:
-            raise DataError(f"{self.place}: both {found[0]} and {found[1]}; give the folder of one of them")
-        return found[0]
+        if len(paths) > 1:
+            raise DataError(f"{self.place}: both {paths[0]} and {paths[1]}; give the folder of one of them")
+        return paths[0]
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a data set declares of itself.
+    """Definition of a data set.
 
     Attributes:
-        name: as settings and commands name it.
-        about: one line for a list.
-        read: its pairs in file order, with the split that the files state.
-        relations: those annotated, in the order of the labels.
-        sequence: what pairs make in their order, such as "story"; "" where they make nothing.
-        folder: where it is looked for below $LIMNER_DATA/data; "" where its place must be named.
-        beside: pictures are named by the files themselves, so that texts are never read alone.
-        wanted: folder of the annotations → picture URL → file name; None where no URLs are known.
-        draw: (stories, seed, size_px) → pairs and (N, size_px, size_px, 3) bytes, for a set that is drawn; a
-            size of 0 draws no picture.
-        graphs: likewise, (stories, seed, shuffled=seed of the control or None) → picture → scene graph.
+        name: name in settings and commands.
+        about: one-line description.
+        read: reads the pairs in file order, with the split stated in the files.
+        relations: annotated relations, in the order of the labels.
+        sequence: what consecutive pairs form, such as "story"; "" for none.
+        folder: its folder below $LIMNER_DATA/data; "" if the location must be given.
+        beside: whether the annotations name the picture files, so that pictures are always opened.
+        wanted: folder of the annotations → picture URL → file name; None if no URLs are known.
+        draw: for generated sets: (stories, seed, size_px) → pairs and (N, size_px, size_px, 3) bytes; size 0
+            renders no pictures.
+        graphs: for generated sets: (stories, seed, shuffled=seed of the control or None) → picture → scene
+            graph.
     """
 
     name: str
@@ -334,20 +337,20 @@ class DataSet:
 
 _REGISTERED: dict[str, DataSet] = {}
 _ELSEWHERE = {
-    "picturebook": "limner.research.worlds.book",  # it needs scenes and worlds, which stand above sets
+    "picturebook": "limner.research.worlds.book",  # needs scenes and worlds, layers above data sets
     "stepwise": "limner.research.datasets.sets.stories",
 }
-"""Sets that are not in the file whose name theirs begins with."""
+"""Sets defined in a file of another name."""
 _SETS = "limner.research.datasets.sets"
 
 
 def register(data: DataSet) -> None:
-    """Make a set known by its name."""
+    """Register a set by its name."""
     _REGISTERED[data.name] = data
 
 
 def data_sets() -> Mapping[str, DataSet]:
-    """All sets by name; every file that registers one is imported for it, once."""
+    """All sets by name; imports every file that registers one."""
     for module in iter_modules(import_module(_SETS).__path__):
         import_module(f"{_SETS}.{module.name}")
     for module_name in _ELSEWHERE.values():
@@ -356,7 +359,7 @@ def data_sets() -> Mapping[str, DataSet]:
 
 
 def known_set(name: str) -> DataSet | None:
-    """A set by its name, for which the one file that registers it is imported; None of no such set."""
+    """A set by its name, or None; imports only the file that registers it."""
     if name not in _REGISTERED and isinstance(name, str):
         stem = re.split(r"[^a-z0-9_]", name, maxsplit=1)[0]
         here = {module.name for module in iter_modules(import_module(_SETS).__path__)}
@@ -369,30 +372,30 @@ def data_set(name: str) -> DataSet:
     """A set by its name.
 
     Raises:
-        ConfigError: no such set; the choices and the nearest one are named.
+        ConfigError: unknown name; the message lists the choices and suggests the nearest.
     """
-    found = known_set(name)
-    if found is None:
+    definition = known_set(name)
+    if definition is None:
         raise ConfigError(unknown("data set", name, data_sets()))
-    return found
+    return definition
 
 
 class SourceConfig(Record):
-    """Where pairs come from, and how they are split.
+    """Settings of a data set: its location and its split.
 
     Attributes:
         set: name of a registered set.
-        annotations: folder of the files, or the file; "" looks below $LIMNER_DATA for a published set.
-        pictures: folder of the pictures; "" looks for ``images`` beside the annotations.
-        missing, max_missing: what to do about missing pictures, and the share that may be.
-        licences: those that may be used, spelt as the data spell them; the rest is left out after the split.
-            Empty allows all.
+        annotations: file or folder of the annotations; "" looks below $LIMNER_DATA for a published set.
+        pictures: folder of the pictures; "" looks for ``images`` next to the annotations.
+        missing, max_missing: whether missing pictures are an error or dropped, and the tolerated share.
+        licences: allowed licences, spelt as in the data; other pairs are left out after splitting. Empty
+            allows all.
         split, split_seed: see `limner.research.datasets.splits.split_pairs`.
-        test_share, val_share: of all pairs, where the split is not released; None for the share of test that
-            the files state, else 0.2, and for a tenth of what is not test.
-        by_source: a grouped split parts no source of stories either.
-        every_caption: of sets with several captions, take all of a picture, not one alone.
-        caption_seed: of coco, which one.
+        test_share, val_share: shares of all pairs, unless the split is released; None for the files' share of
+            test (or 0.2), and for a tenth of the rest.
+        by_source: whether a grouped split also keeps the stories of a source together.
+        every_caption: whether to use all captions of a picture instead of one.
+        caption_seed: seed of the choice of a caption (coco).
     """
 
     set: str
@@ -412,38 +415,40 @@ class SourceConfig(Record):
     @field_validator("set")
     @classmethod
     def _is_known(cls, name: str) -> str:
-        if name != "mixture":  # which the settings of a run may name, see `limner.research.datasets.mixture`
+        if name != "mixture":  # allowed in the settings of a run, see `limner.research.datasets.mixture`
             data_set(name)
         return name
 
 
 class MixtureEntry(SourceConfig):
-    """One data set of a mixture, called by its key; its folder is $LIMNER_DATA/data/KEY unless stated.
+    """Settings of one data set of a mixture; its folder is $LIMNER_DATA/data/KEY by default.
 
     Attributes:
-        weight: how often a training row of it comes in an epoch.
+        weight: how often a training pair of the set occurs in an epoch.
     """
 
     weight: float = Field(default=1.0, gt=0, le=100)
 
 
 def files_by_split(source: Source, *names: str) -> list[tuple[Path, SplitName]]:
-    """The files that hold one split each, and which; they lie in the folder named, or below it.
+    """Find the files that hold one split each, in a folder or its subfolders.
 
     Args:
         source: its place is the folder.
-        names: of files, with ``*`` for train, val or test.
+        names: possible file names, with ``*`` for train, val or test.
+    Returns:
+        Files with their splits; splits without a file are left out.
     Raises:
-        MissingError: there is none of any split.
-        DataError: several folders hold one.
+        MissingError: no split has a file.
+        DataError: several subfolders have a file for one split.
     """
-    found: list[tuple[Path, SplitName]] = []
+    files: list[tuple[Path, SplitName]] = []
     absent: list[MissingError] = []
     for split in SPLITS:
         try:
-            found.append((source.find(*(name.replace("*", split) for name in names)), split))
+            files.append((source.find(*(name.replace("*", split) for name in names)), split))
         except MissingError as error:
             absent.append(error)
-    if not found:
+    if not files:
         raise absent[0]
-    return found
+    return files

@@ -1,6 +1,6 @@
-"""Splits without leaks: a picture, a longer text or a shared source puts two rows into one group.
+"""Splits without overlap: pairs that share a picture, a longer text or a sequence form a group.
 
-A group never straddles a border between training, validation and test.
+All pairs of a group go to the same split.
 """
 
 from collections import defaultdict
@@ -30,14 +30,14 @@ VAL_SHARE = 0.1
 
 
 def is_short(text: str) -> bool:
-    """Whether a text has too few tokens to keep pairs together."""
+    """Whether a text has too few tokens to join pairs into a group."""
     return len(plain(text).split()) < MIN_TOKENS
 
 
 def row_keys(text: str, image: str = "", sequence: str = "", *, strict: bool = False) -> list[Hashable]:
-    """What a text with its picture must not be parted over: picture, text of enough tokens, sequence.
+    """Keys that join pairs into a group: picture, text (if long enough), sequence.
 
-    Short texts are left out, unless `strict`, because they would chain unrelated pictures.
+    Short texts are left out unless `strict`, because they would join unrelated pictures.
     Source: docs/methods/data.md §4.2.
     """
     named = {
@@ -49,7 +49,7 @@ def row_keys(text: str, image: str = "", sequence: str = "", *, strict: bool = F
 
 
 def story_keys(story: "Story") -> list[Hashable]:
-    """The keys of all steps of a story with their pictures, and its source."""
+    """Keys of all steps and pictures of a story, and of its source."""
     keys = [
         key
         for step in story.steps
@@ -60,58 +60,58 @@ def story_keys(story: "Story") -> list[Hashable]:
 
 
 def pair_groups(pairs: Sequence[Pair], *, strict: bool = False) -> list[int]:
-    """Duplicate group per pair: same picture, same text of enough tokens, same sequence.
+    """Group pairs with the same picture, the same text (if long enough) or the same sequence.
 
     Args:
-        pairs: (N,).
-        strict: join over every text, however short; else short texts do not join pairs, because generic
-            captions would chain unrelated pictures.
+        pairs: (N,) pairs.
+        strict: whether short texts join pairs too; by default not, because generic captions would join
+            unrelated pictures.
     Returns:
-        (N,) group numbers, counted by first appearance.
+        (N,) group numbers from 0, in order of first appearance.
     Source: docs/methods/data.md §4.2.
     """
     return duplicate_groups([row_keys(pair.text, pair.image_id, pair.seq, strict=strict) for pair in pairs])
 
 
 def share_of_test(data: PairSet) -> float:
-    """The part of all pairs that is tested, in (0, 1): as the files state it, 0.2 where they state none."""
+    """Share of test pairs in (0, 1), from the split stated in the files; 0.2 if there is none."""
     stated = sum(pair.split == "test" for pair in data.pairs)
     return stated / len(data.pairs) if stated else 0.2
 
 
 def split_sizes(total: int, shares: Mapping[SplitName, float]) -> dict[SplitName, int]:
-    """Rounded sizes of the named splits, at least 1 each; train is the rest.
+    """Sizes of the splits, rounded and at least 1; the rest is train.
 
     Args:
         total: number of items.
-        shares: split other than train → share of all items, in (0, 1).
+        shares: split (not train) → share of all items, in (0, 1).
     """
     sizes = {name: max(1, round(share * total)) for name, share in shares.items()}
     return {"train": total - sum(sizes.values()), **sizes}
 
 
 def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: int = 0) -> list[SplitName]:
-    """Deal whole groups to splits, so that every split gets its share of large and of small groups.
+    """Assign whole groups to splits, so that each split gets its share of large and small groups.
 
-    Groups come larger first, in seeded order among equals; each goes to the split that lacks the largest part
-    of its size and has room for it. (Dealing to the split that lacks most rows would give all large groups to
-    train, and with them every text a captioning model wrote.)
+    The largest groups come first (equal sizes in seeded order). Each goes to the split that is furthest from
+    its target size, in proportion, and has room. By absolute numbers, all large groups would go to train, and
+    with them all texts written by a captioning model.
 
     Args:
-        groups: (N,) group number per item.
-        sizes: split → number of items, each at least 1; they sum to N.
-        seed: of the order.
+        groups: (N,) group number of each item.
+        sizes: split → target number of items, at least 1 each; they sum to N.
+        seed: seed of the order.
     Returns:
-        (N,) split names; none stays empty.
+        (N,) split names; no split is empty.
     Raises:
-        DataError: fewer groups than splits.
+        DataError: there are fewer groups than splits.
     """
     members: dict[int, list[int]] = defaultdict(list)
     for item, group in enumerate(groups):
         members[group].append(item)
     if len(members) < len(sizes):
         raise DataError(
-            f"split: {counted(len(members), 'group')} for {len(sizes)} splits, so that one would be empty;"
+            f"split: {counted(len(members), 'group')} for {len(sizes)} splits, so one would be empty;"
             " use more data or fewer splits"
         )
     order = list(members)
@@ -121,7 +121,7 @@ def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: 
     given: dict[int, SplitName] = {}
     empty = list(sizes)
     for place, group in enumerate(order):
-        # the last groups fill splits that got nothing, so that none stays empty
+        # the last groups go to splits that are still empty
         choices = empty if len(order) - place <= len(empty) else list(sizes)
         room = [choice for choice in choices if lacking[choice] >= len(members[group])]
         if room:
@@ -145,21 +145,21 @@ def split_pairs(
     test_share: float | None = None,
     val_share: float | None = None,
 ) -> PairSet:
-    """The set with `group` and `split` filled in.
+    """Split a set; returns it with `group` and `split` filled in.
 
     Args:
         data: a set as read.
-        kind: "grouped" parts no group; "released" keeps the test rows of the files and cuts whole groups off
-            train for validation; "random" parts rows and leaks, to reproduce what was published.
-        seed: of the order in which groups or rows are dealt.
-        strict: group over every text, however short.
-        test_share: of all pairs, in (0, 1); None for that of the files, see `share_of_test`.
-        val_share: of all pairs, in (0, 1); None for a tenth of what is not test.
+        kind: "grouped" splits by group; "released" keeps the test pairs stated in the files and takes whole
+            groups of train for validation; "random" splits by pair, with overlaps, to reproduce papers.
+        seed: seed of the order in which groups or pairs are assigned.
+        strict: whether short texts join pairs too.
+        test_share: share of all pairs, in (0, 1); None for the share stated in the files, see
+            `share_of_test`.
+        val_share: share of all pairs, in (0, 1); None for a tenth of the pairs outside test.
     Raises:
-        ConfigError: unknown kind, or shares for a released split.
-        DataError: released, but the files state no split; or too few groups.
-    Source: docs/methods/data.md §4.3. Departs: where a split is released, validation is cut off by group, not
-    by row.
+        ConfigError: unknown kind, or shares given for a released split.
+        DataError: kind "released" but the files state no split; or too few groups.
+    Source: docs/methods/data.md §4.3. Departs: of a released split, validation is taken by group, not by row.
     """
     if kind not in get_args(SplitKind):
         raise ConfigError(unknown("split", str(kind), get_args(SplitKind)))
@@ -168,7 +168,7 @@ def split_pairs(
     if kind == "released":
         if test_share is not None or val_share is not None:
             raise ConfigError(
-                f"{data.name}: a released split has sizes of its own; leave test_share and val_share out"
+                f"{data.name}: a released split has fixed sizes; leave test_share and val_share out"
             )
         names = [pair.split for pair in data.pairs]
         if "test" not in names or "" in names:
@@ -192,34 +192,34 @@ def split_pairs(
 
 
 def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
-    """The set with a grouped split that parts no source either: no book, site or author is on two sides.
+    """Split a set by group so that each source (book, site or author) is in one split only.
 
     Args:
-        data: as `story_pairs` gives it; a pair without a source stays with its story alone.
-        seed: of the order in which groups are dealt.
+        data: a set made by `story_pairs`; the story stands for a missing source.
+        seed: seed of the order in which groups are assigned.
     Raises:
-        DataError: too few sources for three splits.
+        DataError: there are too few sources for three splits.
     """
     whole = [pair.model_copy(update={"seq": str(pair.meta.get("source") or pair.seq)}) for pair in data.pairs]
     parted = split_pairs(replace(data, pairs=tuple(whole)), "grouped", seed).pairs
     pairs = tuple(
-        pair.model_copy(update={"group": one.group, "split": one.split})
-        for pair, one in zip(data.pairs, parted, strict=True)
+        pair.model_copy(update={"group": assigned.group, "split": assigned.split})
+        for pair, assigned in zip(data.pairs, parted, strict=True)
     )
     return replace(data, pairs=pairs)
 
 
 def split_stories(stories: Sequence["Story"]) -> "tuple[Story, ...]":
-    """The stories with a split filled in that parts none which share a picture, a text or their source.
+    """Split stories by group: stories that share a picture, a text or their source stay together.
 
     Args:
-        stories: without a split.
+        stories: stories without a split.
     Raises:
-        DataError: a story already states a split, or there are fewer groups than splits.
+        DataError: a story already has a split, or there are too few groups.
     """
     for story in stories:
         if story.split:
-            raise DataError(f"split: story {story.id!r} already states {story.split!r}; use the stated split")
+            raise DataError(f"split: story {story.id!r} already has the split {story.split!r}; use that")
     if len(stories) <= len(SHARES):
         raise DataError(
             f"split: {counted(len(stories), 'story')} for {len(SHARES) + 1} splits; use more data"

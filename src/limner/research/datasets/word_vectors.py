@@ -1,6 +1,6 @@
-"""Vectors of whole texts, learned on training texts by gensim, and vectors of words from GloVe's files.
+"""Document vectors learned on training texts by gensim's doc2vec, and word vectors from GloVe files.
 
-Equal texts and seeds give equal vectors.
+Both are deterministic for given texts and seed.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,33 +14,34 @@ from limner.research.datasets.folders import refuse_pickle
 
 Vector = NDArray[np.float32]
 WINDOW = 20
-"""Words at most between a word and those a text's vector predicts it from."""
+"""doc2vec's window: largest distance between a predicted word and its context words."""
 
 
 def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
-    """Vectors of words from a file of lines ``word n₁ n₂ … n_E``, numbers separated by single blanks.
+    """Read word vectors from a text file with lines ``word n₁ n₂ … n_E``, separated by single spaces.
 
-    A first line of two whole numbers, as word2vec writes it, is passed over. Words of the file that hold
-    blanks are found by the width, which the first line of the file sets.
+    A first line of two integers, as written by word2vec, is skipped. The first vector sets the width E, by
+    which words that contain spaces are parsed.
 
     Args:
         path: the text file, UTF-8.
-        words: those that are wanted, as the file spells them.
+        words: words to read, spelt as in the file.
     Returns:
-        Word → (E,) float32; words the file lacks are absent. Of a word that comes twice the first counts.
+        Word → (E,) float32; words that are not in the file are left out. The first entry of a repeated word
+        counts.
     Raises:
         MissingError: the file does not exist.
-        DataError: a line has another width or no finite numbers, naming the line.
+        DataError: a line has another width, or a number that is not finite; the message names the line.
     """
     file = Path(path)
     if not file.is_file():
         raise MissingError(
-            f"{file}: no file of word vectors there; unpack glove.6B.zip of nlp.stanford.edu/projects/glove"
+            f"{file}: does not exist; unpack glove.6B.zip from nlp.stanford.edu/projects/glove"
             " and add --set data.glove=FILE"
         )
     refuse_pickle(file)
     wanted = {word.encode("utf-8"): word for word in words}
-    found: dict[str, Vector] = {}
+    vectors: dict[str, Vector] = {}
     width = 0
     with file.open("rb") as stream:
         for number, line in enumerate(stream, 1):
@@ -54,42 +55,42 @@ def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
                     f"{file}:{number}: {len(fields)} fields, expected a word and {max(width, 2)} numbers"
                 )
             word = wanted.get(b" ".join(fields[:-width]))
-            if word is not None and word not in found:
-                found[word] = _vector(fields[-width:], f"{file}:{number}")
+            if word is not None and word not in vectors:
+                vectors[word] = _vector(fields[-width:], f"{file}:{number}")
     if not width:
         raise DataError(f"{file}: no word vectors; expected lines of a word and its numbers")
-    return found
+    return vectors
 
 
 def _vector(fields: list[bytes], where: str) -> Vector:
-    """Numbers of one line."""
+    """Parse the numbers of one line."""
     try:
         vector = np.asarray([float(field) for field in fields], dtype=np.float32)
     except ValueError as error:
-        raise DataError(f"{where}: {str(error)[:80]}; expected numbers separated by single blanks") from None
+        raise DataError(f"{where}: {str(error)[:80]}; expected numbers separated by single spaces") from None
     if not np.isfinite(vector).all():
-        raise DataError(f"{where}: a number is not finite; get the file again")
+        raise DataError(f"{where}: a number is not finite; download the file again")
     return vector
 
 
 def document_vectors(
     texts: Sequence[str], *, size: int, min_count: int, epochs: int, seed: int
 ) -> NDArray[np.float32]:
-    """One vector per text, inferred by a model that was trained on all of them.
+    """Train doc2vec on texts and return one vector per text.
 
     Args:
-        texts: n training texts; test texts have no place here.
-        size: size of a vector.
-        min_count: texts' words that are rarer are left out.
+        texts: n training texts; do not pass test texts.
+        size: dimension of the vectors.
+        min_count: words that occur less often are ignored.
         epochs: passes over the texts.
-        seed: seed of training.
+        seed: seed of the training.
     Returns:
-        (n, size); a text of which no word is left gets the zero vector, and so lies near others like it.
+        (n, size) float32; a text without any remaining word gets the zero vector.
     Raises:
-        DataError: no word is frequent enough in all texts together.
-    Source: T&K 2022, Section 3.2; docs/methods/complementary.md §3. Departs: the vectors that training
-        leaves, not inferred ones, because gensim's inference starts from Python's hash of the text, which
-        every process makes anew; one worker, because several make every run a different one.
+        DataError: no word is frequent enough.
+    Source: T&K 2022, Section 3.2; docs/methods/complementary.md §3. Departs: uses the vectors from
+        training instead of inferred ones, because gensim seeds inference with Python's string hash, which
+        differs between processes; and one worker, because several make results irreproducible.
     """
     with installed("gensim", RESEARCH):
         from gensim.models.doc2vec import Doc2Vec, TaggedDocument
@@ -104,18 +105,18 @@ def document_vectors(
             f"doc2vec: no word occurs {min_count} times in {len(texts)} texts; lower graph.min_count"
         )
     model.train(documents, total_examples=model.corpus_count, epochs=model.epochs)
-    found: NDArray[np.float32] = model.dv.vectors[[tags[words] for words in tokens]]
+    vectors: NDArray[np.float32] = model.dv.vectors[[tags[words] for words in tokens]]
     for place, words in enumerate(tokens):
         if not any(word in model.wv for word in words):
-            found[place] = 0
-    return found
+            vectors[place] = 0
+    return vectors
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text that count, in order: no tags, stop words or words of one or two letters.
+    """The words of a text in order, without tags, stop words and words of one or two letters.
 
-    Source: docs/methods/data.md §5.3. Departs: letters outside ASCII stay, or texts in many languages would
-    have no word.
+    Source: docs/methods/data.md §5.3. Departs: letters outside ASCII are kept, because texts in many
+    languages would otherwise have no words.
     """
     with installed("gensim", RESEARCH):
         from gensim.parsing import preprocessing

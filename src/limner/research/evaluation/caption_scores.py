@@ -1,8 +1,4 @@
-"""Evaluation of captioning: perplexity of true sentences, and comparison of generated ones with them.
-
-Perplexity counts only tokens a captioner had to guess; texts are compared by packages, not by own formulas.
-It generates no text and knows no captioner.
-"""
+"""Evaluation of captioners: perplexity of true sentences, and BLEU and chrF of generated ones."""
 
 import math
 from collections.abc import Sequence
@@ -17,31 +13,30 @@ from limner.research.evaluation.results import TextScores
 def perplexity(nats: NDArray[np.floating], tokens: NDArray[np.integer]) -> float:
     """Perplexity of S true sentences.
 
-    The exponential of the mean negative log-likelihood of a token, at least 1; lower is better. A sentence of
-    n words has n + 1 tokens: its words, each given those before it, and its end; one that is cut has the
-    first of these. The start is given and guessed by nobody, so it is not a token; counted as a certain one,
-    as the reference code of GLAC Net does, it brings a captioner that knows nothing from V to about half of
-    that. Words that the vocabulary lacks are one class, so they are easy to guess: values compare only at
+    The exponential of the mean negative log-likelihood per token, at least 1; lower is better. A sentence of
+    n words has n + 1 tokens: its words and the end; a truncated one has the first of these. The start token
+    is given and does not count. (GLAC Net's code counts it as certain, which halves the perplexity of an
+    untrained captioner.) Unknown words are one class and easy to predict, so values are comparable only for
     equal vocabularies.
 
     Args:
         nats: (S,) negative log-likelihood of each sentence, summed over its tokens, finite, ≥ 0.
-        tokens: (S,) of each sentence, at least 2.
-    Source: docs/methods/evaluation.md §7. Tokens weigh alike, so long sentences count for more.
+        tokens: (S,) tokens per sentence, at least 2.
+    Source: docs/methods/evaluation.md §7. All tokens have equal weight, so long sentences count more.
     """
     return math.exp(float(nats.sum(dtype=np.float64)) / int(tokens.sum()))
 
 
 def text_scores(texts: Sequence[str], references: Sequence[str]) -> TextScores:
-    """Compare generated texts with true ones, by n-grams of words and of letters.
+    """Compare generated texts with true ones, by n-grams of words (BLEU) and characters (chrF).
 
-    Sentences or whole stories: whatever is given as one text is one, and scores compare only at equal units.
+    A text may be a sentence or a whole story; scores are comparable only for equal units.
 
     Args:
-        texts: N of them; an empty one scores 0 and still counts.
-        references: (N,) the true text of each, not empty.
+        texts: (N,) generated texts; empty ones score 0.
+        references: (N,) true texts, not empty.
     Raises:
-        DataError: no text, another number of true texts, or an empty one.
+        DataError: there are no texts, the numbers differ, or a true text is empty.
         MissingError: sacrebleu is not installed.
     Source: BLEU (Papineni et al. 2002) and chrF2 (Popović 2015) as sacrebleu computes them.
     """

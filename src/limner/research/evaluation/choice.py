@@ -1,7 +1,7 @@
-"""c-way choice: one right option among c − 1 distractors, the same for every system because they are stored.
+"""c-way choice: find the true option among c − 1 distractors.
 
-Which distractors are drawn decides the figure as much as the model does, so they are drawn once, kept as
-int32 in one file and known by their hash. It scores nothing and knows no model.
+The result depends on the distractors as much as on the model. They are therefore sampled once, stored in a
+file and identified by their hash, so that all systems answer the same questions.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from limner.research.evaluation.retrieval import different_pairs
 FORMAT = "limner-choices-1"
 DEFAULT_CHOICES = 5
 OWN_CHOICES = {"coco": 100, "conceptual": 20}
-_QUESTIONS = 64  # of one block: more waste scores, fewer waste calls
+_QUESTIONS = 64  # questions per block: larger blocks waste scores, smaller ones calls
 Rows = NDArray[np.int32]
 Credits = NDArray[np.float64]
 
@@ -36,10 +36,10 @@ class Choices:
     """The distractors of N pairs in both directions.
 
     Attributes:
-        texts: (N, c − 1) rows whose texts stand beside the right one when a picture is given.
-        pictures: (N, c − 1) rows whose pictures stand beside the right one when a text is given.
-        seed: seed of the draw.
-        key: SHA-256 of the pairs' identities in order, 64 hex digits.
+        texts: (N, c − 1) rows whose texts are the distractors when a picture is given.
+        pictures: (N, c − 1) rows whose pictures are the distractors when a text is given.
+        seed: seed of the sample.
+        key: SHA-256 of the pairs' ids in order, 64 hex digits.
     """
 
     texts: Rows
@@ -48,12 +48,12 @@ class Choices:
     key: str
 
     def __len__(self) -> int:
-        """N."""
+        """Number of pairs, N."""
         return len(self.texts)
 
     @property
     def c(self) -> int:
-        """Options per question, the right one included."""
+        """Number of options per question, including the true one."""
         return int(self.texts.shape[1]) + 1
 
     @property
@@ -66,11 +66,11 @@ class Choices:
 
 
 class Answers(NamedTuple):
-    """Score of every answer: 1 right, 0 wrong, 1/t if t options tie at the top.
+    """Credit for each answer: 1 if right, 0 if wrong, 1/t if t options tie at the top.
 
     Attributes:
-        picture_to_text: (N,) the picture is given.
-        text_to_picture: (N,) the text is given.
+        picture_to_text: (N,) credit when the picture is given.
+        text_to_picture: (N,) credit when the text is given.
     """
 
     picture_to_text: Credits
@@ -78,25 +78,25 @@ class Answers(NamedTuple):
 
 
 def default_choices(data: str) -> int:
-    """Options per question that complementary samples uses on a data set, and 5, its most frequent number."""
+    """Number of options that T&K use on a data set; 5, their most frequent number, on others."""
     return OWN_CHOICES.get(data, DEFAULT_CHOICES)
 
 
 def draw_choices(
     text_ids: Sequence[Hashable], image_ids: Sequence[Hashable], c: int, seed: int = 0
 ) -> Choices:
-    """Sample c − 1 distractors for every pair and direction, uniformly and without replacement.
+    """Sample c − 1 distractors for each pair and direction, uniformly without replacement.
 
     Args:
-        text_ids: (N,) of the pairs, equal for equal texts.
-        image_ids: (N,) of the pairs, equal for equal pictures.
-        c: options per question, at least 2.
-        seed: seed of the draw.
+        text_ids: (N,) ids, equal for equal texts.
+        image_ids: (N,) ids, equal for equal pictures.
+        c: number of options per question, at least 2.
+        seed: seed of the sample.
     Raises:
-        ConfigError: c below 2.
-        DataError: no pairs, or a pair has fewer than c − 1 possible distractors.
-    Source: T&K 2022, Section 4; docs/methods/evaluation.md §4. Departs: an option that is right for the query
-    through another pair, as with several captions or pictures, is no distractor either.
+        ConfigError: c is below 2.
+        DataError: there are no pairs, or a pair has fewer than c − 1 possible distractors.
+    Source: T&K 2022, Section 4; docs/methods/evaluation.md §4. Departs: an option that is true for the query
+    through another pair (of several captions or pictures) is not a distractor.
     """
     if c < 2:
         raise ConfigError(f"choices: {c} options, expected at least 2: the right one and a distractor")
@@ -109,13 +109,13 @@ def draw_choices(
 
 
 def key_of(text_ids: Sequence[Hashable], image_ids: Sequence[Hashable]) -> str:
-    """SHA-256 of the identities of pairs, in order; 64 hex digits."""
+    """SHA-256 of the ids of pairs in order, 64 hex digits."""
     pairs = [[str(text), str(image)] for text, image in zip(text_ids, image_ids, strict=True)]
     return hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
 
 
 def write_choices(choices: Choices, path: Path) -> None:
-    """Write the distractors as one file, whole or not at all; its folder is made."""
+    """Write the distractors to a file, atomically; creates its folder."""
     held = {"texts": np.ascontiguousarray(choices.texts), "pictures": np.ascontiguousarray(choices.pictures)}
     about = {"format": FORMAT, "key": choices.key, "seed": str(choices.seed), "digest": choices.digest}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def read_choices(path: Path) -> Choices:
     """Read stored distractors.
 
     Raises:
-        DataError: not such a file, or its contents do not match their hash.
+        DataError: not a file of distractors, or its contents do not match their hash.
     """
     try:
         with safe_open(path, framework="np") as file:
@@ -146,16 +146,16 @@ def read_choices(path: Path) -> Choices:
 def stored_choices(
     folder: Path, name: str, text_ids: Sequence[Hashable], image_ids: Sequence[Hashable], c: int
 ) -> Choices:
-    """The distractors of these pairs by seed 0: read where they are stored, else drawn and stored.
+    """The stored distractors of these pairs; if there are none, samples them with seed 0 and stores them.
 
     Args:
-        folder: that all runs share.
+        folder: folder shared by all runs.
         name: name of the data set, split and part, for the file's name.
         text_ids: see `draw_choices`.
         image_ids: see `draw_choices`.
         c: see `draw_choices`.
     Raises:
-        DataError: the file is damaged, or too few pairs.
+        DataError: the file is damaged, or there are too few pairs.
     """
     key = key_of(text_ids, image_ids)
     path = folder / f"{name}-{c}way-0-{key[:12]}.safetensors"
@@ -170,19 +170,18 @@ def stored_choices(
 
 
 def answer(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64], choices: Choices) -> Answers:
-    """Answer every question by the highest score.
+    """Answer each question with the option of the highest score.
 
-    Only options are scored, those of some questions at a time; all options of a question come out of one
-    block, so that equal vectors tie.
+    Only the options are scored. All options of a question are in one block, so that equal vectors tie.
 
     Args:
-        score: score of texts and different pictures.
-        rows: (N,) row of every pair's text.
-        columns: (N,) column of every pair's own picture.
+        score: scores of texts and distinct pictures.
+        rows: (N,) row of each pair's text.
+        columns: (N,) column of each pair's picture.
         choices: the questions.
     Raises:
-        ShapeError: a block has another shape than was asked for.
-        NumericsError: a score that an answer depends on is not finite, naming the pair.
+        ShapeError: a block of scores has the wrong shape.
+        NumericsError: the score of an option is not finite; the message names the pair.
     Source: docs/methods/evaluation.md §4.
     """
     own = np.arange(len(choices))[:, None]
@@ -210,7 +209,7 @@ def _block(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64]) ->
 def _drawn(
     queries: Sequence[Hashable], options: Sequence[Hashable], c: int, rng: np.random.Generator, what: str
 ) -> Rows:
-    """(N, c − 1) rows of options, none of them right for the query through any pair."""
+    """(N, c − 1) rows of options that are not true for the query through any pair."""
     total = len(queries)
     right: dict[Hashable, set[Hashable]] = {}
     holders: dict[Hashable, list[int]] = {}
@@ -231,13 +230,13 @@ def _drawn(
                 f" {c - 1} for {c} options; use fewer options"
             )
         places = rng.choice(allowed, c - 1, replace=False, shuffle=False)
-        # the allowed rows are numbered without the banned ones: step over those that come before
+        # allowed rows are numbered without the banned ones, so skip the banned ones before each
         found[row] = places + np.searchsorted(skip, places, side="right")
     return found
 
 
 def _credits(scores: NDArray[np.float64], given: str) -> Credits:
-    """(N, c) with the right option first → (N,): 1 where it alone is best, 0 where not, 1/t where t tie."""
+    """(N, c) scores with the true option first → (N,): 1 if it alone is best, 1/t if t tie, else 0."""
     wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
     if len(wrong):
         raise NumericsError(
@@ -256,17 +255,17 @@ def measure_choices(
     *,
     distractors: Path,
 ) -> ChoiceResult:
-    """Answer c-way questions about the different pairs of a part.
+    """Answer c-way questions about the distinct pairs of a part.
 
     Args:
-        about: what is measured.
-        pairs: all rows of the part, with groups filled in; of a repeated pair the first row counts.
-        score: as in `limner.research.evaluation.retrieval.measure`; asked for some options at a time.
-        c: options per question.
-        distractors: folder of stored questions that all runs share.
+        about: description of the run.
+        pairs: all rows of the part, with groups; of repeated pairs the first row counts.
+        score: see `limner.research.evaluation.retrieval.measure`.
+        c: number of options per question.
+        distractors: folder of stored questions, shared by all runs.
     Raises:
-        ShapeError: a block has another shape than was asked for.
-        DataError: a pair has no group, too few pairs, or the stored file is damaged.
+        ShapeError: a block of scores has the wrong shape.
+        DataError: a pair has no group, there are too few pairs, or the stored file is damaged.
     Source: docs/methods/evaluation.md §4.
     """
     _, rows, columns, _ = different_pairs(about, pairs)

@@ -1,7 +1,7 @@
-"""Topics with judged pictures as a test: where does a system put what was judged right?
+"""Evaluation on judged topics: ranks of the pictures judged relevant.
 
-Judgements are few, so every picture without one counts as wrong, and beside the ranks stands how often a
-preferred picture scores above one that it replaced. It scores nothing itself and opens no picture.
+Judgements are sparse: pictures without one count as irrelevant. Therefore the share of pairs is also reported
+in which a preferred picture scores above the one it replaced.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from limner.store.library import PictureStore
 from limner.store.search import EncodedChannel, Index
 
 Judged = Mapping[str, Mapping[str, int]]
-"""Topic → document → relevance: above 0 relevant, else judged not to be."""
+"""Topic → document → relevance; above 0 is relevant, else judged irrelevant."""
 _NUMBER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
-    """Judgements of a file, in its order.
+    """Read judgements in TREC format, in file order.
 
     Raises:
         MissingError: the file does not exist.
-        DataError: a line is not of the form, a document of a topic is judged twice, or there is no line.
+        DataError: a line has another form, a document is judged twice for a topic, or there are no lines.
     """
     found: dict[str, dict[str, int]] = {}
     for where, line in _lines(Path(path)):
@@ -53,11 +53,11 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
 
 
 def read_topics(path: Path | str) -> dict[str, str]:
-    """Words of every topic, in the order of the file.
+    """Read topics (id → text), in file order.
 
     Raises:
         MissingError: the file does not exist.
-        DataError: a line is not of the form, or a topic comes twice.
+        DataError: a line has another form, or a topic is repeated.
     """
     found: dict[str, str] = {}
     for where, line in _lines(Path(path)):
@@ -71,7 +71,7 @@ def read_topics(path: Path | str) -> dict[str, str]:
 
 
 def _lines(path: Path) -> list[tuple[str, str]]:
-    """Place and text of every line that is not blank."""
+    """Location and text of each line that is not blank."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -93,16 +93,16 @@ TEXTS = 64
 
 @dataclass(frozen=True)
 class JudgedTask:
-    """Topics, and which pictures of a library were judged for them.
+    """Topics, and the pictures of a library that were judged for them.
 
     Attributes:
         topics: (T,) ids.
-        texts: (T,) their words.
-        relevant: (T,) columns judged right, at least one each.
-        pairs: rows (topic, better column, worse column), all pairs of a right and a wrong picture.
-        size: M, pictures in the library.
-        absent: judgements of pictures that the library does not hold.
-        silent: topics left out because no picture of the library was judged right for them.
+        texts: (T,) texts.
+        relevant: (T,) columns of the relevant pictures of each topic, at least one.
+        pairs: rows (topic, relevant column, irrelevant column), for all judged pairs.
+        size: M, number of pictures in the library.
+        absent: number of judgements of pictures that are not in the library.
+        silent: number of topics left out because the library has no relevant picture.
     """
 
     topics: tuple[str, ...]
@@ -119,10 +119,10 @@ class JudgedTask:
 
         Args:
             judged: topic → picture id → relevance.
-            topics: topic → words; topics without a judgement are no queries.
-            pictures: (M,) ids of the library, in the order of the score columns.
+            topics: topic → text; topics without a judgement are not queries.
+            pictures: (M,) ids of the library's pictures, in the order of the score columns.
         Raises:
-            DataError: a judged topic has no words, or none has a right picture in the library.
+            DataError: a judged topic has no text, or no topic has a relevant picture in the library.
         """
         column = {picture: number for number, picture in enumerate(pictures)}
         relevant: dict[str, tuple[int, ...]] = {}
@@ -157,13 +157,13 @@ class JudgedResult(Record):
     """Scores of one system; its JSON form is printed.
 
     Attributes:
-        system: its name.
-        metrics: metric name → value with its interval by topic; ``preferred`` is the share of pairs in which
-            the right picture scores above the wrong one, ties counting half; absent without pairs.
-        ties: policy of the ranks.
-        gallery, queries, pairs: sizes.
-        absent: judgements of pictures that are not in the library.
-        silent: topics without a right picture in the library, which are no queries.
+        system: name of the system.
+        metrics: metric name → value with its interval by topic. ``preferred`` is the share of pairs in which
+            the relevant picture scores above the irrelevant one (ties count half); absent without pairs.
+        ties: tie policy of the ranks.
+        gallery, queries, pairs: numbers of pictures, topics and pairs.
+        absent: number of judgements of pictures that are not in the library.
+        silent: number of topics left out because the library has no relevant picture.
         config: settings.
     """
 
@@ -181,15 +181,15 @@ class JudgedResult(Record):
 def evaluate_judged(
     system: str, task: JudgedTask, scorer: Scorer, *, resamples: int = RESAMPLES
 ) -> tuple[JudgedResult, Ranking]:
-    """Rank every topic against the whole library and put intervals on what comes out.
+    """Rank all pictures of the library for each topic, and compute metrics with intervals.
 
     Args:
         system: name for the record.
         task: see `JudgedTask.of`.
         scorer: texts → (T, M) scores.
-        resamples: resamples of the bootstrap.
+        resamples: number of bootstrap resamples.
     Raises:
-        ShapeError, NumericsError: scores of another shape than (T, M), or not finite.
+        ShapeError, NumericsError: the scores are not (T, M), or not finite.
     """
     gaps = np.zeros(len(task.pairs))
 
@@ -222,16 +222,16 @@ def evaluate_judged(
 def judged_search(
     qrels: Path, topics: Path, library: Path, channel: Sequence[str] = (), weights: Sequence[str] = ()
 ) -> tuple[JudgedResult, JudgedResult]:
-    """Rank all pictures of a library for every judged topic, by chance and by its channels.
+    """Rank all pictures of a library for each judged topic, at random and by its channels.
 
     Args:
-        qrels: judgements in TREC format, of picture ids.
-        topics: their words.
+        qrels: file of judgements in TREC format, with picture ids as documents.
+        topics: file of topics.
         library: folder of the library.
-        channel: names; none for all that the library has.
+        channel: names of channels; empty for all that the library has.
         weights: see `linear_channels`.
     Raises:
-        LimnerError: as `read_qrels`, `read_topics`, `JudgedTask.of` and `linear_channels`.
+        LimnerError: see `read_qrels`, `read_topics`, `JudgedTask.of` and `linear_channels`.
     """
     judged, words = read_qrels(qrels), read_topics(topics)
     opened = PictureStore.open(library)

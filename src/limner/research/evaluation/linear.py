@@ -1,7 +1,7 @@
-"""Evidence linear in a cosine, channel by channel, and how much two pictures say for each other.
+"""Packaged calibration: evidence linear in a cosine, for each channel and for pairs of pictures.
 
-`limner evaluate` ranks by these numbers, alone and in sequences, so that what it measures does not move
-with how the product chooses. They are packaged as `linear.json`; nothing is fitted here.
+`limner evaluate` uses these numbers (`linear.json`), so that its results do not change with the product's
+choice of pictures.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from limner.store.search import Channel, Evidence
 
 FILE = "linear.json"
 STRENGTH = ("captions", "clip", "base", "labels")
-"""Channels by how much they tell, the strongest first."""
+"""Channels by strength of evidence, the strongest first."""
 PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
-"""Spaces that can compare two pictures, the most telling first: what pictures are said to show tells more
-about their story than how they look, where most of them have words."""
+"""Spaces for comparing two pictures, best first: captions are better evidence of a common story than pixels,
+if most pictures have captions."""
 CAPTIONED = 0.5
-"""Share of pictures with captions from which these are compared."""
+"""Least share of pictures with captions for comparing them by captions."""
 
 Value = TypeVar("Value")
 
@@ -44,14 +44,14 @@ def _entry(table: Mapping[str, Value], name: str, what: str) -> Value:
 
 
 class PairCalibration(Record):
-    """Evidence of two pictures of one space for each other.
+    """Calibration of the pairwise term of one space.
 
     Attributes:
-        evidence: cosine → log P(same story) / P(different stories); the standardised part is the
-            mean of both pictures' standard scores.
-        weights: channel → decoder → factor on the evidence, where that channel is the strongest that
-            takes part. The weaker the texts' evidence, the more easily a step falls for a
-            neighbour's world, and the smaller the factor.
+        evidence: cosine → log P(same story) / P(different stories); the standardised part is the mean of both
+            pictures' standard scores.
+        weights: channel → decoder → factor of the evidence, if that channel is the strongest in use. The
+            weaker the texts' evidence, the smaller the factor, because otherwise a step's neighbours would
+            decide.
     """
 
     evidence: Evidence
@@ -61,8 +61,8 @@ class PairCalibration(Record):
         """Factor for one decoder.
 
         Args:
-            decoder: its name.
-            channels: those that take part.
+            decoder: name of the decoder.
+            channels: names of the channels in use.
         Raises:
             ConfigError: no weight was chosen for it.
         """
@@ -72,14 +72,14 @@ class PairCalibration(Record):
 
 
 class LinearCalibration(Record):
-    """The numbers of `linear.json`.
+    """The contents of `linear.json`.
 
     Attributes:
-        schema_version: schema version of this form.
+        schema_version: version of the schema.
         channels: channel → evidence of its cosines.
         beside: channel → `Channel.beside`.
-        pairs: gallery space that compares pictures → how much two of its pictures say for each other.
-        provenance: what each number was fitted on, and how it did on data it had not seen.
+        pairs: gallery space → calibration of its pairwise term.
+        provenance: data on which each number was fitted, and its quality on unseen data.
     Source: docs/methods/evaluation.md §11.1.
     """
 
@@ -93,17 +93,17 @@ class LinearCalibration(Record):
         """A channel with its evidence.
 
         Args:
-            name: name of the channel, and of its gallery space.
-            encoder: encoder of texts.
+            name: name of the channel and of its gallery space.
+            encoder: text encoder.
             reads: see `Channel`.
         Raises:
-            ConfigError: the channel has none.
+            ConfigError: the channel has no evidence.
         """
         evidence = _entry(self.channels, name, "channel")
         return Channel(name, encoder, name, evidence, self.beside.get(name, 1.0), reads)
 
     def pairwise(self, space: str) -> PairCalibration:
-        """Evidence of two pictures of a space for each other.
+        """Calibration of the pairwise term of a space.
 
         Raises:
             ConfigError: the space has none.
@@ -113,7 +113,7 @@ class LinearCalibration(Record):
 
 @cache
 def load() -> LinearCalibration:
-    """The numbers that come with the package.
+    """Read the packaged file.
 
     Raises:
         DataError: the packaged file is damaged; install limner again.
@@ -122,10 +122,10 @@ def load() -> LinearCalibration:
 
 
 def parse(text: str) -> LinearCalibration:
-    """The numbers from their JSON text.
+    """Parse the JSON text of a calibration.
 
     Raises:
-        DataError: they are not, in one line.
+        DataError: the text is not a calibration.
     """
     try:
         return LinearCalibration.model_validate_json(text)
@@ -138,14 +138,14 @@ def parse(text: str) -> LinearCalibration:
 def linear_channels(
     library: PictureStore, names: Sequence[str] = (), *, weights: Sequence[str] = ()
 ) -> list[Channel]:
-    """The channels to ask a library with, each with the evidence of `linear.json`.
+    """The channels for searching a library, with the evidence of `linear.json`.
 
     Args:
         library: an indexed library.
-        names: channel names; none means every channel that some picture of the library has.
+        names: names of channels; empty for all that the library has.
         weights: see `limner.match.equipment.channels_of`.
     Raises:
-        LimnerError: as `limner.match.equipment.channels_of`.
+        LimnerError: see `limner.match.equipment.channels_of`.
         ConfigError: a channel has no evidence.
     """
     numbers = load()
@@ -154,12 +154,12 @@ def linear_channels(
 
 
 def pair_space(held: LibrarySummary) -> str | None:
-    """The space in which two pictures of a library are compared, or None.
+    """The space for comparing two pictures of a library, or None.
 
-    Captions, where at least half of the pictures have some; else the pixels, in a space of `linear.json`.
+    Captions, if at least half of the pictures have one; otherwise pixels, if `linear.json` has their space.
 
     Args:
-        held: what the library holds.
+        held: summary of the library.
     """
     captioned = held.vectors.get("captions", 0) >= CAPTIONED * held.pictures
     spaces = (space for space in PAIR_SPACES if space in held.spaces and space in load().pairs)

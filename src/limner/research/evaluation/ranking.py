@@ -1,7 +1,7 @@
-"""Ranks and what is read off them: recall, median rank, reciprocal rank; average precision of relations.
+"""Ranks and metrics: recall, median rank, reciprocal rank, and average precision of relations.
 
-Scores tie more often than one thinks (empty features, collapsed embeddings), so a rank is kept as
-counts and the tie policy is explicit. Nothing here makes scores, draws pools or resamples.
+Ties are frequent (empty features, collapsed embeddings), so ranks are stored as counts and the tie policy is
+explicit.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 Ties = Literal["mean", "pessimistic", "optimistic"]
 Relevant = Sequence[Sequence[int]]
-"""Per query the columns of the pictures that are right."""
+"""For each query, the columns of its relevant pictures."""
 Scores = NDArray[np.floating]
 Score = Callable[[Some, Some], Any]
-"""(Q rows, P columns) → (Q, P) scores of those texts and pictures, as an array or as a tensor on the device
-that made them. The table of all of them need not exist anywhere."""
+"""(Q rows, P columns) → (Q, P) scores of those texts and pictures, as an array or as a tensor on its device.
+The table of all scores need not exist."""
 ALL = slice(None)
 Counts = NDArray[np.int64]
 Ranks = NDArray[np.float64]
@@ -36,7 +36,7 @@ METRIC_KINDS = ("R", "ER", "StR", "MedR", "MRR")
 BLOCK_CELLS = 1 << 24
 _CACHED_CELLS = 1 << 18
 SLICES_ALONE = 8
-"""Slices of so many cells below which one thread counts them: to begin others takes longer."""
+"""Largest number of cells that one thread counts; starting more threads would take longer."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Ranking:
         better: (N,) irrelevant pictures that score above the best relevant one.
         equal: (N,) irrelevant pictures that tie with it.
         tied: (N,) relevant pictures at that score, itself included.
-        size: M, pictures in the gallery.
+        size: M, number of pictures in the gallery.
     """
 
     better: Counts
@@ -56,7 +56,7 @@ class Ranking:
     size: int
 
     def __len__(self) -> int:
-        """N, the number of queries."""
+        """Number of queries, N."""
         return len(self.better)
 
     @property
@@ -68,7 +68,8 @@ class Ranking:
         """1-based ranks, (N,); half-integers under ``mean``.
 
         Args:
-            ties: mean counts half of the tied pictures, pessimistic all, optimistic none.
+            ties: how many of the tied pictures count as better: half ("mean"), all ("pessimistic"), none
+                ("optimistic").
         Raises:
             ConfigError: the policy is unknown.
         Source: docs/methods/evaluation.md §1.
@@ -80,7 +81,7 @@ class Ranking:
         return ranks
 
     def expected_hits(self, k: int) -> Ranks:
-        """Share of tie orders that put a relevant picture among the first k, (N,) in [0, 1].
+        """Probability that a relevant picture is among the first k if ties are ordered at random, (N,).
 
         Args:
             k: at least 1.
@@ -97,7 +98,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Metric:
-    """A measure by name: R@k, ER@k (expected under ties), StR@k, MedR, MRR.
+    """A metric by name: R@k, ER@k (expected under ties), StR@k, MedR, MRR.
 
     Attributes:
         kind: R, ER, StR, MedR or MRR.
@@ -108,7 +109,7 @@ class Metric:
     k: int = 0
 
     def __post_init__(self) -> None:
-        """Check that kind and cut-off go together."""
+        """Check that the cut-off suits the kind."""
         if self.kind not in METRIC_KINDS:
             raise ConfigError("metric: " + unknown("metric", self.kind, METRIC_KINDS))
         if self.kind not in ("MedR", "MRR"):
@@ -121,10 +122,10 @@ class Metric:
 
     @classmethod
     def parse(cls, name: str) -> "Metric":
-        """The metric a name stands for: ``Metric.parse(str(metric)) == metric``.
+        """Parse a name; ``Metric.parse(str(metric)) == metric``.
 
         Raises:
-            ConfigError: the name is not one.
+            ConfigError: unknown metric.
         """
         kind, at, cut = name.partition("@")
         if at and not (cut.isascii() and cut.isdigit() and not cut.startswith("0")):
@@ -133,20 +134,20 @@ class Metric:
 
     @property
     def higher_is_better(self) -> bool:
-        """Direction of the metric."""
+        """Whether higher values are better."""
         return self.kind != "MedR"
 
     @property
     def statistic(self) -> Literal["mean", "median"]:
-        """Aggregation of the values of queries to one number."""
+        """How the queries' values are aggregated."""
         return "median" if self.kind == "MedR" else "mean"
 
     def values(self, ranking: Ranking, ties: Ties = "mean") -> Ranks:
-        """The per-query values, (N,), whose mean (median for MedR) is the metric.
+        """The values of the queries, (N,), whose mean (median for MedR) is the metric.
 
         Args:
-            ranking: ranking of the relevant pictures; for StR of the pictures of the query's own story.
-            ties: the policy; expected recall has none.
+            ranking: ranking of the relevant pictures; for StR, of the pictures of the query's story.
+            ties: tie policy; not used for expected recall.
         """
         if self.kind == "ER":
             return ranking.expected_hits(self.k)
@@ -162,8 +163,8 @@ class Metric:
 
         Args:
             ranking: see `values`.
-            groups: (N,) such as the story of each query.
-            resamples: resamples of the bootstrap.
+            groups: (N,) group of each query, such as its story.
+            resamples: number of bootstrap resamples.
         """
         from limner.research.evaluation.uncertainty import interval
 
@@ -173,7 +174,7 @@ class Metric:
         """The metric of N queries: a fraction, or a rank for MedR.
 
         Raises:
-            DataError: no queries.
+            DataError: there are no queries.
         """
         if not len(ranking):
             raise DataError(f"metric {self}: no queries; a metric of nothing is not defined")
@@ -182,23 +183,23 @@ class Metric:
 
 
 def host(table: Any) -> Scores:  # noqa: ANN401  (see `Score`)
-    """A block as an array, wherever it was made."""
+    """Convert a block to an array on the CPU."""
     return table if isinstance(table, np.ndarray) else np.asarray(table.cpu())
 
 
 def leading(table: Any, count: int) -> tuple[Counts, Ranks]:  # noqa: ANN401  (see `Score`)
-    """The best columns of every row and their scores, best first; of equal ones the first column.
+    """The best columns of each row and their scores, best first; ties by column.
 
     Args:
-        table: (Q, P) of numbers.
-        count: at least 1; P where that is less.
+        table: (Q, P) scores.
+        count: number of columns, at least 1; P if that is less.
     Returns:
         (Q, count) columns and (Q, count) scores.
     """
     rows, size = table.shape
     count = min(count, size)
-    # As many stretches as there are places, those with the largest maxima, hold all of the best: of any other
-    # score there are that many which are larger, or equal and further left.
+    # The `count` stretches with the largest maxima contain all of the best: any score elsewhere has at least
+    # that many which are larger, or equal and further left.
     length = isqrt(max(size - 1, 0)) + 1
     whole = size // length
     parts = [table[:, : whole * length].reshape(rows, whole, length)]
@@ -215,16 +216,16 @@ def leading(table: Any, count: int) -> tuple[Counts, Ranks]:  # noqa: ANN401  (s
 
 
 def rank(scores: NDArray[np.floating], relevant: Relevant, *, first: int = 0) -> Ranking:
-    """Rank every query's relevant pictures among the gallery.
+    """Rank the relevant pictures of each query in the gallery.
 
     Args:
-        scores: (N, M) rows are texts, columns are pictures, finite.
-        relevant: (N,) per query the columns of the pictures that are right.
-        first: number of the first query in messages.
+        scores: (N, M) finite scores, rows are texts, columns are pictures.
+        relevant: (N,) for each query the columns of its relevant pictures.
+        first: number of the first query, for messages.
     Raises:
-        ShapeError: scores and relevance do not fit.
-        NumericsError: a score is not finite, naming the row.
-        DataError: a query has nothing to find.
+        ShapeError: the sizes of scores and relevance differ.
+        NumericsError: a score is not finite; the message names the query.
+        DataError: a query has no relevant picture.
     Source: docs/methods/evaluation.md §1.
     """
     if scores.ndim != 2:
@@ -241,15 +242,14 @@ def rank_blocks(
     block: int | None = None,
     first: int = 0,
 ) -> Ranking:
-    """Rank like `rank`, with scores computed in blocks, so that N × M never exists.
+    """`rank` with scores computed in blocks, so that the N × M table never exists.
 
     Args:
-        score_rows: (start, stop) → (stop − start, M) scores of those queries, as `Score` gives them; counted
-            on the device they lie on.
+        score_rows: (start, stop) → (stop − start, M) scores of those queries; counted on their device.
         shape: (N, M).
         relevant: see `rank`.
-        block: queries per block; by default as many as keep a block at 16 M scores.
-        first: number of the first query in messages.
+        block: number of queries per block; by default a block has about 16 M scores.
+        first: number of the first query, for messages.
     """
     rows, size = shape
     right = _columns(relevant, rows, size)
@@ -275,22 +275,22 @@ def rank_blocks(
 
 @dataclass(frozen=True)
 class _Right:
-    """The relevant columns of every query, end to end.
+    """The relevant columns of all queries, concatenated.
 
     Attributes:
         columns: (P,) columns, those of query 0 first.
-        starts: (N + 1,) where each query's begin.
+        starts: (N + 1,) start of each query in `columns`.
     """
 
     columns: NDArray[np.int64]
     starts: NDArray[np.int64]
 
     def owners(self) -> NDArray[np.int64]:
-        """(P,) the query of every column."""
+        """(P,) query of each entry of `columns`."""
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
     def slice(self, start: int, stop: int) -> "_Right":
-        """Ranks of some queries."""
+        """The entries of queries start to stop."""
         first, last = self.starts[start], self.starts[stop]
         return _Right(self.columns[first:last], self.starts[start : stop + 1] - first)
 
@@ -298,8 +298,8 @@ class _Right:
 def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
     """(3, rows): better, equal, tied, as in `Ranking`.
 
-    A relevant picture never scores above the best one, so all that score above are irrelevant and only the
-    ties need telling apart. Slices that stay in the cache are compared whole, on every core.
+    No relevant picture scores above the best relevant one, so all pictures above it are irrelevant, and only
+    ties must be checked. Works on slices that fit the cache, on all cores.
     """
     rows, size = table.shape
     counts, sums = np.empty((3, rows), dtype=np.int64), np.empty(rows, table.dtype)
@@ -309,7 +309,7 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
     best = np.maximum.reduceat(own, right.starts[:-1])[:, None]
     tied = np.bincount(owners, own == best[owners, 0], minlength=rows).astype(np.int64)
 
-    kind = np.uint16 if size < 1 << 16 else np.int64  # numbers of two bytes add up the quickest
+    kind = np.uint16 if size < 1 << 16 else np.int64  # two-byte integers are summed fastest
 
     def count(lows: range) -> None:
         held = np.empty((min(step, rows), size), dtype=bool)
@@ -336,7 +336,7 @@ def _count(table: NDArray[np.floating], right: _Right, start: int) -> Counts:
 
 
 def _count_on_device(table: Any, right: _Right, start: int) -> Counts:  # noqa: ANN401  (a tensor)
-    """Count like `_count`, for a tensor on its device."""
+    """`_count` for a tensor, on its device."""
     owners = right.owners()
     own = host(table[owners, right.columns])
     best = np.maximum.reduceat(own, right.starts[:-1])
@@ -348,7 +348,7 @@ def _count_on_device(table: Any, right: _Right, start: int) -> Counts:  # noqa: 
 
 
 def _look_at(table: Any, doubtful: NDArray[np.int64], start: int) -> None:  # noqa: ANN401  (see `Score`)
-    """Reject a score that is not finite; a sum is finite only if its terms are, but it may overflow."""
+    """Check rows whose sum is not finite: a score may be not finite, or only the sum overflowed."""
     for row in doubtful.tolist():
         values = host(table[row])
         if not np.isfinite(values).all():
@@ -360,10 +360,10 @@ def _look_at(table: Any, doubtful: NDArray[np.int64], start: int) -> None:  # no
 
 
 def _columns(relevant: Relevant, rows: int, size: int) -> _Right:
-    """The columns of all queries end to end, checked."""
+    """Check and concatenate the relevant columns of all queries."""
     if len(relevant) != rows:
         raise ShapeError(f"rank: relevance for {counted(len(relevant), 'query')}, scores for {rows}")
-    lists = [set(columns) for columns in relevant]  # a column that is named twice is one picture
+    lists = [set(columns) for columns in relevant]  # repeated columns are one picture
     starts = np.cumsum([0, *map(len, lists)])
     right = _Right(np.fromiter(chain.from_iterable(lists), np.int64), starts)
     wrong = np.flatnonzero((right.columns < 0) | (right.columns >= size))
@@ -385,11 +385,11 @@ def different(picture_of: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArra
     """Number pictures by first appearance.
 
     Args:
-        picture_of: per query (N,) the id of its picture; equal ids are one picture.
+        picture_of: (N,) id of each query's picture.
     Returns:
-        (N,) the column of each query's picture, and (M,) the first row of each picture.
+        (N,) column of each query's picture, and (M,) first row of each picture.
     Raises:
-        DataError: no queries.
+        DataError: there are no queries.
     """
     if not picture_of:
         raise DataError("pictures: no queries; a gallery needs at least one")
@@ -398,17 +398,16 @@ def different(picture_of: Sequence[Hashable]) -> tuple[NDArray[np.int64], NDArra
 
 
 def average_precision(scores: "Values", labels: Labels) -> float:
-    """Average precision of one relation; rows of equal score are one threshold.
+    """Average precision of one relation; rows with equal scores share a threshold.
 
-    AP = Σ over thresholds of (share of the positives gained there) × (precision down to there). Constant
-    scores give the prevalence.
+    AP = Σ over thresholds of (increase of recall) × (precision). Constant scores give the prevalence.
 
     Args:
-        scores: (N,) finite, more is more probable; or (S, N) of S seeds, whose precisions are averaged.
-        labels: (N,) 0 or 1, at least one of them 1.
+        scores: (N,) finite scores, higher is more probable; or (S, N) for S seeds, which are averaged.
+        labels: (N,) 0 or 1, at least one 1.
     Raises:
         NumericsError: a score is not finite.
-        DataError: no positive.
+        DataError: there is no positive.
     Source: docs/methods/evaluation.md §5.
     """
     runs, truth = _checked(scores, labels)
@@ -418,21 +417,21 @@ def average_precision(scores: "Values", labels: Labels) -> float:
 
 
 def prevalence(labels: Labels, groups: Sequence[Hashable], *, resamples: int) -> "Interval":
-    """Share of positives, which is what chance gives in average precision, with its interval."""
+    """Share of positives with its interval: the average precision of random scores."""
     from limner.research.evaluation.uncertainty import interval
 
     return interval(np.asarray(labels, dtype=np.float64), groups, resamples=resamples)
 
 
 def disagreement_ceiling(pairs: Sequence[Hashable], labels: Labels) -> float:
-    """The best average precision open to anyone who sees the pair and not the annotator.
+    """Upper bound on average precision, because copies of a pair can have different labels.
 
-    Copies of one pair must get one score; the share of positives among them is the best one. Pairs that
-    occur once cannot disagree, so this is an upper bound, and a loose one where copies are few.
+    All copies of a pair must get the same score, at best the share of positives among them. The bound is
+    loose if there are few copies.
 
     Args:
-        pairs: (N,) identity of each row's (text, picture) pair.
-        labels: (N,).
+        pairs: (N,) id of each row's (text, picture) pair.
+        labels: (N,) 0 or 1.
     Source: docs/methods/evaluation.md §5.
     """
     truth = np.asarray(labels, dtype=np.float64)
@@ -447,11 +446,11 @@ def precision_statistic(
     """Average precision as a statistic for `uncertainty.bootstrap`.
 
     Args:
-        scores: (N,) or (S, N), as in `average_precision`.
-        labels: (N,).
-        owner: (N,) group number of every row.
+        scores: (N,) or (S, N), see `average_precision`.
+        labels: (N,) 0 or 1.
+        owner: (N,) group number of each row.
     Returns:
-        Counts of every group, (R, G) → (R,) mean over the seeds of the precision; NaN without a positive.
+        (R, G) counts of groups → (R,) average precision, averaged over seeds; NaN without a positive.
     """
     runs, truth = _checked(scores, labels)
     sorted_runs = []
@@ -468,7 +467,7 @@ def precision_statistic(
 
 
 def _checked(scores: "Values", labels: Labels) -> "tuple[Values, NDArray[np.float64]]":
-    """(S, N) scores and (N,) labels."""
+    """Check the arguments; returns (S, N) scores and (N,) labels."""
     runs = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     truth = np.asarray(labels, dtype=np.float64)
     if not truth.any():
@@ -482,7 +481,7 @@ def _checked(scores: "Values", labels: Labels) -> "tuple[Values, NDArray[np.floa
 def _weighted(
     weights: "Weights", owner: NDArray[np.int64], truth: NDArray[np.float64], ends: NDArray[np.int64]
 ) -> "Values":
-    """Rows in falling order of score, row i counted weights[r, owner[i]] times."""
+    """Average precision for rows in falling order of score, with row i counted weights[r, owner[i]] times."""
     counts = weights[:, owner]
     seen = np.cumsum(counts, axis=1)[:, ends]
     found = np.cumsum(counts * truth, axis=1)[:, ends]

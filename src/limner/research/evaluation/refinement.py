@@ -1,7 +1,6 @@
-"""Selective similarity refinement: where two pictures nearly tie, let confident relations decide.
+"""Selective similarity refinement (CMCM): scores of difficult queries are multiplied by relation confidence.
 
-A query is difficult if its best two scores lie close; its scores are then multiplied by the confidence of the
-predicted relations. It trains nothing, and measures ranks only through what it is given.
+A query is difficult if its two best scores are close.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ Form = Literal["multiply", "add"]
 Rows = NDArray[np.int64]
 STRENGTHS: tuple[float, ...] = tuple(float(value) for value in np.linspace(0.01, 0.2, 40))
 THRESHOLDS: tuple[float, ...] = (0.0, 0.02, 0.05, 0.1, 0.2, float("inf"))
-_BLOCK_CELLS = 1 << 16  # pairs at once: a few arrays of this many float32 stay in the cache
-_SAFE = 80.0  # e^80 and its inverse are float32 numbers
+_BLOCK_CELLS = 1 << 16  # pairs per block: a few float32 arrays of this size fit the cache
+_SAFE = 80.0  # e^80 and its inverse are within the range of float32
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class OuterSum:
     """Logits of a linear module on [text; picture]: a text term plus a picture term.
 
     Attributes:
-        text_terms: (N, C) float32, the bias among them.
+        text_terms: (N, C) float32, including the bias.
         image_terms: (M, C) float32.
     Source: docs/methods/cmcm.md §2.4.
     """
@@ -46,7 +45,7 @@ class OuterSum:
     image_terms: FloatArray
 
     def __post_init__(self) -> None:
-        """Check that the terms fit each other and are finite."""
+        """Check shapes and that all terms are finite."""
         expect("refinement", text_terms=(self.text_terms, "N C"), image_terms=(self.image_terms, "M C"))
         for name, terms in (("text", self.text_terms), ("picture", self.image_terms)):
             if not np.isfinite(terms).all():
@@ -54,19 +53,19 @@ class OuterSum:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """N, M, C."""
+        """(N, M, C)."""
         return len(self.text_terms), len(self.image_terms), self.text_terms.shape[1]
 
     def take(self, queries: Rows, pictures: Rows) -> OuterSum:
-        """Those of some texts and some pictures."""
+        """The logits of some texts and pictures."""
         return OuterSum(self.text_terms[queries], self.image_terms[pictures])
 
     def confidence(self, start: int, stop: int, strength: float, form: Form) -> FloatArray:
         """Confidence of texts start to stop with all pictures, (stop − start, M), summed over relations.
 
-        "multiply" sums exp(strength · |σ(z) − ½|), in [C, C·e^(strength/2)]; "add" sums |σ(z) − ½|. e^z is a
-        product of e^text and e^picture, and σ(z) − ½ = ½ − 1/(e^z + 1), so that a pair costs one division.
-        Where e^z could overflow, ½ tanh(|z|/2) is used instead.
+        "multiply" sums exp(strength · |σ(z) − ½|), in [C, C·e^(strength/2)]; "add" sums |σ(z) − ½|. Since e^z
+        is the product of e^text and e^picture and σ(z) − ½ = ½ − 1/(e^z + 1), a pair costs one division. If
+        e^z could overflow, ½ tanh(|z|/2) is used instead.
 
         Source: CMCM 2022, Eqs. 4 and 5; docs/methods/cmcm.md §4.1.
         """
@@ -94,13 +93,13 @@ class OuterSum:
 
 @dataclass(frozen=True)
 class Computed:
-    """Logits that a function makes block by block, for modules in which text and picture interact.
+    """Logits computed block by block, for modules in which text and picture interact.
 
     Attributes:
-        block: (texts, pictures) → (their numbers, C) float32 logits of all their pairs.
+        block: (n texts, m pictures) → (n, m, C) float32 logits.
         queries: (N,) rows of the texts.
         pictures: (M,) rows of the pictures.
-        relations: C.
+        relations: number of relations, C.
     """
 
     block: Callable[[Rows, Rows], FloatArray]
@@ -110,11 +109,11 @@ class Computed:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """N, M, C."""
+        """(N, M, C)."""
         return len(self.queries), len(self.pictures), self.relations
 
     def take(self, queries: Rows, pictures: Rows) -> Computed:
-        """Those of some texts and some pictures."""
+        """The logits of some texts and pictures."""
         return Computed(self.block, self.queries[queries], self.pictures[pictures], self.relations)
 
     def confidence(self, start: int, stop: int, strength: float, form: Form) -> FloatArray:
@@ -131,16 +130,16 @@ class Computed:
 
 
 PairLogits = OuterSum | Computed
-"""Relation logits of N texts with M pictures, made in blocks so that they never have to exist at once."""
+"""Relation logits of N texts with M pictures, computed in blocks."""
 
 
 def pair_logits(model: Model, texts: FloatArray, images: FloatArray) -> PairLogits:
-    """Relation logits of all pairs, in the cheapest form the model has.
+    """Relation logits of all pairs, in the cheapest form that the model supports.
 
     Args:
-        model: predicts relations.
-        texts: (N, D) rows of unit length.
-        images: (M, D) rows of unit length.
+        model: model that predicts relations.
+        texts: (N, D) unit vectors.
+        images: (M, D) unit vectors.
     """
     if model.separable:
         return OuterSum(*model.relation_terms(texts, images))
@@ -153,13 +152,13 @@ def pair_logits(model: Model, texts: FloatArray, images: FloatArray) -> PairLogi
 
 @dataclass(frozen=True)
 class Refinement:
-    """Parameters of the refinement of scores.
+    """Parameters of the refinement.
 
     Attributes:
-        strength: λ, or κ where it adds; 0 leaves every ranking as it is.
-        threshold: T; queries whose best two scores lie closer are refined; 0 refines none, infinity all.
-        form: "multiply" θ·Σ_c exp(λ|x_c − ½|); "add" θ + κ·mean_c |x_c − ½|, which also helps where θ < 0.
-    Source: CMCM 2022, Eqs. 4 to 6; docs/methods/cmcm.md §4.2; "add" is ours.
+        strength: λ, or κ for "add"; 0 changes no ranking.
+        threshold: T; queries whose two best scores differ by less are refined; 0 refines none, infinity all.
+        form: "multiply": θ·Σ_c exp(λ|x_c − ½|); "add": θ + κ·mean_c |x_c − ½|, which also works for θ < 0.
+    Source: CMCM 2022, Eqs. 4 to 6; docs/methods/cmcm.md §4.2. Departs: "add" is not in the paper.
     """
 
     strength: float = 0.13
@@ -175,19 +174,19 @@ class Refinement:
 
 
 def gaps(scores: FloatArray) -> NDArray[np.float64]:
-    """Δ: how far the best picture of each query lies above the second best.
+    """Δ: difference between the two best scores of each query.
 
     Args:
-        scores: (N, M) over the pool, each picture once.
+        scores: (N, M) scores over a pool of distinct pictures.
     Returns:
-        (N,) at least 0; infinity where the pool is one picture.
+        (N,) at least 0; infinity for a pool of one picture.
     """
     expect("refinement", scores=(scores, "N M"))
     if scores.shape[1] < 2:
         return np.full(len(scores), np.inf)
     apart = np.empty(len(scores))
     for rows in _blocks(scores.shape):
-        block = np.array(scores[rows])  # a copy: the best is struck out to find the second
+        block = np.array(scores[rows])  # a copy, in which the best is overwritten to find the second
         lines, first = np.arange(len(block)), block.argmax(axis=1)
         best = block[lines, first].astype(np.float64)
         block[lines, first] = -np.inf
@@ -196,16 +195,16 @@ def gaps(scores: FloatArray) -> NDArray[np.float64]:
 
 
 def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> FloatArray:
-    """Scores by which to rank: refined for difficult queries, as they are for the others.
+    """Refine the scores of difficult queries; those of the others stay as they are.
 
     Args:
-        scores: (N, M) cosines θ over the pool, each picture once.
+        scores: (N, M) cosines θ over a pool of distinct pictures.
         logits: logits of the same texts and pictures.
-        refinement: how.
+        refinement: parameters.
     Returns:
-        (N, M) float32, comparable inside a row only. A negative θ is lowered by confidence when multiplied.
+        (N, M) float32, comparable only within a row. With "multiply", confidence lowers a negative θ.
     Raises:
-        ShapeError: logits and scores do not fit.
+        ShapeError: the sizes of logits and scores differ.
         NumericsError: a score is not finite.
     Source: CMCM 2022, Eq. 6; docs/methods/cmcm.md §4.2.
     """
@@ -236,17 +235,17 @@ def choose(
     thresholds: Sequence[float] = THRESHOLDS,
     form: Form = "multiply",
 ) -> Refinement:
-    """The strength and threshold that rank best on validation queries.
+    """Choose the strength and threshold that rank best on validation queries.
 
-    The median rank decides; it is coarse, so the mean reciprocal rank decides among equals, and after it the
-    lower threshold and the lower strength.
+    The median rank decides; ties are broken by mean reciprocal rank, then by the lower threshold and
+    strength.
 
     Args:
-        score: score of N validation queries with M pictures; asked for blocks.
-        logits: logits of the same.
-        ranks: (Q, M) scores, and which of the queries these are → (Q,) rank of the right picture of each.
-        strengths: λ to try.
-        thresholds: T to try.
+        score: scores of N validation queries with M pictures, by blocks.
+        logits: logits of the same texts and pictures.
+        ranks: ((Q, M) scores, slice of queries) → (Q,) rank of each query's true picture.
+        strengths: values of λ to try.
+        thresholds: values of T to try.
         form: see `Refinement`.
     Source: docs/methods/cmcm.md §4.3.
     """
@@ -259,7 +258,7 @@ def choose(
         own = logits.take(np.arange(some.start, some.stop), np.arange(size))
         plain[some], apart[some] = ranks(np.asarray(table, dtype=np.float32), some), gaps(table)
         for number, strength in enumerate(strengths):
-            # One pass per strength: a threshold only says for which queries the refined rank counts.
+            # One pass per strength: the threshold only selects the queries whose refined rank counts.
             fine[number, some] = ranks(refine(table, own, Refinement(strength, np.inf, form)), some)
     tried: list[tuple[float, float, float, float]] = []
     for number, strength in enumerate(strengths):
@@ -271,7 +270,7 @@ def choose(
 
 
 def _blocks(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Rows in blocks that stay in the cache."""
+    """Blocks of rows that fit the cache."""
     step = max(1, _BLOCK_CELLS // max(shape[1], 1))
     for start in range(0, shape[0], step):
         yield slice(start, min(start + step, shape[0]))
@@ -281,18 +280,18 @@ REFINEMENT = "refinement.json"
 
 
 def write_refinement(run: Path, refinement: Refinement) -> None:
-    """Store a refinement beside the weights, whole or not at all."""
-    # JSON has no infinity, so the threshold is a string.
+    """Store the refinement of a run, atomically."""
+    # JSON has no infinity, so the threshold is a string
     kept = asdict(refinement) | {"threshold": str(refinement.threshold)}
     with noting(run, REFINEMENT):
         write_text(run / REFINEMENT, seal(json.dumps(kept, sort_keys=True) + "\n"))
 
 
 def read_refinement(run: Path) -> Refinement:
-    """The refinement chosen on validation when the run was trained.
+    """Read the refinement that was chosen on validation after training.
 
     Raises:
-        CheckpointError: none is stored there, or it is damaged; training did not end.
+        CheckpointError: there is none (training did not finish), or it is damaged.
     """
 
     def parsed(content: bytes) -> Refinement:

@@ -1,7 +1,7 @@
-"""Result files: what one evaluated run found, query by query, so that tables can resample and compare.
+"""Result files: the ranks and probabilities of one evaluated run for each query.
 
-A figure alone cannot be paired with another system's; ranks and probabilities can. Tables and figures read
-these files and nothing else.
+Tables and figures are made from these files alone. Values per query allow bootstrap intervals and paired
+tests.
 """
 
 import subprocess
@@ -27,7 +27,7 @@ Nats = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def commit() -> str | None:
-    """Commit of the code that runs, with ``+`` for uncommitted changes; None if git does not track it."""
+    """Commit of the running code, with ``+`` for uncommitted changes; None if git does not track it."""
     here = Path(__file__)
 
     def git(*words: str) -> str:
@@ -35,7 +35,7 @@ def commit() -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        # an installed copy may lie inside somebody else's repository, which must not lend its commit
+        # an installed copy may be inside another repository, whose commit must not be used
         git("ls-files", "--error-unmatch", here.name)
         return git("rev-parse", "HEAD") + ("+" if git("status", "--porcelain", "--", "../..") else "")
     except (OSError, subprocess.CalledProcessError):
@@ -43,7 +43,7 @@ def commit() -> str | None:
 
 
 def _fit(due: int, columns: Mapping[Any, Sized]) -> None:
-    """Reject columns that have not as many values as there are rows."""
+    """Check that each column has one value per row."""
     for name, values in columns.items():
         if len(values) != due:
             raise ValueError(f"{name} has {len(values)} values for {due} rows")
@@ -53,12 +53,12 @@ class PoolRanks(Record):
     """Ranks in one pool.
 
     Attributes:
-        seed: what drew the pool; None for the full set, or for the first rows of the legacy protocol.
-        pictures: in the pool.
+        seed: seed of the pool; None for the full set, or the first rows in the legacy protocol.
+        pictures: number of pictures in the pool.
         queries: rows of the result, in the order of the ranks.
         plain: 1-based ranks, ties counted half.
-        refined: those after refinement; empty if there is none.
-        gaps: plain score of the best picture minus that of the second; empty if the pool has one picture.
+        refined: ranks after refinement; empty if there is none.
+        gaps: difference between the two best plain scores; empty if the pool has one picture.
     """
 
     seed: int | None
@@ -76,25 +76,24 @@ class PoolRanks(Record):
 
 
 class About(Record):
-    """Subject of a result, stored in every result file.
+    """Description of the evaluated run, stored in every result file.
 
     Attributes:
         system: row of the tables, such as ``CMCM_Story``.
-        data: data set.
+        data: name of the data set.
         split: grouped, released or random.
         part: val or test.
         seed: seed of training.
         preset: preset of the settings, one name or several joined by "+"; "" if none applies.
-        deviations: ``key=value`` of every setting that the preset would give otherwise; None if an older
-            file does not say.
-        backbone: architecture and whether it was frozen or trained, and of a frozen one the beginning of its
-            weights' SHA-256, such as ``resnet50 frozen, weights 0123456789ab``; "" if an
-            older file does not say, or no pictures are looked at.
-        commit: commit of the code, "" if unknown.
-        missing: pairs left out because of their picture.
-        protocol: protocol of the pools; ``legacy`` repeats those of the CMCM release.
-        refinement: its settings, chosen on validation; empty if there is none.
-        config: config of the run, as resolved.
+        deviations: ``key=value`` of each setting that differs from the preset; None in older files.
+        backbone: architecture, whether it was frozen or trained, and for a frozen one the start of its
+            weights' SHA-256, such as ``resnet50 frozen, weights 0123456789ab``; "" in older files, or if the
+            system uses no pictures.
+        commit: commit of the code; "" if unknown.
+        missing: number of pairs left out because of their picture.
+        protocol: protocol of the pools; ``legacy`` is that of the CMCM release.
+        refinement: parameters of the refinement, chosen on validation; empty if there is none.
+        config: resolved settings of the run.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -115,13 +114,13 @@ class About(Record):
 
     @property
     def name(self) -> str:
-        """``<data>-<split>-<part>``, as its files are called; ``-legacy`` follows where it is."""
+        """File name ``<data>-<split>-<part>``, with ``-legacy`` for that protocol."""
         tail = "-legacy" if self.protocol == "legacy" else ""
         return f"{self.data}-{self.split}-{self.part}{tail}"
 
     @property
     def identity(self) -> dict[str, object]:
-        """Facts that must differ between compared runs, by name."""
+        """Fields that identify a run in comparisons."""
         names = ("system", "data", "split", "part", "protocol", "preset", "seed")
         return {name: getattr(self, name) for name in names}
 
@@ -131,12 +130,12 @@ class ResultFile(Record):
 
     Attributes:
         format: format of the file.
-        about: what it is of.
+        about: description of the run.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
     FOLDER: ClassVar[str]
-    """Below the folder of a run."""
+    """Subfolder of the run."""
     WHAT: ClassVar[str]
     MAKER: ClassVar[str]
 
@@ -145,16 +144,16 @@ class ResultFile(Record):
 
     @property
     def identity(self) -> dict[str, object]:
-        """Facts that must differ between compared results, by name."""
+        """Fields that identify a result in comparisons."""
         return self.about.identity
 
     @property
     def name(self) -> str:
-        """Name of its file, without the extension."""
+        """File name without the suffix."""
         return self.about.name
 
     def write(self, run: Path | str) -> Path:
-        """Write ``<FOLDER>/<name>.json`` of a run folder, whole or not at all."""
+        """Write ``<FOLDER>/<name>.json`` in a run folder, atomically."""
         target = Path(run) / self.FOLDER / f"{self.name}.json"
         target.parent.mkdir(parents=True, exist_ok=True)
         with noting(Path(run), f"{self.FOLDER}/{target.name}"):
@@ -167,7 +166,7 @@ class ResultFile(Record):
 
         Raises:
             MissingError: the file does not exist.
-            DataError: it is not one.
+            DataError: the file is not of this kind.
         """
         try:
             return cls.model_validate_json(unseal(path.read_bytes(), path, f"{cls.MAKER} again"))
@@ -182,10 +181,10 @@ class ResultFile(Record):
 
     @classmethod
     def read_part(cls, run: Path, part: Literal["val", "test"]) -> Self:
-        """Measurements of one run on one part.
+        """Read the result of one run on one part.
 
         Raises:
-            DataError: it was not measured, or the file is damaged.
+            DataError: the run was not measured, or the file is damaged.
         """
         found = sorted((run / cls.FOLDER).glob(f"*-{part}.json"))
         if len(found) != 1:
@@ -198,14 +197,14 @@ class ResultFile(Record):
 
     @classmethod
     def read_all(cls, runs: Path | str, *, variants: bool = False) -> list[Self]:
-        """Read all such files of the run folders below a folder, in the order of their paths.
+        """Read all results in the run folders below a folder, in the order of their paths.
 
         Args:
             runs: the folder.
-            variants: accept runs that differ in their settings alone, as a curve over a setting needs.
+            variants: whether to accept runs that differ only in their settings, for curves over a setting.
         Raises:
             MissingError: the folder does not exist.
-            DataError: a file is none, or two are of the same system, data, split, part, preset, seed and c.
+            DataError: a file is invalid, or two have the same system, data, split, part, preset, seed and c.
         """
         folder = Path(runs)
         if not folder.is_dir():
@@ -225,17 +224,17 @@ class ResultFile(Record):
 
 
 class Result(ResultFile):
-    """One evaluated run on one part of one split.
+    """Result of one run on one part of one split.
 
     Attributes:
-        ids: (N,) pairs, in the order of all that follows.
+        ids: (N,) ids of the pairs, in the order of all other columns.
         groups: (N,) duplicate groups, the units of the bootstrap.
-        pairs: (N,) equal for rows with the same text and the same picture.
+        pairs: (N,) numbers, equal for rows with the same text and picture.
         labels: relation → (N,) 0 or 1.
-        probabilities: relation → (N,) predicted for the pair itself; absent where not predicted.
-        pools: ranks per pool, the full set among them; empty for a system that retrieves nothing.
-        top: (N,) per row the `Pair.id` of the first row with each of the five best pictures of the full set.
-        refined_top: the same after refinement; empty if there is none, or an older file does not say.
+        probabilities: relation → (N,) predicted probability; only for predicted relations.
+        pools: ranks per pool, including the full set; empty for a system that ranks no pictures.
+        top: (N,) for each row its five best pictures in the full set, by the `Pair.id` of their first rows.
+        refined_top: the same after refinement; empty if there is none, and in older files.
     """
 
     FOLDER: ClassVar[str] = "results"
@@ -267,12 +266,12 @@ class Result(ResultFile):
 
     @property
     def full(self) -> PoolRanks | None:
-        """Ranks against all pictures, or None."""
+        """Ranks in the full set, or None."""
         return self._undrawn if self.about.protocol == "pools" else None
 
     @property
     def first(self) -> PoolRanks | None:
-        """Ranks in the first rows, of the legacy protocol alone."""
+        """Ranks in the first rows, only in the legacy protocol."""
         return self._undrawn if self.about.protocol == "legacy" else None
 
     @property
@@ -281,21 +280,21 @@ class Result(ResultFile):
 
     @property
     def drawn(self) -> tuple[PoolRanks, ...]:
-        """Ranks in the pools that were drawn."""
+        """Ranks in the sampled pools."""
         return tuple(pool for pool in self.pools if pool.seed is not None)
 
 
 class ChoiceResult(ResultFile):
-    """One run's answers to one set of questions.
+    """Answers of one run to one set of c-way questions.
 
     Attributes:
-        c: options per question; chance is 1/c.
+        c: number of options per question; random answers score 1/c.
         draw: seed of the distractors.
         choices: digest of the questions, see `Choices.digest`.
-        ids: (N,) different pairs, in order.
+        ids: (N,) distinct pairs, in order.
         groups: (N,) duplicate groups, the units of the bootstrap.
-        picture_to_text: (N,) credit where the picture was given: 1, 0, or a share under ties.
-        text_to_picture: (N,) credit where the text was given.
+        picture_to_text: (N,) credit when the picture is given: 1, 0, or a fraction for ties.
+        text_to_picture: (N,) credit when the text is given.
     """
 
     FOLDER: ClassVar[str] = "choices"
@@ -320,17 +319,17 @@ class ChoiceResult(ResultFile):
 
     @property
     def identity(self) -> dict[str, object]:
-        """Runs may answer questions of several numbers of options."""
+        """Fields that identify a result, including the number of options."""
         return {**self.about.identity, "c": self.c}
 
     @property
     def name(self) -> str:
-        """``<data>-<split>-<part>-<c>way``."""
+        """File name ``<data>-<split>-<part>-<c>way``."""
         return f"{self.about.name}-{self.c}way"
 
     @property
     def accuracy(self) -> tuple[float, float]:
-        """Accuracy with the picture given and with the text given, fractions."""
+        """Accuracy when the picture is given and when the text is given, in [0, 1]."""
         return float(np.mean(self.picture_to_text)), float(np.mean(self.text_to_picture))
 
 
@@ -344,14 +343,14 @@ class FoundPictures(Record):
     """Pictures chosen by one decoding, step by step.
 
     Attributes:
-        own: (N,) rank of the best picture of the step itself, ties counted half.
+        own: (N,) rank of the step's own picture (the best of several), ties counted half.
         story: (N,) rank of the best picture of its story.
-        top: (N,) per step the `Pair.id` of the first row with each of the five best pictures.
-        similarity: (N,) cosine between the features of the first picture and of the step's own one.
-        saliency: definition → (N,) place of the step's own labels for the first picture, infinity where the
-            step has none; VSR@k counts places of at most k.
-        coherence: (N,) cosine between the features of the first picture and of that of the step before, None
-            where a story begins.
+        top: (N,) the five best pictures of each step, by the `Pair.id` of their first rows.
+        similarity: (N,) cosine between the features of the top picture and of the step's own.
+        saliency: definition → (N,) best rank of the step's labels for the top picture, infinity without
+            labels; VSR@k counts ranks of at most k.
+        coherence: (N,) cosine between the features of the top pictures of the step and of the previous one;
+            None for the first step of a story.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -365,13 +364,13 @@ class FoundPictures(Record):
 
 
 class TextScores(Record):
-    """Generated texts against true ones, fractions, 1 is best; letter case does not count.
+    """Scores of generated texts, in [0, 1], case-insensitive.
 
     Attributes:
-        bleu: BLEU-4 of the corpus.
-        chrf: chrF2 of the corpus.
-        texts: how many were compared.
-        settings: sacrebleu's signatures of both, which name version, tokeniser and smoothing.
+        bleu: corpus BLEU-4.
+        chrf: corpus chrF2.
+        texts: number of texts.
+        settings: sacrebleu's signatures of both (version, tokeniser, smoothing).
     """
 
     bleu: float
@@ -384,11 +383,12 @@ class Captions(Record):
     """Evaluation of a run's captioner, step by step.
 
     Attributes:
-        tokens: (N,) of the step's true text, see `limner.research.evaluation.caption_scores.perplexity`.
-        unknown: (N,) of them that the captioner's vocabulary lacks.
-        nats: what the true text costs, (N,) from the true pictures and from the first found ones.
-        scores: texts generated from the true pictures, the likeliest word each time, against the true ones;
-            None if the packages that compare texts are absent.
+        tokens: (N,) tokens of the step's true text, see
+            `limner.research.evaluation.caption_scores.perplexity`.
+        unknown: (N,) number of them that are not in the captioner's vocabulary.
+        nats: (N,) negative log-likelihood of the true text, given the true pictures and given the retrieved
+            ones.
+        scores: scores of texts generated greedily from the true pictures; None if sacrebleu is not installed.
     """
 
     tokens: tuple[Annotated[int, Field(ge=2)], ...]
@@ -406,11 +406,11 @@ class Captions(Record):
 
 
 class Level(Record):
-    """VSR@k to compare with, for k of `CUTS`.
+    """Reference values of VSR@k, for each k of `CUTS`.
 
     Attributes:
-        random: expected value of a random picture, computed exactly.
-        gold: value of the step's own picture.
+        random: exact expectation for a random picture.
+        gold: value for the step's own picture.
     """
 
     random: tuple[Share, ...] = Field(min_length=len(CUTS), max_length=len(CUTS))
@@ -418,21 +418,20 @@ class Level(Record):
 
 
 class SequenceResult(ResultFile):
-    """One run on the stories of one part of one split.
+    """Result of one run on the stories of one part of one split.
 
     Attributes:
-        ids: (N,) pair of every step: a step with several pictures has several right answers.
-        stories: (N,) story of every step, the units of the bootstrap.
-        pictures: different ones, all of them the gallery of every step.
-        features: what similarity and saliency look at; "" if nothing was looked at.
-        judge: model of the pictures that saliency asks; "" if it was not measured, or by an older version,
-            which knew one alone.
-        found: decoding → what it found: ``steps`` ranks every step by itself, ``distinct`` in the order of
-            the steps without the first pictures of the steps before.
-        levels: definition → what its VSR compares with.
-        random_similarity: mean similarity of pictures drawn at random, exactly; None if none was measured.
-        gold_coherence: mean coherence of the steps' own pictures; None if none was measured.
-        captions: captions of a run that generates stories from pictures; None of others.
+        ids: (N,) pair of each step; a step may have several own pictures.
+        stories: (N,) story of each step, the units of the bootstrap.
+        pictures: number of distinct pictures, the gallery of all steps.
+        features: features used for similarity and saliency; "" if neither was measured.
+        judge: model of pictures used for saliency; "" if it was not measured, and in older files.
+        found: decoding → result: ``steps`` ranks each step on its own, ``distinct`` in order without the top
+            pictures of previous steps.
+        levels: definition of saliency → reference values.
+        random_similarity: exact mean similarity of random pictures; None if not measured.
+        gold_coherence: mean coherence of the steps' own pictures; None if not measured.
+        captions: evaluation of the captioner; None for systems without one.
     """
 
     FOLDER: ClassVar[str] = "results/sequences"

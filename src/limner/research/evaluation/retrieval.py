@@ -1,7 +1,4 @@
-"""Ranks of texts' pictures and answers to c-way questions, from pairs and what scores them block by block.
-
-It never asks who makes the scores, holds no table of all texts with all pictures, and writes no file.
-"""
+"""Measures retrieval: ranks of texts' pictures in the full set and in pools, from blocks of scores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,12 +28,12 @@ POOL_SIZE = 500
 
 @dataclass(frozen=True)
 class RankingPool:
-    """One pool and the queries that belong to it.
+    """A pool of pictures and its queries.
 
     Attributes:
-        pictures: (P,) columns of the score table, ascending; one per picture, but in `draw_legacy`.
+        pictures: (P,) columns of the scores, ascending; distinct, except in `draw_legacy`.
         queries: (Q,) rows whose picture is in the pool.
-        seed: what drew it; None for what is not drawn.
+        seed: seed of the pool; None if it is not random.
     """
 
     pictures: NDArray[np.int64]
@@ -45,15 +42,15 @@ class RankingPool:
 
 
 def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT) -> list[RankingPool]:
-    """Sample pools of different pictures without replacement, with the seeds 0…count−1.
+    """Sample pools of distinct pictures without replacement, with seeds 0…count−1.
 
     Args:
-        columns: (N,) the column of each query's picture, as `different` numbers them.
-        size: pictures per pool.
-        count: pools.
+        columns: (N,) column of each query's picture, from `different`.
+        size: number of pictures per pool.
+        count: number of pools.
     Raises:
-        ConfigError: a size or count below 1.
-        DataError: fewer pictures than a pool needs.
+        ConfigError: `size` or `count` is below 1.
+        DataError: there are fewer pictures than `size`.
     Source: docs/methods/evaluation.md §2.
     """
     total = int(columns.max()) + 1
@@ -74,22 +71,21 @@ def draw(columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL
 def draw_legacy(
     columns: NDArray[np.int64], *, size: int = POOL_SIZE, count: int = POOL_COUNT
 ) -> list[RankingPool]:
-    """The pools of the CMCM release, to compare with its figures alone: they repeat pictures.
+    """The pools of the CMCM release, in which pictures repeat; only for comparison with its figures.
 
-    A pool holds the picture of each of its rows, as often as the rows name it. All copies of a query's
-    picture have the same score; one of them is right, the others tie with it.
+    A pool has the picture of each of its rows, with repeats. All copies of a query's picture have the same
+    score; one of them is relevant, and the others tie with it.
 
     Args:
         columns: see `draw`.
-        size: rows per pool.
-        count: pools that are drawn.
+        size: number of rows per pool.
+        count: number of sampled pools.
     Returns:
-        The first `size` rows, or all if there are fewer, with no seed; then `count` draws of `size` rows with
-        replacement, by the seeds 0…count−1.
+        The first `size` rows (or all, if there are fewer), without a seed; then `count` samples of `size`
+        rows with replacement, with seeds 0…count−1.
     Raises:
-        ConfigError: a size or count below 1.
-    Source: docs/methods/evaluation.md §2. Departs: ties count half, where the release leaves them to the
-        order of the sort.
+        ConfigError: `size` or `count` is below 1.
+    Source: docs/methods/evaluation.md §2. Departs: ties count half; in the release they depend on the sort.
     """
     if size < 1 or count < 1:
         raise ConfigError(f"pools: {count} pools of {size}, expected at least 1 of 1")
@@ -104,7 +100,7 @@ def draw_legacy(
     return pools
 
 
-_QUERIES = 512  # that one of several processes ranks at a time
+_QUERIES = 512  # queries per block, if several processes share the ranking
 Number = TypeVar("Number", bound=np.generic)
 Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
 """(Q, P) plain scores in a pool, their (Q,) rows and its (P,) columns → (Q, P) refined scores."""
@@ -123,26 +119,26 @@ def measure(
     share: slice = ALL,
     summed: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
 ) -> Result:
-    """Rank every text's picture in the shared pools and in the full set, plain and refined.
+    """Rank each text's picture in sampled pools and in the full set, before and after refinement.
 
-    Probabilities are kept for every row; of a pair that is repeated only the first row is a query. In the
-    legacy protocol the pools are those of `draw_legacy`, and there is no full set.
+    Probabilities are stored for every row, but only the first row of a repeated pair is a query. The legacy
+    protocol uses the pools of `draw_legacy`, and no full set.
 
     Args:
-        about: what is measured, and by which protocol.
-        pairs: (N,) all rows of the part, with groups filled in.
-        relations: whose labels are kept.
-        score: rows are those of `pairs`, columns the M different pictures in order of first appearance
-            (by `Pair.image_id`); asked for blocks. None for a system that retrieves nothing.
-        refine: scores of a pool → refined scores; None if nothing refines.
-        probabilities: relation → (N,) predicted for each pair.
-        pool_size: pictures per pool; a set with fewer gets the full set alone.
-        pool_count: pools drawn, seeds 0…count−1.
-        share: of several processes, the blocks of queries that this one ranks against all pictures.
-        summed: array → its sum over all processes, all but one of which have 0.
+        about: description of the run and the protocol.
+        pairs: (N,) all rows of the part, with groups.
+        relations: relations whose labels are stored.
+        score: computes blocks of scores; rows are those of `pairs`, columns the M distinct pictures in order
+            of first appearance (by `Pair.image_id`). None for a system that ranks no pictures.
+        refine: scores of a pool → refined scores; None if the system does not refine.
+        probabilities: relation → (N,) predicted probability.
+        pool_size: number of pictures per pool; a smaller set has only the full set.
+        pool_count: number of pools, with seeds 0…count−1.
+        share: of several processes, the blocks of queries that this one ranks in the full set.
+        summed: array → its sum over all processes, of which all but one have 0.
     Raises:
-        ShapeError: a block has another shape than was asked for.
-        DataError: a pair has no group or lacks a label.
+        ShapeError: a block of scores has the wrong shape.
+        DataError: a pair has no group, or lacks a label.
     Source: docs/methods/evaluation.md §2; docs/methods/cmcm.md §4.2.
     """
     lost = next((pair for pair in pairs if any(name not in pair.labels for name in relations)), None)
@@ -182,11 +178,11 @@ def measure(
 def different_pairs(
     about: About, pairs: Sequence[Pair]
 ) -> tuple[list[int], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Different pairs of a part.
+    """Number the distinct pairs of a part.
 
     Returns:
-        (N,) number of every row's pair, (Q,) first row of every pair, (Q,) column of its picture, and (M,)
-        the first query of every picture.
+        (N,) number of each row's pair, (Q,) first row of each pair, (Q,) column of its picture, and (M,)
+        first query of each picture.
     """
     lost = next((pair.id for pair in pairs if not pair.group), None)
     if lost is not None or not pairs:
@@ -199,13 +195,13 @@ def different_pairs(
 
 @dataclass(frozen=True)
 class _Scored:
-    """Stored part of the scores of Q queries in a pool.
+    """The parts of Q queries' scores in a pool that are stored.
 
     Attributes:
         plain: (Q,) ranks.
-        refined: (Q,), or (0,) where nothing refines.
-        gaps: (Q,) how far the best picture lies above the second, or (0,) in a pool of one.
-        top: (Q, TOP or fewer) best columns.
+        refined: (Q,) ranks after refinement, or (0,) if there is none.
+        gaps: (Q,) difference between the two best scores, or (0,) in a pool of one.
+        top: (Q, ≤ TOP) best columns.
         refined_top: the same after refinement, or (0, 0).
     """
 
@@ -217,11 +213,11 @@ class _Scored:
 
     @property
     def parts(self) -> tuple[NDArray[Any], ...]:
-        """All of them, in order."""
+        """All fields, in order."""
         return self.plain, self.refined, self.gaps, self.top, self.refined_top
 
     def of(self, rows: NDArray[np.int64]) -> "_Scored":
-        """Those of some queries."""
+        """The values of some queries."""
 
         def taken(part: NDArray[Number]) -> NDArray[Number]:
             return part[rows] if len(part) else part
@@ -230,7 +226,7 @@ class _Scored:
         return _Scored(*ranks, taken(self.top), taken(self.refined_top))
 
     def ranks(self, queries: NDArray[np.int64], pictures: int, seed: int | None) -> PoolRanks:
-        """As stored."""
+        """Convert to the stored record."""
         return PoolRanks(
             seed=seed,
             pictures=pictures,
@@ -250,7 +246,7 @@ def _shared(
     *,
     share: slice,
 ) -> _Scored:
-    """Rank a share of the blocks of queries against all pictures, all others 0; see `_scored`."""
+    """`_scored` for this process's share of the queries in the full set; 0 for the others."""
     count, best = len(rows), min(TOP, len(pictures))
     finer = 0 if refine is None else count
     kept = _Scored(
@@ -278,15 +274,15 @@ def _scored(
     *,
     whole: bool = False,
 ) -> _Scored:
-    """Rank some queries in one pool, a block of queries at a time.
+    """Rank queries in one pool, in blocks.
 
     Args:
-        score: score of the part.
+        score: scores of the part.
         refine: see `measure`.
         rows: (Q,) queries.
         pictures: (P,) columns of the pool, ascending.
-        columns: (Q,) the one relevant column of each query.
-        whole: whether these are all pictures.
+        columns: (Q,) relevant column of each query.
+        whole: whether the pool has all pictures.
     """
     right = np.searchsorted(pictures, columns)[:, None].tolist()
     refined, values, top, refined_top = [np.empty(0)], [np.empty((0, 2))], [], []
@@ -294,7 +290,7 @@ def _scored(
     def block(start: int, stop: int) -> Any:  # noqa: ANN401  (see `Score`)
         some = rows[start:stop]
         table = score(some, ALL if whole else pictures)
-        if table.shape[1] == len(pictures):  # else `rank_blocks` says what is wrong
+        if table.shape[1] == len(pictures):  # otherwise `rank_blocks` raises the error
             best, best_scores = leading(table, TOP)
             top.append(best)
             values.append(best_scores[:, :2])

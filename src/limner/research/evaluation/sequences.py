@@ -1,9 +1,7 @@
-"""Stories as a test for any system that scores texts against pictures: ranks by step, and how finds look.
+"""Evaluation on stories: ranks per step, and visual measures of the retrieved pictures.
 
-Works on pairs and what scores them block by block, so that it never asks who makes the scores; it writes no
-file. Visual Saliency Recall@k asks whether a found picture looks as if it belonged to what the text names: a
-model that serves this measure alone learns which labels a test picture has, nouns of the texts or the stories
-themselves.
+Visual Saliency Recall@k asks whether a retrieved picture looks like what the text mentions. A model trained
+for this measure predicts labels of test pictures, which are nouns of the texts or the stories themselves.
 """
 
 import re
@@ -44,7 +42,7 @@ from limner.research.evaluation.results import (
 )
 
 Scorer = Callable[[NDArray[np.bool_]], NDArray[np.float32]]
-"""Which labels every picture has, (M, L) → how sure a model of pictures is of each, (M, L)."""
+"""(M, L) true labels of pictures → (M, L) scores by a model of pictures."""
 LABELS = 500
 FOLDS = 5
 STRENGTH = 10.0
@@ -54,12 +52,12 @@ _POSSESSIVE = re.compile(r"['’]s\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Saliency:
-    """Labels of a test set, where each stands for every picture, and which belong to every query.
+    """Labels of a test set, their ranks for each picture, and the labels of each query.
 
     Attributes:
         labels: L names.
-        ranks: (M, L) place of every label for every picture, 1 is the surest; ties share the mean.
-        own: per query the numbers of its labels; () where it has none, which is always a miss.
+        ranks: (M, L) rank of each label for each picture, from 1; ties share the mean.
+        own: labels of each query, as indices; () if it has none, which is always a miss.
     """
 
     labels: tuple[str, ...]
@@ -67,10 +65,10 @@ class Saliency:
     own: tuple[tuple[int, ...], ...]
 
     def values(self, pictures: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(N,) best place of a query's own labels for the picture found for it; infinity without labels.
+        """(N,) best rank of each query's labels for its retrieved picture; infinity without labels.
 
         Args:
-            pictures: (N,) columns.
+            pictures: (N,) columns of the retrieved pictures.
         """
         found = [
             self.ranks[picture, list(labels)].min() if labels else np.inf
@@ -79,7 +77,7 @@ class Saliency:
         return np.array(found, dtype=np.float64)
 
     def chance(self, cuts: Sequence[int]) -> list[float]:
-        """VSR@k of a picture drawn at random for every query, exactly: what frequent labels give for free."""
+        """Exact expectation of VSR@k for random pictures."""
         hits = np.zeros(len(cuts))
         for labels in self.own:
             if labels:
@@ -89,10 +87,10 @@ class Saliency:
 
 
 def head_nouns(text: str) -> list[str]:
-    """Lemmas of the nouns that head an English text's noun phrases, once per sentence, in order.
+    """Lemmas of the head nouns of an English text's noun phrases, once per sentence, in order.
 
-    Stop words (scikit-learn's English list) and words of fewer than three letters are left out. A lemma is
-    the singular, as textblob makes it, of words that do not end in -ss, -us or -is.
+    Stop words (scikit-learn's English list) and words of fewer than three letters are left out. The lemma is
+    textblob's singular, except for words that end in -ss, -us or -is.
 
     Raises:
         MissingError: textblob is not installed.
@@ -142,18 +140,17 @@ def _english() -> Any:  # noqa: ANN401  (an untyped module)
 def noun_saliency(
     texts: Sequence[str], relevant: Sequence[Sequence[int]], pictures: int, scores: Scorer
 ) -> Saliency:
-    """Labels are nouns: a query hits if its picture seems to show one of the nouns of its text.
+    """Saliency with nouns as labels: a hit if the picture seems to show one of the text's nouns.
 
-    The labels are the 500 most frequent nouns of the texts, of equally frequent ones the first by the
-    alphabet.
+    The labels are the 500 most frequent nouns of the texts; ties in alphabetical order.
 
     Args:
-        texts: (N,) of the queries.
-        relevant: (N,) per query the columns of its own pictures, which have its nouns.
-        pictures: M, different ones.
-        scores: such as `label_scores` of their features.
+        texts: (N,) texts of the queries.
+        relevant: (N,) columns of each query's own pictures, which get its nouns as labels.
+        pictures: number of distinct pictures, M.
+        scores: model of pictures, such as `label_scores` of their features.
     Raises:
-        ShapeError: as many queries as lists of pictures are needed.
+        ShapeError: the lengths of `texts` and `relevant` differ.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``noun``.
     """
     nouns = [head_nouns(text) for text in texts]
@@ -167,15 +164,15 @@ def noun_saliency(
 def sequence_saliency(
     stories: Sequence[Hashable], relevant: Sequence[Sequence[int]], pictures: int, scores: Scorer
 ) -> Saliency:
-    """Labels are the test stories: a query hits if its picture seems to be of its own story.
+    """Saliency with test stories as labels: a hit if the picture seems to belong to the query's story.
 
     Args:
-        stories: (N,) story of every query.
-        relevant: as in `noun_saliency`.
-        pictures: likewise.
-        scores: likewise.
+        stories: (N,) story of each query.
+        relevant: see `noun_saliency`.
+        pictures: see `noun_saliency`.
+        scores: see `noun_saliency`.
     Raises:
-        ShapeError: as there.
+        ShapeError: the lengths of `stories` and `relevant` differ.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``sequence``.
     """
     owner = np.array(duplicate_groups([[story] for story in stories]), np.int64)
@@ -185,11 +182,11 @@ def sequence_saliency(
 
 
 def folds(size: int, *, in_sample: bool = False) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Rows to learn from and rows to score, so that every row is scored once.
+    """Five-fold cross-validation: yields rows to train on and rows to score, with seed 0.
 
     Args:
-        size: M, dealt into five folds by seed 0.
-        in_sample: learn from all rows, and score them, as the paper's words allow.
+        size: number of rows, M.
+        in_sample: whether to train on and score all rows instead, which the paper's wording allows.
     """
     order = np.random.default_rng(0).permutation(size)
     for held in [order] if in_sample else np.array_split(order, min(FOLDS, size)):
@@ -199,22 +196,21 @@ def folds(size: int, *, in_sample: bool = False) -> Iterator[tuple[NDArray[np.in
 def label_scores(
     features: NDArray[np.floating], truth: NDArray[np.bool_], *, in_sample: bool = False
 ) -> NDArray[np.float32]:
-    """How sure a linear model is of every label, for every picture.
+    """Scores of all labels for all pictures, by linear models with five-fold cross-validation.
 
-    One logistic regression per label on unit rows less their mean. Pictures are dealt into five folds by seed
-    0, and each is scored by the model of the other folds. A label that the other folds never show scores as
-    the least likely one; one that all of them show, as the likeliest.
+    One logistic regression per label on centred unit vectors. A label that is absent from the training folds
+    gets the lowest score, one that all training pictures have the highest.
 
     Args:
-        features: (M, F).
-        truth: (M, L).
-        in_sample: score every picture by a model that has seen it, as the paper may have done.
+        features: (M, F) features of pictures.
+        truth: (M, L) bool, true labels.
+        in_sample: whether to train on all pictures instead, as the paper may have done.
     Returns:
         (M, L) decision values, finite.
     Raises:
-        ShapeError: features and labels do not fit.
+        ShapeError: the numbers of pictures differ.
         NumericsError: a feature is not finite.
-        DataError: fewer than two pictures.
+        DataError: there are fewer than two pictures.
     """
     if features.ndim != 2 or truth.shape[:1] != features.shape[:1] or truth.ndim != 2:
         raise ShapeError(
@@ -234,7 +230,7 @@ def label_scores(
 
 
 def unit_or_zero(features: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Unit rows; a row of zeros stays one, and is like nothing."""
+    """Normalise rows; zero rows stay zero."""
     table = np.asarray(features, dtype=np.float64)
     norms = np.linalg.norm(table, axis=1, keepdims=True)
     unit: NDArray[np.float64] = np.divide(table, norms, out=np.zeros_like(table), where=norms > 0)
@@ -244,14 +240,15 @@ def unit_or_zero(features: NDArray[np.floating]) -> NDArray[np.float64]:
 def _scored(
     known: NDArray[np.float64], truth: NDArray[np.bool_], asked: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Learn all labels from some rows and score others."""
+    """Train on `known` rows and score `asked` rows, for all labels."""
     with installed("scikit-learn", RESEARCH):
         from sklearn.linear_model import LogisticRegression
 
     mean = known.mean(axis=0)
     known, asked = known - mean, asked - mean
     if known.shape[1] > known.shape[0]:
-        # Weights that are punished by their length lie in the span of the rows: turning it loses nothing.
+        # With an L2 penalty the weights lie in the span of the rows, so rotating into that span loses
+        # nothing.
         axes = np.linalg.svd(known, full_matrices=False)[2].T
         known, asked = known @ axes, asked @ axes
     found = np.zeros((len(asked), truth.shape[1]))
@@ -292,12 +289,12 @@ MakeSaliency = Callable[
 
 @dataclass(frozen=True)
 class Steps:
-    """The steps of the stories of a part, in order, with their pictures.
+    """The steps of a part's stories, in order, with their pictures.
 
     Attributes:
-        rows: (N,) first row of every step.
-        stories: (N,) names.
-        relevant: (N,) columns of the step's own pictures.
+        rows: (N,) first row of each step.
+        stories: (N,) story of each step.
+        relevant: (N,) columns of each step's own pictures.
         worlds: (N,) columns of its story's pictures.
         names: (M,) `Pair.id` of the first row with each picture.
     """
@@ -310,17 +307,17 @@ class Steps:
 
 
 def of_stories(pairs: Sequence[Pair]) -> bool:
-    """Whether all pairs are steps of stories with a place in them, and some story has two."""
+    """Whether all pairs are steps of stories with a position, and some story has two steps."""
     places = {(pair.seq, pair.pos) for pair in pairs}
     stories = {pair.seq for pair in pairs}
     return bool(pairs) and all(p.seq and p.pos is not None for p in pairs) and len(places) > len(stories)
 
 
 def steps_of(pairs: Sequence[Pair]) -> Steps:
-    """The steps: rows of one place of one story are one step; stories in order of their first row.
+    """Collect steps: rows with the same story and position are one step; stories in order of their first row.
 
     Raises:
-        DataError: a pair has no story or no place in it.
+        DataError: a pair has no story or no position.
     """
     columns, first = different([pair.image_id for pair in pairs])
     own: dict[str, dict[int, list[int]]] = {}
@@ -344,7 +341,7 @@ def steps_of(pairs: Sequence[Pair]) -> Steps:
 
 
 def by_story(stories: Sequence[str]) -> dict[str, list[int]]:
-    """Story → its places among these, in order."""
+    """Story → indices of its steps, in order."""
     found: dict[str, list[int]] = {}
     for place, story in enumerate(stories):
         found.setdefault(story, []).append(place)
@@ -362,24 +359,23 @@ def measure_sequences(
     saliency: MakeSaliency | None = None,
     judge: str = "",
 ) -> SequenceResult:
-    """Rank every step's picture among all pictures of the part, by itself and without repeats in a story.
+    """Rank each step's picture among all pictures of the part, independently and without repeats in a story.
 
     Args:
-        about: what is measured.
+        about: description of the run.
         pairs: (N,) all rows of the part.
-        score: rows are those of `pairs`, columns the M different pictures in order of first appearance, as in
-            `retrieval.measure`.
-        features: (M, F) of the pictures, the same for every system; None measures no looks.
-        described: what the features are of.
-        similarity: whether cosines of the features mean something; where not, coherence is that of features
-            from which the gallery's mean is taken, and similarity is left out.
-        saliency: (texts, stories, relevant, features) → both measures, such as `saliency_of`; None leaves
-            them out.
-        judge: the model of the pictures that makes them.
+        score: see `retrieval.measure`.
+        features: (M, F) features of the pictures, the same for all systems; None leaves out visual measures.
+        described: description of the features.
+        similarity: whether cosines of the features are meaningful; if not, coherence uses features minus the
+            gallery's mean, and similarity is left out.
+        saliency: (texts, stories, relevant, features) → saliency by definition, such as `saliency_of`; None
+            leaves it out.
+        judge: name of the model of pictures used for saliency.
     Raises:
-        DataError: a pair has no place in a story.
-        ShapeError: scores or features do not fit.
-        NumericsError: one of them is not finite.
+        DataError: a pair has no position in a story.
+        ShapeError: the sizes of scores or features are wrong.
+        NumericsError: a score or feature is not finite.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.
     """
     steps = steps_of(pairs)
@@ -393,7 +389,7 @@ def measure_sequences(
             raise NumericsError(f"{about.data}: a feature is not finite; extract the features again")
         if saliency is not None:
             looks = saliency([pairs[row].text for row in steps.rows], steps.stories, steps.relevant, features)
-        # what is common to all pictures would make any two alike
+        # the common mean would make all pictures similar
         seen = features if similarity else features - features.mean(axis=0)
     compared = features if similarity else None
     gold = np.array([columns[0] for columns in steps.relevant], np.int64)
@@ -423,14 +419,14 @@ def measure_sequences(
 def coherence(
     features: NDArray[np.floating], chosen: NDArray[np.int64], stories: Sequence[str]
 ) -> list[float | None]:
-    """Visual similarity of every step's picture to that of the step before.
+    """Cosine between the features of each step's picture and the previous step's.
 
     Args:
-        features: (M, F) of the pictures.
-        chosen: (N,) columns, steps of a story in their order.
-        stories: (N,).
+        features: (M, F) features of the pictures.
+        chosen: (N,) columns, steps of a story in order.
+        stories: (N,) story of each step.
     Returns:
-        (N,) cosines, None if a story begins; 1 where a picture is chosen twice in a row.
+        (N,) cosines; None for the first step of a story; 1 if a picture is chosen twice in a row.
     Source: docs/methods/evaluation.md §6.3.
     """
     table = unit_or_zero(features)[chosen]
@@ -442,12 +438,12 @@ def coherence(
 def without_repeats(
     scores: Scores, stories: Sequence[str], shown: dict[str, list[int]] | None = None
 ) -> Scores:
-    """Scores with every picture that an earlier step of the story puts first moved behind all others.
+    """Move the top pictures of earlier steps of a story behind all others.
 
     Args:
-        scores: (N, M), steps of a story in their order.
-        stories: (N,).
-        shown: story → columns that its steps in blocks before put first; those of this block are added.
+        scores: (N, M) scores, steps of a story in order.
+        stories: (N,) story of each step.
+        shown: story → top columns of its steps in previous blocks; those of this block are added.
     Returns:
         (N, M), a copy.
     Source: docs/methods/evaluation.md §6.2.
@@ -471,15 +467,15 @@ def saliency_of(
     in_sample: bool = False,
     scores: Scorer | None = None,
 ) -> dict[Definition, Saliency]:
-    """Both definitions of Visual Saliency.
+    """Visual Saliency by both definitions (nouns, stories).
 
     Args:
-        texts: (N,) of the queries.
-        stories: (N,).
-        relevant: (N,) columns of the query's own pictures.
-        features: (M, F) of the pictures.
+        texts: (N,) texts of the queries.
+        stories: (N,) story of each query.
+        relevant: (N,) columns of each query's own pictures.
+        features: (M, F) features of the pictures.
         in_sample: see `label_scores`.
-        scores: another model of the pictures than the linear one of their features.
+        scores: model of pictures; None for linear models of the features.
     """
     made = scores or (lambda truth: label_scores(features, truth, in_sample=in_sample))
     return {
@@ -492,9 +488,9 @@ class _Placed(NamedTuple):
     """Assignment of pictures by a decoding.
 
     Attributes:
-        own: (N,) ranks of the step's own pictures.
-        story: (N,) ranks of its story's pictures.
-        top: (N, TOP or fewer) best columns.
+        own: (N,) rank of each step's own picture.
+        story: (N,) rank of its story's best picture.
+        top: (N, ≤ TOP) best columns.
     """
 
     own: Ranks
@@ -503,11 +499,11 @@ class _Placed(NamedTuple):
 
 
 def _placed(score: Score, steps: Steps) -> dict[Decoding, _Placed]:
-    """Both decodings, some steps at a time; of a story, what its earlier steps put first is carried over."""
+    """Results of both decodings, computed in blocks of steps."""
     count, size = len(steps.rows), len(steps.names)
     found: dict[Decoding, list[_Placed]] = {"steps": [], "distinct": []}
     shown: dict[str, list[int]] = {}
-    step = max(1, BLOCK_CELLS // size // 4)  # beside a block lie copies of it in double precision
+    step = max(1, BLOCK_CELLS // size // 4)  # memory also holds copies of a block in double precision
     for start in range(0, count, step):
         some = slice(start, min(start + step, count))
         table = host(score(steps.rows[some], ALL))
@@ -530,7 +526,7 @@ def _found(
     looks: Mapping[Definition, Saliency],
     seen: NDArray[np.floating] | None,
 ) -> FoundPictures:
-    """Ranks, and how the first pictures look."""
+    """Combine ranks and visual measures of the top pictures."""
     first = placed.top[:, 0]
     return FoundPictures(
         own=tuple(placed.own.tolist()),
@@ -545,7 +541,7 @@ def _found(
 def _cosines(
     features: NDArray[np.floating], first: NDArray[np.int64], relevant: Sequence[Sequence[int]]
 ) -> Ranks:
-    """(N,) cosine between the first picture and the step's own one, the nearest of several."""
+    """(N,) cosine between the top picture and the step's own (the nearest of several)."""
     table = unit_or_zero(features)
     found = [
         (table[list(columns)] @ table[place]).max()
@@ -555,9 +551,9 @@ def _cosines(
 
 
 def _random_cosine(features: NDArray[np.floating], relevant: Sequence[tuple[int, ...]]) -> float:
-    """Mean over all pictures and steps of what `_cosines` gives.
+    """Mean of `_cosines` over all pictures and steps.
 
-    Of one picture a step, the mean of the cosines is the product of the means: no two pictures are compared.
+    With one picture per step, the mean cosine is the product of the mean vectors.
     """
     table = unit_or_zero(features)
     single = table[[columns[0] for columns in relevant if len(columns) == 1]]

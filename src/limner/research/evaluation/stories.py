@@ -1,7 +1,6 @@
-"""Illustrated stories as a test: for every page, where does its own picture stand?
+"""Evaluation on illustrated stories: the rank of each page's own picture among all pictures of the stories.
 
-The gallery is all pictures of the given stories, once each; scorer and decoder are handed in, so any
-system is measured the same way. It trains nothing and opens no picture.
+Scorer and decoder are arguments, so all systems are measured in the same way.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,9 +21,9 @@ from limner.research.evaluation.uncertainty import RESAMPLES, Interval
 from limner.store.search import Channel, EncodedChannel, Index
 
 Scorer = Callable[[Story], FloatArray]
-"""A story of S steps → (S, M) nats: rows are steps, columns the pictures of the task."""
+"""A story of S steps → (S, M) scores in nats; columns are the pictures of the task."""
 Decoder = Callable[[FloatArray], FloatArray]
-"""(S, M) nats → (S, M) max-marginals: the best total with that picture at that step."""
+"""(S, M) nats → (S, M) max-marginals: the best total value with that picture at that step."""
 METRICS = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 _TIES_WORTH_A_WORD = 0.001
 
@@ -34,12 +33,12 @@ class StoryTask:
     """Stories and the gallery of their pictures.
 
     Attributes:
-        stories: N of them, with all their steps.
-        ids: M picture ids (the stated SHA-256), by first appearance.
-        paths: M files.
-        relevant: per story and step, the columns of its own pictures; () where it has none.
-        missing: steps that are no queries because their picture is absent or has no hash, as
-            ``story/step: target``, steps counted from 1.
+        stories: N stories with all their steps.
+        ids: (M,) picture ids (SHA-256 as stated), by first appearance.
+        paths: (M,) files.
+        relevant: for each story and step the columns of its own pictures; () if it has none.
+        missing: steps that are not queries because their picture is absent or has no hash, as
+            ``story/step: target``, steps from 1.
     """
 
     stories: tuple[Story, ...]
@@ -50,7 +49,7 @@ class StoryTask:
 
     @property
     def queries(self) -> int:
-        """Steps with a right answer."""
+        """Number of steps with an own picture."""
         return sum(bool(columns) for story in self.relevant for columns in story)
 
     @classmethod
@@ -58,9 +57,9 @@ class StoryTask:
         """Build the gallery from the stories' own pictures.
 
         Args:
-            stories: with picture references that state a hash and a file.
+            stories: stories whose picture references state hash and file.
         Raises:
-            DataError: not one step has a picture.
+            DataError: no step has a picture.
         """
         numbers: dict[str, int] = {}
         paths: list[str] = []
@@ -93,16 +92,16 @@ class StoryResult(Record):
     """Scores of one system on a task; its JSON form is the result file.
 
     Attributes:
-        system: its name.
-        metrics: metric name → value with its interval by story; expected recalls are added where
-            more than 0.1 % of the queries tie.
-        ties: policy of the ranks.
-        tie_share: queries whose rank depends on it.
-        gallery, queries, stories: sizes.
-        missing: steps without a usable picture, which are no queries.
-        config: settings of the system, as given.
+        system: name of the system.
+        metrics: metric name → value with its interval by story; expected recalls are added if more than 0.1 %
+            of the queries have ties.
+        ties: tie policy of the ranks.
+        tie_share: share of queries whose rank depends on it.
+        gallery, queries, stories: numbers of pictures, queries and stories.
+        missing: number of steps without a usable picture, which are not queries.
+        config: settings of the system.
         seed: seed of the bootstrap.
-        commit: commit of the code, ``+`` where it has uncommitted changes; None outside a repository.
+        commit: commit of the code, with ``+`` for uncommitted changes; None outside a repository.
     """
 
     system: str
@@ -120,13 +119,13 @@ class StoryResult(Record):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A result with the rank of every query.
+    """A result with the ranks of all queries.
 
     Attributes:
         result: the record.
-        pictures: ranking of the query's own picture.
-        worlds: ranking of the pictures of the query's own story.
-        groups: story of every query.
+        pictures: ranking of each query's own picture.
+        worlds: ranking of the pictures of its story.
+        groups: story of each query.
     """
 
     result: StoryResult
@@ -144,18 +143,18 @@ def evaluate_stories(
     config: dict[str, str | int | float | bool | None] | None = None,
     resamples: int = RESAMPLES,
 ) -> Outcome:
-    """Score and decode story after story, rank, and put intervals on it.
+    """Score, decode and rank all stories, and compute metrics with intervals.
 
     Args:
         system: name for the record.
         task: see `StoryTask.of`.
         scorer: a story → (S, M) nats.
-        decoder: couples the steps of a story; None ranks each step alone.
-        config: settings to keep with the result.
-        resamples: resamples of the bootstrap.
+        decoder: couples the steps of a story; None ranks each step on its own.
+        config: settings to store in the result.
+        resamples: number of bootstrap resamples.
     Raises:
-        ShapeError: scores or max-marginals of another shape than (S, M).
-        NumericsError: one of them is not finite.
+        ShapeError: scores or max-marginals are not (S, M).
+        NumericsError: a score or max-marginal is not finite.
     """
     tables = []
     relevant: list[tuple[int, ...]] = []
@@ -198,10 +197,10 @@ def evaluate_stories(
 
 
 def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
-    """Score with the channels of an untrained system; no channel at all knows nothing, and says 0.
+    """Scorer from the channels of an untrained system; without channels all scores are 0.
 
     Args:
-        index: over a gallery whose rows are the pictures of the task, in its order.
+        index: index of a gallery whose rows are the pictures of the task, in order.
         channels: see `limner.store.search`.
     """
     rows = np.arange(len(index.gallery))
@@ -217,7 +216,7 @@ def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
 
 
 def random_scorer(size: int, seed: int = 0) -> Scorer:
-    """The canary that knows nothing: independent noise, drawn on in the order of the stories."""
+    """Random baseline: independent noise, drawn in the order of the stories."""
     rng = np.random.default_rng(seed)
     return lambda story: rng.standard_normal((len(story.steps), size), dtype=np.float32)
 
@@ -228,18 +227,16 @@ def _check(where: str, table: FloatArray, steps: int, size: int) -> None:
 
 
 def same_document(score: Score, stories: Sequence[frozenset[str]]) -> dict[str, float]:
-    """Share of pictures whose nearest other is of one of their stories, and mean average precision.
-
-    Pictures go in blocks, so that M × M scores never have to exist.
+    """R@1 and mAP of retrieving other pictures of the same story, computed in blocks.
 
     Args:
-        score: score of the M different pictures with each other.
-        stories: (M,) the stories each picture occurs in.
+        score: scores of the M distinct pictures with each other.
+        stories: (M,) the stories in which each picture occurs.
     Returns:
-        ``R@1`` and ``mAP`` over the pictures that have another one of their stories, in [0, 1]; equal scores
-        share what they could win.
+        ``R@1`` and ``mAP``, in [0, 1], over the pictures whose stories have another picture; ties share the
+        credit.
     Raises:
-        ShapeError: sizes differ, or no picture has another of its story.
+        ShapeError: sizes differ, or no story has two pictures.
         NumericsError: a score is not finite.
     """
     size = len(stories)
@@ -264,7 +261,7 @@ def same_document(score: Score, stories: Sequence[frozenset[str]]) -> dict[str, 
                 )
             right = {other for story in stories[row] for other in members[story]} - {row}
             held, others = np.sort(near[list(right)]), np.sort(np.delete(near, row))
-            # of those that score at least as much as a right one, how many are right
+            # precision at each relevant picture, with ties counted in full
             above, all_above = (len(one) - np.searchsorted(one, held) for one in (held, others))
             shares = above / all_above
             precision.append(float(shares.mean()))

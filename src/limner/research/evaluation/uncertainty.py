@@ -1,7 +1,7 @@
-"""Bootstrap intervals by group: how far a number would move with other stories.
+"""Bootstrap intervals by group, paired differences, and Holm's correction.
 
-Pages of one story are not independent, so whole groups are drawn again, not queries. The weights
-of a resample are counts, so no value is ever copied. It knows no metric and no model.
+Pages of one story are not independent, so whole groups are resampled. A resample is represented by counts of
+the groups.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -21,14 +21,14 @@ _CELLS = 1 << 22
 
 
 class Interval(Record):
-    """A number and how sure it is.
+    """A value with its bootstrap interval.
 
     Attributes:
-        value: on the data themselves.
+        value: value on the original data.
         low, high: percentile interval.
-        level: its nominal coverage.
-        resamples: how many were drawn.
-        groups: independent units drawn from.
+        level: nominal coverage.
+        resamples: number of resamples.
+        groups: number of groups.
     """
 
     value: float
@@ -46,7 +46,7 @@ class Difference(Interval):
 
 
 def group_numbers(groups: Sequence[Hashable]) -> tuple[NDArray[np.int64], int]:
-    """(N,) number of each item's group, counted by first appearance, and how many groups there are."""
+    """(N,) number of each item's group, in order of first appearance; and the number of groups."""
     numbers: dict[Hashable, int] = {}
     owner = np.array([numbers.setdefault(group, len(numbers)) for group in groups], dtype=np.int64)
     return owner, len(numbers)
@@ -60,19 +60,19 @@ def bootstrap(
     seed: int = 0,
     width: int = 1,
 ) -> list[Values]:
-    """Any statistics of the same resamples of whole groups.
+    """Evaluate statistics on the same resamples of whole groups.
 
     Args:
-        statistics: each takes (r, G) counts of how often every group was drawn and gives (r,) values, NaN
-            where a resample leaves it undefined.
-        groups: G, at least 1.
-        resamples: R, at least 1.
-        seed: seed of the draws.
-        width: numbers a statistic holds per resample, which bounds the memory of a block.
+        statistics: each maps (r, G) counts of groups to (r,) values, NaN if undefined for a resample.
+        groups: number of groups, G ≥ 1.
+        resamples: number of resamples, R ≥ 1.
+        seed: seed of the resamples.
+        width: numbers in memory per resample, which limits the size of a block.
     Returns:
-        Per statistic (R,) values.
+        (R,) values of each statistic.
     Raises:
-        ConfigError, DataError: a setting out of range, or no groups.
+        ConfigError: `resamples` is below 1.
+        DataError: there are no groups.
     """
     if resamples < 1:
         raise ConfigError(f"bootstrap: {resamples} resamples, expected at least 1")
@@ -92,14 +92,14 @@ def interval_of(value: float, drawn: Values, groups: int, level: float = 0.95) -
     """The interval of resampled values; `resamples` counts those in which the statistic is defined.
 
     Raises:
-        ConfigError: level outside (0, 1).
-        DataError: undefined in more than half of the resamples.
+        ConfigError: `level` is outside (0, 1).
+        DataError: the statistic is undefined in more than half of the resamples.
     """
     return Interval(value=value, groups=groups, **_spread(drawn, level))
 
 
 def difference_of(value: float, gaps: Values, groups: int) -> Difference:
-    """The paired difference of resampled gaps; see `interval_of`."""
+    """The paired difference, from resampled differences; see `interval_of`."""
     spread = _spread(gaps, 0.95)
     tail = min(int((gaps <= 0).sum()), int((gaps >= 0).sum()))
     p_value = min(1.0, 2.0 * (tail + 1) / (spread["resamples"] + 1))
@@ -107,12 +107,12 @@ def difference_of(value: float, gaps: Values, groups: int) -> Difference:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p values for being many, so that the chance of any false mark stays at the level.
+    """Holm's correction for multiple tests, which controls the family-wise error rate.
 
     Args:
-        p_values: p-values of one family of comparisons, each in [0, 1].
+        p_values: p values of one family of tests, each in [0, 1].
     Returns:
-        Adjusted values, in the same order: below the level exactly where Holm's procedure rejects.
+        Adjusted p values in the same order; Holm's procedure rejects those below the level.
     Source: Holm 1979, "A simple sequentially rejective multiple test procedure".
     """
     values = np.asarray(p_values)
@@ -131,7 +131,7 @@ def weighted_median(values: Values, weights: Weights) -> Values:
     size = reached[:, -1:]
     lower = np.argmax(reached > (size - 1) // 2, axis=1)
     upper = np.argmax(reached > size // 2, axis=1)
-    # halves first: a median between two infinite ranks stays infinite, never NaN
+    # halve first, so that the median of two infinite ranks is infinite, not NaN
     middle: Values = 0.5 * ordered[lower] + 0.5 * ordered[upper]
     return np.where(size[:, 0] > 0, middle, np.nan)
 
@@ -145,18 +145,20 @@ def interval(
     level: float = 0.95,
     seed: int = 0,
 ) -> Interval:
-    """Percentile bootstrap of one statistic, drawing whole groups.
+    """Percentile bootstrap of one statistic, resampling whole groups.
 
     Args:
-        values: (N,) one per query, no NaN.
-        groups: (N,) what each query belongs to, such as its story.
+        values: (N,) one value per query, without NaN.
+        groups: (N,) group of each query, such as its story.
         statistic: mean, or median (mean of the two middle values).
-        resamples: at least 1.
-        level: coverage in (0, 1).
-        seed: seed of the draws; equal seeds and groups give equal draws, also across systems.
+        resamples: number of resamples, at least 1.
+        level: coverage, in (0, 1).
+        seed: seed of the resamples; equal seeds and groups give equal resamples, also across systems.
     Raises:
-        ShapeError, DataError, NumericsError, ConfigError: lengths differ, nothing to draw, a NaN, a
-            setting out of range.
+        ShapeError: the lengths differ.
+        DataError: there are no values.
+        NumericsError: a value is NaN.
+        ConfigError: a setting is out of range.
     """
     ((found, drawn),), total = _resample([values], groups, statistic, resamples, seed)
     return interval_of(found, drawn, total, level)
@@ -190,7 +192,7 @@ def difference(
 def _resample(
     columns: list[Values], groups: Sequence[Hashable], statistic: Statistic, resamples: int, seed: int
 ) -> tuple[list[tuple[float, Values]], int]:
-    """For each column its statistic and those of every resample (same draws); and G."""
+    """For each column its statistic, and those of the resamples (the same for all columns); and G."""
     for column in columns:
         if column.shape != (len(groups),):
             raise ShapeError(f"bootstrap: values have shape {column.shape}, groups ({len(groups)},)")
@@ -213,7 +215,7 @@ def _resample(
 
 
 def _spread(drawn: Values, level: float) -> dict[str, Any]:
-    """Percentiles, and how many resamples there are in which a statistic is defined."""
+    """Percentiles, and the number of resamples in which the statistic is defined."""
     if not 0 < level < 1:
         raise ConfigError(f"bootstrap: level {level}, expected more than 0 and less than 1")
     kept = drawn[~np.isnan(drawn)]
@@ -223,6 +225,6 @@ def _spread(drawn: Values, level: float) -> dict[str, Any]:
             " what is counted; use more data or give no interval"
         )
     tail = 100 * (1 - level) / 2
-    # the nearest drawn value, so that infinite ranks cannot turn into NaN by interpolation
+    # nearest value, because interpolating infinite ranks would give NaN
     low, high = np.percentile(kept, [tail, 100 - tail], method="closest_observation")
     return {"low": float(low), "high": float(high), "level": level, "resamples": len(kept)}

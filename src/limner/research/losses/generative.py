@@ -1,6 +1,6 @@
-"""Losses of a latent recurrence: how far two Gaussians lie apart, and how well a vector is generated.
+"""Losses of generative models: Gaussian KL and likelihood, hinge on generated vectors, token likelihood.
 
-All are per step, so that steps of padding can be left out by whoever calls. They draw nothing.
+They return one value per step or sentence; the caller reduces them.
 """
 
 import math
@@ -17,13 +17,13 @@ LOG_TWO_PI = math.log(2 * math.pi)
 
 
 def gaussian_kl(mean: Tensor, log_variance: Tensor, prior_mean: Tensor, prior_log_variance: Tensor) -> Tensor:
-    """KL(q ‖ p) of diagonal Gaussians in nats.
+    """KL(q ‖ p) of diagonal Gaussians, in nats.
 
     Args:
-        mean: (S, Z) of q.
-        log_variance: (S, Z) of q, natural logarithm.
-        prior_mean: (S, Z) of p.
-        prior_log_variance: (S, Z) of p.
+        mean: (S, Z) means of q.
+        log_variance: (S, Z) natural log-variances of q.
+        prior_mean: (S, Z) means of p.
+        prior_log_variance: (S, Z) natural log-variances of p.
     Returns:
         (S,) at least 0.
     Raises:
@@ -37,14 +37,14 @@ def gaussian_kl(mean: Tensor, log_variance: Tensor, prior_mean: Tensor, prior_lo
 
 
 def gaussian_nll(target: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
-    """−ln N(target; mean, σ²) in nats, summed over dimensions.
+    """−ln N(target; mean, σ²), summed over dimensions, in nats.
 
     Args:
-        target: (S, F).
-        mean: (S, F).
-        log_variance: (S, F).
+        target: (S, F) true vectors.
+        mean: (S, F) means.
+        log_variance: (S, F) natural log-variances.
     Returns:
-        (S,), which can be far below 0: a density is no probability.
+        (S,), which may be negative, because densities can exceed 1.
     Raises:
         ShapeError: sizes differ.
     Source: VRSS 2020, Eq. 4; docs/methods/vrss.md §3.1, `literal`.
@@ -55,7 +55,7 @@ def gaussian_nll(target: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
 
 
 def half_square(target: Tensor, mean: Tensor) -> Tensor:
-    """½‖target − mean‖² of (S, F) and (S, F) → (S,): the density of unit variance.
+    """½‖target − mean‖², (S, F) → (S,): the negative log-density for unit variance, up to a constant.
 
     Source: VRSS 2020, Eq. 4; docs/methods/vrss.md §3.1.
     """
@@ -75,48 +75,48 @@ Negatives = Literal["mean", "sum"]
 def generated_hinge(
     scores: Tensor, margin: float, neg: Tensor, anchor: Anchor = "both", over: Negatives = "mean"
 ) -> Tensor:
-    """Hinge of every step over wrong pictures, or over wrong generated vectors.
+    """Hinge of each step over wrong pictures, over wrong generated vectors, or both.
 
     Args:
         scores: (S, S) cosines, generated rows, real columns; true pairs on the diagonal.
         margin: score units, > 0.
         neg: (S, S) bool, symmetric, the truly wrong pairs.
-        anchor: "gen_anchor" compares a generated vector with wrong pictures, which is what retrieval does;
-            "gold_anchor" a picture with wrong generated vectors, the literal reading that works; "both" adds
-            them.
-        over: "mean" of the wrong ones of a step, or their "sum", as printed.
+        anchor: "gen_anchor" compares each generated vector with wrong pictures, as retrieval does;
+            "gold_anchor" compares each picture with wrong generated vectors, as the paper has it; "both" adds
+            the two.
+        over: "mean" over the wrong candidates of a step, or their "sum", as printed.
     Returns:
-        (S,); 0 for a step without a wrong one.
+        (S,); 0 for a step without a wrong candidate.
     Raises:
         ShapeError, NumericsError: as `limner.research.losses.ranking.sum_hinge`.
-    Source: VRSS 2020, Eq. 5; docs/methods/vrss.md §3.2. Departs: s is a similarity, where the paper says
-        distance, and duplicates are not wrong.
+    Source: VRSS 2020, Eq. 5; docs/methods/vrss.md §3.2. Departs: s is a similarity, although the paper
+        says distance; duplicates do not count as wrong.
     """
     table = score_table("generated_hinge", scores, neg)
     of_rows, of_columns = pair_costs(table, margin, neg)
-    found = table.new_zeros(len(table))
+    costs = table.new_zeros(len(table))
     if anchor in ("both", "gen_anchor"):
-        found = found + of_rows.sum(dim=1)
+        costs = costs + of_rows.sum(dim=1)
     if anchor in ("both", "gold_anchor"):
-        found = found + of_columns.sum(dim=0)
-    # symmetric, so a step has as many wrong pictures as its picture has wrong steps
-    return found / neg.sum(dim=1).clamp(min=1) if over == "mean" else found
+        costs = costs + of_columns.sum(dim=0)
+    # `neg` is symmetric: a step has as many wrong pictures as its picture has wrong steps
+    return costs / neg.sum(dim=1).clamp(min=1) if over == "mean" else costs
 
 
 def sentence_losses(logits: Tensor, targets: Tensor, tokens: Tensor) -> Tensor:
     """Mean negative log-likelihood of the tokens of each sentence.
 
     Args:
-        logits: (N, V) unnormalised, the tokens of S sentences one after the other.
-        targets: (N,) int64 in 0…V − 1, the true tokens, each sentence's end among them.
-        tokens: (S,) int64, tokens of each sentence, at least 1, with sum N.
+        logits: (N, V) unnormalised, for the tokens of S sentences, concatenated.
+        targets: (N,) int64 in 0…V − 1, true tokens, including the end of each sentence.
+        tokens: (S,) int64, tokens per sentence, at least 1, with sum N.
     Returns:
         (S,) nats per token, ≥ 0, at least float32.
     Raises:
         ShapeError: the sizes contradict each other.
         NumericsError: a logit is not finite.
-    Source: GSDA 2021, Eq. 7; docs/methods/gsda.md §4.4. Departs: a mean over a sentence's tokens where the
-        paper sums, so that long sentences do not outweigh the retrieval loss.
+    Source: GSDA 2021, Eq. 7; docs/methods/gsda.md §4.4. Departs: the mean over a sentence's tokens
+        instead of the sum, so that long sentences do not outweigh the retrieval loss.
     """
     expect("sentence_losses", logits=(logits, "N V"), targets=(targets, "N"), tokens=(tokens, "S"))
     finite("sentence_losses", "logit", logits)
@@ -127,13 +127,13 @@ def sentence_losses(logits: Tensor, targets: Tensor, tokens: Tensor) -> Tensor:
 def story_losses(losses: Tensor, steps: Tensor) -> Tensor:
     """Sum of the losses of each story's sentences.
 
-    The negative of it, detached, rewards a retriever for what can be generated from its choice.
+    Its negative, detached, is the reward of a retriever for the captions generated from its choice.
 
     Args:
-        losses: (S,) of the sentences of B stories, one after the other.
-        steps: (B,) int64, sentences of each, at least 1, with sum S.
+        losses: (S,) losses of sentences, the stories concatenated.
+        steps: (B,) int64, sentences per story, at least 1, with sum S.
     Returns:
-        (B,).
+        (B,) sums.
     Raises:
         ShapeError: the sizes contradict each other.
         NumericsError: a loss is not finite.
@@ -145,7 +145,7 @@ def story_losses(losses: Tensor, steps: Tensor) -> Tensor:
 
 
 def _sums(where: str, values: Tensor, counts: Tensor) -> Tensor:
-    """(N,) values in parts of (B,) counts → (B,) sums."""
+    """Sum (N,) values in consecutive groups of (B,) counts → (B,)."""
     sizes = counts.tolist()
     if min(sizes, default=0) < 1 or sum(sizes) != len(values):
         raise ShapeError(

@@ -1,7 +1,4 @@
-"""Losses of a story's scene graphs: consecutive pictures should look alike, by the graphs of what they show.
-
-Works on graph vectors, whoever makes them. It encodes no graph and chooses no picture.
-"""
+"""Losses on the graph vectors of a story: consecutive pictures should have similar scene graphs."""
 
 from typing import NamedTuple
 
@@ -15,11 +12,11 @@ from limner.research.losses.ranking import product
 
 
 class Chosen(NamedTuple):
-    """Result of every query's attention over M candidates.
+    """The candidate chosen for each of S queries.
 
     Attributes:
-        values: (S, W), exactly those of the best candidate; their gradient is that of the soft mean.
-        best: (S,) int64, which candidate that is; ties go to the first.
+        values: (S, W) values of the best candidate, with the gradient of the softmax mean.
+        best: (S,) int64 index of the best candidate; ties go to the first.
     """
 
     values: Tensor
@@ -27,11 +24,11 @@ class Chosen(NamedTuple):
 
 
 def straight_through(scores: Tensor, values: Tensor, temperature: float) -> Chosen:
-    """The best candidate's values forward, the softmax mean's gradient backward.
+    """Straight-through estimator: forward the best candidate's values, backward the softmax mean's gradient.
 
     Args:
         scores: (S, M), unitless.
-        values: (M, W) of the candidates; constants here, so that only scores learn from the choice.
+        values: (M, W) values of the candidates; no gradient flows to them.
         temperature: τ > 0, score units.
     Raises:
         ShapeError: the sizes contradict each other.
@@ -46,43 +43,43 @@ def straight_through(scores: Tensor, values: Tensor, temperature: float) -> Chos
 
 
 def neighbour_distance(graphs: Tensor, steps: Tensor, known: Tensor | None = None) -> Tensor:
-    """1 − cosine of every step's graph vector and that of the step before.
+    """1 − cosine between the graph vectors of each step and the previous one.
 
     Args:
-        graphs: (S, G), the steps of all stories one after the other.
-        steps: (B,) int64, at least 1, with sum S.
-        known: (S,) bool, False where the graph is empty; such steps and those after them cost nothing.
+        graphs: (S, G) graph vectors, the stories concatenated.
+        steps: (B,) int64, steps per story, at least 1, with sum S.
+        known: (S,) bool, False for empty graphs, which are ignored.
     Returns:
-        (S,) in [0, 2]; 0 for the first step of a story.
+        (S,) in [0, 2]; 0 for the first step of a story, and if either graph is empty.
     Raises:
         ShapeError: the sizes contradict each other.
     Source: GSDA 2021, the last term of the step-wise loss after Eq. 6; docs/methods/gsda.md §4.2.
     """
     later = _later(graphs, steps, known)
-    found = graphs.new_zeros(len(graphs))
-    found[later] = 1 - cosine_similarity(graphs[later - 1], graphs[later], dim=1)
-    return found
+    distances = graphs.new_zeros(len(graphs))
+    distances[later] = 1 - cosine_similarity(graphs[later - 1], graphs[later], dim=1)
+    return distances
 
 
 def contrastive_neighbours(
     graphs: Tensor, steps: Tensor, others: Tensor, margin: float, known: Tensor | None = None
 ) -> Tensor:
-    """Hinge that wants neighbours in a story closer than a graph of another story.
+    """Hinge: consecutive graphs of a story should be closer than a graph of another story.
 
-    What alone trains the graph encoder in mode `soft`: a constant vector costs the margin, so that it cannot
+    In mode `soft` this alone trains the graph encoder. A constant vector costs the margin, which prevents
     collapse.
 
     Args:
-        graphs: (S, G) of the true pictures, the steps of all stories one after the other.
-        steps: (B,) int64, at least 1, with sum S.
-        others: (S,) int64 rows of graphs of other stories, one for every step.
+        graphs: (S, G) graph vectors of the true pictures, the stories concatenated.
+        steps: (B,) int64, steps per story, at least 1, with sum S.
+        others: (S,) int64, for each step a row of another story.
         margin: δ > 0, cosine units.
-        known: (S,) bool, False where the graph is empty: a term with one of those costs nothing.
+        known: (S,) bool, False for empty graphs; terms with an empty graph are 0.
     Returns:
         (S,) at least 0; 0 for the first step of a story.
     Raises:
-        ShapeError: sizes do not fit, or a row of `others` is of the same story.
-    Source: docs/methods/gsda.md §4.2, ours.
+        ShapeError: sizes differ, or a row of `others` is of the same story.
+    Source: docs/methods/gsda.md §4.2; not in the paper.
     """
     later = _later(graphs, steps, known)
     expect("contrastive_neighbours", graphs=(graphs, "S G"), others=(others, "S"))
@@ -91,17 +88,17 @@ def contrastive_neighbours(
         later = later[known[others[later]]]
     if bool((stories[others[later]] == stories[later]).any()):
         raise ShapeError(
-            "contrastive_neighbours: a graph to keep apart is of the same story, expected another"
+            "contrastive_neighbours: a row of `others` is of the same story; expected another story"
         )
     near = cosine_similarity(graphs[later - 1], graphs[later], dim=1)
     far = cosine_similarity(graphs[later - 1], graphs[others[later]], dim=1)
-    found = graphs.new_zeros(len(graphs))
-    found[later] = (margin - near + far).clamp(min=0)
-    return found
+    costs = graphs.new_zeros(len(graphs))
+    costs[later] = (margin - near + far).clamp(min=0)
+    return costs
 
 
 def _later(graphs: Tensor, steps: Tensor, known: Tensor | None) -> Tensor:
-    """Rows that have a step before them, both with a graph."""
+    """Rows with a previous step in the story, both with a non-empty graph."""
     if graphs.ndim != 2 or int(steps.sum()) != len(graphs) or int(steps.min()) < 1:
         raise ShapeError(
             f"graphs: vectors {tuple(graphs.shape)} for stories of {steps.tolist()} steps, expected (S, G)"

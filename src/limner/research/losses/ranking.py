@@ -1,9 +1,8 @@
-"""Losses that push a true pair above the wrong ones in its batch.
+"""Hinge losses that rank a true pair above the wrong ones of its batch, the extra losses of PVSE, and checks.
 
-Every hinge takes the mask of true negatives, because a duplicate of the right picture would otherwise be the
-hardest wrong one. It weighs no pairs and keeps no memory between batches. The functions at the end check the
-arguments of all losses, so that all raise the same errors; margins, temperatures and forms are settings,
-which are checked where settings are read.
+Each hinge takes a mask of negatives, because a duplicate of the true picture would otherwise be the hardest
+candidate. The functions at the end check the arguments of all losses; margins and temperatures are settings,
+which are checked when they are read.
 """
 
 from typing import Literal
@@ -16,11 +15,11 @@ from limner.arrays import expect
 from limner.errors import NumericsError, ShapeError
 
 Geometry = Literal["euclidean", "cosine"]
-_CLOSEST = 1e-12  # squared distance below which the gradient of the root is cut
+_CLOSEST = 1e-12  # squared distances are at least this, where the root's gradient is finite
 
 
 def negatives(text_ids: Tensor, image_ids: Tensor) -> Tensor:
-    """Mask of the truly wrong pairs of a batch: another text and another picture.
+    """Mask of the negatives (wrong pairs) of a batch: another text and another picture.
 
     Args:
         text_ids: (B,) integers, equal for equal texts.
@@ -39,14 +38,14 @@ def sum_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         margin: score units, > 0.
-        neg: (B, B) bool, see `negatives`; also rules the transposed direction.
+        neg: (B, B) bool, see `negatives`; transposed for the direction from picture to text.
     Returns:
         (): mean over the pairs; 0 for a batch without a wrong candidate.
     Raises:
         ShapeError: the scores are not square.
         NumericsError: a score is not finite.
-    Source: VSE++ 2018, its VSE0; docs/methods/index.md §4.1. Departs: duplicates are no candidates, and
-    a mean over the pairs where the authors sum.
+    Source: VSE++ 2018, its VSE0; docs/methods/index.md §4.1. Departs: duplicates are not candidates; mean
+    over the pairs where the authors sum.
     """
     table = score_table("sum_hinge", scores, neg)
     by_text, by_image = pair_costs(table, margin, neg)
@@ -66,8 +65,8 @@ def max_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
         ShapeError: the scores are not square.
         NumericsError: a score is not finite.
     Source: VSE++ 2018; docs/methods/index.md §4.2; CMCM 2022, Eq. 1; docs/methods/cmcm.md §3.1.
-    Departs: duplicates are no candidates; the sign is the one that penalises violations, which Equation 1 as
-    printed rewards.
+    Departs: duplicates are not candidates; violations are penalised, while Equation 1 as printed rewards
+    them.
     """
     table = score_table("max_hinge", scores, neg)
     by_text, by_image = hardest_costs(table, margin, neg)
@@ -83,22 +82,22 @@ def batch_hard(
     geometry: Geometry = "euclidean",
     within: bool = True,
 ) -> Tensor:
-    """Hinge on the closest wrong item of a batch, every text and every picture an anchor.
+    """Hinge on the closest wrong item of a batch; each text and each picture is an anchor.
 
     Args:
-        texts: (B, D) rows of unit length; row i belongs to row i of `images`.
-        images: (B, D) rows of unit length.
+        texts: (B, D) unit vectors; row i belongs to row i of `images`.
+        images: (B, D) unit vectors.
         margin: distance units, > 0.
         neg: (B, B) bool, symmetric, see `negatives`.
         geometry: "euclidean" distance, or "cosine" distance 1 − s.
-        within: also take wrong items of the anchor's own kind (text against text, picture against picture).
+        within: whether wrong items may also be of the anchor's modality (text–text, picture–picture).
     Returns:
         (): mean over the anchors that have a wrong candidate.
     Raises:
         ShapeError: sizes differ, or no anchor has a wrong candidate (B = 1).
         NumericsError: an embedding is not finite.
-    Source: the release of CMCM 2022; docs/methods/cmcm.md §3.1. Departs: duplicates are no candidates, and
-    anchors left without any do not count in the mean.
+    Source: the release of CMCM 2022; docs/methods/cmcm.md §3.1. Departs: duplicates are not candidates, and
+    anchors without candidates do not count in the mean.
     """
     size = expect("batch_hard", texts=(texts, "B D"), images=(images, "B D"), neg=(neg, "B B"))["B"]
     stacked = wide(torch.cat([images, texts]))  # (2B, D)
@@ -109,8 +108,10 @@ def batch_hard(
     else:
         squares = (stacked * stacked).sum(dim=1)
         apart = (squares[:, None] + squares - 2 * products).clamp(min=_CLOSEST).sqrt()
-    own = neg if within else torch.zeros_like(neg)
-    wrong = torch.cat([torch.cat([own, neg], dim=1), torch.cat([neg, own], dim=1)])  # (2B, 2B)
+    same_modality = neg if within else torch.zeros_like(neg)
+    wrong = torch.cat(
+        [torch.cat([same_modality, neg], dim=1), torch.cat([neg, same_modality], dim=1)]
+    )  # (2B, 2B)
     usable = wrong.any(dim=1)
     if not bool(usable.any()):
         raise ShapeError(f"batch_hard: none of {size} pairs has a wrong candidate; use larger batches")
@@ -123,8 +124,8 @@ def pair_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Tenso
     """Hinge of each query and wrong candidate; arguments as in `sum_hinge`, checked by the caller.
 
     Returns:
-        (B, B) of text i against picture j, and (B, B) of picture j against text i: both have text rows and
-        image columns, and 0 where the candidate is not wrong.
+        (B, B) costs of text i with picture j, and (B, B) of picture j with text i, both with text rows and
+        image columns; 0 for pairs that are not negatives.
     """
     true = table.diagonal()
     by_text = (margin - true[:, None] + table).clamp(min=0).masked_fill(~neg, 0)
@@ -141,23 +142,23 @@ def hardest_costs(table: Tensor, margin: float, neg: Tensor) -> tuple[Tensor, Te
     true = table.diagonal()
     hardest_image = table.masked_fill(~neg, -torch.inf).max(dim=1).values
     hardest_text = table.masked_fill(~neg.t(), -torch.inf).max(dim=0).values
-    # −inf, where a query has no wrong candidate, is clamped to 0.
+    # −inf, for a query without a wrong candidate, is clamped to 0
     return (margin - true + hardest_image).clamp(min=0), (margin - true + hardest_text).clamp(min=0)
 
 
-_SMALL = 1e-12  # squares below it have no root with a gradient
-GAMMA = 0.5  # of the kernel of `domain_loss`
+_SMALL = 1e-12  # smaller squares have root and gradient 0
+GAMMA = 0.5  # bandwidth of the kernel of `domain_loss`
 
 
 def diversity_loss(residuals: Tensor) -> Tensor:
     """Redundancy of the heads of an item: mean_i ‖G_i − I‖_F / K².
 
     Args:
-        residuals: (B, K, H) what each head adds; G_i holds the cosines of the K rows.
+        residuals: (B, K, H) output of each head; G_i are the cosines between the K rows of item i.
     Returns:
-        (): 0 where all heads are orthogonal, and always for K = 1.
+        (): 0 if all heads are orthogonal, and always for K = 1.
     Raises:
-        ShapeError: not three axes.
+        ShapeError: `residuals` is not three-dimensional.
         NumericsError: a residual is not finite.
     Source: PVSE 2019, diversity loss; docs/methods/complementary.md §2.3.
     """
@@ -176,14 +177,15 @@ def domain_loss(x: Tensor, y: Tensor) -> Tensor:
     The kernel is exp(−½‖a − b‖); the distance is not squared.
 
     Args:
-        x: (N, H).
-        y: (M, H).
+        x: (N, H) vectors.
+        y: (M, H) vectors.
     Returns:
-        (): 0 for equal clouds, never below 0 but for rounding.
+        (): at least 0, except for rounding; 0 for equal sets.
     Raises:
         ShapeError: widths differ.
         NumericsError: a vector is not finite.
-    Source: PVSE 2019, maximum mean discrepancy as its code computes it; docs/methods/complementary.md §2.3.
+    Source: PVSE 2019, maximum mean discrepancy as computed in its release; docs/methods/complementary.md
+    §2.3.
     """
     expect("domain_loss", x=(x, "N H"), y=(y, "M H"))
     finite("domain_loss", "vector", x)
@@ -192,27 +194,27 @@ def domain_loss(x: Tensor, y: Tensor) -> Tensor:
     def kernel(one: Tensor, other: Tensor) -> Tensor:
         lengths = one.square().sum(dim=1)[:, None] + other.square().sum(dim=1)
         squares = lengths - 2 * product(one, other.t())
-        # What is left of two equal vectors is rounding, whose root would be far from 0.
+        # For equal vectors only rounding errors remain, whose root would not be near 0.
         return torch.exp(-GAMMA * _root(squares, 8 * torch.finfo(squares.dtype).eps * lengths)).mean()
 
     return kernel(x, x) - 2 * kernel(x, y) + kernel(y, y)
 
 
 def _root(squares: Tensor, nothing: Tensor | float = _SMALL) -> Tensor:
-    """The root, 0 with gradient 0 where there is next to nothing."""
+    """The square root; values up to `nothing` give 0 with gradient 0."""
     none = squares <= nothing
     return torch.where(none, 0.0, torch.where(none, 1.0, squares).sqrt())
 
 
 def score_table(where: str, scores: Tensor, neg: Tensor) -> Tensor:
-    """Scores of a batch in at least single precision, once they and the mask hold.
+    """Check the scores of a batch and its mask; return the scores in at least single precision.
 
     Args:
-        where: the loss, for the message.
+        where: name of the loss, for messages.
         scores: (B, B) text rows, image columns; true pairs on the diagonal.
         neg: (B, B) bool, False on the diagonal.
     Returns:
-        (B, B) float32, or float64 where that was given.
+        (B, B) float32, or float64 if given as such.
     Raises:
         ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
@@ -225,14 +227,14 @@ def score_table(where: str, scores: Tensor, neg: Tensor) -> Tensor:
 
 
 def wide(values: Tensor) -> Tensor:
-    """At least single precision, because half of it cannot hold the sums."""
+    """Convert to float32, because half precision cannot represent the sums; float64 is kept."""
     return values if values.dtype == torch.float64 else values.float()
 
 
 def product(one: Tensor, other: Tensor) -> Tensor:
-    """``one @ other`` in at least single precision, also where autocast would round it to half.
+    """``one @ other`` in at least single precision, even under autocast.
 
-    Half of it tells cosines apart by 1/256 near 1, and loses small distances between long vectors.
+    In bfloat16 cosines near 1 have a resolution of 1/256, and small distances between long vectors are lost.
     """
     with torch.autocast(one.device.type, enabled=False):
         return wide(one) @ wide(other)
@@ -242,11 +244,11 @@ def finite(where: str, what: str, values: Tensor) -> None:
     """Reject NaN and infinity.
 
     Args:
-        where: the loss, for the message.
-        what: what a value is, for the message.
-        values: (B,) or (B, anything).
+        where: name of the loss, for messages.
+        what: name of the values, for messages.
+        values: (B, …).
     Raises:
-        NumericsError: naming the first row that holds one.
+        NumericsError: a value is not finite; the message names the first such row.
     """
     fine = values.isfinite().reshape(len(values), -1).all(dim=1)
     if not bool(fine.all()):
@@ -255,17 +257,17 @@ def finite(where: str, what: str, values: Tensor) -> None:
 
 
 def pair_weights(where: str, alpha: Tensor, size: int) -> Tensor:
-    """Weights of the pairs of a batch, cut from any graph they came from.
+    """Check and detach the weights of a batch's pairs.
 
     Args:
-        where: the loss, for the message.
-        alpha: (B,), finite, at least 0.
-        size: B.
+        where: name of the loss, for messages.
+        alpha: (B,) weights, finite, at least 0.
+        size: B, number of pairs.
     Returns:
-        (B,) at least single precision, without gradient.
+        (B,) in at least single precision, without gradient.
     Raises:
-        ShapeError: not one weight per pair.
-        NumericsError: a weight is not finite or negative.
+        ShapeError: the number of weights is not B.
+        NumericsError: a weight is not finite, or is negative.
     Source: docs/methods/index.md §4.3.
     """
     expect(where, alpha=(alpha, str(size)))

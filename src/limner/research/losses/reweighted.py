@@ -1,6 +1,6 @@
-"""Baselines of complementary samples: HAL, THOMAS, distance-weighted sampling, AMRANI and MITHUN.
+"""Losses of the baselines of T&K 2022: HAL, THOMAS, distance-weighted sampling, AMRANI and MITHUN.
 
-Similarities with a bank of the whole set are arguments; none is kept here.
+Similarities with a memory bank of the training set are arguments.
 """
 
 from typing import NamedTuple
@@ -17,11 +17,11 @@ TRUE_OFFSET, WRONG_OFFSET = 0.2, 0.1  # ε of true and of wrong pairs
 
 
 class HalWeights(NamedTuple):
-    """Weights of the entries of a batch's score table, without gradient.
+    """Weights of a batch's scores, without gradient.
 
     Attributes:
         pairs: (B, B) float64 in [0, 1], text rows, image columns; the diagonal is not used.
-        true: (B,) float64 in [0, 1], of the true pairs.
+        true: (B,) float64 in [0, 1], weights of the true pairs.
     """
 
     pairs: Tensor
@@ -40,17 +40,17 @@ def hal_loss(
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
-        neg: (B, B) bool, see `ranking.negatives`; also rules the transposed direction.
+        neg: (B, B) bool, see `ranking.negatives`; transposed for the direction from picture to text.
         gamma: sharpness, > 0, per score unit.
         epsilon: score below which a wrong candidate hardly counts.
-        weights: see `hal_weights`; None is 1 everywhere, HAL without a bank.
+        weights: see `hal_weights`; None means 1 everywhere (HAL without a bank).
     Returns:
         (): mean over the pairs; can be negative.
     Raises:
         ShapeError: sizes differ, or the mask is invalid.
         NumericsError: a score or weight is not finite, or a weight negative.
     Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: true pairs and duplicates
-    are left out of the sums, which the release only sets to 0 and so lets contribute.
+    are left out of the sums; the release sets them to 0, so that they still contribute.
     """
     table = score_table("hal_loss", scores, neg)
     if weights is None:
@@ -73,22 +73,23 @@ def hal_weights(
     *,
     nearest: int,
 ) -> HalWeights:
-    """Weights from how near a batch's items are to the wrong items of the whole set.
+    """HAL's weights, from the similarity of a batch's items to the wrong items of the bank.
 
     Args:
-        scores: (B, B) as in `hal_loss`.
-        text_bank: (B, M) the batch's texts with the bank's pictures; cosine.
-        image_bank: (B, M) the batch's pictures with the bank's texts; cosine.
-        usable: (B, M) bool, bank pairs that are truly wrong for the batch's pair: another text and picture.
-        nearest: bank items that count, the most similar ones; all where fewer are usable.
+        scores: (B, B), see `hal_loss`.
+        text_bank: (B, M) cosines of the batch's texts with the bank's pictures.
+        image_bank: (B, M) cosines of the batch's pictures with the bank's texts.
+        usable: (B, M) bool, bank pairs that are wrong for the batch's pair: another text and picture.
+        nearest: number of most similar bank items that count; all if fewer are usable.
     Returns:
-        Weights for `hal_loss`; near 1 where an item has many near bank items.
+        Weights for `hal_loss`; near 1 for items with many similar bank items.
     Raises:
         ShapeError: sizes differ.
         NumericsError: a score is not finite.
         DataError: a row has no usable bank pair.
-    Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: `nearest` is bound by the
-    bank's size, not by the batch's. As released, a wrong pair adds exp(βS − ε) and a true one exp(α(S − ε)).
+    Source: the release of HAL 2020; docs/methods/complementary.md §8.3. Departs: `nearest` is limited by
+    the size of the bank, not of the batch. As in the release, a wrong pair adds exp(βS − ε) and a true one
+    exp(α(S − ε)).
     """
     expect(
         "hal_weights",
@@ -99,7 +100,7 @@ def hal_weights(
     )
     for name, values in (("score", scores), ("text_bank", text_bank), ("image_bank", image_bank)):
         finite("hal_weights", name, values)
-    # Logarithms in double precision: the sums themselves span more than single precision holds.
+    # log-sums in double precision, because the sums exceed the range of single precision
     true = scores.detach().diagonal().double()
     of_text, of_image = (
         _nearest("hal_weights", bank, usable, nearest).double() for bank in (text_bank, image_bank)
@@ -107,22 +108,22 @@ def hal_weights(
     q = (SHARPNESS * of_text - WRONG_OFFSET).logsumexp(dim=1)
     p = (SHARPNESS * of_image - WRONG_OFFSET).logsumexp(dim=1)
     hubs = torch.logaddexp(q[:, None], p)  # (B, B)
-    own = torch.logaddexp(SHARPNESS * true[:, None], SHARPNESS * true)
+    true_pairs = torch.logaddexp(SHARPNESS * true[:, None], SHARPNESS * true)
     around = torch.logaddexp(
         (SHARPNESS * (of_text - TRUE_OFFSET)).logsumexp(dim=1),
         (SHARPNESS * (of_image - TRUE_OFFSET)).logsumexp(dim=1),
     )
-    return HalWeights((hubs - own).sigmoid(), (around - SHARPNESS * (true - TRUE_OFFSET)).sigmoid())
+    return HalWeights((hubs - true_pairs).sigmoid(), (around - SHARPNESS * (true - TRUE_OFFSET)).sigmoid())
 
 
 def in_proportion(values: Tensor, total: float) -> Tensor:
-    """Weights for the weighted hinge that sum to a total: HAL's of true pairs, or AMRANI's of densities.
+    """Weights for the weighted hinge, proportional to values such as `HalWeights.true` or `pair_density`.
 
     Args:
-        values: (B,) as `HalWeights.true` or `pair_density`.
-        total: λ, what the weights sum to, > 0; λ = B gives weights of mean 1.
+        values: (B,) values, at least 0.
+        total: λ > 0, sum of the weights; λ = B gives weights of mean 1.
     Returns:
-        (B,) without gradient.
+        (B,) weights without gradient.
     Raises:
         NumericsError: a value is not finite or negative.
         DataError: all are 0.
@@ -130,12 +131,12 @@ def in_proportion(values: Tensor, total: float) -> Tensor:
     """
     held = pair_weights("in_proportion", values, len(values))
     if not bool(held.sum() > 0):
-        raise DataError("weights: all are 0, expected one above; the embeddings have collapsed")
+        raise DataError("weights: all are 0, expected a positive one; the embeddings have collapsed")
     return total * held / held.sum()
 
 
 def _nearest(where: str, similarities: Tensor, usable: Tensor, nearest: int) -> Tensor:
-    """(B, k) the largest usable ones; −∞ where there are fewer."""
+    """(B, k) largest usable similarities; −∞ if there are fewer."""
     some = usable.any(dim=1)
     if not bool(some.all()):
         row = int((~some).nonzero()[0])
@@ -150,16 +151,16 @@ def _log_1_plus_sum(exponents: Tensor, wrong: Tensor) -> Tensor:
     return torch.cat([nothing, exponents.masked_fill(~wrong, -torch.inf)], dim=1).logsumexp(dim=1)
 
 
-IMAGES_WEIGHT, TEXTS_WEIGHT = 0.3, 0.2  # of the neighbourhoods
+IMAGES_WEIGHT, TEXTS_WEIGHT = 0.3, 0.2  # weights of the neighbourhood losses
 
 
 class Neighbourhood(NamedTuple):
-    """Similarities inside one modality, of a batch and of one drawn neighbour per item.
+    """Similarities within one modality, of a batch and of one sampled neighbour per item.
 
     Attributes:
-        among: (B, B) item i with item j; the diagonal is not read.
-        from_near: (B, B) neighbour i′ of item i with item j.
-        neg: (B, B) bool, wrong items j for anchor i: other ids than i and than i′. Need not be symmetric.
+        among: (B, B) similarity of items i and j; the diagonal is not used.
+        from_near: (B, B) similarity of neighbour i′ of item i with item j.
+        neg: (B, B) bool, wrong items j for anchor i, with another id than i and i′; need not be symmetric.
     """
 
     among: Tensor
@@ -168,13 +169,13 @@ class Neighbourhood(NamedTuple):
 
 
 def neighbour_loss(items: Neighbourhood, margin: float) -> Tensor:
-    """An item is closer to its neighbour than to other items of its batch.
+    """Hinge: an item should be closer to its neighbour than to other items of the batch.
 
     Args:
         items: cosines, unitless.
         margin: score units, > 0.
     Returns:
-        (): mean over anchors and wrong items, at least 0; 0 where nothing is wrong.
+        (): mean over anchors and wrong items, at least 0; 0 if there are none.
     Raises:
         ShapeError: sizes differ, or the mask is not bool and False on its diagonal.
         NumericsError: a similarity is not finite.
@@ -192,12 +193,12 @@ def thomas_loss(
     margin: float,
     neg: Tensor,
 ) -> Tensor:
-    """Both retrieval directions, and 0.3 of the pictures' and 0.2 of the texts' neighbourhoods.
+    """Hinge in both directions, plus 0.3 × the pictures' and 0.2 × the texts' neighbourhood loss.
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
-        texts: the batch's texts and their neighbours.
-        images: its pictures and their neighbours.
+        texts: similarities of the batch's texts and their neighbours.
+        images: similarities of the batch's pictures and their neighbours.
         margin: score units, > 0.
         neg: (B, B) bool, see `ranking.negatives`.
     Returns:
@@ -224,16 +225,16 @@ def _mean(costs: Tensor, wrong: Tensor) -> Tensor:
     return costs.masked_fill(~wrong, 0).sum() / wrong.sum().clamp(min=1)
 
 
-NOTHING = -1  # instead of a candidate, for a query without a wrong one
-CLOSEST, FARTHEST = 0.5, 1.4  # nearer candidates are taken to be so near; none is drawn from so far on
+NOTHING = -1  # for a query without a wrong candidate
+CLOSEST, FARTHEST = 0.5, 1.4  # distances are at least CLOSEST; candidates at FARTHEST or more are not sampled
 
 
 class Drawn(NamedTuple):
     """Wrong candidates of a batch.
 
     Attributes:
-        images: (B,) int64, the picture drawn for each text, or `NOTHING`.
-        texts: (B,) int64, the text drawn for each picture, or `NOTHING`.
+        images: (B,) int64, the picture sampled for each text, or `NOTHING`.
+        texts: (B,) int64, the text sampled for each picture, or `NOTHING`.
     """
 
     images: Tensor
@@ -241,15 +242,15 @@ class Drawn(NamedTuple):
 
 
 def log_weights(scores: Tensor, neg: Tensor, dim: int) -> Tensor:
-    """Logarithm of how likely each candidate of each row is to be drawn, up to a constant per row.
+    """Log-probability of sampling each candidate of each row, up to a constant per row.
 
     Args:
         scores: (B, B) queries by candidates, true pairs on the diagonal; cosine.
         neg: (B, B) bool, see `ranking.negatives`.
-        dim: n, the sphere's dimension, at least 2; large ones draw almost only the closest distance.
+        dim: n ≥ 2, dimension of the sphere; for large n almost only the closest candidates are sampled.
     Returns:
-        (B, B) float64 without gradient: −∞ for what is never drawn; 0 for all wrong candidates of a row none
-        of which is near enough.
+        (B, B) float64 without gradient; −∞ for candidates that are never sampled. If no wrong candidate of a
+        row is near enough, all of them have 0.
     Raises:
         ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
@@ -273,40 +274,40 @@ def draw(
     *,
     generator: torch.Generator | None = None,
 ) -> Drawn:
-    """One wrong candidate per text and per picture.
+    """Sample one wrong candidate per text and per picture, weighted by distance.
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
-        neg: (B, B) bool; also rules the transposed direction.
+        neg: (B, B) bool; transposed for the direction from picture to text.
         dim: see `log_weights`.
-        generator: on the CPU; None uses torch's global one.
+        generator: generator on the CPU; None uses torch's global one.
     Returns:
-        Candidates; equally likely ones where none is near enough.
+        The candidates; sampled uniformly if none is near enough.
     Raises:
         ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
     Source: Wu 2017; docs/methods/complementary.md §8.6.
     """
-    found = []
+    candidates = []
     for table in (scores, scores.t()):
         weights = log_weights(table, neg, dim)
-        # Adding Gumbel noise and taking the largest draws from the softmax without leaving the logarithms.
+        # Gumbel-max trick: samples from the softmax of the log-weights.
         waits = torch.empty(weights.shape, dtype=torch.float64).exponential_(generator=generator)
         noisy = weights - waits.to(weights.device).log()
-        found.append(noisy.argmax(dim=1).masked_fill(~neg.any(dim=1), NOTHING))
-    return Drawn(*found)
+        candidates.append(noisy.argmax(dim=1).masked_fill(~neg.any(dim=1), NOTHING))
+    return Drawn(*candidates)
 
 
 def triplet_loss(scores: Tensor, drawn: Drawn, margin: float, neg: Tensor) -> Tensor:
-    """Hinge on the drawn candidate, both directions.
+    """Hinge on the sampled candidate, both directions.
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
-        drawn: see `draw` for the same batch.
+        drawn: candidates sampled by `draw` for this batch.
         margin: score units, > 0.
-        neg: (B, B) bool, the mask it was drawn under.
+        neg: (B, B) bool, the mask given to `draw`.
     Returns:
-        (): mean over the queries that have a wrong candidate; 0 where none has.
+        (): mean over the queries with a wrong candidate; 0 if there are none.
     Raises:
         ShapeError: sizes differ, or the mask is invalid.
         NumericsError: a score is not finite.
@@ -318,12 +319,12 @@ def triplet_loss(scores: Tensor, drawn: Drawn, margin: float, neg: Tensor) -> Te
 
 
 def _pairs(table: Tensor, drawn: Drawn) -> list[tuple[Tensor, Tensor]]:
-    """True and drawn scores of the queries that have a candidate, per direction."""
-    found = []
+    """True and sampled scores of the queries that have a candidate, for each direction."""
+    scores = []
     for rows, columns in ((table, drawn.images), (table.t(), drawn.texts)):
         usable = (columns != NOTHING).nonzero().squeeze(1)
-        found.append((rows[usable, usable], rows[usable, columns[usable]]))
-    return found
+        scores.append((rows[usable, usable], rows[usable, columns[usable]]))
+    return scores
 
 
 def _mean_of(costs: Tensor) -> Tensor:
@@ -331,15 +332,15 @@ def _mean_of(costs: Tensor) -> Tensor:
 
 
 def pair_density(texts: Tensor, images: Tensor, usable: Tensor, *, nearest: int) -> Tensor:
-    """Mean similarity of each pair to those nearest to it, two being as similar as in the modality less so.
+    """Mean similarity of each pair to its nearest bank pairs; similarity is the smaller of both modalities'.
 
     Args:
-        texts: (B, M) the batch's texts with the bank's texts; cosine.
-        images: (B, M) the batch's pictures with the bank's pictures; cosine.
-        usable: (B, M) bool, bank pairs with another text and another picture than the batch's pair.
-        nearest: how many count; all where fewer are usable.
+        texts: (B, M) cosines of the batch's texts with the bank's texts.
+        images: (B, M) cosines of the batch's pictures with the bank's pictures.
+        usable: (B, M) bool, bank pairs with another text and another picture.
+        nearest: number of nearest pairs; all if fewer are usable.
     Returns:
-        (B,) in [0, 1], large in tight clusters; without gradient.
+        (B,) in [0, 1], large in dense clusters; without gradient.
     Raises:
         ShapeError: sizes differ.
         NumericsError: a similarity is not finite.
@@ -349,7 +350,7 @@ def pair_density(texts: Tensor, images: Tensor, usable: Tensor, *, nearest: int)
     expect("pair_density", texts=(texts, "B M"), images=(images, "B M"), usable=(usable, "B M"))
     finite("pair_density", "text similarity", texts)
     finite("pair_density", "picture similarity", images)
-    # Rounding may leave a cosine just outside [−1, 1].
+    # clamp, because rounding can leave a cosine just outside [−1, 1]
     of_text, of_image = ((1 + wide(s.detach()).clamp(-1, 1)) / 2 for s in (texts, images))
     largest = _nearest("pair_density", torch.minimum(of_text, of_image), usable, nearest).clamp(min=0)
     return largest.sum(dim=1) / usable.sum(dim=1).clamp(max=nearest)
@@ -360,16 +361,15 @@ def mithun_weights(scores: Tensor, neg: Tensor) -> tuple[Tensor, Tensor]:
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
-        neg: (B, B) bool, see `ranking.negatives`; also rules the transposed direction.
+        neg: (B, B) bool, see `ranking.negatives`; transposed for the direction from picture to text.
     Returns:
-        (B,) where texts ask and (B,) where pictures ask, in (1, 2]; without gradient. For
-        `weighted_hinge` they are `alpha` and `image_alpha`.
+        (B,) for texts as queries and (B,) for pictures as queries, in (1, 2], without gradient: `alpha` and
+        `image_alpha` of `weighted_hinge`.
     Raises:
         ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
     Source: the release of MITHUN 2018; docs/methods/complementary.md §8.4. Departs: a query's candidates are
-    its wrong items and the true one, so that B is smaller where the batch holds duplicates; ties share the
-    mean of their ranks.
+    its wrong items and the true one, so B is smaller if the batch has duplicates; ties share their mean rank.
     """
     table = score_table("mithun_weights", scores, neg).detach()
     true = table.diagonal()
@@ -384,10 +384,10 @@ def mithun_loss(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
     Args:
         scores: see `mithun_weights`.
         margin: score units, > 0.
-        neg: as in `mithun_weights`; a query without a wrong candidate adds 0.
+        neg: see `mithun_weights`; a query without a wrong candidate adds 0.
     Returns:
-        (): mean over the pairs; the gradient goes to the true and the hardest candidate only, none through
-            the ranks.
+        (): mean over the pairs; the gradient goes to the true and the hardest candidate only, not
+            through the ranks.
     Raises:
         ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
@@ -400,7 +400,7 @@ def mithun_loss(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
 
 
 def _weights(above: Tensor, neg: Tensor) -> Tensor:
-    """Per row, from how far each candidate lies above the true one."""
+    """Weight of each row, given how much each candidate's score exceeds the true one's."""
     better = ((above > 0) & neg).sum(dim=1) + ((above == 0) & neg).sum(dim=1) / 2
     # Rank r = 1 + better, of n + 1 candidates: (n + 1) − r + 1 = n + 1 − better.
     return 1 + 1 / (neg.sum(dim=1) + 1 - better).to(above.dtype)

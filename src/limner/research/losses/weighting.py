@@ -1,7 +1,6 @@
-"""Weights of the pairs of a batch from scores of their neighbourhoods, in every reading of the paper.
+"""Weights of pairs from their neighbourhoods (T&K 2022): the scores DIV and DIS, and the weighted hinge.
 
-Also what is said of weights: their spread in a batch and the drift of scores between epochs. It scores no
-neighbourhood; no gradient flows through a weight.
+The paper's formulas are ambiguous; each interpretation is an option. No gradient flows through a weight.
 """
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -26,25 +25,26 @@ Reading = Literal["literal", "lambda_both", "lambda_out", "sound"]
 def combined_stats(
     div: Tensor, dis: Tensor, every_div: Tensor, every_dis: Tensor, *, sound: bool = False
 ) -> Tensor:
-    """Each measure times mean · deviation of its raw scores, added up.
+    """Combine DIV and DIS: each times the mean · standard deviation of its raw scores, then summed.
 
     Args:
-        div: (n,) of one modality.
-        dis: (n,) of the same.
-        every_div: scores of both modalities, for the statistics.
-        every_dis: the same.
-        sound: standardise each measure first.
-    Source: T&K 2022, Eq. 8, read as the products of its Table 1 read it; docs/methods/complementary.md §6.3.
+        div: (n,) DIV scores of one modality.
+        dis: (n,) DIS scores of the same modality.
+        every_div: DIV scores of both modalities, for the statistics.
+        every_dis: DIS scores of both modalities, for the statistics.
+        sound: whether to standardise each score first.
+    Source: T&K 2022, Eq. 8, in the interpretation that matches its Table 1; docs/methods/complementary.md
+    §6.3.
     """
     parts = []
-    for own, every in ((div, every_div), (dis, every_dis)):
+    for scores, every in ((div, every_div), (dis, every_dis)):
         factor = every.mean() * every.std(correction=0)
-        parts.append(factor * (z_scores(own) if sound else own))
+        parts.append(factor * (z_scores(scores) if sound else scores))
     return parts[0] + parts[1]
 
 
 def z_scores(values: Tensor) -> Tensor:
-    """(n,) with mean 0 and deviation 1; zeros where all are equal."""
+    """Standardise (n,) values to mean 0 and standard deviation 1; zeros if all are equal."""
     apart = values - values.mean()
     deviation = values.std(correction=0)
     return apart / deviation if float(deviation) > 0 else torch.zeros_like(apart)
@@ -60,25 +60,27 @@ def batch_weights(
     reading: Reading = "lambda_both",
     tau: float = 1.0,
 ) -> Tensor:
-    """Weights of a batch from its pairs' scores.
+    """Weights of a batch's pairs from their scores.
 
-    α_M = softmax(Γ·score_M) per modality, joined by `mode`, and a softmax of that; where λ goes is `reading`.
+    α_M = softmax(Γ·score_M) per modality M, combined by `mode`, then a second softmax; `reading` says where λ
+    is applied.
 
     Args:
         x: (B,) scores of the pictures.
         y: (B,) scores of the texts.
         lam: λ > 0.
-        gamma: Γ, −1, 0 or 1.
-        mode: |α_X − α_Y|, their sum, one of them, the larger, or their product.
-        reading: "literal" has λ inside, and sum 1; "lambda_both" inside and outside; "lambda_out" outside;
-            "sound" joins the (standardised) scores themselves: λ·softmax(join(Γ·x, Γ·y)/τ).
-        tau: τ of "sound", > 0.
+        gamma: Γ: −1, 0 or 1.
+        mode: how to combine: |α_X − α_Y|, their sum, one of them, the larger, or their product.
+        reading: "literal" applies λ inside the second softmax (weights sum to 1); "lambda_both" inside and
+            outside; "lambda_out" outside; "sound" combines the (standardised) scores themselves:
+            λ·softmax(combine(Γ·x, Γ·y)/τ).
+        tau: τ > 0, used by "sound".
     Returns:
         (B,) at least 0, with sum λ (1 for "literal"), without gradient.
     Raises:
         NumericsError: a score is not finite.
-    Source: T&K 2022, Eqs. 3 and 6; docs/methods/complementary.md §6.1, §6.2; the mode replaces what the
-    second softmax takes, also for "x" and "y".
+    Source: T&K 2022, Eqs. 3 and 6; docs/methods/complementary.md §6.1, §6.2; the mode gives the
+    input of the second softmax, also for "x" and "y".
     """
     expect("weighting", x=(x, "B"), y=(y, "B"))
     scores = torch.stack([x, y]).detach() * gamma
@@ -91,14 +93,14 @@ def batch_weights(
 
 
 def spread(alpha: Tensor) -> tuple[float, float]:
-    """Largest ÷ smallest weight of a batch, and the entropy of their shares in nats (at most ln B)."""
+    """Ratio of the largest to the smallest weight of a batch, and entropy of the weights in nats."""
     shares = alpha.detach().double() / alpha.detach().double().sum()
     entropy = -(shares * shares.clamp(min=1e-300).log()).sum()
     return float(alpha.max() / alpha.min().clamp(min=1e-30)), float(entropy)
 
 
 def drift(before: Tensor, after: Tensor) -> float:
-    """Spearman's correlation of scores with those of the epoch before; 0 where either is constant."""
+    """Spearman's correlation of scores with those of the previous epoch; 0 if either is constant."""
     from scipy.stats import rankdata
 
     ranks = [torch.from_numpy(rankdata(part.detach().cpu().numpy())) for part in (before, after)]
@@ -107,7 +109,7 @@ def drift(before: Tensor, after: Tensor) -> float:
 
 
 def _joined(parts: Tensor, mode: Mode) -> Tensor:
-    """(2, B) → (B,)."""
+    """Combine the two modalities: (2, B) → (B,)."""
     x, y = parts
     joined: dict[Mode, Tensor] = {"absdiff": (x - y).abs(), "sum": x + y, "x": x, "y": y}
     joined |= {"max": torch.maximum(x, y), "product": x * y}
@@ -117,22 +119,22 @@ def _joined(parts: Tensor, mode: Mode) -> Tensor:
 def weighted_hinge(
     scores: Tensor, alpha: Tensor, margin: float, neg: Tensor, *, image_alpha: Tensor | None = None
 ) -> Tensor:
-    """Hinge on every wrong candidate, both directions, each query weighted by its true pair.
+    """Hinge on every wrong candidate, both directions, each query weighted by the weight of its true pair.
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         alpha: (B,) at least 0; no gradient flows to it.
         margin: score units, > 0.
-        neg: (B, B) bool, see `ranking.negatives`; also rules the transposed direction.
-        image_alpha: (B,) other weights where pictures ask for texts; None uses `alpha` there too.
+        neg: (B, B) bool, see `ranking.negatives`; transposed for the direction from picture to text.
+        image_alpha: (B,) weights for the direction from picture to text; None uses `alpha`.
     Returns:
         (): the weighted sum ÷ 2B²; 0 for a batch without a wrong candidate.
     Raises:
         ShapeError: sizes differ, or the mask is invalid.
         NumericsError: a score or weight is not finite, or a weight negative.
     Source: T&K 2022, Eq. 1; docs/methods/complementary.md §7.1, §8.4 for weights per direction. Departs:
-    duplicates are no candidates; the divisor stays 2B², so that a batch with duplicates does not weigh its
-    other pairs more.
+    duplicates are not candidates; the divisor stays 2B², so that duplicates do not increase the weight of
+    other pairs.
     """
     table = score_table("weighted_hinge", scores, neg)
     size = len(table)
@@ -142,16 +144,16 @@ def weighted_hinge(
     return (of_text[:, None] * by_text + of_image * by_image).sum() / (2 * size**2)
 
 
-_BLOCK = 1 << 22  # neighbours of neighbours looked at together
+_BLOCK = 1 << 22  # neighbours of neighbours in memory at once
 
 
 class NeighbourMatrix(NamedTuple):
     """The row-stochastic matrix A of a neighbour graph: A_ij = 1/N_i for the N_i neighbours j of i.
 
     Attributes:
-        indices: (E,) int32 where that is enough, else int64: the neighbours of row 0, then of row 1 …
-        offsets: (n,) int64, where each row's begin.
-        counts: (n,) int64, N_i.
+        indices: (E,) neighbours of row 0, then of row 1, …; int32 if possible, else int64.
+        offsets: (n,) int64, start of each row's neighbours in `indices`.
+        counts: (n,) int64, numbers of neighbours N_i.
     """
 
     indices: Tensor
@@ -160,12 +162,12 @@ class NeighbourMatrix(NamedTuple):
 
 
 def neighbour_matrix(neighbours: Tensor) -> NeighbourMatrix:
-    """The matrix of a table of neighbours.
+    """Convert a table of neighbours to its matrix.
 
     Args:
-        neighbours: (n, N) integers, −1 where a row has fewer.
+        neighbours: (n, N) row numbers; −1 if a row has fewer.
     Raises:
-        ShapeError: a neighbour is no row.
+        ShapeError: a row number is too large.
     """
     size = expect("neighbourhoods", neighbours=(neighbours, "n N"))["n"]
     real = neighbours >= 0
@@ -178,13 +180,13 @@ def neighbour_matrix(neighbours: Tensor) -> NeighbourMatrix:
 
 
 def means(matrix: NeighbourMatrix, vectors: Tensor) -> Tensor:
-    """A E: the mean of every row's neighbours, zero where it has none.
+    """Mean of each row's neighbours (A E); zero if it has none.
 
     Args:
-        matrix: matrix of n rows.
-        vectors: (n, H) float.
+        matrix: neighbour matrix A of n rows.
+        vectors: (n, H) vectors E.
     Returns:
-        (n, H).
+        (n, H) means.
     Source: docs/methods/complementary.md §5.
     """
     if vectors.ndim != 2 or len(vectors) != len(matrix.counts):
@@ -192,21 +194,21 @@ def means(matrix: NeighbourMatrix, vectors: Tensor) -> Tensor:
             f"neighbourhoods: vectors {tuple(vectors.shape)}, expected ({len(matrix.counts)}, H)"
         )
     if not bool(torch.isfinite(vectors).all()):
-        raise NumericsError("neighbourhoods: a vector of the memory is not finite; lower the learning rate")
+        raise NumericsError("neighbourhoods: a stored embedding is not finite; lower the learning rate")
     held = wide(vectors.detach())
     indices, offsets = matrix.indices.to(held.device), matrix.offsets.to(held.device, matrix.indices.dtype)
     return embedding_bag(indices, held, offsets, mode="mean")
 
 
 def diversity(matrix: NeighbourMatrix, vectors: Tensor, *, near: Tensor | None = None) -> Tensor:
-    """DIV: mean similarity among the neighbours of every row; large where they are much alike.
+    """DIV: mean similarity among the neighbours of each row; large if they are similar.
 
     Args:
-        matrix: matrix of n rows.
+        matrix: neighbour matrix of n rows.
         vectors: (n, H), usually means of K unit heads.
-        near: `means` of the vectors, where they are known already.
+        near: `means` of the vectors, if already computed.
     Returns:
-        (n,), 0 where a row has no neighbour.
+        (n,); 0 for rows without neighbours.
     Source: T&K 2022, Eq. 4; docs/methods/complementary.md §5.1: the mean of all N² products is the squared
     length of the mean.
     """
@@ -222,42 +224,42 @@ def discrepancy(
     hops: Literal[1, 2] = 2,
     near: Tensor | None = None,
 ) -> Tensor:
-    """DIS: mean similarity of every row with the neighbours of its neighbours.
+    """DIS: mean similarity of each row with the neighbours of its neighbours.
 
     Args:
-        matrix: matrix of n rows.
-        vectors: (n, H).
-        own: "keep" or "drop" the returns to the row itself.
-        nn: "multiset" counts a row as often as it is met, as the paper's N² says; "unique" once.
-        hops: 1 for direct neighbours, each met once and none of them the row itself.
-        near: `means` of the vectors, where they are known already.
+        matrix: neighbour matrix of n rows.
+        vectors: (n, H) vectors.
+        own: whether to "keep" or "drop" paths that return to the row itself.
+        nn: "multiset" counts a row once per path, as the paper's N² implies; "unique" counts it once.
+        hops: 2, or 1 for the direct neighbours, which occur once and never include the row itself.
+        near: `means` of the vectors, if already computed.
     Returns:
-        (n,), 0 where nothing is left to compare with.
-    Source: T&K 2022, Eq. 2; docs/methods/complementary.md §5.2. A row that is met weighs 1/N_i · 1/N_j along
-    the way; with N neighbours each that is the mean over N² rows.
+        (n,); 0 for rows with nothing to compare with.
+    Source: T&K 2022, Eq. 2; docs/methods/complementary.md §5.2. A path i → j → k has weight 1/N_i · 1/N_j;
+    with N neighbours everywhere that is the mean over N² rows.
     """
     held = wide(vectors.detach())
     if nn == "unique" and hops == 2:
         return _over_unique(matrix, held, own)
     near = means(matrix, vectors) if near is None else near
-    found = (held * (means(matrix, near) if hops == 2 else near)).sum(dim=1)
+    similarity = (held * (means(matrix, near) if hops == 2 else near)).sum(dim=1)
     if own == "keep" or hops == 1:
-        return found
-    back = _returns(matrix).to(found)
-    rest = found - back * held.square().sum(dim=1)
-    return torch.where(back < 1 - 1e-9, rest / (1 - back).clamp(min=1e-9), torch.zeros_like(found))
+        return similarity
+    back = _returns(matrix).to(similarity)
+    rest = similarity - back * held.square().sum(dim=1)
+    return torch.where(back < 1 - 1e-9, rest / (1 - back).clamp(min=1e-9), torch.zeros_like(similarity))
 
 
 def best_heads(neighbours: Tensor, heads: Tensor, *, diverse: bool, hops: Literal[1, 2] = 2) -> Tensor:
-    """DIV or DIS of the largest of K² cosines, which no product of matrices gives: every pair is compared.
+    """DIV or DIS with the largest of K² cosines as similarity; compares every pair explicitly.
 
     Args:
-        neighbours: (n, N) integers, −1 where a row has fewer; cost grows with N² · K² · H.
-        heads: (n, K, H) rows of unit length.
-        diverse: compare a row's neighbours with each other (DIV), not the row with others (DIS).
+        neighbours: (n, N) row numbers; −1 if a row has fewer. The cost grows with N² · K² · H.
+        heads: (n, K, H) unit vectors.
+        diverse: whether to compute DIV; otherwise DIS.
         hops: hops of DIS.
     Returns:
-        (n,) means as those of `diversity` and `discrepancy`; 0 where there is nothing to compare with.
+        (n,) means as in `diversity` and `discrepancy`; 0 for rows with nothing to compare with.
     Source: T&K 2022, Section 3.1, whose similarity is the largest of K²; docs/methods/complementary.md §5.3.
     """
     sizes = expect("best_heads", neighbours=(neighbours, "n N"), heads=(heads, "n K H"))
@@ -266,9 +268,9 @@ def best_heads(neighbours: Tensor, heads: Tensor, *, diverse: bool, hops: Litera
     share = real.to(held) / real.sum(dim=1, keepdim=True).clamp(min=1)  # (n, N), a row of A
     twice = not diverse and hops == 2
     step = max(1, _BLOCK // max(1, sizes["N"] ** (2 if twice else 1) * sizes["K"] * sizes["H"]))
-    found = torch.zeros(sizes["n"], dtype=held.dtype, device=held.device)
+    result = torch.zeros(sizes["n"], dtype=held.dtype, device=held.device)
     for some in torch.split(torch.arange(sizes["n"], device=held.device), step):
-        near, weight = table[some], share[some]  # (b, N); what stands for −1 weighs nothing
+        near, weight = table[some], share[some]  # (b, N); entries of −1 have weight 0
         asked, asks = held[some][:, None], torch.ones_like(weight[:, :1])
         if diverse:
             asked, asks = held[near], weight
@@ -276,12 +278,12 @@ def best_heads(neighbours: Tensor, heads: Tensor, *, diverse: bool, hops: Litera
             weight = (weight[:, :, None] * share[near]).flatten(1)
             near = table[near].flatten(1)  # (b, N²)
         cosines = torch.einsum("bakh,bcjh->bacjk", asked, held[near]).amax(dim=(3, 4))
-        found[some] = torch.einsum("bac,ba,bc->b", cosines, asks, weight)
-    return found
+        result[some] = torch.einsum("bac,ba,bc->b", cosines, asks, weight)
+    return result
 
 
 def fewer(neighbours: Tensor, most: int, *, seed: int) -> Tensor:
-    """(n, N) neighbours → (n, at most `most`), drawn without replacement; −1 where a row has fewer."""
+    """Sample at most `most` neighbours per row without replacement: (n, N) → (n, ≤ most), padded with −1."""
     if neighbours.shape[1] <= most:
         return neighbours
     keys = torch.rand(neighbours.shape, generator=torch.Generator().manual_seed(seed))
@@ -292,43 +294,43 @@ def fewer(neighbours: Tensor, most: int, *, seed: int) -> Tensor:
 def sampled_discrepancy(
     matrix: NeighbourMatrix, vectors: Tensor, *, samples: int = 1000, seed: int
 ) -> Tensor:
-    """DIS as the paper estimates it: over neighbours of neighbours drawn with replacement.
+    """DIS as estimated in the paper, from neighbours of neighbours sampled with replacement.
 
     Args:
-        matrix: matrix of n rows.
-        vectors: (n, H).
-        samples: drawn per row, at least 1.
-        seed: seed of the draws.
+        matrix: neighbour matrix of n rows.
+        vectors: (n, H) vectors.
+        samples: number of samples per row, at least 1.
+        seed: seed of the samples.
     Returns:
-        (n,), in expectation what `discrepancy` gives, where every neighbour has neighbours.
-    Source: T&K 2022, Section 3.5; docs/methods/complementary.md §5.2; for comparison only, the exact value is
-    cheaper.
+        (n,), with the expectation of `discrepancy` if every neighbour has neighbours.
+    Source: T&K 2022, Section 3.5; docs/methods/complementary.md §5.2; only for comparison, because the exact
+    value is cheaper.
     """
     generator = torch.Generator().manual_seed(seed)
     indices, offsets, counts = (part.cpu() for part in matrix)
     held = vectors.detach().float()
-    found = torch.zeros(len(counts), device=held.device)
+    result = torch.zeros(len(counts), device=held.device)
     rows = (counts > 0).nonzero().squeeze(1)
     for some in torch.split(rows, max(1, _BLOCK // samples)):
         at = some[:, None].expand(-1, samples)
         for _ in range(2):
             drawn = (torch.rand(at.shape, generator=generator) * counts[at]).long()
-            # a neighbour without neighbours of its own stands for itself
+            # a row without neighbours stays where it is
             at = torch.where(counts[at] > 0, indices[(offsets[at] + drawn).clamp(max=len(indices) - 1)], at)
         near = embedding_bag(at.to(held.device), held, mode="mean")
-        found[some] = (held[some] * near).sum(dim=1)
-    return found
+        result[some] = (held[some] * near).sum(dim=1)
+    return result
 
 
 def _returns(matrix: NeighbourMatrix) -> Tensor:
-    """(n,) float64: how much of a row's neighbours of neighbours is the row itself."""
+    """(n,) float64: weight of the two-hop paths that return to the row."""
     held = _sparse(matrix)
     # (A Aᵗʰ)_ii = Σ_j A_ij A_ji, without the product
     return torch.from_numpy(held.multiply(held.T).sum(axis=1))
 
 
 def _sparse(matrix: NeighbourMatrix) -> "csr_array":
-    """A as scipy's sparse array."""
+    """A as a scipy sparse array."""
     from scipy.sparse import csr_array
 
     counts = matrix.counts.cpu().numpy()
@@ -339,13 +341,13 @@ def _sparse(matrix: NeighbourMatrix) -> "csr_array":
 
 
 def _over_unique(matrix: NeighbourMatrix, vectors: Tensor, own: str) -> Tensor:
-    """DIS over the set of neighbours of neighbours, some rows at a time."""
+    """DIS over the set of neighbours of neighbours, in blocks of rows."""
     held = _sparse(matrix)
     held.data[:] = 1.0
     size = len(matrix.counts)
     most = max(1, int(matrix.counts.max()) if size else 1)
     step = max(1, _BLOCK // most**2)
-    found = torch.zeros(size, dtype=vectors.dtype, device=vectors.device)
+    result = torch.zeros(size, dtype=vectors.dtype, device=vectors.device)
     for start in range(0, size, step):
         met = (held[start : start + step] @ held).tocsr()
         if own == "drop":
@@ -356,5 +358,5 @@ def _over_unique(matrix: NeighbourMatrix, vectors: Tensor, own: str) -> Tensor:
         indices = torch.from_numpy(met.indices).long().to(vectors.device)
         offsets = torch.from_numpy(met.indptr[:-1]).long().to(vectors.device)
         near = embedding_bag(indices, vectors, offsets, mode="mean")
-        found[start : start + step] = (vectors[start : start + len(near)] * near).sum(dim=1)
-    return found
+        result[start : start + step] = (vectors[start : start + len(near)] * near).sum(dim=1)
+    return result

@@ -1,6 +1,6 @@
-"""Sentences of a story as vectors, each of whose words attends to what the other sentences say.
+"""Contextual sentence encoder of GSDA: each word of a sentence attends to the other sentences of the story.
 
-The other sentences are given as vectors of a frozen encoder. It scores nothing and knows no picture.
+The other sentences are given as vectors of a frozen encoder (keys).
 """
 
 from typing import Literal, NamedTuple
@@ -18,10 +18,10 @@ class ContextualSentences(NamedTuple):
     """S sentences of B stories.
 
     Attributes:
-        vectors: (S, 2H).
-        context: (S, L, ·) of every word; None without context.
-        attention: (S, L, T) of every word over the sentences of its story, 0 for its own sentence (with
-            "own", for all others) and where the story is over; None without context.
+        vectors: (S, 2H) sentence vectors.
+        context: (S, L, K), or (S, L, 2H) for "literal": context of each word; None without context.
+        attention: (S, L, T) weights of each word over the sentences of its story, 0 for its own sentence (for
+            "own": for all others) and on padding; None without context.
     """
 
     vectors: Tensor
@@ -30,14 +30,15 @@ class ContextualSentences(NamedTuple):
 
 
 class ContextualEncoder(nn.Module):
-    """LSTM over words, additive attention of every word to the other sentences, and a second LSTM.
+    """LSTM over words, additive attention of each word to the other sentences, and a second LSTM.
 
-    Its attention holds S × L × T × A values, which grows with the stories of a batch, not with the data set:
-    160 sentences of 40 words in stories of five, at A = 512, take 66 MB.
+    The attention needs S × L × T × A values: 66 MB for 160 sentences of 40 words in stories of five, at A =
+    512.
 
     Source: GSDA 2021, Eqs. 1 to 4; docs/methods/gsda.md §2. Departs: attention is over the other sentences
-        and weighs their keys. Equation 2 as printed weighs the word's own state, and, as weights sum to 1,
-        returns it: kept as ``context="literal"``. The control ``"own"`` reads the key of the sentence itself.
+        and averages their keys. Equation 2 as printed averages the word's own state with weights that sum to
+        1, which returns it unchanged; ``context="literal"`` does that. The control ``"own"`` uses the key of
+        the sentence itself.
     """
 
     def __init__(
@@ -54,16 +55,17 @@ class ContextualEncoder(nn.Module):
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            words: V, padding (0) among them.
-            width: E of a word vector.
-            hidden: H of either LSTM, per direction.
-            keys: K, width of a sentence key.
-            attention: A, width in which words and keys meet.
-            context: "others"; for as many weights that hear no other sentence, "own", the key of the same
-                sentence; "literal" for Equation 2 as printed; or "none": one LSTM and a mean over words.
-            vectors: (V, E) to start from.
+            words: V, size of the vocabulary with padding (0).
+            width: E, dimension of word vectors.
+            hidden: H, hidden size of each LSTM, per direction.
+            keys: K, dimension of sentence keys.
+            attention: A, hidden size of the attention.
+            context: "others" attends to the other sentences; "own", a control with equally many weights, only
+                to the sentence itself; "literal" is Equation 2 as printed; "none" is one LSTM and a mean over
+                words.
+            vectors: (V, E) initial word vectors.
         Raises:
-            ShapeError: the vectors do not fit.
+            ShapeError: the shape of `vectors` is not (V, E).
         """
         super().__init__()
         self.context, self.width, self.keys = context, 2 * hidden, keys
@@ -80,10 +82,10 @@ class ContextualEncoder(nn.Module):
         """Encode B stories.
 
         Args:
-            words: (S, L) int64, the sentences of all stories one after the other.
+            words: (S, L) int64 word ids, the stories concatenated.
             lengths: (S,) int64 on the CPU, in 1…L.
-            keys: (S, K) of the same sentences, constants.
-            steps: (B,) int64 on the CPU, at least 1, with sum S.
+            keys: (S, K) keys of the same sentences.
+            steps: (B,) int64 on the CPU, sentences per story, at least 1, with sum S.
         Raises:
             ShapeError: the sizes contradict each other.
         """
@@ -104,15 +106,15 @@ class ContextualEncoder(nn.Module):
         return ContextualSentences(_mean(whole, lengths), context, attention)
 
     def _attention(self, read: Tensor, others: Tensor, allowed: Tensor) -> Tensor:
-        """(S, L, T), zeros where a sentence has no other."""
+        """(S, L, T) weights; zeros if a sentence has no other."""
         meeting = self.of_word(read)[:, :, None] + self.of_key(others)[:, None]  # (S, L, T, A)
         logits = self.judge(torch.tanh(meeting)).squeeze(3)
         alone = ~allowed.any(dim=1)
         masked = logits.masked_fill(~(allowed | alone[:, None])[:, None], -torch.inf)
-        found: Tensor = masked.softmax(dim=2) * allowed[:, None]
-        return found
+        weights: Tensor = masked.softmax(dim=2) * allowed[:, None]
+        return weights
 
 
 def _mean(read: Tensor, lengths: Tensor) -> Tensor:
-    """Mean over the words of a sentence: (S, L, W), zeros where it is over → (S, W)."""
+    """Mean over the words of each sentence: (S, L, W), zero on padding → (S, W)."""
     return read.sum(dim=1) / lengths.to(read.device)[:, None]

@@ -1,7 +1,6 @@
-"""Scene graphs → unit vectors that say what a picture shows and how its objects relate.
+"""Graph encoders: scene graphs → unit vectors.
 
-Two encoders share one form: a plain graph convolution in which relations are nodes, and the convolution over
-triples of sg2im. They compare nothing and have no loss.
+There are two convolutions: a plain graph convolution with relations as nodes, and sg2im's over triples.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class GraphBatch:
-    """B graphs, of V nodes and R relations together; the nodes of a graph lie one after the other.
+    """B graphs with V nodes and R relations in total; the nodes of each graph are consecutive.
 
     Attributes:
-        labels: (V,) int64 number of each node's label; a graph's objects come before its relations.
+        labels: (V,) int64 label of each node; a graph's objects precede its relations.
         owner: (V,) int64 graph of each node.
         triples: (R, 3) int64 nodes of subject, relation and object.
-        empty: (B,) True where a graph has no objects.
+        empty: (B,) bool, True if the graph has no objects.
     """
 
     labels: Tensor
@@ -33,43 +32,45 @@ class GraphBatch:
 
     @property
     def size(self) -> int:
-        """B."""
+        """Number of graphs, B."""
         return int(self.empty.shape[0])
 
     def to(self, device: torch.device | str) -> GraphBatch:
-        """The same on another device."""
-        return GraphBatch(*(one.to(device) for one in (self.labels, self.owner, self.triples, self.empty)))
+        """Copy to another device."""
+        return GraphBatch(
+            *(tensor.to(device) for tensor in (self.labels, self.owner, self.triples, self.empty))
+        )
 
 
 def normalised_adjacency(batch: GraphBatch, dtype: torch.dtype = torch.float32) -> Tensor:
-    """(V, V) sparse D̃^(−½) Ã D̃^(−½) with Ã = A + I of the undirected graph of things and relations.
+    """(V, V) sparse D̃^(−½) Ã D̃^(−½) with Ã = A + I of the undirected graph of objects and relations.
 
     Args:
-        batch: whose relations are linked to their subjects and objects.
+        batch: graphs; each relation is linked to its subject and object.
         dtype: dtype of the values.
     Source: Kipf & Welling 2017, Eq. 2; docs/methods/gsda.md §3.4.
     """
     count = int(batch.labels.shape[0])
     subjects, relations, objects = batch.triples.unbind(dim=1)  # (R,) each
     loops = torch.arange(count, device=batch.labels.device)
-    # A relation of a thing to itself links them once: Ã holds ones, not numbers of links.
+    # A relation of an object to itself is one link: Ã holds ones, not counts.
     rows = torch.cat([subjects, relations, objects, relations, loops])
     columns = torch.cat([relations, subjects, relations, objects, loops])
     cells = torch.unique(rows * count + columns)
     edges = torch.stack([cells // count, cells % count]) if count else cells.new_zeros(2, 0)  # (2, E)
     degree = torch.bincount(edges[0], minlength=count).to(dtype)
-    scale = degree.rsqrt()  # every node has its loop, so no degree is 0
+    scale = degree.rsqrt()  # every node has a self-loop, so no degree is 0
     values = scale[edges[0]] * scale[edges[1]]
     return torch.sparse_coo_tensor(edges, values, (count, count), is_coalesced=True, check_invariants=False)
 
 
 def mean_by_graph(nodes: Tensor, owner: Tensor, size: int) -> Tensor:
-    """(B, D) mean of each graph's nodes; zero where it has none.
+    """(B, D) mean of each graph's nodes; zero if it has none.
 
     Args:
-        nodes: (V, D).
+        nodes: (V, D) vectors of nodes.
         owner: (V,) graph of each node.
-        size: B.
+        size: number of graphs, B.
     """
     totals = nodes.new_zeros(size, nodes.shape[1]).index_add(0, owner, nodes)
     counts = torch.bincount(owner, minlength=size).clamp(min=1).to(nodes.dtype)
@@ -81,9 +82,9 @@ _TRIPLE_WIDTH = 512
 
 
 class GraphEncoder(nn.Module):
-    """Graphs → ψ, (B, D) unit rows.
+    """Graph encoder ψ: graphs → (B, D) unit vectors.
 
-    An empty graph has a learned vector of its own; the mask that comes with ψ lets a loss leave it out.
+    Empty graphs share a learned vector; a mask is returned so that losses can ignore them.
     """
 
     def __init__(
@@ -95,13 +96,13 @@ class GraphEncoder(nn.Module):
         layers: int = 2,
         convolution: Convolution = "bipartite",
     ) -> None:
-        """Build it; weights are drawn from torch's generator.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
-            label_vectors: (L, E) float32, a row per label and predicate; they are not trained.
-            dim: D of ψ.
+            label_vectors: (L, E) float32 vectors of labels and predicates; not trained.
+            dim: D, dimension of the result.
             width: width of the hidden layers.
-            layers: layers of the convolution, ≥ 1.
+            layers: number of convolutions, ≥ 1.
             convolution: ``bipartite`` or ``triple``.
         Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
         """
@@ -116,12 +117,10 @@ class GraphEncoder(nn.Module):
         self.empty = nn.Parameter(torch.randn(dim))
 
     def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        """ψ and where graphs are empty.
+        """Encode B graphs.
 
-        Args:
-            batch: B graphs.
         Returns:
-            (B, D) unit rows, and (B,) True where a graph has no objects.
+            (B, D) unit vectors, and (B,) bool, True for graphs without objects.
         """
         nodes = self.layers(self.label_vectors[batch.labels], batch)  # (V, width)
         pooled = self.out(mean_by_graph(nodes, batch.owner, batch.size))  # (B, D)
@@ -130,13 +129,13 @@ class GraphEncoder(nn.Module):
 
 
 class BipartiteConvolution(nn.Module):
-    """H ← ReLU(D̃^(−½) Ã D̃^(−½) H W), relations being nodes between their subjects and objects.
+    """H ← ReLU(D̃^(−½) Ã D̃^(−½) H W), with relations as nodes between their subjects and objects.
 
     Source: Kipf & Welling 2017, Eq. 2; docs/methods/gsda.md §3.4.
     """
 
     def __init__(self, start: int, width: int, layers: int) -> None:
-        """Draw the weights.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             start: E of the label vectors.
@@ -151,28 +150,28 @@ class BipartiteConvolution(nn.Module):
         """(V, E) → (V, width)."""
         spread = normalised_adjacency(batch, nodes.dtype)
         for weight in self.weights:
-            # Multiplied by W first: that side is the narrower one.
+            # multiply by W first, which is the cheaper order
             made = weight(nodes).to(spread.dtype)
-            with torch.autocast(made.device.type, enabled=False):  # both sides of it have one precision
+            with torch.autocast(made.device.type, enabled=False):  # sparse.mm needs equal dtypes
                 nodes = functional.relu(torch.sparse.mm(spread, made))
         return nodes
 
 
 class TripleConvolution(nn.Module):
-    """A perceptron over every (subject, predicate, object), averaged per object, then another one.
+    """An MLP over each triple (subject, predicate, object), a mean per object, then a second MLP.
 
-    A thing in no relation would lose its label, so, as sg2im does, every thing is also "in" the whole
-    picture, by a node and a relation of learned vectors.
+    An object without relations would lose its label. As in sg2im, each object is therefore also related
+    ("in") to a node for the whole picture; both have learned vectors.
 
     Source: Johnson et al. 2018 (sg2im), Section 3; docs/methods/gsda.md §3.4.
     """
 
     def __init__(self, start: int, width: int, layers: int) -> None:
-        """Draw the weights.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
             start: E of the label vectors.
-            width: width of every layer's objects and predicates.
+            width: dimension of objects and predicates in each layer.
             layers: ≥ 1.
         """
         super().__init__()
@@ -185,7 +184,7 @@ class TripleConvolution(nn.Module):
         self.second = nn.ModuleList(_perceptron(hidden, hidden, after) for _, after in pairs)
 
     def forward(self, nodes: Tensor, batch: GraphBatch) -> Tensor:
-        """(V, E) → (V, width): the things and relations, without the whole pictures."""
+        """(V, E) → (V, width), objects and relations, without the picture nodes."""
         count = int(nodes.shape[0])
         nodes, triples = self._with_pictures(nodes, batch)
         subjects, relations, objects = triples.unbind(dim=1)  # (R',) each
@@ -196,12 +195,12 @@ class TripleConvolution(nn.Module):
             )
             ends = torch.cat([subjects, objects])
             pooled = mean_by_graph(torch.cat([as_subject, as_object]), ends, len(nodes))
-            # A relation is in one triple only: what the perceptron says of it is its new vector.
+            # A relation is in exactly one triple, whose output is its new vector.
             nodes = second(pooled).index_copy(0, relations, predicate)
         return nodes[:count]
 
     def _with_pictures(self, nodes: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        """A node for each picture and a relation to it from each thing, behind those that are there."""
+        """Append a node for each picture, and a relation to it from each object."""
         count, size, device = int(nodes.shape[0]), batch.size, nodes.device
         is_thing = torch.ones(count, dtype=torch.bool, device=device)
         is_thing[batch.triples[:, 1]] = False
@@ -214,5 +213,5 @@ class TripleConvolution(nn.Module):
 
 
 def _perceptron(start: int, middle: int, end: int) -> nn.Sequential:
-    """Two layers with a ReLU after each, as sg2im builds them."""
+    """Two layers, each followed by ReLU, as in sg2im."""
     return nn.Sequential(nn.Linear(start, middle), nn.ReLU(), nn.Linear(middle, end), nn.ReLU())

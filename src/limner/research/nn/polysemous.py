@@ -1,6 +1,6 @@
-"""Several embeddings of one item: heads that each look at other parts of it (PIE), over a global vector.
+"""Polysemous instance embeddings (PIE): K attention heads over an item's parts, added to a global vector.
 
-One tower for grids of picture features, one for texts. It scores nothing.
+There are towers for grids of picture features and for texts.
 """
 
 from typing import NamedTuple
@@ -17,9 +17,9 @@ class Embedded(NamedTuple):
     """K embeddings of B items.
 
     Attributes:
-        vectors: (B, K, H) rows of unit length.
-        residuals: (B, K, H) what each head added, in (0, 1).
-        attention: (B, K, P) over the parts, rows sum to 1.
+        vectors: (B, K, H) unit vectors.
+        residuals: (B, K, H) output of each head before the sum, in (0, 1).
+        attention: (B, K, P) weights over the parts; rows sum to 1.
     """
 
     vectors: Tensor
@@ -28,7 +28,7 @@ class Embedded(NamedTuple):
 
 
 class PieHead(nn.Module):
-    """K heads of attention over local features, each added to the global vector.
+    """K attention heads over local features, each added to the global vector.
 
     A = softmax over parts of W₂ tanh(W₁ Xᵀ), R = σ(Linear(A X)), output L2(LayerNorm(global + R)).
 
@@ -39,10 +39,10 @@ class PieHead(nn.Module):
         """Initialise the weights at random, from torch's generator (Xavier, biases 0).
 
         Args:
-            width: F of a local feature.
-            hidden: between W₁ and W₂.
-            heads: K.
-            dim: H.
+            width: F, dimension of local features.
+            hidden: hidden size between W₁ and W₂.
+            heads: K, number of heads.
+            dim: H, dimension of embeddings.
         """
         super().__init__()
         self.first = nn.Linear(width, hidden, bias=False)
@@ -57,7 +57,7 @@ class PieHead(nn.Module):
         Args:
             parts: (B, P, F) local features.
             whole: (B, H) global vectors.
-            real: (B, P) bool, which parts are no padding, at least one each; None for all.
+            real: (B, P) bool, False on padding, with at least one True per row; None if there is no padding.
         """
         energy = self.second(torch.tanh(self.first(parts))).transpose(1, 2)  # (B, K, P)
         if real is not None:
@@ -76,11 +76,11 @@ class GridTower(nn.Module):
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            width: F.
+            width: F, dimension of local features.
             hidden: hidden size of the attention.
-            heads: K.
-            dim: H.
-            backbone: bytes of pictures → (B, P, F); None if grids are stored.
+            heads: K, number of heads.
+            dim: H, dimension of embeddings.
+            backbone: pictures as bytes → (B, P, F); None if the inputs are grids.
         """
         super().__init__()
         self.backbone = backbone
@@ -89,21 +89,21 @@ class GridTower(nn.Module):
         self.heads = PieHead(width, hidden, heads, dim)
 
     def forward(self, pictures: Tensor) -> Embedded:
-        """(B, P, F), or what the backbone takes → embeddings.
+        """Embed B pictures, given as (B, P, F) grids or as input of the backbone.
 
         Raises:
-            ShapeError: no grid of this width.
+            ShapeError: the features are not (B, P, F).
         """
         grid = pictures if self.backbone is None else self.backbone(pictures)
         if grid.ndim != 3 or grid.shape[2] != self.whole.in_features:
             due = self.whole.in_features
             raise ShapeError(f"pvse: picture features have shape {tuple(grid.shape)}, expected (B, P, {due})")
-        found: Embedded = self.heads(grid, self.whole(grid.mean(dim=1)))
-        return found
+        embedded: Embedded = self.heads(grid, self.whole(grid.mean(dim=1)))
+        return embedded
 
 
 class TextTower(nn.Module):
-    """Texts → K embeddings: a GRU both ways for the whole, heads over the word vectors.
+    """Texts → K embeddings: a bidirectional GRU for the global vector, heads over the word vectors.
 
     Source: PVSE 2019; docs/methods/complementary.md §2.1.
     """
@@ -114,19 +114,21 @@ class TextTower(nn.Module):
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            words: V, padding (0) among them.
-            width: E of a word vector.
+            words: V, size of the vocabulary with padding (0).
+            width: E, dimension of word vectors.
             hidden: hidden size of the attention.
-            heads: K.
-            dim: H, even: half of it per direction.
-            vectors: (V, E) to start from.
+            heads: K, number of heads.
+            dim: H, dimension of embeddings; even, because each direction of the GRU has half of it.
+            vectors: (V, E) initial word vectors.
         Raises:
             ConfigError: H is odd.
-            ShapeError: the vectors do not fit.
+            ShapeError: the shape of `vectors` is not (V, E).
         """
         super().__init__()
         if dim % 2:
-            raise ConfigError(f"pvse: model.dim {dim} is odd, and half of it is each direction's")
+            raise ConfigError(
+                f"pvse: model.dim {dim} is odd; expected an even number, half for each direction of the GRU"
+            )
         self.embedding = word_embedding("pvse", words, width, vectors)
         self.gru = nn.GRU(width, dim // 2, batch_first=True, bidirectional=True)
         for name, weight in self.gru.named_parameters():
@@ -137,20 +139,20 @@ class TextTower(nn.Module):
         """Embed B texts.
 
         Args:
-            ids: (B, L) int64; what stands after a row's length has no influence.
+            ids: (B, L) int64 word ids; values beyond a row's length are ignored.
             lengths: (B,) int64 in 1…L.
         Raises:
-            ShapeError: a length out of range.
+            ShapeError: a length is out of range.
         """
         words = self.embedding(ids)
         final = last_states(self.gru, words, lengths.cpu())  # (B, H)
         real = torch.arange(ids.shape[1], device=ids.device) < lengths.to(ids.device)[:, None]
-        found: Embedded = self.heads(words, final, real)
-        return found
+        embedded: Embedded = self.heads(words, final, real)
+        return embedded
 
 
 def xavier(module: nn.Module) -> None:
-    """Xavier for the weights of linear layers, biases 0."""
+    """Initialise linear layers: Xavier uniform weights, zero biases."""
     for part in module.modules():
         if isinstance(part, nn.Linear):
             nn.init.xavier_uniform_(part.weight)

@@ -1,6 +1,6 @@
-"""Steps of a story as vectors: each step read alone, then steps read both ways with attention to all of them.
+"""Story encoders: vectors of single steps, and recurrent layers with attention over the steps of a story.
 
-Ragged stories are packed, so that no step of padding is computed. It scores nothing and knows no picture.
+Stories of different lengths are packed, so padding is not computed.
 """
 
 from typing import NamedTuple
@@ -11,17 +11,17 @@ from torch import Tensor, nn
 from limner.arrays import expect
 from limner.research.nn.words import in_stories, last_states, read_both_ways, states, word_embedding
 
-LOW, HIGH = -6.0, 2.0  # log-variances are clamped to it
+LOW, HIGH = -6.0, 2.0  # range to which log-variances are clamped
 
 
 class EncodedSteps(NamedTuple):
-    """B stories of up to T steps, S in all.
+    """B stories of up to T steps, S in total.
 
     Attributes:
-        steps: (B, T, W) of the words of each step, zeros where a story is over.
-        context: (B, T, W) of the whole story as each step attends to it; None without context.
-        attention: (B, T, T) step by step, rows sum to 1 over the story's steps; None without context.
-        real: (B, T) bool, where there is a step.
+        steps: (B, T, W) vectors of single steps, zero on padding.
+        context: (B, T, W) attention-weighted vectors of the story for each step; None without context.
+        attention: (B, T, T) weights; rows sum to 1 over the story's steps; None without context.
+        real: (B, T) bool, False on padding.
     """
 
     steps: Tensor
@@ -31,7 +31,7 @@ class EncodedSteps(NamedTuple):
 
 
 class WordReader(nn.Module):
-    """The words of a step, read both ways from trained word vectors."""
+    """Encoder of single steps: a bidirectional GRU over trained word vectors."""
 
     def __init__(
         self, words: int, *, width: int, hidden: int, dropout: float, vectors: Tensor | None = None
@@ -39,13 +39,13 @@ class WordReader(nn.Module):
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            words: V, padding (0) among them.
-            width: E of a word vector.
+            words: V, size of the vocabulary with padding (0).
+            width: E, dimension of word vectors.
             hidden: hidden size of the GRU, per direction; W is twice that.
-            dropout: in [0, 1), on word vectors in training.
-            vectors: (V, E) to start from.
+            dropout: dropout rate in [0, 1) of word vectors, in training.
+            vectors: (V, E) initial word vectors.
         Raises:
-            ShapeError: the vectors do not fit.
+            ShapeError: the shape of `vectors` is not (V, E).
         """
         super().__init__()
         self.width = 2 * hidden
@@ -54,20 +54,20 @@ class WordReader(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, texts: Tensor, lengths: Tensor) -> Tensor:
-        """(S, L) int64 word numbers of (S,) lengths in 1…L, on the CPU → (S, W)."""
+        """(S, L) int64 word ids, with (S,) lengths in 1…L on the CPU → (S, W)."""
         return last_states(self.words, self.dropout(self.embedding(texts)), lengths)
 
 
 class SentenceReader(nn.Module):
-    """A frozen encoder's vector of a step, through one trained layer."""
+    """Encoder of single steps: one trained layer on a frozen encoder's sentence vector."""
 
     def __init__(self, width: int, *, hidden: int, dropout: float) -> None:
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            width: width of a sentence vector.
-            hidden: half of W, so that both readers are sized by the same setting.
-            dropout: in [0, 1), on entries of the vectors in training.
+            width: dimension of sentence vectors.
+            hidden: half of W, as in `WordReader`.
+            dropout: dropout rate in [0, 1) of the inputs, in training.
         """
         super().__init__()
         self.width = 2 * hidden
@@ -75,16 +75,16 @@ class SentenceReader(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, texts: Tensor, lengths: Tensor) -> Tensor:
-        """(S, width) sentence vectors → (S, W); lengths do not matter here."""
-        found: Tensor = torch.tanh(self.layer(self.dropout(texts)))
-        return found
+        """(S, width) sentence vectors → (S, W); `lengths` is ignored."""
+        projected: Tensor = torch.tanh(self.layer(self.dropout(texts)))
+        return projected
 
 
 class StepEncoder(nn.Module):
-    """A reader of single steps, and above it a GRU over steps with bilinear attention of every step to all.
+    """An encoder of single steps, then a bidirectional GRU over steps with bilinear attention to all steps.
 
-    Source: VRSS 2020, Section 4; docs/methods/vrss.md §2.1. The context sees later steps too: Equation 4's
-    "before t" is loose.
+    Source: VRSS 2020, Section 4; docs/methods/vrss.md §2.1. The context includes later steps, although
+    Equation 4 says "before t".
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class StepEncoder(nn.Module):
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            reader: reader of single steps; its W is that of everything here.
-            hidden: hidden size of the GRU over steps, per direction: half of W.
+            reader: encoder of single steps; its dimension W is used throughout.
+            hidden: hidden size of the GRU over steps, per direction: W / 2.
             context: whether steps attend to their story.
-            dropout: in [0, 1), on step vectors in training.
+            dropout: dropout rate in [0, 1) of step vectors, in training.
         """
         super().__init__()
         self.reader, self.width = reader, reader.width
@@ -108,9 +108,9 @@ class StepEncoder(nn.Module):
         """Encode B stories.
 
         Args:
-            texts: (S, …) as the reader takes them, the steps of all stories one after the other.
-            lengths: (S,) int64 on the CPU, words of each.
-            steps: (B,) int64 on the CPU, at least 1, with sum S.
+            texts: (S, …) input of the reader, the stories concatenated.
+            lengths: (S,) int64 on the CPU, words per step.
+            steps: (B,) int64 on the CPU, steps per story, at least 1, with sum S.
         Raises:
             ShapeError: the sizes contradict each other.
         """
@@ -125,12 +125,12 @@ class StepEncoder(nn.Module):
 
 
 class Walked(NamedTuple):
-    """The latents of S steps, those of all stories one after the other.
+    """Latents of S steps, the stories concatenated.
 
     Attributes:
-        latents: (S, Z) drawn, or in evaluation the posterior means.
-        earlier: (S, Z) of the step before, 0 for the first of a story.
-        posterior, prior: (S, Z) mean and log-variance each.
+        latents: (S, Z) samples from the posterior; in evaluation mode its means.
+        earlier: (S, Z) latent of the previous step, 0 for the first step of a story.
+        posterior, prior: mean and log-variance, (S, Z) each.
     """
 
     latents: Tensor
@@ -140,7 +140,7 @@ class Walked(NamedTuple):
 
 
 class LatentWalk(nn.Module):
-    """Latents that move on from step to step: each is drawn from its step and from the latent before.
+    """Sequential latent variables: the posterior of a step depends on the step and the previous latent.
 
     Source: VRSS 2020, Eqs. 1 to 3; docs/methods/vrss.md §2.2.
     """
@@ -149,10 +149,10 @@ class LatentWalk(nn.Module):
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            width: W of a step.
+            width: W, dimension of step vectors.
             hidden: hidden size of the networks of prior and posterior.
-            latent: Z.
-            first_log_variance: where the posterior's log-variances begin.
+            latent: Z, dimension of latents.
+            first_log_variance: initial bias of the posterior's log-variance.
         """
         super().__init__()
         self.latent = latent
@@ -163,13 +163,13 @@ class LatentWalk(nn.Module):
         self.prior = perceptron(latent, hidden, 2 * latent)
 
     def forward(self, inputs: Tensor, real: Tensor) -> Walked:
-        """Walk through B stories at once; prior and whatever decodes then see all steps.
+        """Sample the latents of B stories, step by step; the prior is computed for all steps at once.
 
         Args:
-            inputs: (B, T, W) of their steps.
-            real: (B, T) bool, where there is a step; S in all.
+            inputs: (B, T, W) step vectors.
+            real: (B, T) bool, False on padding, with S True entries.
         """
-        known = self.from_inputs(inputs)  # (B, T, hidden), which no latent changes
+        known = self.from_inputs(inputs)  # (B, T, hidden), independent of latents
         before = inputs.new_zeros(len(inputs), self.latent)
         parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
         for place in range(inputs.shape[1]):
@@ -191,10 +191,9 @@ def perceptron(width: int, hidden: int, out: int) -> nn.Sequential:
 
 
 class RowNorm(nn.BatchNorm1d):
-    """Batch normalisation that also takes a batch of one row.
+    """Batch normalisation that accepts a batch of one row.
 
-    One row has no variance, so a story of one picture, trained on alone, is normalised by the running
-    statistics and does not move them.
+    One row has no variance; it is normalised with the running statistics and does not update them.
     """
 
     def forward(self, rows: Tensor) -> Tensor:
@@ -213,7 +212,7 @@ class RowNorm(nn.BatchNorm1d):
 
 
 class PictureSequenceEncoder(nn.Module):
-    """Features of single pictures joined with a two-layer Bi-LSTM's outputs over their story.
+    """Features of single pictures, joined with the outputs of a two-layer Bi-LSTM over the story.
 
     Source: GLAC Net 2018; docs/methods/gsda.md §4.3.
     """
@@ -222,11 +221,11 @@ class PictureSequenceEncoder(nn.Module):
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            image_width: F of the picture features.
-            local: width of what a picture says alone.
+            image_width: F, dimension of picture features.
+            local: dimension of a single picture's projection.
             hidden: hidden size of the Bi-LSTM, per direction.
-            joined: width of the result.
-            dropout: in [0, 1), between the layers of the Bi-LSTM and on the result, in training.
+            joined: dimension of the result.
+            dropout: dropout rate in [0, 1) between the layers of the Bi-LSTM and on the result, in training.
         """
         super().__init__()
         self.image_width, self.width = image_width, joined
@@ -243,10 +242,10 @@ class PictureSequenceEncoder(nn.Module):
         """Encode the pictures of B stories.
 
         Args:
-            features: (S, F) the pictures of all stories one after the other.
-            steps: (B,) int64 on the CPU, at least 1, with sum S.
+            features: (S, F) picture features, the stories concatenated.
+            steps: (B,) int64 on the CPU, pictures per story, at least 1, with sum S.
         Returns:
-            (S, joined).
+            (S, joined) vectors.
         Raises:
             ShapeError: the sizes contradict each other.
         """

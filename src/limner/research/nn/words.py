@@ -1,8 +1,7 @@
-"""Texts to unit vectors: word vectors, masked LSTM, pooling, batch norm, linear layer.
+"""Text tower of CMCM and its baselines, recurrent layers over padded sequences, and initial word vectors.
 
-The text tower that CMCM and its baselines share; with attention it also says which words counted. Word
-vectors are drawn, learned on the training texts by gensim, or taken from GloVe's; equal texts and seeds give
-the same bits. It reads no files; numbers of words and their lengths are arguments.
+Word vectors are random, learned on the training texts by gensim, or read from GloVe; all are reproducible to
+the bit for given texts and seed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +23,10 @@ Pooling = Literal["none", "additive", "scaled"]
 
 
 def word_embedding(where: str, words: int, width: int, vectors: Tensor | None) -> nn.Embedding:
-    """Word vectors drawn from torch's generator, or started from (V, E) `vectors`; padding is zero.
+    """Embedding layer with random weights from torch's generator, or the (V, E) `vectors`; padding is zero.
 
     Raises:
-        ShapeError: the vectors do not fit.
+        ShapeError: the shape of `vectors` is not (V, E).
     """
     made = nn.Embedding(words, width, padding_idx=0)
     if vectors is not None:
@@ -42,9 +41,8 @@ class EncodedTexts(NamedTuple):
     """Output of the text encoder for B texts.
 
     Attributes:
-        vectors: (B, D) rows of unit length.
-        attention: (B, T) weights that sum to 1 over the real words and are 0 on padding; None if the
-            pooling has none.
+        vectors: (B, D) unit vectors.
+        attention: (B, T) weights, 0 on padding; rows sum to 1. None for pooling "none".
     """
 
     vectors: Tensor
@@ -52,19 +50,19 @@ class EncodedTexts(NamedTuple):
 
 
 class AdditiveAttention(nn.Module):
-    """Weighted sum of LSTM states; the weights come from one learned question to every state.
+    """Additive attention over LSTM states with one learned query.
 
-    u = tanh(W h + b), e = ⟨q, u⟩, scaled by 1/√H if asked, a = softmax over the real words, Σ a h.
+    u = tanh(W h + b), e = ⟨q, u⟩ (times 1/√H if `scaled`), a = softmax of e over the words; result Σ a h.
 
     Source: the release of CMCM 2022, modes 1 and 2; docs/methods/cmcm.md §2.3.
     """
 
     def __init__(self, width: int, *, scaled: bool) -> None:
-        """Prepare.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
-            width: H of a state.
-            scaled: divide by the square root of H.
+            width: H, dimension of states.
+            scaled: whether to divide e by √H.
         """
         super().__init__()
         self.transform = nn.Linear(width, width)
@@ -72,13 +70,13 @@ class AdditiveAttention(nn.Module):
         self.factor = width**-0.5 if scaled else 1.0
 
     def forward(self, states: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        """Pool.
+        """Pool the states of B texts.
 
         Args:
-            states: (B, T, H).
-            real: (B, T) bool, True on words; at least one per row.
+            states: (B, T, H) LSTM states.
+            real: (B, T) bool, True on words, with at least one per row.
         Returns:
-            (B, H) and the weights (B, T).
+            (B, H) pooled states, and (B, T) weights.
         """
         energy = torch.tanh(self.transform(states)) @ self.question * self.factor  # (B, T)
         weights = energy.masked_fill(~real, -torch.inf).softmax(dim=1)
@@ -105,15 +103,15 @@ class WordEncoder(nn.Module):
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            vocabulary_size: V, padding (0) and unknown (1) among them.
-            dim: D of the vectors that come out.
-            vectors: (V, E) to start the embedding from; trained further. None draws them.
-            width: E, of a word vector.
+            vocabulary_size: V, with padding (0) and unknown (1).
+            dim: D, dimension of the result.
+            vectors: (V, E) initial word vectors, which are trained further; None for random ones.
+            width: E, dimension of word vectors.
             hidden: hidden size of the LSTM, per direction.
-            bidirectional: read the text both ways.
-            pooling: "none" joins the final states of all directions, "additive" and "scaled" attend.
+            bidirectional: whether the LSTM is bidirectional.
+            pooling: "none" concatenates the final states; "additive" and "scaled" use attention.
         Raises:
-                ShapeError: the vectors do not fit V and E.
+            ShapeError: the shape of `vectors` is not (V, E).
         """
         super().__init__()
         self.embedding = word_embedding("words", vocabulary_size, width, vectors)
@@ -124,15 +122,15 @@ class WordEncoder(nn.Module):
         self.project = nn.Linear(state, dim)
 
     def forward(self, ids: Tensor, lengths: Tensor) -> EncodedTexts:
-        """Encode.
+        """Encode B texts.
 
         Args:
-            ids: (B, T) int64; what stands after a row's length has no influence.
-            lengths: (B,) int64 in 1…T, on the CPU as well where the words are on a card.
+            ids: (B, T) int64 word ids; values beyond a row's length are ignored.
+            lengths: (B,) int64 in 1…T; may be on the CPU.
         Returns:
             Vectors and attention.
         Raises:
-            ShapeError: a length out of range, or one text alone in training, which batch norm cannot take.
+            ShapeError: a length is out of range, or B = 1 in training, where batch norm is undefined.
         """
         sizes = expect("words", ids=(ids, "B T"), lengths=(lengths, "B"))
         if int(lengths.min()) < 1 or int(lengths.max()) > sizes["T"]:
@@ -140,7 +138,7 @@ class WordEncoder(nn.Module):
         if self.training and sizes["B"] < 2:
             raise ShapeError("words: one text in a training batch, expected at least 2 for batch norm")
         real = (torch.arange(sizes["T"]) < lengths.cpu().unsqueeze(1)).to(ids.device)  # (B, T)
-        # Lengths must be on the CPU for packing; the packed LSTM never sees padding.
+        # packing needs the lengths on the CPU
         packed = pack_padded_sequence(
             self.embedding(ids), lengths.cpu(), batch_first=True, enforce_sorted=False
         )
@@ -161,11 +159,11 @@ def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Ten
     """Output of a recurrent layer at every position.
 
     Args:
-        recurrence: recurrence of one layer, `batch_first`, one way or both.
-        padded: (B, L, W); what stands after a row's length has no influence.
+        recurrence: GRU or LSTM with one layer and `batch_first`.
+        padded: (B, L, W); values beyond a row's length are ignored.
         lengths: (B,) int64 on the CPU, in 1…L.
     Returns:
-        (B, L, H) or, both ways, (B, L, 2·H); zeros where a row is over.
+        (B, L, H), or (B, L, 2·H) if bidirectional; zero on padding.
     Raises:
         ShapeError: the sizes contradict each other.
     """
@@ -180,11 +178,11 @@ def states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -> Ten
         return whole
 
     def read(rows: Tensor, own: Tensor) -> Tensor:
-        found = _one_way(recurrence, rows, "")
+        output = _one_way(recurrence, rows, "")
         if recurrence.bidirectional:
             back = _one_way(recurrence, _turned(rows, own), "_reverse")
-            found = torch.cat([found, _turned(back, own)], dim=2)
-        return found
+            output = torch.cat([output, _turned(back, own)], dim=2)
+        return output
 
     return _by_length(padded, lengths, read)
 
@@ -193,11 +191,11 @@ def last_states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -
     """Final states of a recurrent layer, both directions concatenated.
 
     Args:
-        recurrence: as for `states`.
-        padded: likewise.
-        lengths: likewise.
+        recurrence: see `states`.
+        padded: see `states`.
+        lengths: see `states`.
     Returns:
-        (B, H) or (B, 2·H).
+        (B, H), or (B, 2·H) if bidirectional.
     Raises:
         ShapeError: the sizes contradict each other.
     """
@@ -209,28 +207,28 @@ def last_states(recurrence: nn.GRU | nn.LSTM, padded: Tensor, lengths: Tensor) -
 
 
 def _by_length(padded: Tensor, lengths: Tensor, read: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Rows of like length read together: `read` takes some, cut to their longest, and their lengths.
+    """Run `read` on groups of rows of similar length, each cut to its longest row.
 
     Returns:
-        (B, L, H), zeros where a row is over.
+        (B, L, H), zero on padding.
     """
-    found, order = [], []
+    outputs, order = [], []
     left = torch.argsort(lengths, descending=True, stable=True)
     while len(left):
         longest = int(lengths[left[0]])
         close = int((lengths[left] * WASTE >= longest).sum())
         rows, left = left[:close], left[close:]
-        own = lengths[rows]
-        made = read(padded[rows, :longest], own)
-        over = torch.arange(longest)[None] >= own[:, None]
+        group_lengths = lengths[rows]
+        made = read(padded[rows, :longest], group_lengths)
+        over = torch.arange(longest)[None] >= group_lengths[:, None]
         made = made.masked_fill(over.to(made.device)[:, :, None], 0.0)
-        found.append(pad(made, (0, 0, 0, padded.shape[1] - longest)))
+        outputs.append(pad(made, (0, 0, 0, padded.shape[1] - longest)))
         order.append(rows)
-    return torch.cat(found)[torch.cat(order).argsort()]
+    return torch.cat(outputs)[torch.cat(order).argsort()]
 
 
 def _one_way(recurrence: nn.GRU | nn.LSTM, rows: Tensor, direction: str) -> Tensor:
-    """(B, L, W) → (B, L, H), from a zero state."""
+    """Run one direction from a zero state: (B, L, W) → (B, L, H)."""
     names = ["weight_ih_l0", "weight_hh_l0"] + (["bias_ih_l0", "bias_hh_l0"] if recurrence.bias else [])
     weights = [getattr(recurrence, name + direction) for name in names]
     start = rows.new_zeros(1, len(rows), recurrence.hidden_size)
@@ -241,7 +239,7 @@ def _one_way(recurrence: nn.GRU | nn.LSTM, rows: Tensor, direction: str) -> Tens
 
 
 def _turned(rows: Tensor, lengths: Tensor) -> Tensor:
-    """Reverse every row without its padding."""
+    """Reverse each row, leaving its padding at the end."""
     places = torch.arange(rows.shape[1])[None]
     ends = lengths[:, None]
     back = torch.where(places < ends, ends - 1 - places, places)
@@ -249,14 +247,14 @@ def _turned(rows: Tensor, lengths: Tensor) -> Tensor:
 
 
 def in_stories(where: str, rows: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows of B stories, one story after the other, side by side.
+    """Pad the rows of B concatenated stories.
 
     Args:
-        where: the caller, for the message.
-        rows: (S, W).
-        steps: (B,) int64 on the CPU, at least 1, with sum S.
+        where: the caller, for messages.
+        rows: (S, W) rows of all stories.
+        steps: (B,) int64 on the CPU, rows per story, at least 1, with sum S.
     Returns:
-        (B, T, W), zeros where a story is over, and (B, T) True where there is a step.
+        (B, T, W), zero on padding; and (B, T) bool, False on padding.
     Raises:
         ShapeError: the sizes contradict each other.
     """
@@ -272,37 +270,37 @@ def in_stories(where: str, rows: Tensor, steps: Tensor) -> tuple[Tensor, Tensor]
 
 
 def read_both_ways(recurrence: nn.GRU | nn.LSTM, rows: Tensor, steps: Tensor) -> Tensor:
-    """Run a recurrence that reads both ways over B stories, from a zero state each.
+    """Run a bidirectional recurrent layer over B stories, each from a zero state.
 
     Args:
-        recurrence: `batch_first`.
-        rows: (S, W) the stories one after the other.
-        steps: (B,) int64 on the CPU, at least 1, with sum S; short ones, since they are packed.
+        recurrence: bidirectional GRU or LSTM with `batch_first`.
+        rows: (S, W) rows of all stories, concatenated.
+        steps: (B,) int64 on the CPU, rows per story, at least 1, with sum S.
     Returns:
-        (S, 2·H) its outputs in the order of the rows.
+        (S, 2·H) outputs in the order of the rows.
     Raises:
         ShapeError: the sizes contradict each other.
     """
     padded, real = in_stories("recurrence", rows, steps)
     packed = pack_padded_sequence(padded, steps, batch_first=True, enforce_sorted=False)
-    found: Tensor = pad_packed_sequence(recurrence(packed)[0], batch_first=True)[0][real]
-    return found
+    outputs: Tensor = pad_packed_sequence(recurrence(packed)[0], batch_first=True)[0][real]
+    return outputs
 
 
 def read_forward(recurrence: nn.LSTM, rows: Tensor, counts: Tensor) -> Tensor:
-    """Run an LSTM that reads one way over B sequences of any length, from a zero state each.
+    """Run a unidirectional LSTM over B sequences of any length, each from a zero state.
 
     Args:
-        recurrence: `batch_first`.
-        rows: (N, W) the sequences one after the other.
-        counts: (B,) int64 on the CPU, at least 1, with sum N.
+        recurrence: LSTM with `batch_first`.
+        rows: (N, W) rows of all sequences, concatenated.
+        counts: (B,) int64 on the CPU, rows per sequence, at least 1, with sum N.
     Returns:
-        (N, H) its outputs in the order of the rows.
+        (N, H) outputs in the order of the rows.
     Raises:
         ShapeError: the sizes contradict each other.
     """
     padded, real = in_stories("recurrence", rows, counts)
-    # what is padded comes after a sequence, where it changes nothing
+    # padding follows a sequence and so does not affect it
     return _by_length(padded, counts, lambda some, _: recurrence(some)[0])[real]
 
 
@@ -315,22 +313,21 @@ def learn_vectors(
     epochs: int = 50,
     seed: int = 0,
 ) -> Matrix:
-    """Learn CBOW vectors; the same texts, words and seed give the same bits.
+    """Learn CBOW word vectors with word2vec, reproducible to the bit (one worker).
 
-    One worker makes it so. Words of the vocabulary
-    that the texts lack are drawn like the unknown word.
+    Words of the vocabulary that are not in the texts get random vectors, like the unknown word.
 
     Args:
-        train_texts: of the training split only.
-        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets.
-        width: E, numbers per word; the defaults are those of the CMCM release.
-        window: words on either side.
+        train_texts: texts of the training split only.
+        vocabulary: vocabulary of V words, with padding and unknown.
+        width: E, dimension of the vectors; the defaults are those of the CMCM release.
+        window: context words on either side.
         epochs: passes over the texts.
-        seed: of all random numbers.
+        seed: seed of all random numbers.
     Returns:
         (V, E) float32; row 0 is zero, row 1 random.
     Raises:
-        DataError: no text holds a word of the vocabulary.
+        DataError: no text contains a word of the vocabulary.
     Source: the release of CMCM 2022; docs/methods/data.md §5.2.
     """
     with installed("gensim", RESEARCH):
@@ -340,7 +337,7 @@ def learn_vectors(
     texts = [text for text in texts if text]
     if not texts:
         raise DataError(
-            "word vectors: no training text holds a word of the vocabulary; give the training texts"
+            "word vectors: no training text contains a word of the vocabulary; give the training texts"
         )
     model = Word2Vec(
         texts, vector_size=width, window=window, min_count=1, sg=0, epochs=epochs, seed=seed, workers=1
@@ -355,25 +352,25 @@ def learn_vectors(
 def glove_vectors(
     found: Mapping[str, NDArray[np.float32]], vocabulary: Vocabulary, *, where: str, width: int, seed: int = 0
 ) -> Matrix:
-    """Vectors of a vocabulary's words from GloVe's file; a word that it lacks is drawn like the unknown word.
+    """Matrix of a vocabulary's GloVe vectors; missing words get random vectors, like the unknown word.
 
     Args:
-        found: word → (E,) of the file's words; of those in capitals also in lower case.
-        vocabulary: of V words, padding and unknown among them, whose rows the matrix gets; a word in capitals
-            that the file lacks is looked up in lower case.
-        where: the file, for messages.
-        width: E, numbers per word.
-        seed: of the words that are drawn.
+        found: word → (E,) vector, as read from the file.
+        vocabulary: vocabulary of V words, with padding and unknown; a missing word is also looked up in lower
+            case.
+        where: name of the file, for messages.
+        width: E, expected dimension of the vectors.
+        seed: seed of the random vectors.
     Returns:
         (V, E) float32; row 0 is zero.
     Raises:
-        DataError: the file has another width, or none of the words.
+        DataError: the file has another width, or no word of the vocabulary.
     Source: docs/methods/data.md §5.2.
     """
     wide = len(next(iter(found.values()), ()))
     if found and wide != width:
         raise DataError(
-            f"{where}: vectors of {wide} numbers, but model.word_width is {width}; set it to {wide}"
+            f"{where}: vectors have {wide} dimensions, but model.word_width is {width}; set it to {wide}"
         )
     matrix, known = _drawn(vocabulary, width, seed), 0
     for number, word in enumerate(vocabulary.words, FIRST_WORD):
@@ -389,7 +386,7 @@ def glove_vectors(
 
 
 def _drawn(vocabulary: Vocabulary, width: int, seed: int) -> Matrix:
-    """(V, E) as gensim starts its own; padding is 0."""
+    """(V, E) random vectors from gensim's initial distribution; padding is 0."""
     spread = 0.5 / width
     random = np.random.default_rng(seed)
     matrix: Matrix = random.uniform(-spread, spread, (len(vocabulary), width)).astype(np.float32)

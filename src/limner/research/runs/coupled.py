@@ -1,7 +1,7 @@
-"""Steps of a story ranked together: by the scores of a trained run, and by what pictures say for each other.
+"""Ranks the steps of a story jointly: by the scores of a trained run and the similarity of pictures.
 
-How alike two pictures are, their scene graphs say as GSDA reads them (ψ), or their stored features. How much
-that counts, ω, is chosen on validation stories, for every way of ranking; then a part is ranked once.
+Similarity comes from scene graphs (GSDA's ψ) or stored features. Its weight ω is chosen on validation
+stories, separately for each way of ranking.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,10 +42,10 @@ class Coupled:
     """Stories of one part.
 
     Attributes:
-        scores: (N, M) of steps with all different pictures.
-        pull: (M, M) how alike two pictures are; 0 with itself.
-        columns: (N,) the picture of each step.
-        stories: (N,) story of each step; the steps of one are in order.
+        scores: (N, M) scores of steps with all distinct pictures.
+        pull: (M, M) similarity of pictures; 0 on the diagonal.
+        columns: (N,) picture of each step.
+        stories: (N,) story of each step; steps of a story are in order.
     """
 
     scores: Float64Array
@@ -54,15 +54,16 @@ class Coupled:
     stories: tuple[str, ...]
 
     def ranked(self, way: Way, omega: float) -> tuple[IntArray, Float64Array]:
-        """Rows, and (N', M) values that rank all pictures for each of them.
+        """Rows, and (N', M) values that rank all pictures for each row.
 
-        Greedy and beam search rank from left to right: by a step's scores, and by how alike each picture is
-        to the one chosen before. Chain and anchor rank by the best whole story with each picture at that
-        step. Of a pin, the first step's own picture is given, and the other steps are ranked with its pull.
+        Greedy and beam search rank from left to right, by a step's scores and the similarity to the picture
+        chosen before. Chain and anchor rank by the best whole story with each picture at that step. With a
+        pin, the first step's own picture is given, and the other steps are ranked with their similarity to
+        it.
 
         Args:
-            way: each step by itself, or one of these.
-            omega: times the pull.
+            way: each step on its own, or one of these.
+            omega: weight of the similarity.
         """
         found = self.scores.copy()
         rows = np.arange(len(found))
@@ -86,7 +87,7 @@ class Coupled:
             rest = rest[self.columns[rest] != pin]
             table = self.scores[rest] + omega * self.pull[pin]
             if len(rest):
-                table[:, pin] = table.min() - 1.0  # it is shown already
+                table[:, pin] = table.min() - 1.0  # already shown
             kept.append(rest)
             tables.append(table)
         return np.concatenate(kept), np.concatenate(tables)
@@ -97,9 +98,9 @@ def coupled_of(run: Run, part: Literal["val", "test"], pull: Pull, weights: Path
 
     Args:
         run: trained.
-        part: of its own split of its own data.
-        pull: what says how alike pictures are: ``graphs`` of a run of GSDA, or stored ``features``.
-        weights: of the backbone, where features have to be made.
+        part: part of the run's own split.
+        pull: source of similarity: ``graphs`` of a run of GSDA, or stored ``features``.
+        weights: weights of the backbone, if features must be extracted.
     Raises:
         ConfigError: the run reads no scene graphs, or has no stored features.
         DataError: the data set has no stories, or a picture has no graph.
@@ -126,7 +127,7 @@ def coupled_of(run: Run, part: Literal["val", "test"], pull: Pull, weights: Path
 
 
 def _of_graphs(run: Run, ids: Sequence[str]) -> NDArray[np.float64]:
-    """(M, d) ψ of the pictures' scene graphs, zeros where a graph is empty."""
+    """(M, d) ψ of the pictures' scene graphs; zeros for empty graphs."""
     if not isinstance(run.model, Gsda) or not isinstance(run.config, GsdaConfig) or run.config.graph == "off":
         raise ConfigError(
             f"{run.folder}: this run reads no scene graphs; take one of GSDA, or --pull features"
@@ -163,13 +164,13 @@ def figures(part: Coupled, way: Way, omega: float) -> Mapping[str, Interval]:
 def coupled(
     val: Coupled, part: Coupled, ways: Sequence[Way] = WAYS
 ) -> Iterator[tuple[Way, float, Mapping[str, Interval]]]:
-    """Every way with the ω that is best on validation stories by mean reciprocal rank, and its figures.
+    """Yield each way of ranking with its best ω by MRR on validation stories, and its figures.
 
     Args:
         val: validation stories.
         part: stories to rank.
-        ways: in order.
-    Source: GSDA 2021 leaves open whether ψ ranks; docs/methods/gsda.md §5.
+        ways: ways of ranking.
+    Source: GSDA 2021 does not say whether ψ is used for ranking; docs/methods/gsda.md §5.
     """
     for way in ways:
         tried = {omega: _reciprocal(val, way, omega) for omega in (OMEGAS if way != "each" else OMEGAS[:1])}

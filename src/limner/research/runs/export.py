@@ -1,4 +1,4 @@
-"""A run of limner becomes a file of the encoder `base`, which a library reads without torch."""
+"""Exports a run of the system limner as a file of the encoder `base`, which libraries use without torch."""
 
 from pathlib import Path
 
@@ -14,19 +14,19 @@ from limner.research.training.checkpoint import BEST
 def export_base(run: Path, file: Path, sentences: TextEncoder | None = None) -> BaseCard:
     """Write the best weights of a run as a file of the encoder base.
 
-    The file holds each text side by itself, without the context, and the words that were learned beside
-    MiniLM alone; it has no place for further encoders.
+    The file contains each text encoder without context, and word vectors learned with MiniLM; it cannot
+    contain extra encoders.
 
     Args:
-        run: folder of the run.
-        file: ends in ``.safetensors``; replaced if there.
-        sentences: encoder of texts it was trained with; None for the one that needs no download.
+        run: run folder.
+        file: a ``.safetensors`` file; replaced if it exists.
+        sentences: text encoder it was trained with; None for the bundled one.
     Returns:
-        What the file says of itself; its figures are those of validation, as the run recorded them.
+        The metadata of the file; its figures are the run's validation figures.
     Raises:
-        MissingError: nothing was trained there yet.
+        MissingError: the folder has no trained run.
         CheckpointError: not a run of the system limner, or damaged.
-        ConfigError: the run reads further encoders, or words beside both sentence encoders.
+        ConfigError: the run has extra encoders, or word vectors with both sentence encoders.
         NumericsError: a weight is not finite.
     """
     _, state = checkpoint.load(run / BEST)

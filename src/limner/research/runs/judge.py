@@ -1,4 +1,4 @@
-"""A VGG-19 that learns which labels test pictures have: for Visual Saliency Recall, never for retrieval."""
+"""VGG-19 classifiers of test pictures' labels, for Visual Saliency Recall."""
 
 from collections.abc import Callable
 
@@ -25,23 +25,23 @@ def vgg_scores(
     device: str = "cpu",
     network: Callable[[int], nn.Module] | None = None,
 ) -> NDArray[np.float32]:
-    """How sure a VGG-19 is of every label, for every picture.
+    """Scores of all labels for all pictures, by fine-tuned VGG-19 networks with cross-validation.
 
-    Its weights are those published for ImageNet, and all of them are trained on: ten epochs of a sigmoid per
-    label, Adam at 10⁻⁴. Each picture is scored by a network of the other folds.
+    Starts from ImageNet weights and trains all layers for ten epochs, with a sigmoid per label and Adam at
+    10⁻⁴. Each picture is scored by a network trained on the other folds.
 
     Args:
         pictures: (M, side, side, 3) bytes.
-        truth: (M, L), which labels they have.
-        in_sample: score every picture by a network that has seen it, as the paper's words allow.
-        device: that trains.
-        network: number of labels → an untrained network, in place of VGG-19.
+        truth: (M, L) bool, true labels.
+        in_sample: whether to train on all pictures instead, which the paper's wording allows.
+        device: torch device.
+        network: number of labels → an untrained network, instead of VGG-19.
     Returns:
         (M, L) logits.
     Raises:
-        MissingError: the weights of vgg19 are not there.
-    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5. Departs: begins with the weights of
-    ImageNet, where the paper begins with those of a VGG-19 of food, which nobody published.
+        MissingError: the weights of vgg19 are not installed.
+    Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5. Departs: starts from ImageNet
+    weights; the paper's VGG-19 trained on food was not published.
     """
     scores = np.zeros(truth.shape, np.float32)
     for seen, held in folds(len(pictures), in_sample=in_sample):
@@ -78,14 +78,14 @@ def _learn(
 
 
 def _input(pictures: NDArray[np.generic], device: str) -> Tensor:
-    """(B, side, side, 3) bytes → (B, 3, side, side), as networks of ImageNet take them."""
+    """(B, side, side, 3) bytes → (B, 3, side, side), normalised as for ImageNet."""
     values = torch.from_numpy(np.ascontiguousarray(pictures)).to(device).permute(0, 3, 1, 2).float() / 255
     mean, deviation = (torch.tensor(one, device=device)[:, None, None] for one in (_MEAN, _DEVIATION))
     return (values - mean) / deviation
 
 
 def _vgg19(labels: int) -> nn.Module:
-    """As published for ImageNet, with a last layer of so many labels."""
+    """VGG-19 with ImageNet weights and a new last layer for the labels."""
     with installed("torchvision", RESEARCH):
         from torchvision.models import vgg19
 

@@ -1,4 +1,4 @@
-"""A trained run on rows it never saw: ranks, how found pictures look, how good generated texts are."""
+"""Measures a trained run on unseen rows: ranks, visual measures of retrieved pictures, generated texts."""
 
 import hashlib
 import warnings
@@ -40,24 +40,24 @@ COLOURS = "mean colours of drawings"
 
 
 class SequenceMeter:
-    """Measures one run after the other; the models of saliency are made once per test set."""
+    """Measures runs on stories; models for saliency are trained once per test set."""
 
     def __init__(
         self, *, saliency: bool | None = None, judge: Judge = "linear", in_sample: bool = False
     ) -> None:
-        """Take how saliency is measured.
+        """Configure saliency.
 
         Args:
-            saliency: whether it is; None measures it for galleries of at most 5000 pictures.
-            judge: a "linear" model of the features of the pictures, or a "vgg19" of their pixels.
-            in_sample: it has seen the pictures that it judges.
+            saliency: whether to measure it; None measures it for galleries of at most 5000 pictures.
+            judge: "linear" model of the pictures' features, or "vgg19" of their pixels.
+            in_sample: whether the judge is trained on the pictures that it scores.
         """
         self._wanted, self._judge, self._in_sample = saliency, judge, in_sample
         self._made: dict[str, Mapping[Definition, Saliency]] = {}
 
     @property
     def pixels(self) -> bool:
-        """Whether the pixels of pictures are looked at."""
+        """Whether pixels of the pictures are needed."""
         return self._judge == "vgg19"
 
     def measure(
@@ -70,15 +70,15 @@ class SequenceMeter:
         pixels: PictureRows | None = None,
         device: str = "cpu",
     ) -> SequenceResult | None:
-        """Ranks of one run by step, or None where the pairs are no steps of stories.
+        """Measure one run by step, or return None if the pairs are not steps of stories.
 
         Args:
-            about: what is measured.
+            about: description of the run.
             pairs: (N,) all rows of the part.
             score: see `limner.research.evaluation.sequences.measure_sequences`.
-            pictures: as the run's corpus holds them.
-            pixels: the pictures themselves, for a judge that looks at them.
-            device: that trains such a judge.
+            pictures: rows of the run's corpus.
+            pixels: pixels of the pictures, for the judge "vgg19".
+            device: torch device for that judge.
         """
         if not of_stories(pairs):
             return None
@@ -112,7 +112,7 @@ class SequenceMeter:
         pixels: PictureRows | None,
         device: str,
     ) -> Mapping[Definition, Saliency]:
-        """Those of the same steps and features, made once."""
+        """Saliency, cached for equal steps and features."""
         digest = hashlib.sha256(repr((list(texts), list(stories), list(relevant))).encode())
         digest.update(np.ascontiguousarray(features).tobytes())
         key = digest.hexdigest()
@@ -130,14 +130,14 @@ class SequenceMeter:
 
 
 def fixed_features(pictures: PictureRows, ids: Sequence[str]) -> tuple[NDArray[np.float32] | None, str, bool]:
-    """Features of some pictures that no run has trained.
+    """Features of pictures that do not depend on a run.
 
     Args:
-        pictures: stored features, or drawings; of others there are none.
-        ids: (M,) by `Pair.image_id`.
+        pictures: stored features, or drawings; others have no such features.
+        ids: (M,) values of `Pair.image_id`.
     Returns:
-        (M, F) features or None, what they are of, and whether their cosine says that pictures are alike,
-        which the colours of drawings do not.
+        (M, F) features or None; their description; and whether their cosine is a similarity of pictures,
+        which it is not for the colours of drawings.
     """
     if isinstance(pictures, ArrayRows):
         import torch
@@ -147,7 +147,7 @@ def fixed_features(pictures: PictureRows, ids: Sequence[str]) -> tuple[NDArray[n
             return CellColours()(torch.from_numpy(values)).numpy(), COLOURS, False
     elif pictures.backbone is not None:
         rows = pictures.take(pictures.places(ids))
-        # A grid's mean is what the backbone pools.
+        # the mean of a grid is the backbone's pooled vector
         pooled = rows.mean(axis=1) if rows.ndim == 3 else rows
         name = pictures.backbone["backbone"].removesuffix("-grid")
         return pooled, f"features of {name} ({pictures.backbone['weights_sha256'][:8]})", True
@@ -156,12 +156,12 @@ def fixed_features(pictures: PictureRows, ids: Sequence[str]) -> tuple[NDArray[n
 
 @dataclass(frozen=True)
 class Measured:
-    """What one run found on one part.
+    """Results of one run on one part.
 
     Attributes:
         result: ranks and predicted relations.
-        choices: per number of options.
-        sequences: None where it was not asked for or the pairs are no steps of stories.
+        choices: answers to c-way questions, one per number of options.
+        sequences: results on stories; None if not requested, or if the pairs are not steps of stories.
     """
 
     result: Result
@@ -169,7 +169,7 @@ class Measured:
     sequences: SequenceResult | None = None
 
     def write(self, run: Path) -> None:
-        """Store all of it in the folder of a run, where tables and figures read it."""
+        """Write all results to the run folder."""
         self.result.write(run)
         for answers in self.choices:
             answers.write(run)
@@ -177,7 +177,7 @@ class Measured:
             self.sequences.write(run)
 
     def recall(self, k: int) -> float:
-        """Share of the texts whose picture is among the first k of all pictures, as scored, unrefined.
+        """R@k against all pictures, before refinement.
 
         Raises:
             ConfigError: k < 1, or there are no ranks against all pictures.
@@ -188,11 +188,11 @@ class Measured:
 
 
 def about_of(config: RunConfig, can: Capabilities, data: str) -> About:
-    """What a result of a run with some settings is of.
+    """Description of a run for its results.
 
     Args:
-        config: of the run.
-        can: what its system does with them.
+        config: settings of the run.
+        can: capabilities of its system.
         data: name of the data set.
     """
     return About(
@@ -208,13 +208,13 @@ def about_of(config: RunConfig, can: Capabilities, data: str) -> About:
 
 
 def generated(result: SequenceResult, model: Model, pairs: Sequence[Pair], pictures: PictureRows) -> Captions:
-    """What every true sentence costs from the true and from the first found pictures, and what is generated.
+    """Evaluate a captioner: likelihood of true texts given true and retrieved pictures, and generated texts.
 
     Args:
-        result: of this model, whose `found["steps"]` is meant.
-        model: that tells stories.
+        result: result of this model; uses `found["steps"]`.
+        model: model with a captioner.
         pairs: all rows of the part.
-        pictures: as the run's corpus holds them.
+        pictures: rows of the run's corpus.
     Source: docs/methods/evaluation.md §7; greedy sentences.
     """
     from limner.research.evaluation.caption_scores import text_scores
@@ -248,7 +248,7 @@ def generated(result: SequenceResult, model: Model, pairs: Sequence[Pair], pictu
 
 
 def _features(model: Model, pictures: PictureRows, pairs: Sequence[Pair]) -> NDArray[np.float32]:
-    """(T, F) what the model sees of the pictures of some pairs."""
+    """(T, F) the model's features of the pictures of some pairs."""
     rows = pictures.take(pictures.places([pair.image_id for pair in pairs]))
     described: NDArray[np.float32] = model.described(to_tensor(rows, model.device)).float().cpu().numpy()
     return described

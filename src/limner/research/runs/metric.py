@@ -1,4 +1,4 @@
-"""Runs that compare pictures with pictures: what selects one while it trains, and what its cosines say."""
+"""Same-document metrics: validation during training, and calibration of their cosines."""
 
 from collections.abc import Callable, Mapping
 from itertools import combinations
@@ -20,7 +20,7 @@ from limner.store.search import Evidence
 
 
 def validation_of_pictures(corpus: Corpus) -> Callable[[Model], Mapping[str, float]]:
-    """R@1 and mAP of a picture's own story among the validation pictures, of the model it is given."""
+    """A function that measures a model's R@1 and mAP of same-story pictures on the validation pictures."""
 
     def measure(model: Model) -> dict[str, float]:
         pictures, stories = story_pictures(model, corpus.pictures, corpus.val)
@@ -32,7 +32,7 @@ def validation_of_pictures(corpus: Corpus) -> Callable[[Model], Mapping[str, flo
 def story_pictures(
     model: Model, pictures: PictureRows, rows: Rows
 ) -> tuple[FloatArray, list[frozenset[str]]]:
-    """(M, D) of all different pictures of some rows, and the stories each occurs in."""
+    """(M, D) vectors of the distinct pictures of some rows, and the stories in which each occurs."""
     columns, first = different([pair.image_id for pair in rows.pairs])
     stories: list[set[str]] = [set() for _ in first]
     for pair, column in zip(rows.pairs, columns.tolist(), strict=True):
@@ -45,16 +45,16 @@ PAIRS = 100_000
 
 
 def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
-    """What a cosine says: the logarithm of P(cosine | same story) / P(cosine | different stories).
+    """Calibrate the cosine: log P(cosine | same story) / P(cosine | different stories).
 
     Args:
-        model: of pictures, of the system document.
-        corpus: whose validation pictures are compared, since training pictures lie closer together than
-            unseen ones will: all pairs of one story and random others, up to 100,000 of either.
+        model: model of the system document.
+        corpus: corpus whose validation pictures are compared (training pictures would be too similar): all
+            pairs within stories and random others, up to 100,000 of each.
     Returns:
-        Linear in the cosine, nats; by logistic regression, freed of the share of either kind of pairs.
+        Evidence linear in the cosine, in nats; by logistic regression, corrected for the numbers of pairs.
     Raises:
-        DataError: the validation pictures are all of one story, or all of different ones.
+        DataError: there are no pairs within, or none across, stories.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -85,15 +85,15 @@ def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
 
 
 def write_pairwise(run: Path, evidence: Evidence) -> None:
-    """Store it, whole or not at all."""
+    """Store the calibration, atomically."""
     with noting(run, PAIRWISE):
         write_text(run / PAIRWISE, seal(evidence.model_dump_json() + "\n"))
 
 
 def read_pairwise(run: Path) -> Evidence:
-    """What training fitted.
+    """Read the calibration of a run.
 
     Raises:
-        CheckpointError: none is there, or it is damaged.
+        CheckpointError: there is none, or it is damaged.
     """
     return stored(run / PAIRWISE, Evidence.model_validate_json, "pairwise term of a same-document metric")

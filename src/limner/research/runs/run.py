@@ -1,6 +1,6 @@
-"""A trained run, and the one way to open it: for measuring, for figures, and as the encoder of a library.
+"""A trained run: opened for measuring, for figures, and as the encoder of a library.
 
-What training kept apart, the model and the backbone whose features it learned on, is put together here.
+Combines the model with the backbone whose features it was trained on.
 """
 
 import hashlib
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run as its folder holds it.
+    """A trained run.
 
     Attributes:
-        folder: of the run.
-        model: in evaluation mode.
+        folder: run folder.
+        model: model in evaluation mode.
         config: settings it was trained with.
-        can: what its system does with them.
-        about: what is stored beside the weights.
-        position: where training ended, of a run that was trained just now.
+        can: capabilities of its system.
+        about: values stored with the weights.
+        position: final position of training; only if the run was trained in this process.
     """
 
     folder: Path
@@ -60,15 +60,15 @@ class Run:
 
     @classmethod
     def open(cls, folder: str | Path, device: str = "cpu", precision: Precision | None = None) -> Self:
-        """Read a run.
+        """Open a run.
 
         Args:
-            folder: of the run.
+            folder: run folder.
             device: torch device of the model.
-            precision: of products where the model takes pixels; None for that of its training.
+            precision: precision of a model that takes pixels; None for that of its training.
         Raises:
-            MissingError: nothing was trained there yet.
-            CheckpointError: it does not load, or is of no known system.
+            MissingError: the folder has no trained run.
+            CheckpointError: the weights do not load, or the system is unknown.
         """
         folder = Path(folder).expanduser()
         state = checkpoint.load(folder / BEST)[1]
@@ -84,14 +84,14 @@ class Run:
 
     @classmethod
     def for_library(cls, folder: Path, device: str = "cpu") -> Self:
-        """Read a run that a library is to be indexed with, or asked by.
+        """Open a run for indexing or searching a library.
 
         Args:
-            folder: of the run.
-            device: torch device of the model and of its backbone.
+            folder: run folder.
+            device: torch device of the model and its backbone.
         Raises:
             MissingError, CheckpointError: see `open`.
-            ConfigError: its system says that it is not for libraries, see `Capabilities.no_library`.
+            ConfigError: its system cannot be used with libraries, see `Capabilities.no_library`.
         """
         run = cls.open(folder, device)
         if run.can.no_library:
@@ -106,18 +106,18 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Of its row in the tables, or of its system."""
+        """Name of its row in the tables, or of its system."""
         return self.config.row or self.config.system
 
     def data(
         self, *, files: bool | None = None, plain: bool = False, weights: Path | None = None
     ) -> tuple[PairSet, PictureRows]:
-        """The data set it was trained on, and the pictures as its model takes them; read once.
+        """The data set it was trained on, and its pictures as input of the model; cached.
 
         Args:
-            files: the files of the pictures instead; None for what the model takes.
-            plain: pooled features whatever the model takes.
-            weights: of the backbone, where features have to be made.
+            files: whether pictures are read from files; None for what the model takes.
+            plain: whether to use pooled features, whatever the model takes.
+            weights: weights of the backbone, if features must be extracted.
         Raises:
             MissingError, DataError: see `limner.research.training.corpus.open_corpus`.
         """
@@ -125,7 +125,7 @@ class Run:
             files = self.can.backbone == "finetune" and not plain
         layer = "pooled" if plain else self.can.layer
         device, config = str(self.model.device), self.config.data
-        if not files:  # features are of whole pictures, whatever the model was trained on
+        if not files:  # features are of whole pictures, even if the model was trained on crops
             config = config.model_copy(update=WHOLE)
         asked = (files, layer, weights)
         if asked not in self._read:
@@ -152,25 +152,26 @@ class Run:
         protocol: "Protocol" = "pools",
         of: str = "",
     ) -> "Measured":
-        """Measure ranks, predicted relations and more, with the refinement that was chosen on validation.
+        """Measure ranks, predicted relations and more, with the refinement chosen on validation.
 
-        The only place where a run meets test rows; it makes a result and never a checkpoint. Under torchrun
-        the processes share texts, pictures and queries, and each has the whole result.
+        This is the only use of test rows. Under torchrun the processes share the work, and each returns the
+        whole result.
 
         Args:
-            part: of its own split of its own data.
-            weights: of the backbone, where its features have to be made.
-            commit: of the code, for the record.
-            choices: options of the c-way questions, one result each; 0 takes the data set's own number.
-            distractors: folder of stored questions that all runs share.
-            stories: measures steps of stories, where the pairs are such; None leaves that out.
-            protocol: of the pools; ``legacy`` is for ranks alone.
-            of: one set of a mixture, measured among its own pictures; "" for all together.
+            part: part of the run's own split.
+            weights: weights of the backbone, if features must be extracted.
+            commit: commit of the code, for the record.
+            choices: numbers of options of c-way questions, one result each; 0 means the data set's usual
+                number.
+            distractors: folder of stored questions, shared by all runs.
+            stories: measures stories, if the pairs are steps of stories; None leaves that out.
+            protocol: protocol of the pools; ``legacy`` measures only ranks.
+            of: one set of a mixture, measured among its own pictures; "" for all sets together.
         Raises:
-            ConfigError: the mixture has no such set; its model reads no texts; or c-way questions are asked
-                in the legacy protocol.
-            CheckpointError: training did not end.
-            DataError: the data are not those it was trained on, or too few for so many options.
+            ConfigError: the mixture has no such set; the model has no text encoder; or c-way questions are
+                requested in the legacy protocol.
+            CheckpointError: training did not finish.
+            DataError: the data differ from those of training, or there are too few pairs for the options.
         """
         from limner.research.evaluation.refinement import pair_logits, read_refinement, refine
         from limner.research.evaluation.retrieval import measure
@@ -206,7 +207,7 @@ class Run:
                 return refine(scores, logits.take(queries, pool), chosen)
 
         about = about_of(config, can, data.name)
-        if self.backbone is not None:  # two files of one architecture see differently
+        if self.backbone is not None:  # two weight files of one architecture give different features
             words = f"{about.backbone}, weights {self.backbone.weights_sha256[:12]}"
             about = about.model_copy(update={"backbone": words})
         about = about.model_copy(
@@ -220,7 +221,7 @@ class Run:
             }
         )
         score = model.scorer(texts, images)
-        if can.layer == "stages":  # how found pictures look is asked of the same features for all runs
+        if can.layer == "stages":  # visual measures use the same features for all runs
             with processes.first_alone():
                 _, pictures = self.data(plain=True, weights=weights)
         meter = stories if protocol == "pools" else None
@@ -251,7 +252,7 @@ class Run:
 
     @cached_property
     def backbone(self) -> "FeatureSource | None":
-        """What made its stored features; None where a run takes bytes of pictures.
+        """Encoder of its stored features; None for a run that takes pixels.
 
         Raises:
             CheckpointError: the entry is damaged.
@@ -269,7 +270,7 @@ class Run:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the model and of how a picture reaches it; all weights are read once."""
+        """Hash of the model's weights and of the preprocessing of pictures."""
         data = self.config.data
         seen = f"{data.crop} {data.picture_size}"
         looked = {"finetune": seen, "drawings": f"squash {data.picture_px}"}.get(self.can.backbone, "")
@@ -279,43 +280,44 @@ class Run:
 
     @property
     def space(self) -> str:
-        """Space of a library that holds its vectors: of a metric, which reads no texts, another one."""
+        """Gallery space of its vectors; a metric, which has no text encoder, has another one."""
         from limner.encoders.trained import DOCUMENT, MODEL
 
         return MODEL if self.can.texts else DOCUMENT
 
     @property
     def stories(self) -> bool:
-        """Whether its model reads the steps of a story together."""
+        """Whether its model encodes the steps of a story together."""
         return self.can.stories
 
     @property
     def attends(self) -> bool:
-        """Whether its model weighs the words of a text."""
+        """Whether its model has attention over the words of a text."""
         return self.can.attention
 
     def encoder(self, weights: dict[str, Path]) -> ImageEncoder:
-        """Its picture side, for indexing.
+        """Its image encoder, for indexing.
 
         Args:
-            weights: as of `limner.match.equipment.weights_by_name`; used where features were stored.
+            weights: see `limner.match.equipment.weights_by_name`; needed if it was trained on stored
+                features.
         Raises:
             MissingError: the backbone's weights are not installed.
-            CheckpointError: they are not those it was trained on, or its transform is unknown.
+            CheckpointError: the weights are not those it was trained on, or the transform is unknown.
         """
         return RunEncoder(self, None if self.backbone is None else pixels_of(self, self.backbone, weights))
 
 
 def pixels_of(run: Run, due: "FeatureSource", weights: dict[str, Path]) -> "PixelEncoder | PublishedBackbone":
-    """The backbone of a run, as it was when its features were stored.
+    """The backbone that made a run's stored features.
 
     Args:
-        run: whose model reads the features.
-        due: what made them.
+        run: the run.
+        due: encoder of its stored features.
         weights: see `Run.encoder`.
     Raises:
         MissingError: the weights are not installed.
-        CheckpointError: they are others, or the transform is unknown.
+        CheckpointError: the weights differ, or the transform is unknown.
     """
     from limner.encoders.base_blocks import PublishedBackbone
     from limner.encoders.base_file import BACKBONE, BACKBONE_SHA256
@@ -346,13 +348,13 @@ def pixels_of(run: Run, due: "FeatureSource", weights: dict[str, Path]) -> "Pixe
 
 
 class RunEncoder:
-    """The picture side of a trained run; see `limner.arrays.ImageEncoder`."""
+    """The image encoder of a trained run; see `limner.arrays.ImageEncoder`."""
 
     def __init__(self, run: Run, pixels: "PixelEncoder | PublishedBackbone | None") -> None:
-        """Take a run, and the backbone where its model takes features."""
+        """Take a run, and its backbone if the model takes features."""
         self._run, self._pixels = run, pixels
         self.fingerprint = run.fingerprint
-        # Told from other runs of the system in what indexing says and in the library's settings.
+        # distinguishes runs of the system in messages and in the library's settings
         self.name = f"{run.system} {self.fingerprint[:8]}"
 
     @property
@@ -362,7 +364,7 @@ class RunEncoder:
 
     @property
     def side_px(self) -> int:
-        """Pixels of the shorter side that `prepare` makes use of."""
+        """Pixels of the shorter side that `prepare` needs."""
         if self._pixels:
             return self._pixels.side_px
         if self._run.can.backbone != "finetune":
@@ -385,7 +387,7 @@ class RunEncoder:
         """(B, H, W, 3) bytes → vectors of the run's space."""
         values: Any = batch
         if self._pixels:
-            # Half precision, as the store that it was trained on keeps features.
+            # half precision, as in the feature store that it was trained on
             stages = self._run.backbone is not None and self._run.backbone.layer in {"stages", "described"}
             made = self._pixels.stages(batch) if stages else self._pixels.features(batch)
             values = made.astype(np.float16).astype(np.float32)
@@ -393,7 +395,7 @@ class RunEncoder:
 
 
 def extra_encoders(config: DataConfig) -> Callable[..., PictureRows] | None:
-    """What joins the rows of `DataConfig.beside`, see `limner.research.training.corpus.open_corpus`."""
+    """The function that adds the features of `DataConfig.beside`, see `open_corpus`; None without any."""
     if not config.beside:
         return None
     from limner.research.scenes.beside import beside
@@ -404,15 +406,14 @@ def extra_encoders(config: DataConfig) -> Callable[..., PictureRows] | None:
 def library_runs(
     model: Path | Run | None, metric: Path | Run | None, device: str = "cpu"
 ) -> tuple[Run | None, Run | None]:
-    """A trained model and a same-document metric that a library is indexed with, or asked by.
+    """Open a trained model and a same-document metric for a library.
 
     Args:
         model: the model or its folder, or None.
-        metric: likewise.
-        device: of those that are opened here, as `limner.devices.device_of` takes it.
+        metric: the metric or its folder, or None.
+        device: device of runs that are opened here, see `limner.devices.device_of`.
     Raises:
-        ConfigError: something else; see `Run.for_library`; or either is of the other kind, naming the option
-            it goes with.
+        ConfigError: an argument is not a run or a path; a run is of the other kind; or see `Run.for_library`.
         MissingError, CheckpointError: see `Run.open`.
     """
     from limner.encoders.trained import DOCUMENT, MODEL
@@ -434,16 +435,16 @@ def library_runs(
 
 
 PICTURES_AT_ONCE = 512
-"""Those that one of several processes encodes at a time."""
+"""Rows per block, of which each is encoded by one process."""
 
 
 def vectors(
     model: Model, pictures: PictureRows, rows: Rows, can: Capabilities
 ) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
-    """Texts and different pictures of some rows in the joint space.
+    """Encode the texts and distinct pictures of rows.
 
     Returns:
-        (N, D) texts, (M, D) pictures in order of first appearance, (N,) the column of each text's picture.
+        (N, D) texts, (M, D) pictures in order of first appearance, and (N,) column of each text's picture.
     """
     columns = rows.image_ids  # by first appearance
     first = np.unique(columns, return_index=True)[1]
@@ -451,9 +452,9 @@ def vectors(
 
 
 def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
-    """(N, …) texts of some rows; models of sequences read every story whole, in its order.
+    """Encode the texts of rows, (N, …); models of sequences encode whole stories.
 
-    Texts of like length are read together, each block of them by one process.
+    Texts of similar length share a block, and each block is encoded by one process.
     """
     texts = rows.texts
     if not can.stories:
@@ -475,7 +476,7 @@ def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
 
 
 def encoded_images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
-    """(M, …) pictures of some places, taken in blocks, each by one process."""
+    """Encode pictures, (M, …), in blocks, each by one process."""
 
     def made(some: slice) -> FloatArray:
         return model.encode_image(pictures.take(places[some]))

@@ -1,8 +1,7 @@
-"""A settings file becomes a trained run: settings are read, the model is trained, and validation selects it.
+"""Trains a run from a settings file: reads settings, trains the model, and selects weights on validation.
 
-What selects is the same for every system that encodes texts and pictures: how well it ranks the validation
-pictures, or chooses among few. It sees validation rows only and refines nothing; refinement is chosen once,
-afterwards. Library code: it reports what happens through a callback and prints nothing.
+All systems that encode texts and pictures are selected by ranking the validation pictures, or by c-way
+choice, without refinement; the refinement is chosen once, afterwards.
 """
 
 import json
@@ -64,17 +63,18 @@ if TYPE_CHECKING:
 
 
 def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> RunConfig:
-    """Settings of a run: of a row's file, which names its system, then of a data set, then ``key=value``.
+    """Read the settings of a run: from a row's file, then a data set's overlay, then ``key=value``.
 
     Args:
         path: TOML file of the row.
-        overrides: see `limner.config.build`; another preset rules all that the file does not set otherwise
-            than its own preset would.
-        data: what the row is trained on: a name or a file, see `overlays`, or a registered data set; "" for
-            what `overrides` or the row's file name. A set comes with the overlay of its name, whoever names
-            it; without one, or with that of another set, it is a deviation.
+        overrides: see `limner.config.build`; another preset replaces all settings that the file only repeats
+            from its own preset.
+        data: overlay (name or file, see `overlays`) or registered data set to train on; "" for the set named
+            in `overrides` or the row's file. The overlay named like the set is applied; a set without its
+            overlay is a deviation.
     Raises:
-        ConfigError: no such file, no or an unknown system, no data set, or a wrong setting.
+        ConfigError: the file does not exist, names no or an unknown system, there is no data set, or a
+            setting is wrong.
     """
     values = read_toml(path)
     name = values.get("system")
@@ -103,7 +103,7 @@ def _key(override: str) -> str:
 
 
 def _given(key: str, overrides: Sequence[str]) -> str:
-    """What ``key=value`` says of a setting that is a name, the last time; "" where none does."""
+    """The last value given for a setting by ``key=value``; "" if there is none."""
     found = [one.partition("=")[2].strip().strip("\"'") for one in overrides if _key(one) == key]
     return found[-1] if found else ""
 
@@ -111,20 +111,20 @@ def _given(key: str, overrides: Sequence[str]) -> str:
 def overlays(
     values: Mapping[str, Any], row: Path, data: str, presets: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """What a data set needs of a row's settings: under "" always, under the name of a preset at that one.
+    """Read an overlay: a data set's settings for a row; under "" always, under a preset's name only with it.
 
-    An overlay is a TOML file with settings for all systems, tables ``[SYSTEM]`` for one system, and inside
-    these ``[[SYSTEM.rows]]`` for the rows whose files are listed in ``names``; each goes over those before.
-    A table ``[PRESET]``, such as ``[laptop]``, has the same form.
+    An overlay is a TOML file with settings for all systems; tables ``[SYSTEM]`` for one system; and in these
+    ``[[SYSTEM.rows]]`` for the rows whose files are listed in ``names``. Later ones override earlier ones.
+    Tables ``[PRESET]``, such as ``[laptop]``, have the same form.
 
     Args:
-        values: of the row.
-        row: its file; overlays lie in a folder ``data`` beside it or one level up.
-        data: name of an overlay, or its file. That of a data set has the name of the set.
-        presets: by name.
+        values: settings of the row.
+        row: its file; overlays are in a folder ``data`` next to it or one level up.
+        data: name of an overlay (that of the data set), or its file.
+        presets: names of presets.
     Raises:
-        ConfigError: the overlay's table of the system is not of that form, or it has the name of a registered
-            set and is of another.
+        ConfigError: the table of the system has another form, or the overlay is named like a registered set
+            but is for another.
     """
     file = _overlays(row).get(data, Path(data))
     over = read_toml(file)
@@ -158,28 +158,28 @@ def _for_row(system_name: str, row: str, over: Mapping[str, Any], where: str) ->
 
 
 def _overlays(row: Path) -> dict[str, Path]:
-    """Name → file of the overlays for a row; those beside it win."""
+    """Name → file of the overlays for a row; those next to it take precedence."""
     folders = (row.absolute().parents[1] / "data", row.parent / "data")
     return {file.stem: file for folder in folders for file in sorted(folder.glob("*.toml"))}
 
 
 class StoppedError(KeyboardInterrupt):
-    """Whoever watches asked to stop; the state is saved, and the same call goes on from there."""
+    """The callback asked to stop; the state is saved, and the same call continues from there."""
 
 
 @dataclass(frozen=True)
 class Note:
-    """A line for whoever trains."""
+    """A message for the user."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class FeatureProgress:
-    """Pictures whose features are there, of those that have to be.
+    """Progress of feature extraction.
 
     Attributes:
-        done, total: pictures.
+        done, total: numbers of pictures.
     """
 
     done: int
@@ -187,7 +187,7 @@ class FeatureProgress:
 
 
 Progress = Callable[[Note | FeatureProgress | Event], object]
-"""Told what happens; True after a step or an epoch asks to save and stop."""
+"""Receives events; returning True after a step or epoch saves and stops."""
 
 
 def train(
@@ -201,34 +201,34 @@ def train(
     device: str = "cpu",
     progress: Progress = lambda news: None,
 ) -> Run:
-    """Train a system as its settings say; a folder that holds a stopped run goes on.
+    """Train a system from settings; a folder with a stopped run is resumed.
 
-    The test split is dropped before anything is made from the data. Under torchrun the processes train
-    together, and each is told of its own steps.
+    The test split is dropped first. Under torchrun the processes train together, and each reports its own
+    steps.
 
     Args:
-        config: a settings file, TOML, or settings.
-        to: folder of the run; made if absent.
-        data: what is laid over the file, see `overlays`.
+        config: TOML settings file, or settings.
+        to: run folder; created if missing.
+        data: overlay or data set, see `read_config`.
         overrides: ``key=value`` that replace settings of a file, such as ``loop.lr=2e-4``, or a map of them.
-        smoke: shrink everything to a run of seconds, to see that it works.
-        weights: of the backbone: a file, or a folder to look in; with `smoke`, without them, a tiny backbone
-            of random weights takes its place.
-        device: what trains, see `limner.devices.device_of`; under torchrun, cuda is one card per process.
-        progress: told of notes, pictures read, steps and epochs.
+        smoke: whether to shrink everything to a run of a few seconds, as a test.
+        weights: weight file of the backbone, or its folder; with `smoke` and without weights, a tiny random
+            backbone is used.
+        device: see `limner.devices.device_of`; under torchrun, cuda means one GPU per process.
+        progress: receives notes, progress of feature extraction, steps and epochs.
     Returns:
         The run, with its best weights on validation.
     Raises:
-        ConfigError: a setting is wrong, or does not fit the data.
+        ConfigError: a setting is wrong, or does not suit the data.
         StoppedError: `progress` asked to stop.
-        LimnerError: as the data, the weights and `limner.research.runs.fit.fit`.
+        LimnerError: errors of the data, the weights and `limner.research.runs.fit.fit`.
     """
     device = processes.join(device)
     first = processes.rank() == 0
     to = Path(to).expanduser()
     given: Sequence[str] = ()
     if not isinstance(config, RunConfig):
-        if isinstance(overrides, Mapping):  # JSON's numbers, words and lists are TOML's as well
+        if isinstance(overrides, Mapping):  # JSON values are valid TOML values
             overrides = [f"{key}={json.dumps(value, default=str)}" for key, value in overrides.items()]
         given = overrides
         config = read_config(Path(config).expanduser(), overrides, data)
@@ -301,18 +301,18 @@ def train(
 
 
 def shrunk(config: RunConfig, weights: Path | None) -> RunConfig:
-    """Settings of a run of seconds; the backbone stays the one named where weights are given for it."""
+    """Settings of a run of a few seconds; the backbone stays if weights are given for it."""
     kept = {} if weights is None else {"data": {"backbone": config.data.backbone}}
     small: RunConfig = replaced(config.smoke(), kept)
     return small
 
 
 def replaced_by_smoke(config: RunConfig, small: RunConfig, given: Sequence[str]) -> list[str]:
-    """A line on each ``key=value`` that a run of seconds does not follow.
+    """A message for each given setting that `smoke` replaces.
 
     Args:
-        config: settings as they were asked for.
-        small: as they are.
+        config: requested settings.
+        small: settings used.
         given: ``key=value`` or ``key``.
     """
     asked, used = flat(config.model_dump(mode="json")), flat(small.model_dump(mode="json"))
@@ -325,7 +325,7 @@ def replaced_by_smoke(config: RunConfig, small: RunConfig, given: Sequence[str])
 
 
 def _text_encoders(can: Capabilities) -> "dict[str, TextEncoder | None]":
-    """The frozen encoders of texts that training needs, by name."""
+    """The frozen text encoders that training needs, by name."""
     if not can.encoders:
         return {}
     from limner.encoders.catalogue import MULTILINGUAL, SENTENCES, text_encoder
@@ -335,7 +335,7 @@ def _text_encoders(can: Capabilities) -> "dict[str, TextEncoder | None]":
 
 
 def _backbone(settings: RunConfig, layer: "Layer", weights: Path | None) -> tuple[nn.Module, int]:
-    """The pretrained backbone in training form, giving vectors or grids, and its width."""
+    """The pretrained backbone for fine-tuning, with vectors or grids as output, and its output dimension."""
     from limner.encoders.catalogue import weight_file
     from limner.encoders.pixels import build
     from limner.encoders.weight_files import read_state
@@ -347,7 +347,7 @@ def _backbone(settings: RunConfig, layer: "Layer", weights: Path | None) -> tupl
 
 
 def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
-    """Choose on validation, and store, how relations refine scores, or what a metric's cosines say."""
+    """Choose on validation and store the refinement, or a metric's calibration."""
     stated = run.can.refinement
     if stated is not None:
         refinement = chosen_refinement(run.model, corpus, run.can)
@@ -373,13 +373,13 @@ LEFT_OUT = "left_out.jsonl"
 
 
 def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
-    """Write the list, whole or not at all, or remove that of an earlier start when nothing is left out now.
+    """Write the list of pairs left out, atomically, or remove an old list if there are none.
 
     Args:
         missing: pairs left out, each with picture and reason.
-        run: folder of the run; made if absent.
+        run: run folder; created if missing.
     Returns:
-        A line for the person; "" when nothing was left out.
+        A message for the user; "" if nothing was left out.
     """
     target = run / LEFT_OUT
     if not missing:
@@ -399,26 +399,26 @@ MAP = "mAP"
 CHOICE = "C@"
 HINGE = "hinge"
 _BLOCK = 512
-"""Queries that one of several processes takes at a time."""
+"""Queries per block, of which each is ranked by one process."""
 
 
 def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[[Any], Mapping[str, float]]:
-    """Figures of a model on the validation rows, against all their pictures.
+    """A function that measures a model on the validation rows, against all their pictures.
 
-    MedR, R@1, R@5, R@10 (fractions) and MRR; where relations are predicted also mAP, the mean average
-    precision over the relations that occur; of a model of pictures alone, R@1 and mAP of a picture's own
-    story, see `limner.research.evaluation.stories`; C@c, the mean c-way accuracy of both directions; and
-    hinge, the validation loss, see `mean_hinge`.
+    Figures: MedR, R@1, R@5, R@10 (fractions) and MRR; mAP over the relations that occur, if relations are
+    predicted; for a model of pictures only, R@1 and mAP of same-story pictures (see
+    `limner.research.evaluation.stories`); C@c, the mean c-way accuracy of both directions; and hinge, the
+    validation loss (see `mean_hinge`).
 
     Args:
-        corpus: its `val` is looked at, nothing else.
-        can: what the system of the models does.
-        metric: C@c or hinge, which are measured only where they are asked for.
+        corpus: corpus; only `val` is used.
+        can: capabilities of the system.
+        metric: the figure that selects; C@c and hinge are measured only if named here.
     Returns:
         model → name → figure.
     Raises:
         ConfigError: see `choices_of`.
-        DataError: too few validation pairs for so many options.
+        DataError: there are too few validation pairs for the number of options.
     """
     if not can.texts:
         from limner.research.runs.metric import validation_of_pictures
@@ -458,7 +458,7 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
 def shared_ranking(
     score: Score, shape: tuple[int, int], right: Sequence[Sequence[int]], device: torch.device
 ) -> Ranking:
-    """As `limner.research.evaluation.ranking.rank_blocks`, each block of queries by one process."""
+    """`limner.research.evaluation.ranking.rank_blocks`, with each block ranked by one process."""
     rows, size = shape
     counts = np.zeros((3, rows), np.int64)
     for start in range(0, rows, _BLOCK)[processes.rank() :: processes.count()]:
@@ -480,20 +480,20 @@ def mean_hinge(
     margin: float,
     device: torch.device | None = None,
 ) -> float:
-    """What the average wrong picture of a text, and wrong text of a picture, costs: the validation loss.
+    """Validation loss: mean hinge over all wrong pairs, in both directions.
 
     Args:
-        score: of N texts with M pictures; asked for blocks.
-        pictures: M.
-        columns: (N,) the picture of each text; its other texts are not wrong.
+        score: scores of N texts with M pictures, by blocks.
+        pictures: number of pictures, M.
+        columns: (N,) picture of each text; other texts of a picture are not wrong.
         margin: score units, > 0.
-        device: of the group of processes, where there are several.
+        device: device of the process group, if there are several processes.
     Returns:
-        Mean of both directions over all wrong pairs; 0 where there are none.
-    Source: T&K 2022, Section 3.5, which selects by validation loss; docs/methods/complementary.md §7.1 with
+        Mean of both directions over all wrong pairs; 0 if there are none.
+    Source: T&K 2022, Section 3.5 (selection by validation loss); docs/methods/complementary.md §7.1 with
     all weights 1 and all pictures at once.
     """
-    rows, step = len(columns), max(1, BLOCK_CELLS // pictures // 4)  # beside a block lie its costs
+    rows, step = len(columns), max(1, BLOCK_CELLS // pictures // 4)  # memory also holds the costs of a block
     blocks = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
     blocks = blocks[processes.rank() :: processes.count()]
     true, costs = np.zeros(rows, np.float32), np.zeros((2, rows))
@@ -501,13 +501,13 @@ def mean_hinge(
         true[some] = host(score(some, ALL))[np.arange(some.stop - some.start), columns[some]]
     true = summed(true, device)
     best = np.full(pictures, -np.inf, np.float32)
-    np.maximum.at(best, columns, true)  # a picture of several texts is found by its nearest one
+    np.maximum.at(best, columns, true)  # of several texts of a picture, the best counts
     for some in blocks:
         table = host(score(some, ALL))
         wrong = columns[some, None] != np.arange(pictures)
         for direction, reference in enumerate((true[some, None], best)):
             found = np.maximum(0, margin + table - reference)
-            # text by text, so that the sum is the same for blocks of any size
+            # summed text by text, so that the result does not depend on the block size
             costs[direction, some] = found.sum(axis=1, where=wrong, dtype=np.float64)
     costs = summed(costs, device)
     count = 2 * rows * (pictures - 1)
@@ -515,10 +515,10 @@ def mean_hinge(
 
 
 def choices_of(metric: str) -> tuple[int, ...]:
-    """Options c of a metric C@c; nothing for another metric.
+    """The number of options of a metric C@c; empty for another metric.
 
     Raises:
-        ConfigError: C@ and no number of at least 2.
+        ConfigError: C@ is not followed by an integer of at least 2.
     """
     if not metric.startswith(CHOICE):
         return ()
@@ -532,7 +532,7 @@ def measured(metric: str, can: Capabilities) -> tuple[str, ...]:
     """Names of the validation figures of runs that are selected by `metric`.
 
     Raises:
-        ConfigError: `metric` is none of them, or C@ and no number of at least 2.
+        ConfigError: `metric` is not one of them, or C@ is not followed by an integer of at least 2.
     """
     if not can.texts:
         found: tuple[str, ...] = ("R@1", MAP)
@@ -548,10 +548,10 @@ def measured(metric: str, can: Capabilities) -> tuple[str, ...]:
 
 
 def maximise(metric: str) -> bool:
-    """Whether more of a figure is better.
+    """Whether higher values of a figure are better.
 
     Raises:
-        ConfigError: no such metric.
+        ConfigError: unknown metric.
     """
     if metric == HINGE:
         return False
@@ -559,12 +559,12 @@ def maximise(metric: str) -> bool:
 
 
 def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refinement:
-    """The refinement that the settings state; what they leave open ranks best on the validation rows.
+    """The refinement from the settings; parameters that they leave open are chosen on the validation rows.
 
     Args:
-        model: predicts relations.
-        corpus: its `val` is looked at, nothing else.
-        can: what its system does.
+        model: model that predicts relations.
+        corpus: corpus; only `val` is used.
+        can: capabilities of its system.
     """
     stated = can.refinement or RefinedScores("multiply")
     if stated.strength is not None and stated.threshold is not None:

@@ -1,7 +1,7 @@
-"""Features of further encoders and detectors for the pictures of a data set.
+"""Features of extra encoders and detectors, concatenated with a data set's first features.
 
-Traits of the files are among them: shape and palette, which tell pictures of one document. Each has a
-feature store of its own, so that one more costs its own forward passes alone.
+"Traits" are the aspect ratio and palette of a picture, by which pictures of one document can be recognised.
+Each encoder has its own feature store, so adding one costs only its own forward passes.
 """
 
 import hashlib
@@ -30,19 +30,16 @@ from limner.research.scenes.folder import detector
 from limner.research.scenes.onnx import SUFFIXES
 
 TRAITS = "traits"
-"""Named among encoders and detectors: what `picture_traits` says of every picture."""
+"""Name that stands for `picture_traits` in a list of encoders."""
 WAVES, SHADES = 9, 5
 TRAITS_WIDTH = 2 * WAVES + SHADES**3
 
 
 class JoinedFeatures(Features):
-    """Rows of several stores side by side: those of the first, then of each other in order."""
+    """Concatenation of several feature stores, the first store's columns first."""
 
     def __init__(self, first: Features, others: Sequence[Features]) -> None:
-        """Join stores; each must have every picture of the first.
-
-        The key is of all of them together.
-        """
+        """Join stores; each must have every picture of the first. The key combines all keys."""
         keys = [first.key, *(other.key for other in others)]
         joined = FeatureKey(
             data=first.key.data,
@@ -59,11 +56,13 @@ class JoinedFeatures(Features):
         return self._beside(self._first.take(places), places)
 
     def turned(self, places: NDArray[np.int64], which: NDArray[np.bool_]) -> Floats:
-        """See `Features.turned`; what the other stores hold is of the picture as it is."""
+        """See `Features.turned`; features of the other stores are never mirrored."""
         return self._beside(self._first.turned(places, which), places)
 
     def _beside(self, rows: Floats, places: NDArray[np.int64]) -> Floats:
-        return np.concatenate([rows, *(other.take(own[places]) for other, own in self._others)], axis=1)
+        return np.concatenate(
+            [rows, *(other.take(other_places[places]) for other, other_places in self._others)], axis=1
+        )
 
 
 def beside(
@@ -76,22 +75,21 @@ def beside(
     device: str = "cpu",
     report: Report = lambda done, total: None,
 ) -> JoinedFeatures:
-    """Rows of a store with what further encoders and detectors see.
+    """Join features with those of extra encoders and detectors, which are extracted if needed.
 
     Args:
         first: features of every picture of the set.
-        data: read with its pictures.
+        data: the set, opened with its pictures.
         root: folder of all feature stores.
-        names: names of image encoders, as `limner.encoders.catalogue.image_encoder` takes them, all of whose
-            spaces count; and of detectors, as `limner.research.scenes.folder.detector` takes them, whose
-            classes are COCO's 80: of each class the square root of its largest score, in [0, 1], in the
-            picture scaled to a square; and `TRAITS`.
-        weights: the folder of all of their files; None looks in the usual places.
+        names: names of image encoders (see `limner.encoders.catalogue.image_encoder`; all their spaces are
+            used), of detectors of COCO's 80 classes (see `limner.research.scenes.folder.detector`; the
+            features are the square roots of each class's largest score, in [0, 1]), or `TRAITS`.
+        weights: folder of all weight files; None looks in the usual places.
         device: torch device that computes.
-        report: called with rows done and rows due, of one store after the other.
+        report: called with rows done and rows in total, for one store after the other.
     Raises:
-        ConfigError, MissingError, CheckpointError: of an encoder or detector.
-        DataError: the set was read without pictures, or a picture cannot be read.
+        ConfigError, MissingError, CheckpointError: an encoder or detector cannot be loaded.
+        DataError: the set was opened without pictures, or a picture cannot be read.
     """
     folder = Path(root)
     return JoinedFeatures(
@@ -100,7 +98,7 @@ def beside(
 
 
 class _Objects:
-    """A detector as an encoder: of each class the largest score in a picture."""
+    """Adapter from a detector to an encoder: the largest score of each class."""
 
     def __init__(self, found: Detector, classes: Sequence[str]) -> None:
         self.name, self.side_px = found.name, found.side_px
@@ -112,16 +110,18 @@ class _Objects:
         return frame(image, self.side_px)
 
     def rows(self, batch: ByteArray) -> FloatArray:
-        """(B, side, side, 3) bytes → (B, C) square roots of scores, so that weak ones tell something."""
+        """(B, side, side, 3) bytes → (B, C) square roots of scores, which give low scores more weight."""
         made = np.zeros((len(batch), len(self._columns)), np.float32)
-        for row, seen in zip(made, self._found.detect([Image.fromarray(one) for one in batch]), strict=True):
-            columns = np.array([self._columns[label] for label in seen.labels], np.int64)  # there may be none
+        for row, seen in zip(
+            made, self._found.detect([Image.fromarray(pixels) for pixels in batch]), strict=True
+        ):
+            columns = np.array([self._columns[label] for label in seen.labels], np.int64)  # may be empty
             np.maximum.at(row, columns, seen.scores)
         return np.sqrt(made)
 
 
 class _Vectors:
-    """An encoder of pictures: the vectors of all of its spaces, one after the other."""
+    """Adapter for an image encoder: the vectors of all its spaces, concatenated."""
 
     def __init__(self, encoder: ImageEncoder) -> None:
         self.name, self.side_px = encoder.name, encoder.side_px
@@ -129,23 +129,23 @@ class _Vectors:
         self._encoder = encoder
 
     def rows(self, batch: ByteArray) -> FloatArray:
-        """(B, H, W, 3) bytes → (B, F) vectors of unit length."""
+        """(B, H, W, 3) bytes → (B, F) concatenated unit vectors."""
         spaces = self._encoder.encode_pixels(batch).spaces
         return np.concatenate([spaces[name] for name in self._encoder.spaces], axis=1)
 
 
 def picture_traits(image: Image.Image) -> FloatArray:
-    """Properties of a picture other than its content: shape and palette.
+    """Aspect ratio and palette of a picture.
 
-    The shape is told by sines and cosines of the logarithm of the aspect ratio, with periods of 4 octaves,
-    2, 1 and so on, the shortest about one percent: pictures of one camera or one book are equal in them, not
-    merely near.
+    The aspect ratio is encoded as sines and cosines of its logarithm, with periods of 4, 2, 1, … octaves,
+    down to about one per cent. Pictures of one camera or one book then have equal, not merely similar,
+    values.
 
     Args:
-        image: upright RGB, as large as its file.
+        image: upright RGB picture in its original size.
     Returns:
-        (143,) float32 in [-1, 1]: 18 of the aspect ratio, and the square roots of the shares of 5 × 5 × 5
-        shades of red, green and blue.
+        (143,) float32 in [-1, 1]: 18 values for the aspect ratio, then the square roots of the shares of
+        pixels in each of 5 × 5 × 5 bins of red, green and blue.
     Source: docs/methods/limner.md §2.
     """
     width, height = image.size
@@ -157,7 +157,7 @@ def picture_traits(image: Image.Image) -> FloatArray:
 
 
 class _Traits:
-    """Traits as an encoder, which takes pictures as large as they are."""
+    """Adapter from `picture_traits` to an encoder; pictures keep their size."""
 
     name, side_px = TRAITS, None
     fingerprint = hashlib.sha256(f"{TRAITS} 2".encode()).hexdigest()
@@ -166,7 +166,7 @@ class _Traits:
         return picture_traits(image).view(np.uint8)
 
     def rows(self, batch: ByteArray) -> FloatArray:
-        """(B, 4 F) bytes of traits → (B, F)."""
+        """(B, 4 F) bytes of float32 traits → (B, F)."""
         return batch.view(np.float32)
 
 

@@ -1,7 +1,6 @@
-"""From a collection of pictures to its scene graphs: decode, detect, relate, write.
+"""Builds the scene graphs of a collection of pictures: decode, detect, relate, write.
 
-Pictures are decoded ahead in threads while the detector works. Choosing a detector and a prior is the
-command's business, drawing the page that of `limner.research.paper.scenes`.
+Pictures are decoded ahead in threads while the detector runs.
 """
 
 import json
@@ -51,17 +50,17 @@ class ScenesReport(Record):
     """Result of one run of ``limner scenes``.
 
     Attributes:
-        pictures: with a graph.
-        files: that hold them; files with the same bytes are one picture where hashes name them.
-        looked_at: by the detector in this run; the others were known.
-        skipped: files that could not be used.
-        objects, relations: in all graphs.
-        empty: pictures with nothing in them.
-        related_by: prior or position, or graphs for graphs that were given.
-        labels: labels of objects, the most frequent first.
-        unmatched: labels that are no class of the prior, with the number of objects.
-        unused: graphs that were given but belong to no picture.
-        seconds: seconds of looking.
+        pictures: number of pictures with a graph.
+        files: number of their files; with ids by hash, identical files are one picture.
+        looked_at: number of pictures that this run sent to the detector; the others were already done.
+        skipped: files that could not be read.
+        objects, relations: numbers in all graphs.
+        empty: number of pictures without objects.
+        related_by: prior, position, or graphs (imported).
+        labels: labels of objects and their numbers, the most frequent first.
+        unmatched: label that is not a class of the prior → number of objects.
+        unused: names of imported graphs that match no picture.
+        seconds: duration of detection.
     """
 
     pictures: int
@@ -93,39 +92,39 @@ def detect_scenes(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> tuple[ScenesReport, dict[str, bytes]]:
-    """Write the scene graphs of a collection; run it again to go on after a stop, or after changes.
+    """Write the scene graphs of a collection; an interrupted or outdated run continues where it stopped.
 
     Args:
         source: the pictures.
-        to: folder for what is written; created if missing.
-        finder: looks at the pictures.
-        prior: prior of relations; None uses positions.
+        to: output folder; created if missing.
+        finder: the detector.
+        prior: frequency prior; None uses positions.
         label_names: detector's label → class of the prior.
         min_score: least score of a detection, in [0, 1].
-        must_overlap: relate only things whose boxes overlap.
-        ids: what graphs call their pictures: the hash of the file's bytes, as libraries and training sets do,
-            so that files with the same bytes share one graph; or the path below the folder.
-        again: look at all pictures anew.
-        batch: pictures that go through the detector together.
-        workers: threads that decode; None for one per core.
-        progress: shows how far it is.
+        must_overlap: whether to relate only objects whose boxes overlap.
+        ids: ids of pictures in the graphs: the hash of the file's bytes, as in libraries and data sets, so
+            that identical files share one graph; or the path below the folder.
+        again: whether to detect again in all pictures.
+        batch: number of pictures per call of the detector.
+        workers: number of decoding threads; None for one per core.
+        progress: receives the progress.
     Returns:
-        what was written, and id of each graph's picture → its file, as the system has it.
+        A summary; and the id of each graph's picture → its file as bytes.
     Raises:
         DataError, ConfigError, CheckpointError: see `SceneFolder`.
     """
     if batch < 1:
         raise ConfigError(f"scenes: batch {batch}, expected at least 1")
     if not 0 <= min_score <= 1:
-        raise ConfigError(f"scenes: min_score {min_score}, expected a share in [0, 1]")
-    shown = progress or Progress()
+        raise ConfigError(f"scenes: min_score {min_score}, expected a number in [0, 1]")
+    reporter = progress or Progress()
     names = LabelNames(prior, label_names or {})
     pictures, problems = source.pictures, list(source.problems)
     looking = Looking(detector=finder.name, fingerprint=finder.fingerprint, min_score=min_score)
     start = time.monotonic()
     with closing(SceneFolder(to, looking, again=again)) as folder:
-        new = [one for one in pictures if not folder.has(one.image, one.size, one.mtime_ns)]
-        shown.stage("looking", len(new))
+        new = [entry for entry in pictures if not folder.has(entry.image, entry.size, entry.mtime_ns)]
+        reporter.stage("looking", len(new))
         decoded = _decoded(new, finder.side_px, workers or cores(), batch)
         while some := list(islice(decoded, batch)):
             fine = []
@@ -134,12 +133,14 @@ def detect_scenes(
                     problems.append(Problem(path=display(picture.path), reason=str(opened)))
                 else:
                     fine.append((picture, *opened))
-            found = finder.detect([one.rgb for _, _, one in fine])
-            for one, own in zip(fine, found, strict=True):
-                folder.add(_looked(*one, keep(own, min_score)))
-            shown.advance(len(some))
+            detections = finder.detect([entry.rgb for _, _, entry in fine])
+            for entry, detected in zip(fine, detections, strict=True):
+                folder.add(_looked(*entry, keep(detected, min_score)))
+            reporter.advance(len(some))
     seconds = time.monotonic() - start
-    usable = {one.image: one.path for one in pictures if folder.has(one.image, one.size, one.mtime_ns)}
+    usable = {
+        entry.image: entry.path for entry in pictures if folder.has(entry.image, entry.size, entry.mtime_ns)
+    }
     files: dict[str, bytes] = {}
 
     def graphs() -> Iterator[SceneGraph]:
@@ -167,43 +168,43 @@ def detect_scenes(
 def import_scenes(
     source: Sources, to: Path, graphs: Path, *, ids: Ids = "sha256"
 ) -> tuple[ScenesReport, dict[str, bytes]]:
-    """Write the graphs of another program or person under the ids of the pictures they belong to.
+    """Import graphs made elsewhere, and write them with the ids of the pictures they belong to.
 
     Args:
         source: the pictures.
-        to: folder for what is written; created if missing.
-        graphs: JSON lines; each names its picture by id, file name, or file name without suffix.
-        ids: as for `detect_scenes`.
+        to: output folder; created if missing.
+        graphs: JSON Lines; each graph names its picture by id, file name, or file name without suffix.
+        ids: see `detect_scenes`.
     Returns:
-        As `detect_scenes`.
+        See `detect_scenes`.
     Raises:
-        MissingError, DataError: see `read_graphs`; or no graph fits, or two fit one picture.
+        MissingError, DataError: see `read_graphs`; or no graph matches a picture, or two match one.
     """
     pictures, problems = source.pictures, list(source.problems)
     given = read_graphs(graphs)
-    known = matched([one.image for one in pictures], list(given))
+    known = matched([picture.image for picture in pictures], list(given))
     if not known:
         raise DataError(
             f"{graphs}: none of {counted(len(given), 'graph')} names a picture of {source.name};"
-            " 'image' must be the path below it, the file name, or that without suffix"
+            " 'image' must be the path below that folder, the file name, or the file name without suffix"
         )
     to.mkdir(parents=True, exist_ok=True)
-    place = {one.image: one.path for one in pictures}
+    place = {picture.image: picture.path for picture in pictures}
     files: dict[str, bytes] = {}
 
     def renamed() -> Iterator[SceneGraph]:
         for name, image in known.items():
             try:
-                own = read_file(place[image]).sha256 if ids == "sha256" else image
+                picture_id = read_file(place[image]).sha256 if ids == "sha256" else image
             except PictureError as error:
                 problems.append(Problem(path=display(place[image]), reason=str(error)))
                 continue
-            if own in files:
+            if picture_id in files:
                 raise DataError(
                     f"{graphs}: two graphs of the picture {image} ({name!r} again); keep one of them"
                 )
-            files[own] = place[image]
-            yield given[name].model_copy(update={"image": own})
+            files[picture_id] = place[image]
+            yield given[name].model_copy(update={"image": picture_id})
 
     write_graphs(to / GRAPHS, renamed())
     unused = tuple(name for name in given if name not in known)
@@ -213,7 +214,7 @@ def import_scenes(
 def _decoded(
     pictures: Sequence[SourcePicture], side_px: int, workers: int, batch: int
 ) -> Iterator[tuple[SourcePicture, tuple[FileBytes, Decoded] | PictureError]]:
-    """Pictures with their bytes and pixels, or why not, in order; the next batch is decoded ahead."""
+    """Yield pictures in order with their bytes and pixels, or an error; the next batch is decoded ahead."""
 
     def opened(picture: SourcePicture) -> tuple[FileBytes, Decoded] | PictureError:
         try:
@@ -223,12 +224,12 @@ def _decoded(
         except PictureError as error:
             return error
 
-    with closing(ahead(pictures, opened, workers=workers, in_flight=batch + workers)) as found:
-        yield from zip(pictures, found, strict=True)
+    with closing(ahead(pictures, opened, workers=workers, in_flight=batch + workers)) as results:
+        yield from zip(pictures, results, strict=True)
 
 
 def _looked(picture: SourcePicture, file: FileBytes, decoded: Decoded, found: Detections) -> LookedAt:
-    """Convert detections to a record, with numbers rounded to a sensible precision."""
+    """Convert detections to a record, rounded to five decimals."""
     objects = []
     for box, label, score in zip(found.boxes.tolist(), found.labels, found.scores.tolist(), strict=True):
         left, top, right, bottom = (round(value, 5) for value in box)
@@ -254,7 +255,7 @@ def _report(
     related_by: str,
     **more: Any,  # noqa: ANN401  (other fields of the report)
 ) -> ScenesReport:
-    """Counts of what was written, and the list of what was skipped beside it."""
+    """Summarise the written graphs, and write the list of skipped files."""
     labels: Counter[str] = Counter()
     pictures = relations = empty = 0
     for graph in each_graph(to / GRAPHS):
@@ -264,7 +265,7 @@ def _report(
         labels.update(thing.label for thing in graph.objects)
     (to / SKIPPED).unlink(missing_ok=True)
     if problems:
-        lines = (json.dumps(one.model_dump(), ensure_ascii=False) for one in problems)
+        lines = (json.dumps(problem.model_dump(), ensure_ascii=False) for problem in problems)
         write_lines(to / SKIPPED, lines)
     return ScenesReport(
         pictures=pictures,
@@ -290,25 +291,26 @@ def build_prior(
 
     Args:
         files: annotated relations.
-        to: a .safetensors file; an existing one is replaced.
-        names: what to count; None for the most frequent names.
-        only: text file of picture ids, one a line; None for all pictures.
-        progress: shows how far it is.
+        to: the .safetensors file to write; an existing one is replaced.
+        names: file of the vocabulary; None for the most frequent names.
+        only: text file of picture ids, one per line; None for all pictures.
+        progress: receives the progress.
     Raises:
         ConfigError: `to` has another suffix.
+        MissingError: the folder of `to` does not exist.
         MissingError, DataError: see `count_relations` and `listed`.
     """
     if to.suffix.lower() != ".safetensors":
-        raise ConfigError(f"build-prior: {to}: name a .safetensors file by --to")
+        raise ConfigError(f"build-prior: {to}: expected a .safetensors file for --to")
     if not to.parent.is_dir():
         raise MissingError(f"build-prior: the folder {to.parent} does not exist; create it")
-    shown = progress or Progress()
-    shown.stage("counting", None)
+    reporter = progress or Progress()
+    reporter.stage("counting", None)
     prior, report = count_relations(
         files,
         read_names(names) if names is not None else None,
         only=frozenset(listed(only, "picture ids")) - {""} if only is not None else None,
-        seen=shown.advance,
+        seen=reporter.advance,
     )
     save_prior(prior, to)
     return report

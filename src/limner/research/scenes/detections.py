@@ -1,6 +1,6 @@
-"""Detections of a picture, and their selection.
+"""Detections of objects in a picture, and their selection by score and overlap.
 
-One form for every detector, so that scene graphs do not depend on which one looked. It runs no network.
+All detectors return this form, so that scene graphs do not depend on the detector.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MOST_OBJECTS = 20
 
 @dataclass(frozen=True)
 class Detections:
-    """Things found in one picture.
+    """Objects detected in one picture.
 
     Attributes:
         boxes: (N, 4) left, top, right, bottom as fractions of width and height.
-        labels: N names.
-        scores: (N,) in [0, 1].
+        labels: N class names.
+        scores: (N,) confidences in [0, 1].
     """
 
     boxes: FloatArray
@@ -38,7 +38,7 @@ class Detections:
     scores: FloatArray
 
     def __post_init__(self) -> None:
-        """Check that the parts fit each other and are numbers."""
+        """Check that shapes agree and all numbers are finite."""
         count = len(self.labels)
         if self.boxes.shape != (count, 4) or self.scores.shape != (count,):
             raise ShapeError(
@@ -49,17 +49,17 @@ class Detections:
             raise NumericsError("detections: a box or score is not finite; check the detector's weights")
 
     def __len__(self) -> int:
-        """N."""
+        """Number of detections, N."""
         return len(self.labels)
 
 
 class Detector(Protocol):
-    """Finds things in pictures.
+    """Interface of object detectors.
 
     Attributes:
         name: short name, such as ``yolox_nano``.
         fingerprint: hash of weights and method: equal fingerprints give equal detections.
-        side_px: pixels of the shorter side it makes use of; a decoder may stop at twice that.
+        side_px: pixels of the shorter side that it uses; pictures may be decoded at up to twice that.
     """
 
     name: str
@@ -67,20 +67,23 @@ class Detector(Protocol):
     side_px: int
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Upright RGB pictures of any size → what each shows, before anything is left out.
+        """All detections in each picture, before any selection.
 
-        What is found in a picture does not depend on those beside it, but for rounding.
+        The result for a picture does not depend on the others in the batch, except for rounding.
+
+        Args:
+            images: upright RGB pictures of any size.
         """
         ...
 
 
 def fingerprint(*parts: str) -> str:
-    """Hash of what decides a detector's answers."""
+    """Hash of everything that determines a detector's output."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def match_names(names: Sequence[str], classes: int, where: str) -> None:
-    """Reject another number of names than a detector has classes.
+    """Check that there is one name per class of a detector.
 
     Raises:
         CheckpointError: the numbers differ.
@@ -88,22 +91,21 @@ def match_names(names: Sequence[str], classes: int, where: str) -> None:
     if len(names) != classes:
         raise CheckpointError(
             f"{where}: has {counted(classes, 'class', 'classes')}, but {len(names)} names given"
-            " (COCO's unless --classes names"
-            " others); pass a file of its names, one a line, by --classes FILE"
+            " (default: COCO's); pass a file of its names, one per line, with --classes FILE"
         )
 
 
 def keep(found: Detections, min_score: float = MIN_SCORE) -> Detections:
-    """The surest detections: boxes cut to the picture, weak and doubled ones left out.
+    """Select detections: clip boxes to the picture, drop low scores, and suppress non-maxima per class.
 
-    Of two things of one label whose boxes overlap by more than `MAX_OVERLAP` (intersection over union), only
-    the surer one stays; `MOST_OBJECTS` stay in all.
+    Of two boxes with the same label and an intersection over union above `MAX_OVERLAP`, the one with the
+    lower score is dropped. At most `MOST_OBJECTS` remain.
 
     Args:
-        found: by a detector.
+        found: output of a detector.
         min_score: least score, in [0, 1].
     Returns:
-        Surest first; equal scores in the detector's order.
+        Detections by falling score; equal scores in the detector's order.
     Source: docs/methods/gsda.md §3.1.
     """
     import torch
@@ -112,13 +114,15 @@ def keep(found: Detections, min_score: float = MIN_SCORE) -> Detections:
     boxes = np.clip(found.boxes, 0, 1).astype(np.float32)
     seen = (boxes[:, 0] < boxes[:, 2]) & (boxes[:, 1] < boxes[:, 3])
     places = np.flatnonzero(seen & (found.scores >= min_score))
-    # Sorted here so that equal scores keep the detector's order whatever the operator does.
+    # A stable sort first, because the order of equal scores in batched_nms is not defined.
     places = places[np.argsort(-found.scores[places], kind="stable")]
     names = {label: number for number, label in enumerate(dict.fromkeys(found.labels))}
     kinds = torch.tensor([names[found.labels[place]] for place in places], dtype=torch.int64)
     scores = np.ascontiguousarray(found.scores[places])
-    kept = batched_nms(torch.from_numpy(boxes[places]), torch.from_numpy(scores), kinds, MAX_OVERLAP).numpy()
-    places = places[np.sort(kept)[:MOST_OBJECTS]]
+    kept_rows = batched_nms(
+        torch.from_numpy(boxes[places]), torch.from_numpy(scores), kinds, MAX_OVERLAP
+    ).numpy()
+    places = places[np.sort(kept_rows)[:MOST_OBJECTS]]
     return Detections(
         boxes[places],
         tuple(found.labels[place] for place in places),

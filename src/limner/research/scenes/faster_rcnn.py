@@ -1,7 +1,6 @@
-"""Faster R-CNN of torchvision, with weights from a file.
+"""torchvision's Faster R-CNN, the detector that GSDA names, with weights from a file.
 
-The detector the paper names; anybody's fine-tuned weights of these architectures serve as well as the
-published ones. It downloads nothing and never runs with random weights.
+Published and fine-tuned weights of these architectures can be used.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ ARCHITECTURES = {
     "fasterrcnn_mobilenet_v3_large_fpn": 800,
     "fasterrcnn_mobilenet_v3_large_320_fpn": 320,
 }
-"""Name → pixels of the shorter side it looks at."""
+"""Name → shorter side of its input, in pixels."""
 _METHOD = "faster-rcnn/1"
 _CLASSES_KEY = "roi_heads.box_predictor.cls_score.weight"
 
@@ -43,25 +42,25 @@ class FasterRCNN:
         where: str = "",
         device: str = "cpu",
     ) -> None:
-        """Build the architecture and give it its weights.
+        """Build the architecture and load its weights.
 
         Args:
             name: one of `ARCHITECTURES`.
             state: parameter name → tensor; see `limner.encoders.weight_files.read_state`.
             sha256: SHA-256 of the weight file.
-            classes: names without the background, in the order of the outputs; None uses COCO's where the
-                weights have 91 outputs.
-            where: the file, for messages.
+            classes: names without the background, in the order of the outputs; None uses COCO's, for weights
+                with 91 outputs.
+            where: name of the file, for messages.
             device: torch device that computes.
         Raises:
             CheckpointError: the weights are of another architecture or another number of classes.
         """
         if _CLASSES_KEY not in state:
-            raise CheckpointError(f"{where}: lacks {_CLASSES_KEY}; no weights of a Faster R-CNN")
+            raise CheckpointError(f"{where}: has no {_CLASSES_KEY}; expected weights of a Faster R-CNN")
         outputs = len(state[_CLASSES_KEY])
         self._labels = coco_classes(gaps=True) if classes is None else ("__background__", *classes)
         match_names(self._labels[1:], outputs - 1, where)
-        # The counters of batch norm are there only where it was not frozen in training.
+        # Batch norm has counters only if it was not frozen in training.
         frozen = not any(key.endswith("num_batches_tracked") for key in state)
         self._model = _built(name, outputs, frozen=frozen)
         load_strictly(self._model, state, where)
@@ -71,28 +70,30 @@ class FasterRCNN:
         self.fingerprint = fingerprint(_METHOD, name, str(self.side_px), sha256, *self._labels)
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Detect objects, without outputs that have no class name; see `Detector`.
+        """Detect objects; outputs without a class name are dropped; see `Detector`.
 
-        Pictures of one padded size go through the network together: a larger frame than its own would change
-        what is seen near a picture's edges.
+        Only pictures with the same padded size share a batch: more padding would change detections near the
+        edges.
         """
         import torch
 
         framed: dict[tuple[int, ...], list[tuple[int, Tensor, tuple[int, int]]]] = {}
-        found: dict[int, Detections] = {}
+        detections: dict[int, Detections] = {}
         with torch.inference_mode():
             for place, image in enumerate(images):
                 pixels = torch.from_numpy(np.array(image)).permute(2, 0, 1).to(self._device)  # (3, H, W)
-                own, _ = self._model.transform([pixels.to(torch.float32) / 255])
-                framed.setdefault(tuple(own.tensors.shape), []).append(
-                    (place, own.tensors, own.image_sizes[0])
+                transformed, _ = self._model.transform([pixels.to(torch.float32) / 255])
+                framed.setdefault(tuple(transformed.tensors.shape), []).append(
+                    (place, transformed.tensors, transformed.image_sizes[0])
                 )
             for group in framed.values():
                 sizes = [images[place].size for place, _, _ in group]
-                made = self._together([one for _, one, _ in group], [size for _, _, size in group], sizes)
-                for (place, _, _), one in zip(group, made, strict=True):
-                    found[place] = self._named(one, images[place].size)
-        return [found[place] for place in range(len(images))]
+                made = self._together(
+                    [detected for _, detected, _ in group], [size for _, _, size in group], sizes
+                )
+                for (place, _, _), detected in zip(group, made, strict=True):
+                    detections[place] = self._named(detected, images[place].size)
+        return [detections[place] for place in range(len(images))]
 
     def _together(
         self,
@@ -100,12 +101,12 @@ class FasterRCNN:
         scaled: list[tuple[int, int]],
         sizes: list[tuple[int, int]],
     ) -> list[dict[str, Tensor]]:
-        """Run torchvision's `forward` for pictures of equal size.
+        """Run torchvision's `forward` for pictures of equal padded size.
 
         Args:
-            framed: (1, 3, H, W) each.
-            scaled: height and width of each picture in its frame.
-            sizes: width and height of each picture.
+            framed: padded pictures, (1, 3, H, W) each.
+            scaled: height and width of each picture without padding, in pixels.
+            sizes: original width and height of each picture, in pixels.
         """
         import torch
         from torchvision.models.detection.image_list import ImageList
@@ -113,14 +114,14 @@ class FasterRCNN:
         batch = ImageList(torch.cat(framed), scaled)
         features = self._model.backbone(batch.tensors)
         proposals, _ = self._model.rpn(batch, features)
-        found, _ = self._model.roi_heads(features, proposals, scaled)
+        detected, _ = self._model.roi_heads(features, proposals, scaled)
         made: list[dict[str, Tensor]] = self._model.transform.postprocess(
-            found, scaled, [(height, width) for width, height in sizes]
+            detected, scaled, [(height, width) for width, height in sizes]
         )
         return made
 
     def _named(self, found: Mapping[str, Tensor], size: tuple[int, int]) -> Detections:
-        """The network's output as fractions of a picture and names."""
+        """Convert the network's output: boxes to fractions of the picture, class numbers to names."""
         labels = [self._labels[number] for number in found["labels"].tolist()]
         named = [place for place, label in enumerate(labels) if label != "N/A"]
         whole = np.asarray([*size, *size], np.float32)
@@ -130,7 +131,7 @@ class FasterRCNN:
 
 
 def coco_classes(*, gaps: bool = False) -> tuple[str, ...]:
-    """The 80 classes of COCO in their order; with gaps, all 91 numbers, background and unused ones too."""
+    """COCO's 80 class names in order; with `gaps` all 91, including background and unused numbers."""
     from torchvision.models.detection import FasterRCNN_ResNet50_FPN_Weights
 
     names = tuple(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta["categories"])
@@ -138,14 +139,14 @@ def coco_classes(*, gaps: bool = False) -> tuple[str, ...]:
 
 
 def _built(name: str, outputs: int, *, frozen: bool) -> Any:  # noqa: ANN401
-    """The architecture, its weights still to come; torchvision is untyped."""
+    """The architecture, without trained weights; torchvision is untyped."""
     from torch import nn
     from torchvision.models import detection
 
     build: Callable[..., Any] = getattr(detection, name)
     model = build(weights=None, weights_backbone=None, num_classes=outputs)
     if name == "fasterrcnn_resnet50_fpn" and frozen:
-        # As torchvision does for its published weights: their batch norms add nothing to the variance.
+        # As torchvision does for its published weights, which were trained with eps = 0.
         for module in model.modules():
             if isinstance(module, nn.BatchNorm2d):
                 module.eps = 0.0

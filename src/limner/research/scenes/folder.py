@@ -1,7 +1,6 @@
-"""Detections of the pictures of a collection, stored on disk so that an interrupted run continues.
+"""Stores the detections of a collection on disk, so that an interrupted run can continue.
 
-A journal of one line per picture, appended as it is looked at: looking takes long, relating is done anew each
-time. It looks at no picture.
+The journal has one line per picture. Only detections are stored, because relating objects is fast.
 """
 
 from __future__ import annotations
@@ -44,15 +43,15 @@ PAGE = "scenes.html"
 
 
 class LookedAt(Record):
-    """One picture a detector has looked at.
+    """Detections in one picture.
 
     Attributes:
         image: id of the picture in the collection.
         path: its file, as text.
         sha256: SHA-256 of the file's bytes.
-        size, mtime_ns: of the file, to tell whether it has changed since.
-        width_px, height_px: upright size.
-        objects: what was found, under the detector's own labels, surest first.
+        size, mtime_ns: size and time of the file, by which changes are noticed.
+        width_px, height_px: size of the upright picture.
+        objects: objects with the detector's own labels, by falling score.
     """
 
     image: str
@@ -66,13 +65,13 @@ class LookedAt(Record):
 
 
 class Looking(Record):
-    """Parameters of the detections: if one of them changes, the detections change.
+    """Settings that determine the detections.
 
     Attributes:
-        kind: kind of file this is.
-        detector: its name.
-        fingerprint: its hash.
-        min_score, max_overlap, most: rules of what is kept.
+        kind: format of the file.
+        detector: name of the detector.
+        fingerprint: hash of the detector.
+        min_score, max_overlap, most: see `limner.research.scenes.detections.keep`.
     """
 
     kind: Literal["limner scenes 1"] = "limner scenes 1"
@@ -84,25 +83,25 @@ class Looking(Record):
 
 
 class SceneFolder:
-    """A folder of detections; close it after adding to it."""
+    """A folder of detections; call `close` after adding."""
 
     def __init__(self, folder: Path, looking: Looking, *, again: bool = False) -> None:
-        """Open it, or make it.
+        """Open or create the folder.
 
         Args:
             folder: created if missing.
-            looking: with what pictures are looked at.
-            again: forget what is there.
+            looking: settings of the detections.
+            again: whether to discard stored detections.
         Raises:
-            ConfigError: what is there was found by another detector or by other rules.
-            DataError: the folder holds other things.
-            CheckpointError: it is damaged.
+            ConfigError: the stored detections have other settings.
+            DataError: the folder holds other files.
+            CheckpointError: a file is damaged.
         """
         self.folder = folder
         known = {JOURNAL, ABOUT, GRAPHS, SKIPPED, PAGE}
         others = strangers(folder, known)
         if others and not (folder / ABOUT).exists():
-            raise DataError(f"{folder}: holds {others[0]!r}; name an empty or new folder by --to")
+            raise DataError(f"{folder}: holds {others[0]!r}; name an empty or new folder with --to")
         folder.mkdir(parents=True, exist_ok=True)
         self._known: dict[str, tuple[int, int, int]] = {}
         if again or not (folder / ABOUT).exists():
@@ -114,17 +113,17 @@ class SceneFolder:
         self._file = (folder / JOURNAL).open("ab")
 
     def close(self) -> None:
-        """Put what was added on the disk; reading goes on."""
+        """Flush additions to disk; reading remains possible."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
 
     def has(self, image: str, size: int, mtime_ns: int) -> bool:
-        """Whether a picture was looked at and its file has not changed since."""
+        """Whether detections of a picture are stored and its file has not changed since."""
         return self._known.get(image, (0, 0, 0))[1:] == (size, mtime_ns)
 
     def add(self, looked: LookedAt) -> None:
-        """Append a picture; a line is written whole or found torn and done again."""
+        """Append a picture to the journal. A line cut off by a crash is dropped when the folder is opened."""
         place = self._file.tell()
         line = seal(json.dumps(looked.model_dump(mode="json"), ensure_ascii=False) + "\n")
         self._file.write(line.encode())
@@ -132,7 +131,7 @@ class SceneFolder:
         self._known[looked.image] = (place, looked.size, looked.mtime_ns)
 
     def read(self, images: list[str]) -> Iterator[LookedAt]:
-        """Pictures by id, in that order, one after the other.
+        """Read the detections of pictures, in the given order.
 
         Raises:
             CheckpointError: the journal is damaged.
@@ -144,65 +143,67 @@ class SceneFolder:
 
 
 def _check_same(path: Path, looking: Looking) -> None:
-    """Reject to add to what another detector found."""
+    """Check that the stored detections have the same settings."""
     try:
-        there = Looking.model_validate_json(unseal(path.read_bytes(), path, "pass --again to begin anew"))
+        there = Looking.model_validate_json(unseal(path.read_bytes(), path, "pass --again to start over"))
     except ValidationError as error:
-        raise CheckpointError(f"{path}: damaged, or of another limner; pass --again to begin anew") from error
+        raise CheckpointError(
+            f"{path}: damaged, or written by another version of limner; pass --again to start over"
+        ) from error
     for name in Looking.model_fields:
         old, new = getattr(there, name), getattr(looking, name)
         if old != new:
             raise ConfigError(
                 f"{path.parent}: made with {name} {old!r}, now {new!r};"
-                " name another folder by --to, or pass --again to begin anew"
+                " name another folder with --to, or pass --again to start over"
             )
 
 
 def _index(path: Path) -> dict[str, tuple[int, int, int]]:
-    """Image → place of its last line, size and time; a torn last line is cut off, a damaged one left out."""
-    found: dict[str, tuple[int, int, int]] = {}
+    """Image → offset of its last line, size and time; removes an incomplete last line, skips damaged ones."""
+    entries: dict[str, tuple[int, int, int]] = {}
     wrong = []
     if not path.exists():
-        return found
+        return entries
     place = 0
     with path.open("rb+") as file:
         for line in file:
             if not line.endswith(b"\n"):
-                # What a kill in the middle of a write leaves.
+                # left by a crash in the middle of a write
                 file.truncate(place)
                 break
             try:
                 looked = _parse(line, path)
-                found[looked.image] = (place, looked.size, looked.mtime_ns)
+                entries[looked.image] = (place, looked.size, looked.mtime_ns)
             except CheckpointError as error:
                 wrong.append(error)
             place += len(line)
-    if wrong and not found:
+    if wrong and not entries:
         raise wrong[0]
     if wrong:
         warnings.warn(
-            f"{path}: {counted(len(wrong), 'line')} damaged; their pictures are looked at again",
+            f"{path}: {counted(len(wrong), 'line')} damaged; objects in their pictures are detected again",
             LimnerWarning,
             stacklevel=2,
         )
-    return found
+    return entries
 
 
 def _parse(line: bytes, path: Path) -> LookedAt:
     try:
         return LookedAt.model_validate_json(unseal(line, path, ""))
     except (DataError, ValidationError) as error:
-        raise CheckpointError(f"{path}: a line is damaged; pass --again to begin anew") from error
+        raise CheckpointError(f"{path}: a line is damaged; pass --again to start over") from error
 
 
 @dataclass(frozen=True)
 class SourcePicture:
-    """A picture file to look at.
+    """A picture file.
 
     Attributes:
         image: id of the picture.
-        path: as the system has it.
-        size, mtime_ns: of the file.
+        path: the file's path, as bytes.
+        size, mtime_ns: size and time of the file.
     """
 
     image: str
@@ -217,8 +218,8 @@ class Sources:
 
     Attributes:
         name: name of the collection, for messages.
-        pictures: those to look at.
-        problems: files that cannot be reached.
+        pictures: readable picture files.
+        problems: files that cannot be read.
     """
 
     name: str
@@ -226,17 +227,17 @@ class Sources:
     problems: tuple[Problem, ...] = ()
 
     def __post_init__(self) -> None:
-        """Reject a collection without a picture."""
+        """Check that there is a picture."""
         if not self.pictures:
-            lost = f", {counted(len(self.problems), 'file')} could not be reached" if self.problems else ""
+            lost = f", {counted(len(self.problems), 'file')} could not be read" if self.problems else ""
             raise DataError(f"{self.name}: holds no picture{lost}; name a folder of pictures or a library")
 
 
 def folder_pictures(source: Path) -> Sources:
-    """Every picture below a folder; ids are their paths below it.
+    """All pictures below a folder; ids are paths relative to it.
 
     Raises:
-        DataError: no picture in it.
+        DataError: the folder has no pictures.
     """
     root = source_path(source)
     pictures, problems = [], []
@@ -250,13 +251,13 @@ def folder_pictures(source: Path) -> Sources:
 
 
 def matched(images: Sequence[str], names: Sequence[str]) -> Mapping[str, str]:
-    """Picture of each foreign name: by id, file name, or file name without extension.
+    """Match another program's names to pictures: by id, file name, or file name without suffix.
 
     Args:
         images: ids of pictures.
-        names: as another program names them.
+        names: the other program's names.
     Returns:
-        Name → id; names that fit none, or several, are absent.
+        Name → id; names that match no picture or several are left out.
     """
     tables: list[dict[str, list[str]]] = []
     for called in (str, lambda image: PurePosixPath(image).name, lambda image: PurePosixPath(image).stem):
@@ -274,18 +275,17 @@ def detector(
     classes: Sequence[str] | None = None,
     device: str = "cpu",
 ) -> Detector:
-    """A ready detector.
+    """Load a detector.
 
     Args:
-        name: one of `faster_rcnn.ARCHITECTURES`, or an .onnx or .xml file by its path or its name in
+        name: one of `faster_rcnn.ARCHITECTURES`, or an .onnx or .xml file: its path, or its name in
             ``$LIMNER_WEIGHTS``.
-        weights: weights of a Faster R-CNN: a file, or a folder to look in; for an ONNX name the folder it is
-            in.
-        classes: names of its classes in order; None uses COCO's 80.
+        weights: weights of a Faster R-CNN (a file or its folder), or the folder of an .onnx or .xml file.
+        classes: class names in order; None uses COCO's 80.
         device: torch device that computes, see `limner.devices.device_of`.
     Raises:
-        ConfigError: unknown name, or a file that is not run there.
-        MissingError: no weights or no such file, or a package is missing.
+        ConfigError: unknown name, or the device cannot run the file.
+        MissingError: the file does not exist, or a package is not installed.
         CheckpointError: the file is of another architecture.
     """
     from limner.research.scenes.onnx import SUFFIXES, OnnxDetector
@@ -308,34 +308,34 @@ def detector(
 
 
 def listed(path: Path, what: str) -> list[str]:
-    """Lines of a UTF-8 text file, without the spaces around them.
+    """Lines of a UTF-8 text file, without surrounding spaces.
 
     Args:
         path: the file.
-        what: a line holds, for messages.
+        what: what its lines are, for messages.
     Raises:
         MissingError: the file does not exist.
         DataError: the file cannot be read, or is not UTF-8.
     """
-    with readable(path, f"give a file of {what}, one a line"):
+    with readable(path, f"give a file of {what}, one per line"):
         return [line.strip() for line in path.read_text(encoding="utf-8").rstrip().split("\n")]
 
 
 def read_classes(path: Path) -> tuple[str, ...]:
-    """Class names from a text file, one a line, in the order of the detector's outputs.
+    """Read class names from a text file, one per line, in the order of the detector's outputs.
 
     Raises:
         MissingError, DataError: see `listed`.
-        ConfigError: empty, or a name missing or twice.
+        ConfigError: the file or a line is empty, or a name is repeated.
     """
     names = listed(path, "class names")
     if not all(names) or len(set(names)) != len(names):
-        raise ConfigError(f"{path}: expected different class names, one a line, none of them empty")
+        raise ConfigError(f"{path}: expected one class name per line, without repeats or empty lines")
     return tuple(names)
 
 
 def _model_file(name: str, folder: Path | None) -> Path:
-    """A model file by its path, or by its name in the folders where weights are looked for."""
+    """Find a model file by its path, or by its name in the folders for weights."""
     given = Path(name).expanduser()
     if given.is_file():
         return given

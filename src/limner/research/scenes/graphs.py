@@ -1,7 +1,6 @@
-"""The objects in a picture and how they relate: the record, and its JSON lines.
+"""Scene graphs (objects and their relations) as records and as JSON Lines, one picture per line.
 
-One graph per picture and line, so that any parser, a person with an editor and limner itself write the same
-file. It looks at no picture and knows no words.
+Other programs can write the same file.
 """
 
 import json
@@ -22,12 +21,12 @@ Label = Annotated[str, Field(min_length=1)]
 
 
 class SceneObject(Record):
-    """A thing in a picture.
+    """An object in a picture.
 
     Attributes:
-        label: what it is, in words.
-        box: left, top, right, bottom as fractions of width and height, with some extent.
-        score: how sure its finder is, in [0, 1].
+        label: class name.
+        box: left, top, right, bottom as fractions of width and height, with positive area.
+        score: confidence of the detector, in [0, 1].
     """
 
     label: Label
@@ -46,10 +45,10 @@ class SceneRelation(Record):
     """Relation between two objects.
 
     Attributes:
-        s: place of the subject among the objects, from 0.
-        p: the predicate, in words.
-        o: place of the object.
-        score: how sure its finder is, in [0, 1].
+        s: index of the subject in `SceneGraph.objects`, from 0.
+        p: name of the predicate.
+        o: index of the object.
+        score: confidence of the relation, in [0, 1].
     """
 
     s: int = Field(ge=0, strict=True)
@@ -59,12 +58,12 @@ class SceneRelation(Record):
 
 
 class SceneGraph(Record):
-    """The scene graph of one picture; without objects it is empty, which is a fact like any other.
+    """The scene graph of one picture; a graph without objects is valid.
 
     Attributes:
         image: id of the picture.
-        objects: things, in any order.
-        relations: between two different things; the same two may be related in several ways.
+        objects: objects, in any order.
+        relations: relations between different objects; two objects may have several.
     """
 
     image: Label
@@ -86,18 +85,18 @@ class SceneGraph(Record):
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was found in the picture."""
+        """Whether the graph has no objects."""
         return not self.objects
 
 
 def each_graph(path: Path | str) -> Iterator[SceneGraph]:
-    """Graphs one after the other, for files that are not to be held whole.
+    """Read graphs one at a time.
 
     Args:
-        path: JSON lines, UTF-8; blank lines are passed over.
+        path: JSON Lines file, UTF-8; blank lines are skipped.
     Raises:
         MissingError: the file does not exist.
-        DataError: a line is no graph, or a picture has two; file and line are named.
+        DataError: a line is not a graph, or a picture has two; the message names file and line.
     """
     rows = json_rows(
         Path(path),
@@ -111,12 +110,12 @@ def each_graph(path: Path | str) -> Iterator[SceneGraph]:
 
 
 def read_graphs(path: Path | str) -> dict[str, SceneGraph]:
-    """Graphs by picture, in the order of the file; see `each_graph`."""
+    """Read all graphs: picture → graph, in the order of the file; see `each_graph`."""
     return {graph.image: graph for graph in each_graph(path)}
 
 
 def write_graphs(path: Path | str, graphs: Iterable[SceneGraph]) -> None:
-    """Write graphs of different pictures as JSON lines, whole or not at all; an existing file is replaced."""
+    """Write graphs of different pictures as JSON Lines, atomically; an existing file is replaced."""
     write_lines(
         Path(path), (json.dumps(graph.model_dump(mode="json"), ensure_ascii=False) for graph in graphs)
     )
@@ -125,24 +124,26 @@ def write_graphs(path: Path | str, graphs: Iterable[SceneGraph]) -> None:
 def shuffled_graphs(
     graphs: Sequence[SceneGraph], seed: int, groups: Sequence[str] | None = None
 ) -> list[SceneGraph]:
-    """The control: the same graphs dealt to other pictures, so that none says anything about its picture.
+    """Control condition: permute the graphs among the pictures, so that they carry no information.
 
     Args:
-        graphs: graphs of different pictures; the order and the pictures stay.
-        seed: seed of the order.
-        groups: groups of each picture, such as its split; graphs are dealt inside a group. None is one group.
+        graphs: graphs of different pictures.
+        seed: seed of the permutation.
+        groups: group of each picture, such as its split; graphs are permuted within a group. None is one
+            group.
     Returns:
-        In a group of two or more no picture keeps its own.
+        One graph per picture, in the given order of pictures. In a group of two or more, no picture keeps its
+        own graph.
     Raises:
-        DataError: as many groups are not given as graphs.
+        DataError: the numbers of groups and graphs differ.
     """
     names = list(groups) if groups is not None else [""] * len(graphs)
     if len(names) != len(graphs):
         raise DataError(f"scene graphs: {len(names)} groups for {len(graphs)} graphs; give one each")
     random, dealt = np.random.default_rng(seed), list(graphs)
     for name in dict.fromkeys(names):
-        # A cycle through a random order is a shuffle that leaves none in its place.
-        order = random.permutation([place for place, one in enumerate(names) if one == name]).tolist()
+        # A cycle through a random order is a permutation without fixed points.
+        order = random.permutation([place for place, group in enumerate(names) if group == name]).tolist()
         for here, there in zip(order, [*order[1:], *order[:1]], strict=True):
             dealt[here] = graphs[there].model_copy(update={"image": graphs[here].image})
     return dealt

@@ -1,7 +1,6 @@
-"""Detectors from an ONNX (or OpenVINO) file: by OpenVINO, on a CUDA card by ONNX Runtime.
+"""Detectors from ONNX or OpenVINO files: run by OpenVINO, or by ONNX Runtime on a CUDA GPU.
 
-Small detectors come as such files, and a file needs no code of its authors. Read are YOLOX and PicoDet
-without post-processing of their own; it downloads nothing.
+Supports YOLOX and PicoDet exported without post-processing.
 """
 
 from __future__ import annotations
@@ -29,25 +28,25 @@ if TYPE_CHECKING:
 Family = Literal["yolox", "picodet"]
 YOLOX_STRIDES = (8, 16, 32)
 PICODET_STRIDES = (8, 16, 32, 64)
-_MAX_LOG_SIZE = 12.0  # e¹² strides are wider than any picture, and the exponential stays finite
+_MAX_LOG_SIZE = 12.0  # e¹² strides exceed any picture, and the exponential stays finite
 
 
 def cells(side_px: int, stride: int) -> FloatArray:
-    """(cells², 2) x and y of every cell of a square grid, row by row, counted from 0."""
+    """(cells², 2): x and y of each cell of a square grid, row by row, from 0."""
     count = -(-side_px // stride)
     y, x = np.divmod(np.arange(count * count), count)
     return np.stack([x, y], axis=1).astype(np.float32)
 
 
 def recognise(shapes: Sequence[tuple[int, ...]], side_px: int, where: str) -> tuple[Family, int]:
-    """The family of a detector by the shapes of its outputs, and the number of its classes.
+    """Recognise a detector's family and number of classes from the shapes of its outputs.
 
     Args:
         shapes: shapes of all outputs, in order, with a batch of 1.
         side_px: side of its square input.
-        where: the file, for the message.
+        where: name of the file, for messages.
     Raises:
-        CheckpointError: neither family.
+        CheckpointError: the shapes match neither family.
     """
     yolox = sum(len(cells(side_px, stride)) for stride in YOLOX_STRIDES)
     if len(shapes) == 1 and shapes[0][:2] == (1, yolox) and len(shapes[0]) == 3 and shapes[0][2] > 5:
@@ -60,16 +59,17 @@ def recognise(shapes: Sequence[tuple[int, ...]], side_px: int, where: str) -> tu
         if len(classes) == len(sides) == 1 and min(sides) % 4 == 0 and min(sides) >= 8:
             return "picodet", classes.pop()
     raise CheckpointError(
-        f"{where}: outputs {list(shapes)} at {side_px} px; read are YOLOX (1, {yolox}, 5 + classes) and"
-        f" PicoDet (four of (1, cells, classes), four of (1, cells, 4 × bins)), both without own NMS"
+        f"{where}: outputs {list(shapes)} at {side_px} px; expected YOLOX (1, {yolox}, 5 + classes) or"
+        f" PicoDet (four of (1, cells, classes), four of (1, cells, 4 × bins)), exported without NMS"
     )
 
 
 def decode_yolox(output: FloatArray, side_px: int) -> tuple[FloatArray, FloatArray]:
-    """Boxes and class scores of a YOLOX model that leaves the grid to its user.
+    """Decode the output of YOLOX, exported without grid decoding, into boxes and class scores.
 
     Args:
-        output: (A, 5 + C) centre offset x, y and log size in strides, objectness, class scores in [0, 1].
+        output: (A, 5 + C): offset x, y of the centre and log size, in strides; objectness and class scores,
+            in [0, 1].
         side_px: side of the square input.
     Returns:
         (A, 4) left, top, right, bottom in pixels of the input, and (A, C) scores.
@@ -77,7 +77,9 @@ def decode_yolox(output: FloatArray, side_px: int) -> tuple[FloatArray, FloatArr
     """
     grids = [cells(side_px, stride) for stride in YOLOX_STRIDES]
     grid = np.concatenate(grids)  # (A, 2)
-    stride = np.repeat(np.asarray(YOLOX_STRIDES, np.float32), [len(one) for one in grids])[:, None]
+    stride = np.repeat(np.asarray(YOLOX_STRIDES, np.float32), [len(grid_cells) for grid_cells in grids])[
+        :, None
+    ]
     centre = (output[:, :2] + grid) * stride
     half = np.exp(np.minimum(output[:, 2:4], _MAX_LOG_SIZE)) * stride / 2
     boxes = np.concatenate([centre - half, centre + half], axis=1)
@@ -85,14 +87,14 @@ def decode_yolox(output: FloatArray, side_px: int) -> tuple[FloatArray, FloatArr
 
 
 def decode_picodet(outputs: Sequence[FloatArray], side_px: int) -> tuple[FloatArray, FloatArray]:
-    """Boxes and class scores of a PicoDet model cut before its own post-processing.
+    """Decode the outputs of PicoDet, exported without post-processing, into boxes and class scores.
 
     Args:
-        outputs: four of (cells, C) scores in [0, 1], then four of (cells, 4 × bins) logits of the distances
-            from the cell's centre to left, top, right and bottom, in strides.
+        outputs: four arrays (cells, C) of scores in [0, 1], then four (cells, 4 × bins) of logits of the
+            distances from a cell's centre to left, top, right and bottom, in strides.
         side_px: side of the square input.
     Returns:
-        As `decode_yolox`.
+        Boxes and scores as in `decode_yolox`.
     Source: Yu et al. 2021 (PP-PicoDet); Li et al. 2020 (generalised focal loss, equation 4).
     """
     levels = len(PICODET_STRIDES)
@@ -112,18 +114,18 @@ SUFFIXES = (".onnx", ".xml")
 _METHOD = "onnx-detector/1"
 CUDA = "CUDAExecutionProvider"
 _LETTERBOX = 114
-_FLOOR = 0.01  # nothing below is ever kept; most cells of a grid see nothing
+_FLOOR = 0.01  # lower scores are dropped at once; most cells of a grid are empty
 
 
 @dataclass(frozen=True)
 class _Compiled:
-    """A model that is ready to run.
+    """A compiled model.
 
     Attributes:
-        by: what runs it, with its version, for the fingerprint.
-        shape: shape of the input for one picture.
-        outputs: shapes for one picture.
-        run: (B, 3, side, side) → per picture its outputs, without the axis of the batch.
+        by: name and version of the runtime, for the fingerprint.
+        shape: input shape for one picture.
+        outputs: output shapes for one picture.
+        run: (B, 3, side, side) → the outputs of each picture, without the batch axis.
     """
 
     by: str
@@ -133,9 +135,9 @@ class _Compiled:
 
 
 def _openvino(path: Path) -> _Compiled:
-    """By OpenVINO on the CPU: a batch's pictures side by side, each in a request of its own.
+    """Compile with OpenVINO for the CPU; each picture of a batch is a parallel request.
 
-    Exported graphs often state a batch of 1 in their reshapes, and several requests use all cores as well.
+    Exported graphs often fix the batch size at 1, and parallel requests use all cores too.
     """
     engine = openvino()
     try:
@@ -143,7 +145,7 @@ def _openvino(path: Path) -> _Compiled:
         if model.input().partial_shape.rank.is_static and model.input().partial_shape[0].is_dynamic:
             model.reshape(engine.PartialShape([1, *list(model.input().partial_shape)[1:]]))
         shape = tuple(model.input().partial_shape.to_shape())
-        outputs = [tuple(one.partial_shape.to_shape()) for one in model.outputs]
+        outputs = [tuple(tensor.partial_shape.to_shape()) for tensor in model.outputs]
     except RuntimeError as error:
         reason = " ".join(str(error).split())[-120:]
         raise CheckpointError(
@@ -153,52 +155,54 @@ def _openvino(path: Path) -> _Compiled:
     queue: Any = engine.AsyncInferQueue(engine.Core().compile_model(model, "CPU", hints))
 
     def run(pixels: FloatArray) -> list[list[FloatArray]]:
-        found: dict[int, list[FloatArray]] = {}
+        outputs_of: dict[int, list[FloatArray]] = {}
 
         def take(request: Any, place: int) -> None:  # noqa: ANN401  (untyped)
-            found[place] = [np.array(one.data[0], np.float32) for one in request.output_tensors]
+            outputs_of[place] = [np.array(tensor.data[0], np.float32) for tensor in request.output_tensors]
 
         queue.set_callback(take)
         for place in range(len(pixels)):
             queue.start_async(pixels[place : place + 1], place)
         queue.wait_all()
-        return [found[place] for place in range(len(pixels))]
+        return [outputs_of[place] for place in range(len(pixels))]
 
     return _Compiled(str(engine.__version__).partition("-")[0], shape, outputs, run)
 
 
 def _onnxruntime(path: Path, device: str) -> _Compiled:
-    """By ONNX Runtime on a card: a batch at once where the file leaves its axis open, else one by one."""
+    """Compile with ONNX Runtime for a GPU; pictures run one by one if the file fixes the batch size."""
     if path.suffix.lower() != ".onnx" or not device.startswith("cuda"):
-        raise ConfigError(f"{path}: read on {device} are .onnx files on a CUDA card; use --device cpu")
+        raise ConfigError(
+            f"{path}: cannot be run on {device}; expected an .onnx file and a CUDA GPU; use --device cpu"
+        )
     with installed("ONNX Runtime", "onnxruntime-gpu"):
         import onnxruntime
     known = onnxruntime.get_available_providers()
     if CUDA not in known:
         raise MissingError(
-            f"{path}: this ONNX Runtime computes on no CUDA card (it has {', '.join(known)});"
+            f"{path}: this ONNX Runtime does not support CUDA (it has {', '.join(known)});"
             " run: pip install onnxruntime-gpu, or use --device cpu"
         )
     card = {"device_id": int(device.partition(":")[2] or 0)}
     try:
-        # No second choice: what cannot be run on the card is said, not computed elsewhere.
+        # No fallback provider: fail rather than compute on the CPU.
         session: Any = onnxruntime.InferenceSession(str(path), providers=[(CUDA, card)])
         (taken,) = session.get_inputs()
         shape = (1, *(int(side) for side in taken.shape[1:]))
-    except Exception as error:  # of the runtime's own kinds
+    except Exception as error:  # the runtime's own exception types
         reason = " ".join(str(error).split())[-120:]
         raise CheckpointError(f"{path}: no detector of fixed size with one input ({reason})") from error
     together = not isinstance(taken.shape[0], int)
 
     def run(pixels: FloatArray) -> list[list[FloatArray]]:
         size = len(pixels) if together else 1
-        found: list[list[FloatArray]] = []
+        results: list[list[FloatArray]] = []
         for start in range(0, len(pixels), size):
             made = session.run(None, {taken.name: pixels[start : start + size]})
-            found += [[np.asarray(one[row], np.float32) for one in made] for row in range(size)]
-        return found
+            results += [[np.asarray(output[row], np.float32) for output in made] for row in range(size)]
+        return results
 
-    outputs = [(1, *one.shape) for one in run(np.zeros(shape, np.float32))[0]]
+    outputs = [(1, *output.shape) for output in run(np.zeros(shape, np.float32))[0]]
     return _Compiled(f"onnxruntime {onnxruntime.__version__}", shape, outputs, run)
 
 
@@ -209,16 +213,16 @@ class OnnxDetector:
         """Read and compile a model.
 
         Args:
-            path: .onnx, or .xml with its .bin beside it.
-            classes: names in the order of its outputs.
-            device: "cpu" runs it by OpenVINO, a CUDA card by ONNX Runtime.
+            path: an .onnx file, or an .xml file with its .bin next to it.
+            classes: names in the order of the outputs.
+            device: "cpu" uses OpenVINO, a CUDA device ONNX Runtime.
         Raises:
-            MissingError: no such file, or what runs it is not installed.
-            ConfigError: another device, or an .xml file on a card.
-            CheckpointError: no model, of another family, or of another number of classes.
+            MissingError: the file does not exist, or the runtime is not installed.
+            ConfigError: the device is not supported, or an .xml file is to run on a GPU.
+            CheckpointError: not a model, of another family, or with another number of classes.
         """
         file = WeightFile(path)
-        # The bytes are hashed first: that also says in our own words if there are none.
+        # Hashing first also gives limner's own error message for a missing file.
         digest = file.sha256
         if path.suffix.lower() == ".xml":
             digest += WeightFile(path.with_suffix(".bin")).sha256
@@ -242,17 +246,17 @@ class OnnxDetector:
             for image in images
         ]
         made = self._run(np.stack([pixels for pixels, _ in framed])) if framed else []
-        return [self._named(one, shown) for one, (_, shown) in zip(made, framed, strict=True)]
+        return [self._named(outputs, size) for outputs, (_, size) in zip(made, framed, strict=True)]
 
     def _named(self, outputs: Sequence[FloatArray], shown: tuple[int, int]) -> Detections:
-        """A picture's outputs as fractions of it, which takes `shown` pixels of the square, and names."""
+        """Decode one picture's outputs; `shown` is its width and height in the input, in pixels."""
         if self._family == "yolox":
             boxes, scores = decode_yolox(outputs[0], self.side_px)
         else:
             boxes, scores = decode_picodet(outputs, self.side_px)
         best = scores.argmax(axis=1)
         sure = scores[np.arange(len(scores)), best]
-        # Written so that NaN stays and is refused by Detections.
+        # Negated so that NaN passes and Detections rejects it.
         places = np.flatnonzero(~(sure < _FLOOR))
         size = np.asarray([*shown, *shown], np.float32)
         return Detections(
@@ -261,10 +265,10 @@ class OnnxDetector:
 
 
 def letterboxed(image: Image, side_px: int) -> tuple[FloatArray, tuple[int, int]]:
-    """Input of YOLOX: blue, green, red from 0 to 255, with the whole picture in the upper left corner.
+    """Input of YOLOX: BGR from 0 to 255, with the scaled picture in the upper left corner.
 
     Returns:
-        (3, side, side), and width and height of the picture in it, in pixels.
+        (3, side, side) float32; and width and height of the picture in it, in pixels.
     """
     scale = side_px / max(image.size)
     size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
@@ -276,7 +280,7 @@ def letterboxed(image: Image, side_px: int) -> tuple[FloatArray, tuple[int, int]
 
 
 def squashed(image: Image, side_px: int) -> FloatArray:
-    """(3, side, side) as PicoDet takes it: red, green, blue as for ImageNet, proportions lost."""
+    """Input of PicoDet, (3, side, side): RGB, normalised as for ImageNet, stretched to a square."""
     square = image.resize((side_px, side_px), Resampling.BICUBIC, reducing_gap=2.0)
     mean, std = np.asarray([IMAGENET_MEAN, IMAGENET_STD], np.float32)
     pixels = (np.asarray(square, np.float32) / 255 - mean) / std

@@ -1,7 +1,7 @@
-"""From things in a picture to its scene graph: which pairs are related, and how.
+"""From detected objects to a scene graph: which pairs are related, and how.
 
-Two ways to choose the predicate: by the frequency prior of annotated relations, or, if there is none, by
-where the boxes lie. It finds no things and reads no files.
+The predicate is the most frequent one for the two labels in annotated data (frequency prior) or, without a
+prior, the relative position of the boxes.
 """
 
 import json
@@ -25,21 +25,21 @@ from limner.research.scenes.graphs import SceneGraph, SceneObject, SceneRelation
 _WORDS = TypeAdapter(tuple[str, ...])
 KIND = "limner relation prior 1"
 MIN_RELATED = 0.2
-"""Least probability that there is any relation."""
+"""Least probability that two objects are related at all."""
 MOST_RELATIONS = 30
-"""Relations per picture."""
+"""Most relations per picture."""
 
 
 @dataclass(frozen=True)
 class RelationPrior:
-    """Counts of relations between kinds of things, and of pairs that merely overlap.
+    """Frequency prior: counts of predicates for each pair of object classes.
 
     Attributes:
-        classes: labels of things, O of them.
-        predicates: the relations, P of them, without the background.
-        counts: (O, O, P + 1) int64, subject × object × predicate; at 0 stands the background: overlapping
-            ordered pairs + 1, at 1 + p how often predicate p was annotated.
-        source: what it was counted from, for people.
+        classes: object classes, O of them.
+        predicates: predicates, P of them, without the background.
+        counts: (O, O, P + 1) int64, subject × object × predicate. Index 0 is the background (number of
+            overlapping ordered pairs, plus 1), index 1 + p the annotated count of predicate p.
+        source: description of the data, for people.
     Source: Zellers et al. 2018 (neural motifs), frequency baseline; docs/methods/gsda.md §3.2.
     """
 
@@ -50,7 +50,7 @@ class RelationPrior:
     _place: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check that the parts fit each other."""
+        """Check that shapes and names are consistent."""
         due = (len(self.classes), len(self.classes), len(self.predicates) + 1)
         if self.counts.dtype != np.int64 or self.counts.shape != due:
             raise CheckpointError(
@@ -68,12 +68,12 @@ class RelationPrior:
         return label in self._place
 
     def related(self, subject: str, object_: str) -> tuple[str, float, float]:
-        """The likeliest predicate.
+        """The most probable predicate of two labels.
 
         Returns:
-            predicate, its probability, and the probability that there is any relation at all.
+            The predicate, its probability, and the probability of any relation.
         Raises:
-            KeyError: a label is none of the classes.
+            KeyError: a label is not one of the classes.
         Source: docs/methods/gsda.md §3.2: P = F / ΣF.
         """
         counts = self.counts[self._place[subject], self._place[object_]]
@@ -83,12 +83,12 @@ class RelationPrior:
 
 
 def overlapping(boxes: Sequence[tuple[float, float, float, float]]) -> list[tuple[int, int]]:
-    """Ordered pairs of different boxes with a common area, subject first, in ascending order.
+    """Ordered pairs of different boxes that overlap; boxes that only touch do not.
 
     Args:
-        boxes: left, top, right, bottom; N of them.
+        boxes: N boxes: left, top, right, bottom.
     Returns:
-        Places; boxes that only touch do not overlap.
+        Pairs of indices, subject first, in ascending order.
     """
     held = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
     low = np.maximum(held[:, None, :2], held[None, :, :2])
@@ -98,7 +98,7 @@ def overlapping(boxes: Sequence[tuple[float, float, float, float]]) -> list[tupl
 
 
 def save_prior(prior: RelationPrior, path: Path | str) -> None:
-    """Write a safetensors file, whole or not at all; the names are JSON in its header."""
+    """Write a prior to a safetensors file, atomically; the names are JSON in its header."""
     about = {
         "kind": KIND,
         "classes": json.dumps(prior.classes),
@@ -109,15 +109,15 @@ def save_prior(prior: RelationPrior, path: Path | str) -> None:
 
 
 def load_prior(path: Path | str) -> RelationPrior:
-    """Read what `save_prior` wrote.
+    """Read a prior written by `save_prior`.
 
     Raises:
         MissingError: the file does not exist.
-        CheckpointError: not such a file, or its parts do not fit each other.
+        CheckpointError: not a prior, or an inconsistent one.
     """
     if not Path(path).is_file():
         raise MissingError(
-            f"{path}: no such file; count one with 'limner data build-prior RELATIONS --to FILE'"
+            f"{path}: does not exist; create one with 'limner data build-prior RELATIONS --to FILE'"
         )
     try:
         arrays, about = read_arrays(Path(path))
@@ -126,22 +126,22 @@ def load_prior(path: Path | str) -> RelationPrior:
         classes, predicates = (_WORDS.validate_json(about[key]) for key in ("classes", "predicates"))
         return RelationPrior(classes, predicates, arrays["counts"], about.get("source", ""))
     except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}; count it again") from error
+        raise CheckpointError(f"{path}: {error}; build it again") from error
     except (KeyError, ValueError) as error:
         raise CheckpointError(
-            f"{path}: not a relation prior ({' '.join(str(error).split())[:80]}); count one with"
+            f"{path}: not a relation prior ({' '.join(str(error).split())[:80]}); create one with"
             " 'limner data build-prior'"
         ) from error
 
 
 @dataclass
 class LabelNames:
-    """Names of a detector's labels in the prior, and the labels without one.
+    """Mapping from a detector's labels to classes of the prior; counts labels without a class.
 
     Attributes:
-        prior: None if relations come from positions: every label then stands for itself.
-        names: finder's label → class of the prior, given by the user; a label that is a class needs none.
-        unmatched: label → how many things had it; they stay in their graphs, without relations.
+        prior: None if relations come from positions; labels are then left as they are.
+        names: detector's label → class of the prior, from the user; labels that are classes need no entry.
+        unmatched: label without a class → number of objects; they stay in their graphs, without relations.
     """
 
     prior: RelationPrior | None
@@ -149,7 +149,7 @@ class LabelNames:
     unmatched: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        """Reject names that the prior does not know."""
+        """Check that the names are classes of the prior."""
         for label, name in self.names.items():
             if self.prior is not None and name not in self.prior:
                 raise ConfigError(
@@ -157,7 +157,7 @@ class LabelNames:
                 )
 
     def rename(self, objects: Iterable[SceneObject]) -> tuple[SceneObject, ...]:
-        """The things under the prior's names; those without one are counted and keep their own."""
+        """Rename objects to the prior's classes; objects without a class keep their label and are counted."""
         renamed = []
         for thing in objects:
             label = self.names.get(thing.label, thing.label)
@@ -168,69 +168,69 @@ class LabelNames:
 
 
 def read_label_names(path: Path, prior: RelationPrior | None = None) -> dict[str, str]:
-    """Finder's label → class of the prior, from a TOML file of ``"label" = "class"`` lines.
+    """Read detector's label → class of the prior from a TOML file of ``"label" = "class"`` lines.
 
     Args:
         path: the file.
-        prior: names that are none of its classes are then left out: for a list that serves many priors.
+        prior: if given, entries whose class it lacks are left out, so that one file serves many priors.
     Raises:
-        ConfigError: not TOML, or not text for text.
+        ConfigError: not TOML, or a value is not a name.
     """
-    found = read_toml(path)
-    wrong = next((label for label, name in found.items() if not isinstance(name, str) or not name), None)
+    names = read_toml(path)
+    wrong = next((label for label, name in names.items() if not isinstance(name, str) or not name), None)
     if wrong is not None:
-        raise ConfigError(f"{path}: {wrong!r} is {found[wrong]!r}, expected the name of a class")
-    return {label: name for label, name in found.items() if prior is None or name in prior}
+        raise ConfigError(f"{path}: {wrong!r} is {names[wrong]!r}, expected the name of a class")
+    return {label: name for label, name in names.items() if prior is None or name in prior}
 
 
 def coco_label_names(prior: RelationPrior) -> dict[str, str]:
-    """COCO's classes under the names of the filtered Visual Genome, as far as a prior has them."""
+    """COCO's class → class of the filtered Visual Genome, for the classes that a prior has."""
     return read_label_names(Path(__file__).with_name("coco_visual_genome.toml"), prior)
 
 
 def relate(
     image: str, objects: Sequence[SceneObject], prior: RelationPrior | None, *, must_overlap: bool = True
 ) -> SceneGraph:
-    """A graph whose predicates are the likeliest for the two labels, or where boxes lie.
+    """Build a scene graph from objects, with predicates from a prior or from positions.
 
-    With a prior, a pair is kept where the prior gives any relation at least `MIN_RELATED`; the score of the
-    relation is the probability of the predicate times both scores. Without one, every pair has one relation,
-    from the earlier thing to the later; its score is the product of both scores. The best `MOST_RELATIONS`
-    stay, equal scores in the order of their pairs.
+    With a prior, a pair is related if the probability of any relation is at least `MIN_RELATED`; the score is
+    the probability of the best predicate times both objects' scores. Without a prior, each pair has one
+    relation, from the earlier object to the later, and its score is the product of both scores. The
+    `MOST_RELATIONS` highest scores are kept; ties in the order of the pairs.
 
     Args:
         image: id of the picture.
-        objects: things, best first, under the prior's names; others get no relation.
-        prior: prior of relations; None uses `position`.
-        must_overlap: relate only things whose boxes overlap.
+        objects: objects, best first, with the prior's class names; other labels get no relation.
+        prior: frequency prior; None uses `position`.
+        must_overlap: whether to relate only objects whose boxes overlap.
     Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.3.
     """
     pairs: Iterable[tuple[int, int]] = permutations(range(len(objects)), 2)
     if must_overlap:
         pairs = overlapping([thing.box for thing in objects])
-    found = []
+    relations = []
     for s, o in pairs:
         subject, object_ = objects[s], objects[o]
         if prior is None:
             if s < o:
                 score = subject.score * object_.score
-                found.append(SceneRelation(s=s, p=position(subject.box, object_.box), o=o, score=score))
+                relations.append(SceneRelation(s=s, p=position(subject.box, object_.box), o=o, score=score))
         elif subject.label in prior and object_.label in prior:
             predicate, probability, related = prior.related(subject.label, object_.label)
-            # A predicate that was never annotated for two labels is no finding, whatever else is likely.
+            # A probability of 0 means that no predicate was annotated for these labels.
             if related >= MIN_RELATED and probability > 0:
                 score = probability * subject.score * object_.score
-                found.append(SceneRelation(s=s, p=predicate, o=o, score=score))
-    best = sorted(found, key=lambda relation: -relation.score)[:MOST_RELATIONS]
+                relations.append(SceneRelation(s=s, p=predicate, o=o, score=score))
+    best = sorted(relations, key=lambda relation: -relation.score)[:MOST_RELATIONS]
     return SceneGraph(image=image, objects=tuple(objects), relations=tuple(best))
 
 
 def position(subject: Sequence[float], object_: Sequence[float]) -> str:
-    """Position of the first box relative to the second, one of six relations; y increases downwards.
+    """Position of the first box relative to the second, one of six; y increases downwards.
 
     Args:
-        subject: left, top, right, bottom.
-        object_: likewise.
+        subject: left, top, right, bottom of the first box.
+        object_: the same of the second.
     Source: Johnson et al. 2018 (sg2im), section 4: relations of COCO-Stuff.
     """
     sx0, sy0, sx1, sy1 = subject

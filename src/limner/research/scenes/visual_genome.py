@@ -1,7 +1,6 @@
-"""Reads annotated relations: Visual Genome's files, anything of their form, and limner's own scene graphs.
+"""Counts annotated relations (in Visual Genome's format or limner's own) into a frequency prior.
 
-Counts them into the frequency prior of scene graphs. Files are streamed, one picture at a time, since the
-published one has gigabytes. It downloads nothing, and renames nothing beyond lower case.
+Files are streamed, because Visual Genome's has gigabytes. Names are only lower-cased.
 """
 
 from collections import Counter
@@ -30,10 +29,10 @@ class Annotated:
     """Annotations of one picture.
 
     Attributes:
-        image: its id.
-        labels: labels of its things, lower case.
-        boxes: left, top, right, bottom, in any one unit.
-        triples: place of the subject, predicate, place of the object.
+        image: id of the picture.
+        labels: labels of its objects, lower case.
+        boxes: left, top, right, bottom, in any unit.
+        triples: index of the subject, predicate, index of the object.
     """
 
     image: str
@@ -43,11 +42,11 @@ class Annotated:
 
 
 class Names(Record):
-    """The words a prior is counted for.
+    """The vocabulary of a prior.
 
     Attributes:
-        classes: labels of things.
-        predicates: relations.
+        classes: labels of objects.
+        predicates: names of predicates.
     """
 
     classes: tuple[str, ...]
@@ -55,13 +54,13 @@ class Names(Record):
 
 
 class PriorReport(Record):
-    """Result of counting.
+    """Result of counting relations.
 
     Attributes:
-        pictures: read, whether with relations or not.
-        relations: counted.
-        outside: relations left out since a name is outside the vocabulary.
-        outside_names: the most frequent of those names, with counts.
+        pictures: number of pictures, with or without relations.
+        relations: number of relations counted.
+        outside: number of relations left out because of a name outside the vocabulary.
+        outside_names: the most frequent names outside the vocabulary, with counts.
     """
 
     pictures: int
@@ -71,13 +70,14 @@ class PriorReport(Record):
 
 
 def read_names(path: Path) -> Names:
-    """The classes and predicates of a list like that of the filtered Visual Genome.
+    """Read a vocabulary in the format of the filtered Visual Genome.
 
     Args:
-        path: a JSON object with ``idx_to_label`` and ``idx_to_predicate``, each number → name from "1".
+        path: a JSON object with ``idx_to_label`` and ``idx_to_predicate``, each mapping numbers from "1" to
+            names.
     Raises:
         MissingError: the file does not exist.
-        DataError: another form.
+        DataError: the file has another form.
     """
     whole = read_json(
         path, dict[str, dict[str, str | int]], "an object with idx_to_label and idx_to_predicate"
@@ -88,21 +88,22 @@ def read_names(path: Path) -> Names:
             numbered = {int(number): str(name).lower() for number, name in whole[key].items()}
         except (KeyError, ValueError) as error:
             raise DataError(
-                f"{path}: {key}: missing or not numbered ({error}); expected numbers from 1 → names"
+                f"{path}: {key}: missing or not numbered ({error}); expected an object of numbers from 1 and"
+                " names"
             ) from error
         parts.append(tuple(numbered[number] for number in sorted(numbered)))
     return Names(classes=parts[0], predicates=parts[1])
 
 
 def annotated_pictures(path: Path) -> Iterator[Annotated]:
-    """Every picture of a file, in its order.
+    """Read the annotations of each picture of a file, in order.
 
     Args:
-        path: a JSON list as Visual Genome publishes it (relationships.json or scene_graphs.json), or JSON
-            lines of scene graphs as limner writes them (suffix .jsonl).
+        path: Visual Genome's relationships.json or scene_graphs.json, or limner's scene graphs (suffix
+            .jsonl).
     Raises:
         MissingError: the file does not exist.
-        DataError: of another form, naming the picture.
+        DataError: an entry has another form; the message says after how many pictures.
     """
     with installed("ijson", RESEARCH):
         import ijson
@@ -113,7 +114,7 @@ def annotated_pictures(path: Path) -> Iterator[Annotated]:
                 graph.image,
                 tuple(thing.label.lower() for thing in graph.objects),
                 tuple(thing.box for thing in graph.objects),
-                tuple((one.s, one.p.strip().lower(), one.o) for one in graph.relations),
+                tuple((relation.s, relation.p.strip().lower(), relation.o) for relation in graph.relations),
             )
         return
     if not path.is_file():
@@ -148,15 +149,15 @@ def count_relations(
     """Count relations, and overlapping pairs for the background, into a prior.
 
     Args:
-        files: relations; see `annotated_pictures`.
-        names: what to count; None uses the 150 most frequent labels and 50 most frequent predicates of
-            the files themselves, which are then read twice.
+        files: annotated relations, see `annotated_pictures`.
+        names: vocabulary; None uses the 150 most frequent labels and 50 most frequent predicates of the
+            files, which are then read twice.
         only: ids of the pictures to count, such as a training split; None for all.
-        seen: called with 1 for every picture read in the counting pass.
+        seen: called with 1 for each picture read while counting.
     Raises:
-        DataError: no relation of the vocabulary.
-    Source: Zellers et al. 2018; docs/methods/gsda.md §3.2. Departs: a relationships file knows only things
-        that are in some relation, so the background is counted among those.
+        DataError: no relation is within the vocabulary.
+    Source: Zellers et al. 2018; docs/methods/gsda.md §3.2. Departs: a relationships file lists only objects
+        that have a relation, so the background is counted among those.
     """
     chosen = names or _frequent(files, only)
     label_place = {name: place for place, name in enumerate(chosen.classes)}
@@ -165,7 +166,7 @@ def count_relations(
     counts[..., 0] = 1
     outside: Counter[str] = Counter()
     pictures = relations = left_out = 0
-    for picture in (one for path in files for one in annotated_pictures(path)):
+    for picture in (annotated for path in files for annotated in annotated_pictures(path)):
         seen(1)
         if only is not None and picture.image not in only:
             continue
@@ -181,7 +182,7 @@ def count_relations(
             relations += 1
             counts[label_place[ends[0]], label_place[ends[1]], predicate_place[predicate]] += 1
         held = [place for place, label in enumerate(picture.labels) if label in label_place]
-        # All pairs are background where none overlap.
+        # If no boxes overlap, all pairs are background.
         for s, o in overlapping([picture.boxes[place] for place in held]) or permutations(
             range(len(held)), 2
         ):
@@ -205,10 +206,10 @@ def count_relations(
 
 
 def _frequent(files: Sequence[Path], only: frozenset[str] | None) -> Names:
-    """The most frequent names of things and predicates; of equally frequent ones the alphabet's first."""
+    """The most frequent labels and predicates; ties in alphabetical order."""
     labels: Counter[str] = Counter()
     predicates: Counter[str] = Counter()
-    for picture in (one for path in files for one in annotated_pictures(path)):
+    for picture in (annotated for path in files for annotated in annotated_pictures(path)):
         if only is None or picture.image in only:
             labels.update(picture.labels)
             predicates.update(predicate for _, predicate, _ in picture.triples)
@@ -222,7 +223,7 @@ def _frequent(files: Sequence[Path], only: frozenset[str] | None) -> Names:
 
 
 def _picture(entry: dict[str, Any]) -> Annotated:
-    """One entry of a published file: relations that hold their things, or that name them by id."""
+    """Parse one entry of a published file; relations contain their objects or refer to them by id."""
     image = str(entry["image_id"])
     things: dict[Any, tuple[str, tuple[float, float, float, float]]] = {}
     for thing in entry.get("objects", ()):
@@ -233,7 +234,7 @@ def _picture(entry: dict[str, Any]) -> Annotated:
         for side in ("subject", "object"):
             if f"{side}_id" in relation:
                 ends.append(relation[f"{side}_id"])
-                things[ends[-1]]  # a KeyError names an id that is no object's
+                things[ends[-1]]  # raises KeyError if no object has this id
             else:
                 name, box = _thing(relation[side])
                 key = relation[side].get("object_id", (name, box))
@@ -253,7 +254,7 @@ def _picture(entry: dict[str, Any]) -> Annotated:
 
 
 def _thing(value: dict[str, Any]) -> tuple[str, tuple[float, float, float, float]]:
-    """Name and corners of an object; older files give a list of names, of which the first counts."""
+    """Name and corners of an object; of a list of names, as in older files, the first."""
     name = value["name"] if "name" in value else value["names"][0]
     x, y, w, h = (float(value[key]) for key in "xywh")
     label = name.strip().lower()

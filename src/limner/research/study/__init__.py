@@ -1,1 +1,1 @@
-"""Human studies: made from runs and boards, shown to raters in a browser, kept in a database."""
+"""Human studies: created from runs or storyboards, rated in a browser, stored in a database."""

@@ -1,7 +1,6 @@
-"""The planned analysis of a human study: counts, tests, power and agreement per stratum, as one record.
+"""The planned analysis of a human study: counts, tests, power and agreement per stratum.
 
-Everything that the tables of a report show is computed here, once with all raters and once without those who
-failed an attention check.
+Computes every number of a report's tables, with all raters and without those who failed an attention check.
 """
 
 from collections import Counter, defaultdict
@@ -36,15 +35,15 @@ class Decided(Record):
     """Result of one item.
 
     Attributes:
-        item: its id.
+        item: id of the item.
         stratum: stratum of the item.
-        cluster: items of one cluster are not independent.
+        cluster: group of dependent items.
         outcome: pairwise: one of `PAIR_OUTCOMES`; tick-all: letters of the ticked systems in order, such as
             ``AB``, ``nothing`` or ``no majority``.
-        votes: that the outcome received; without a majority, the most that any answer received.
-        score: pairwise: +1 better, −1 worse, 0 else. Tick-all: +1 where more than half of the raters tick B
-            and not C, each by itself, −1 the other way round, 0 else.
-        prefilled: nobody was asked.
+        votes: number of votes for the outcome; without a majority, for the most frequent answer.
+        score: pairwise: +1 better, −1 worse, else 0. Tick-all: +1 if a majority ticks B but no majority ticks
+            C, −1 the other way round, else 0.
+        prefilled: whether the pair was pre-filled, so that no rater was asked.
     """
 
     item: str
@@ -57,13 +56,13 @@ class Decided(Record):
 
 
 class Tally(Record):
-    """All items of a study after its votes, attention checks left out.
+    """Outcomes of all items of a study except attention checks.
 
     Attributes:
-        decided: items with two votes or more, and those pre-filled, in the order of the study.
-        unrated: items with fewer votes, which count nowhere.
-        incomplete: items with two votes or more, but fewer than registered.
-        answers: item → the meaning of every vote on it, in the order of the raters' ids.
+        decided: items with enough votes (`LEAST_VOTES`) and pre-filled ones, in the order of the study.
+        unrated: ids of items with fewer votes, which are not counted.
+        incomplete: number of items with enough votes, but fewer than registered.
+        answers: item → meaning of each vote on it, in the order of the raters' ids.
     """
 
     decided: tuple[Decided, ...]
@@ -73,14 +72,14 @@ class Tally(Record):
 
 
 class CheckedRaters(Record):
-    """Who answered attention checks, and who failed one.
+    """Results of the attention checks.
 
     Attributes:
-        raters: all who cast a vote.
-        answered: votes on attention checks.
-        wrong: number of answers not the answer due.
-        failed: raters with one wrong answer or more, sorted.
-        unchecked: raters who met no check.
+        raters: number of raters who voted.
+        answered: number of votes on attention checks.
+        wrong: number of wrong votes among them.
+        failed: raters with at least one wrong vote, sorted.
+        unchecked: number of raters who answered no check.
     """
 
     raters: int
@@ -94,8 +93,8 @@ class Withdrawn(Record):
     """Items and votes left out because raters withdrew.
 
     Attributes:
-        raters: who withdrew after voting.
-        votes: number of their votes, attention checks among them.
+        raters: number of raters who withdrew after voting.
+        votes: number of their votes, including attention checks.
     """
 
     raters: int
@@ -103,24 +102,24 @@ class Withdrawn(Record):
 
 
 def withdrawn(votes: Iterable[Vote]) -> Withdrawn:
-    """Count the votes that were withdrawn, and whose they were."""
+    """Count the withdrawn votes and their raters."""
     gone = [vote.rater for vote in votes if vote.answer is None]
     return Withdrawn(raters=len(set(gone)), votes=len(gone))
 
 
 class Flags(Record):
-    """Findings to check; they exclude nothing.
+    """Suspicious votes, to be looked into; none of them is excluded.
 
     Attributes:
-        untimed: votes that took no time, 0 seconds.
+        untimed: number of votes that took 0 seconds.
         untimed_by: raters who cast them, sorted.
-        hurried: other votes that came faster than anybody reads their page, see `least_seconds`.
+        hurried: number of other votes cast faster than their page can be read, see `least_seconds`.
         hurried_by: raters who cast them, sorted.
-        hurried_s: median seconds of their pages; None without any.
-        crowds: times that several raters began one after another from one network address.
-        crowded: those raters, sorted, as far as they voted.
-        crowd_votes: number of their votes, attention checks among them.
-        crowd_items: items on which one crowd cast more than half of the votes, attention checks left out.
+        hurried_s: median seconds of those votes; None if there are none.
+        crowds: number of crowds (raters who began one after another from one network address).
+        crowded: raters of crowds who voted, sorted.
+        crowd_votes: number of their votes, including attention checks.
+        crowd_items: number of items, without attention checks, on which one crowd cast most of the votes.
     """
 
     untimed: int
@@ -135,32 +134,31 @@ class Flags(Record):
 
 
 LETTERS_A_SECOND = 50
-"""Ten words of English: more than twice as fast as people read silently (238 words a minute on average;
+"""About ten English words: more than twice the average silent reading speed (238 words a minute;
 Brysbaert 2019, Journal of Memory and Language 109)."""
 PICTURE_S = 0.25
-"""As long as one look at a picture lasts (a fixation; Rayner 2009, Quarterly Journal of Experimental
-Psychology 62)."""
+"""Duration of one fixation (Rayner 2009, Quarterly Journal of Experimental Psychology 62)."""
 
 
 def least_seconds(items: Iterable[Item]) -> float:
-    """The time in which nobody has read a page and looked at its pictures.
+    """Least seconds needed to read a page and look at its pictures.
 
     Args:
-        items: on the page. Of a story only the text to judge counts: the rest need not be read again.
+        items: items of the page. Only the text to judge counts, not the rest of its story.
     """
     return sum(
         len(item.text) / LETTERS_A_SECOND
-        + PICTURE_S * sum(one.picture is not None for one in item.candidates)
+        + PICTURE_S * sum(candidate.picture is not None for candidate in item.candidates)
         for item in items
     )
 
 
 def flags(files: StudyFiles, votes: Iterable[Vote], crowds: Mapping[str, str]) -> Flags:
-    """Count what is odd about votes that stand.
+    """Count suspicious votes.
 
     Args:
         files: files of the study.
-        votes: that were not withdrawn.
+        votes: votes that were not withdrawn.
         crowds: rater → crowd, see `limner.research.study.recruitment`.
     """
     cast = list(votes)
@@ -188,11 +186,11 @@ def flags(files: StudyFiles, votes: Iterable[Vote], crowds: Mapping[str, str]) -
 
 
 def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
-    """Majorities of all items.
+    """Decide all items by majority.
 
     Args:
         files: files of the study.
-        votes: that fit it, see `check_votes`.
+        votes: its votes, see `check_votes`.
     """
     by_item: dict[str, list[Vote]] = defaultdict(list)
     for vote in votes:
@@ -214,7 +212,7 @@ def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
             outcome, most = majority(meant)
             answers[item.id] = meant
             incomplete += len(meant) < files.study.raters_per_item
-        one = Decided(
+        decision = Decided(
             item=item.id,
             stratum=item.stratum,
             cluster=entry.cluster or item.id,
@@ -223,14 +221,14 @@ def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
             score=_score(outcome, meant),
             prefilled=bool(item.prefilled),
         )
-        decided.append(one)
+        decided.append(decision)
     return Tally(decided=tuple(decided), unrated=tuple(unrated), incomplete=incomplete, answers=answers)
 
 
 def meaning(answer: Answer, entry: KeyEntry) -> str:
-    """An answer in terms of the systems: A better (``better``), B better (``worse``), … or letters ticked.
+    """An answer in terms of the systems: ``better`` (A is), ``worse`` (B is), … or the ticked letters.
 
-    A ticked picture that several systems share is a tick for each of them.
+    A tick on a picture that several systems share counts for each of them.
     """
     if isinstance(answer, str):
         if answer not in ("first", "second"):
@@ -241,7 +239,7 @@ def meaning(answer: Answer, entry: KeyEntry) -> str:
 
 
 def checked(files: StudyFiles, votes: Iterable[Vote]) -> CheckedRaters:
-    """Who answered attention checks, and who failed one."""
+    """Evaluate the attention checks."""
     cast = list(votes)
     checks = [vote for vote in cast if vote.item in files.key.checks]
     wrong = [vote for vote in checks if vote.answer != files.key.checks[vote.item]]
@@ -256,7 +254,7 @@ def checked(files: StudyFiles, votes: Iterable[Vote]) -> CheckedRaters:
 
 
 def majority(answers: Iterable[str]) -> tuple[str, int]:
-    """The answer of more than half of the votes and how many gave it, else ``no majority`` and the most."""
+    """The answer with more than half of the votes, or ``no majority``; and the count of the top answer."""
     counts = Counter(answers)
     if not counts:
         return NO_MAJORITY, 0
@@ -268,18 +266,18 @@ def _score(outcome: str, meant: tuple[str, ...]) -> int:
     if outcome in ("better", "worse"):
         return 1 if outcome == "better" else -1
     ticks = [set() if vote in (NOTHING, *PAIR_OUTCOMES) else set(vote) for vote in meant]
-    chosen = [2 * sum(letter in one for one in ticks) > len(ticks) for letter in "BC"]
+    chosen = [2 * sum(letter in letters for letters in ticks) > len(ticks) for letter in "BC"]
     return int(chosen[0]) - int(chosen[1])
 
 
 def rated_units(files: StudyFiles, answers: Mapping[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The units of agreement: items of pairs; in tick-all every system's picture, ticked or not.
+    """Votes of each unit of agreement: of each item (pairwise), or of each picture, ticked or not (tick-all).
 
-    Pictures that systems share are one unit.
+    A picture that several systems share is one unit.
 
     Args:
         files: files of the study.
-        answers: item → its votes, as `tally` gives them.
+        answers: item → its votes, from `tally`.
     """
     if files.study.protocol == "pairwise":
         return list(answers.values())
@@ -287,7 +285,7 @@ def rated_units(files: StudyFiles, answers: Mapping[str, tuple[str, ...]]) -> li
     for item, votes in answers.items():
         ticked = [set() if vote == NOTHING else set(vote) for vote in votes]
         for letters in files.key.items[item].systems.values():
-            units.append(tuple("ticked" if set(letters) <= one else "not" for one in ticked))
+            units.append(tuple("ticked" if set(letters) <= ticks else "not" for ticks in ticked))
     return units
 
 
@@ -296,23 +294,23 @@ FEWEST_POWER = 3
 
 
 class StratumPreference(Record):
-    """Does a stratum prefer B to C, or A to B?
+    """Preference between two systems in one stratum.
 
-    Pairwise compares A, the tested system, with B, the control; tick-all B, the model with context, with C,
-    the one without.
+    Pairwise compares A (tested system) with B (control); tick-all compares B (model with context) with C
+    (model without).
 
     Attributes:
         stratum: name, or ``all``.
         tested, control: names of the two systems; "" if strata have different ones.
-        items: that count.
-        prefilled: number of pairs with one picture, which nobody was asked about.
-        outcomes: outcome → items.
+        items: number of items that count.
+        prefilled: number of pre-filled pairs among them.
+        outcomes: outcome → number of items.
         sign, mean: the tests; None without items.
-        mean_interval: bootstrap interval of the mean score, drawing whole clusters.
+        mean_interval: bootstrap interval of the mean score, resampling whole clusters.
         sign_adjusted, mean_adjusted: p values after Holm's correction over the strata; None if there is no
-            test or the stratum is the sum of the others.
-        power: what so many items can see; None with fewer than three.
-        agreement: agreement of the raters.
+            test or the stratum is ``all``, the union of the others.
+        power: power analysis for this number of items; None with fewer than three.
+        agreement: inter-rater agreement.
     """
 
     stratum: str
@@ -331,11 +329,11 @@ class StratumPreference(Record):
 
 
 class Ticks(Record):
-    """Frequency with which a system's picture was ticked.
+    """How often a system's picture was ticked.
 
     Attributes:
-        votes: share of the votes.
-        steps: share of the steps where more than half of the raters ticked it.
+        votes: share of the votes, in [0, 1].
+        steps: share of the steps in which more than half of the raters ticked it, in [0, 1].
     """
 
     votes: float
@@ -343,17 +341,17 @@ class Ticks(Record):
 
 
 class View(Record):
-    """The analysis with some raters.
+    """The analysis of the votes of some raters.
 
     Attributes:
-        raters: in words.
-        people: raters whose votes are counted.
-        votes: votes of theirs, those on attention checks left out.
-        unrated: items with too few votes to count.
-        incomplete: items that count with fewer votes than registered.
-        strata: one preference each; the sum of all comes last if there are several.
-        patterns: tick-all: pattern → votes it received → steps.
-        ticks: tick-all: letter → how often it was ticked, whatever else was; empty without votes.
+        raters: description of these raters.
+        people: number of raters whose votes count.
+        votes: number of their votes, without attention checks.
+        unrated: number of items with too few votes to count.
+        incomplete: number of items that count with fewer votes than registered.
+        strata: one preference per stratum; if there are several, their union comes last.
+        patterns: tick-all: pattern → number of votes for it → number of steps.
+        ticks: tick-all: letter → how often its picture was ticked; empty without votes.
     """
 
     raters: str
@@ -367,21 +365,21 @@ class View(Record):
 
 
 class StudyReport(Record):
-    """Result of a study.
+    """Results of a study.
 
     Attributes:
         format: format of the record.
-        study: SHA-256 of its registration.
+        study: SHA-256 of the registration.
         title, protocol: as registered.
-        systems: letter → names that it has in the strata.
+        systems: letter → its names in the strata.
         level: level of tests and intervals.
         raters_per_item: as registered.
-        votes, due: votes on items to be judged, and those registered.
-        interim: not all items have the votes that were registered.
-        checks: attention checks.
-        withdrawn: what is left out everywhere.
-        flags: what to look into.
-        views: with all raters; and without those who failed a check, if there are any.
+        votes, due: number of votes on items to judge, and the registered number.
+        interim: whether some items lack votes.
+        checks: results of the attention checks.
+        withdrawn: withdrawn votes, which count nowhere.
+        flags: suspicious votes.
+        views: with all raters, then without those who failed a check, if any.
     """
 
     format: str = "limner-study-report-1"
@@ -411,11 +409,11 @@ def analyse(
 
     Args:
         files: files of the study.
-        votes: from a database or an exported file.
-        crowds: rater → crowd, from a database; a file does not say.
-        resamples: resamples of every bootstrap interval.
+        votes: votes from a database or an exported file.
+        crowds: rater → crowd; known only from a database.
+        resamples: number of bootstrap resamples per interval.
     Raises:
-        DataError: a vote that does not fit its item, or two of one rater on one item.
+        DataError: a vote is invalid for its item, or a rater has two votes on one item.
         MissingError: statsmodels is not installed.
     """
     study = files.study
@@ -433,7 +431,7 @@ def analyse(
         **study.model_dump(include={"title", "protocol", "level", "raters_per_item"}),
         study=study.sha256,
         systems={
-            letter: tuple(dict.fromkeys(own[letter] for own in files.key.systems.values()))
+            letter: tuple(dict.fromkeys(names[letter] for names in files.key.systems.values()))
             for letter in study.systems
         },
         votes=progress.votes,
@@ -448,109 +446,117 @@ def analyse(
 
 def _view(name: str, files: StudyFiles, votes: Sequence[Vote], resamples: int) -> View:
     counted = tally(files, votes)
-    if not counted.answers:  # pairs of one picture that nobody was asked about are no result by themselves
+    if not counted.answers:  # pre-filled pairs alone are no result
         counted = counted.model_copy(update={"decided": ()})
-    found = []
+    preferences = []
     for stratum in files.study.sample.strata:
-        decided = [one for one in counted.decided if one.stratum == stratum]
-        found.append(_preference(files, counted, stratum, decided, resamples))
-    found = _adjusted(found)
-    if len(found) > 1:
-        found.append(_preference(files, counted, ALL, counted.decided, resamples))
+        decided = [item for item in counted.decided if item.stratum == stratum]
+        preferences.append(_preference(files, counted, stratum, decided, resamples))
+    preferences = _adjusted(preferences)
+    if len(preferences) > 1:
+        preferences.append(_preference(files, counted, ALL, counted.decided, resamples))
     ticked = files.study.protocol == "tick-all"
     patterns: dict[str, Counter[int]] = defaultdict(Counter)
-    for one in counted.decided if ticked else ():
-        patterns[one.outcome][one.votes] += 1
+    for item in counted.decided if ticked else ():
+        patterns[item.outcome][item.votes] += 1
     return View(
         raters=name,
         people=len({vote.rater for vote in votes}),
         votes=sum(vote.item not in files.key.checks for vote in votes),
         unrated=len(counted.unrated),
         incomplete=counted.incomplete,
-        strata=tuple(found),
+        strata=tuple(preferences),
         patterns={pattern: dict(sorted(counts.items())) for pattern, counts in patterns.items()},
         ticks=_ticks(files, counted) if ticked else {},
     )
 
 
 def _ticks(files: StudyFiles, counted: Tally) -> dict[str, Ticks]:
-    """Ticks of every system by itself."""
-    found = {}
+    """How often each system's picture was ticked."""
+    ticks = {}
     for letter in files.study.systems if counted.answers else ():
         steps = [[vote != NOTHING and letter in vote for vote in votes] for votes in counted.answers.values()]
-        found[letter] = Ticks(
+        ticks[letter] = Ticks(
             votes=sum(map(sum, steps)) / sum(map(len, steps)),
-            steps=sum(2 * sum(one) > len(one) for one in steps) / len(steps),
+            steps=sum(2 * sum(votes_of_step) > len(votes_of_step) for votes_of_step in steps) / len(steps),
         )
-    return found
+    return ticks
 
 
 def _preference(
     files: StudyFiles, counted: Tally, stratum: str, decided: Sequence[Decided], resamples: int
 ) -> StratumPreference:
     study = files.study
-    scores = [one.score for one in decided]
+    scores = [item.score for item in decided]
     wins, losses = scores.count(1), scores.count(-1)
-    own = {one.item: counted.answers[one.item] for one in decided if not one.prefilled}
+    answers = {item.item: counted.answers[item.item] for item in decided if not item.prefilled}
     tested, control = ("A", "B") if study.protocol == "pairwise" else ("B", "C")
     sign = mean = span = None
     if decided:
         sign, mean = sign_test(wins, losses, study.level), mean_test(scores, study.level)
-        values, clusters = np.array(scores, dtype=np.float64), [one.cluster for one in decided]
+        values, clusters = np.array(scores, dtype=np.float64), [item.cluster for item in decided]
         span = interval(values, clusters, resamples=resamples, level=1 - study.level)
     return StratumPreference(
         stratum=stratum,
         tested=_name(files, stratum, tested),
         control=_name(files, stratum, control),
         items=len(decided),
-        prefilled=sum(one.prefilled for one in decided),
-        outcomes=dict(sorted(Counter(one.outcome for one in decided).items())),
+        prefilled=sum(item.prefilled for item in decided),
+        outcomes=dict(sorted(Counter(item.outcome for item in decided).items())),
         sign=sign,
         mean=mean,
         mean_interval=span,
         power=power_of(len(decided), study.level, study.power) if len(decided) >= FEWEST_POWER else None,
-        agreement=agreement(rated_units(files, own)),
+        agreement=agreement(rated_units(files, answers)),
     )
 
 
 def _name(files: StudyFiles, stratum: str, letter: str) -> str:
     if stratum in files.key.systems:
         return files.key.systems[stratum][letter]
-    names = {own[letter] for own in files.key.systems.values()}
+    names = {systems[letter] for systems in files.key.systems.values()}
     return names.pop() if len(names) == 1 else ""
 
 
 def _adjusted(found: Sequence[StratumPreference]) -> list[StratumPreference]:
-    """Holm's correction over the strata, apart for either test."""
-    signs = holm([one.sign.p_value for one in found if one.sign])
-    means = holm([one.mean.p_value for one in found if one.mean and one.mean.p_value is not None])
+    """Apply Holm's correction over the strata, separately for each test."""
+    signs = holm([preference.sign.p_value for preference in found if preference.sign])
+    means = holm(
+        [
+            preference.mean.p_value
+            for preference in found
+            if preference.mean and preference.mean.p_value is not None
+        ]
+    )
     return [
-        one.model_copy(
+        preference.model_copy(
             update={
-                "sign_adjusted": signs.pop(0) if one.sign else None,
-                "mean_adjusted": means.pop(0) if one.mean and one.mean.p_value is not None else None,
+                "sign_adjusted": signs.pop(0) if preference.sign else None,
+                "mean_adjusted": means.pop(0)
+                if preference.mean and preference.mean.p_value is not None
+                else None,
             }
         )
-        for one in found
+        for preference in found
     ]
 
 
 class StudyProgress(Record):
-    """Counts of a running study.
+    """Progress of a running study.
 
     Attributes:
         title, protocol: as registered.
-        items: to be judged, without attention checks and pre-filled pairs.
-        prefilled: pairs of one picture, which nobody is shown.
-        checks: attention checks.
+        items: number of items to judge, without attention checks and pre-filled pairs.
+        prefilled: number of pairs with equal pictures, which are not shown.
+        checks: number of attention checks.
         raters_per_item: as registered.
-        raters: who voted.
-        votes: on items to be judged.
-        due: votes wanted on them.
-        complete: items with all votes.
-        untouched: items without a vote.
-        failed: raters who failed an attention check.
-        withdrawn: what raters took back, which counts nowhere else.
+        raters: number of raters who voted.
+        votes: number of votes on items to judge.
+        due: number of votes wanted on them.
+        complete: number of items with all votes.
+        untouched: number of items without a vote.
+        failed: number of raters who failed an attention check.
+        withdrawn: withdrawn votes, which count nowhere else.
     """
 
     title: str
@@ -568,14 +574,14 @@ class StudyProgress(Record):
     withdrawn: Withdrawn
 
     def lines(self) -> list[str]:
-        """For the terminal."""
+        """Progress as lines for the terminal."""
         gone = self.withdrawn
         return [
             f"{self.title} ({self.protocol}): {self.votes:,} of {counted(self.due, 'vote')} by"
             f" {counted(self.raters, 'rater')}",
             f"{self.complete:,} of {counted(self.items, 'item')} with"
             f" {counted(self.raters_per_item, 'vote')} or more,"
-            f" {self.untouched:,} none; {self.prefilled:,} pairs of one picture are pre-filled",
+            f" {self.untouched:,} with none; {self.prefilled:,} pairs with equal pictures are pre-filled",
             f"{counted(self.failed, 'rater')} failed one of {counted(self.checks, 'attention check')}",
             *(
                 [f"{counted(gone.raters, 'rater')} withdrew {counted(gone.votes, 'vote')}"]
@@ -586,16 +592,18 @@ class StudyProgress(Record):
 
 
 def progress_of(files: StudyFiles, votes: Iterable[Vote]) -> StudyProgress:
-    """Count.
+    """Count the votes of a study so far.
 
     Raises:
-        DataError: a vote that does not fit its item, or two of one rater on one item.
+        DataError: a vote is invalid for its item, or a rater has two votes on one item.
     """
     study = files.study
     every = check_votes(votes, files.items, study.protocol)
     cast = [vote for vote in every if vote.answer is not None]
     given = Counter(vote.item for vote in cast)
-    counts = [given[one.id] for one in files.items if not one.prefilled and one.id not in files.key.checks]
+    counts = [
+        given[item.id] for item in files.items if not item.prefilled and item.id not in files.key.checks
+    ]
     return StudyProgress(
         **study.model_dump(include={"title", "protocol", "prefilled", "checks", "raters_per_item"}),
         items=len(counts),

@@ -1,6 +1,6 @@
-"""The study as a web application: consent, pages to answer one after the other, a way to come back.
+"""The web application of a study: consent, one page after another, and resuming.
 
-A rater is a random secret in a cookie; nothing else is asked, and only what there is to judge is shown.
+A rater is identified by a random secret in a cookie.
 """
 
 from __future__ import annotations
@@ -45,33 +45,33 @@ STATIC = Path(__file__).parent / "static"
 YEAR_S = 365 * 24 * 3600
 BODY_BYTES = 256 * 1024
 MEDIA_TYPES = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
-"""Ending → kind; studies of earlier versions have others than the first."""
+"""Suffix → media type; newer studies have JPEG only."""
 KEPT = "private, max-age=31536000, immutable"
 NOTES = {
-    "gone": "Somebody else has answered that page meanwhile. Here is the next one.",
-    "stands": "You had answered that page before: your first answer is kept. Here is the next one.",
-    "other": "That answer was given on another page and was not kept. Please answer this page.",
+    "gone": "Someone else has answered that page in the meantime. Here is the next one.",
+    "stands": "You have already answered that page; your first answer counts. Here is the next one.",
+    "other": "That answer belongs to another page and was not saved. Please answer this page.",
 }
 BEGUN = "begun"
-"""In the address right after a rater was given the cookie, which is there unless the browser keeps none."""
+"""Marks the URL right after the cookie was set, so that a browser that rejects cookies can be told apart."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{24}")
 Form = dict[str, list[str]]
 
 
 @dataclass(frozen=True)
 class Desk:
-    """State of the routes.
+    """State shared by the routes.
 
     Attributes:
-        votes: the database.
-        plan: how pages are dealt.
+        votes: database of the votes.
+        plan: assignment of pages.
         wording: wording of the study.
         pictures: folder of the pictures.
-        invitation: token that whoever begins must bring; "" asks for none.
-        hold_s: seconds a page is kept for a rater who does not answer.
-        recruitment: where raters come from and go.
-        checks: attention check → the answer due.
-        newcomers: how fast raters may begin.
+        invitation: token that new raters need; "" for none.
+        hold_s: seconds for which a page stays reserved without an answer.
+        recruitment: panel, completion codes and screening.
+        checks: attention check → correct answer.
+        newcomers: rate limit for new raters.
     """
 
     votes: VoteBase
@@ -98,7 +98,7 @@ class Desk:
         recruitment: Recruitment,
         newcomers: Newcomers,
     ) -> Desk:
-        """Create the application for a study in a folder; see `serve_study`."""
+        """Collect the state for the study in a folder; see `serve_study`."""
         return cls(
             votes,
             AssignmentPlan.of(files, limit),
@@ -113,28 +113,28 @@ class Desk:
 
     @property
     def cookie(self) -> str:
-        """Name of the rater's cookie: studies on one machine do not disturb each other."""
+        """Name of the rater's cookie, different for each study on a machine."""
         return f"limner-study-{self.plan.study[:12]}"
 
     def rater(self, request: Request) -> str | None:
-        """Public id of the rater who asks, if they take part."""
+        """Public id of the rater who sent the request, or None if there is none."""
         secret = request.cookies.get(self.cookie, "")
         rater = public_id(secret)
         return rater if _SECRET.fullmatch(secret) and self.votes.knows(rater) else None
 
     def known(self, request: Request) -> str:
-        """Public id of the rater who asks.
+        """Public id of the rater who sent the request.
 
         Raises:
-            ProblemError: it is nobody who takes part.
+            ProblemError: no rater of this study sent it.
         """
         rater = self.rater(request)
         if rater is None:
-            raise ProblemError(401, "you have not begun, or on another device: begin on the first page")
+            raise ProblemError(401, "you have not begun on this device: begin on the first page")
         return rater
 
     def screened(self, rater: str) -> bool:
-        """Whether a rater has failed so many attention checks that nothing more is asked."""
+        """Whether a rater is screened out for failed attention checks."""
         most = self.recruitment.screen_out
         if most is None:
             return False
@@ -142,10 +142,10 @@ class Desk:
         return sum(said != self.checks[item] for item, said in given.items()) >= most
 
     def panelist(self, parameters: Mapping[str, str]) -> Panelist | None:
-        """Who comes from the panel by an address; None for somebody who only looks.
+        """The panel's ids in a URL; None for a preview.
 
         Raises:
-            ProblemError: the address does not say.
+            ProblemError: an id is missing or malformed.
         """
         try:
             return self.recruitment.came(parameters)
@@ -153,14 +153,14 @@ class Desk:
             raise ProblemError(400, str(error)) from None
 
     def link(self, request: Request) -> str:
-        """The address by which the rater who asks comes back."""
+        """The URL by which the rater who sent the request can return."""
         return f"{str(request.base_url).rstrip('/')}/resume/{request.cookies.get(self.cookie, '')}"
 
     def enter(self, request: Request, secret: str) -> Response:
-        """Go on as the rater with this secret."""
+        """Set the cookie and continue as the rater with this secret."""
         response = RedirectResponse(f"/rate?note={BEGUN}", 303)
         secure = request.url.scheme == "https"
-        # Lax: a link in a message must lead back to the rater's own pages.
+        # Lax: a link in an email must lead back to the rater's own pages.
         response.set_cookie(
             self.cookie, secret, max_age=YEAR_S, httponly=True, samesite="lax", secure=secure, path="/"
         )
@@ -168,7 +168,7 @@ class Desk:
 
 
 async def _form(request: Request) -> Form:
-    """Fields of a form as browsers send it."""
+    """Parse a form as browsers send it."""
     try:
         body = (await request.body()).decode("utf-8")
         return parse_qs(body, keep_blank_values=True, max_num_fields=10_000)
@@ -177,10 +177,10 @@ async def _form(request: Request) -> Form:
 
 
 def study_app(desk: Desk) -> FastAPI:
-    """The application of one study.
+    """Build the application of one study.
 
     Args:
-        desk: what its routes work with.
+        desk: state of its routes.
     """
     app = FastAPI(title="limner study", openapi_url=None, docs_url=None, redoc_url=None)
     pages = Pages(desk.wording)
@@ -193,7 +193,7 @@ def study_app(desk: Desk) -> FastAPI:
 
 
 def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
-    """Consent, and coming back."""
+    """Add the routes for consent and resuming."""
     panel = desk.recruitment.panel
 
     def asked(
@@ -251,7 +251,9 @@ def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
         try:
             desk.votes.join(secret, panelist)
         except TakenError:
-            raise ProblemError(409, "you have taken part in this study already, which counts once") from None
+            raise ProblemError(
+                409, "you have already taken part in this study, and can do so only once"
+            ) from None
         crowd = desk.newcomers.began(address, rater)
         if crowd is not None:
             desk.votes.mark(*crowd)
@@ -260,18 +262,18 @@ def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
     @app.get("/resume/{secret}")
     def resume(request: Request, secret: str) -> Response:
         if not _SECRET.fullmatch(secret) or not desk.votes.knows(public_id(secret)):
-            raise ProblemError(404, "nobody takes part by this link; copy the whole of it")
+            raise ProblemError(404, "this link belongs to no rater; copy the complete link")
         return desk.enter(request, secret)
 
 
 def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
-    """One page after the other, and their pictures."""
+    """Add the routes for rating and for pictures."""
     names = frozenset(
-        one.picture
+        candidate.picture
         for unit in desk.plan.units.values()
         for item in unit.items
-        for one in item.candidates
-        if one.picture
+        for candidate in item.candidates
+        if candidate.picture
     )
 
     def shown(request: Request, turn: Turn, rater: str, note: str = "", form: Form | None = None) -> str:
@@ -291,8 +293,8 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
         if rater is None and note == BEGUN:
             raise ProblemError(
                 400,
-                "this browser keeps no cookie for this study, by which it would know you from page to page;"
-                " allow cookies for this address, or take another browser, and begin again",
+                "this browser did not save the cookie that this study needs to recognise you;"
+                " allow cookies for this site, or use another browser, and begin again",
             )
         if rater is None:
             return RedirectResponse("/", 303)
@@ -311,16 +313,16 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
             raise ProblemError(400, "this study has no such page; reload it")
         if of_another_page(form, unit, desk.plan, rater):
             return RedirectResponse("/rate?note=other", 303)
-        found = read_answers(form, unit, desk.plan, rater, pairs=desk.wording.pairs)
-        if found is None:
+        answers = read_answers(form, unit, desk.plan, rater, pairs=desk.wording.pairs)
+        if answers is None:
             turn = desk.votes.turn(rater, desk.plan, hold_s=desk.hold_s)
-            if turn.unit != unit:  # answered already, in another window perhaps
+            if turn.unit != unit:  # already answered, perhaps in another window
                 return RedirectResponse("/rate", 303)
             return _page(shown(request, turn, rater, form=form), 422)
-        outcome = desk.votes.vote(rater, unit, found)
-        if outcome == "stands":  # the same answer once more is a double click
-            before = desk.votes.answers(rater, [item for item, _, _ in found])
-            outcome = "stored" if before == {item: said for item, said, _ in found} else outcome
+        outcome = desk.votes.vote(rater, unit, answers)
+        if outcome == "stands":  # the same answer again is a double click
+            before = desk.votes.answers(rater, [item for item, _, _ in answers])
+            outcome = "stored" if before == {item: said for item, said, _ in answers} else outcome
         return RedirectResponse("/rate" if outcome == "stored" else f"/rate?note={outcome}", 303)
 
     @app.get("/pictures/{name}")
@@ -328,15 +330,15 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
         desk.known(request)
         if name not in names:
             raise ProblemError(404, "this study has no such picture")
-        # A whole file, whatever is asked for, and neither its time nor anything made from it: no header and
-        # no step differs between the pictures of a study.
+        # Always the whole file, without Range, Last-Modified or ETag: response headers must not differ
+        # between the pictures of a study.
         content = (desk.pictures / name).read_bytes()
         kind = MEDIA_TYPES.get(name.rpartition(".")[2])
         return Response(content, media_type=kind, headers={"cache-control": KEPT})
 
 
 def _leave(app: FastAPI, desk: Desk, pages: Pages) -> None:
-    """A pause, and withdrawing."""
+    """Add the routes for pausing and withdrawing."""
 
     @app.get("/pause")
     def pause(request: Request) -> Response:
@@ -357,7 +359,7 @@ def _leave(app: FastAPI, desk: Desk, pages: Pages) -> None:
 
 
 def _refuse(app: FastAPI, pages: Pages) -> None:
-    """Answer errors with a page where a browser shows it, with problem+json elsewhere."""
+    """Answer errors with a page for browsers and problem+json for other clients."""
     problems.install(app)
     plain = dict(app.exception_handlers)
 
@@ -367,11 +369,11 @@ def _refuse(app: FastAPI, pages: Pages) -> None:
         )
         if "text/html" not in request.headers.get("accept", ""):
             return answered
-        detail = "Something went wrong here; it has been noted. What you have answered so far is stored."
+        detail = "Something went wrong; the error has been logged. Your answers so far are saved."
         if isinstance(error, ProblemError):
             detail = error.details.detail
         elif isinstance(error, HTTPException):
-            detail = "There is nothing at this address."
+            detail = "There is no page at this address."
         detail = detail[:1].upper() + detail[1:]
         page = pages.render("message.html", heading="This did not work", detail=detail)
         return _page(page, answered.status_code)
@@ -381,13 +383,13 @@ def _refuse(app: FastAPI, pages: Pages) -> None:
 
 
 def _page(text: str, status: int = 200) -> Response:
-    # Without any referrer, browsers do not tell the origin of a form either, and the guard wants to know it.
+    # With no referrer at all, browsers do not send the Origin of a form either, which the guard needs.
     return HTMLResponse(text, status, {"referrer-policy": "same-origin"})
 
 
 def _invited(desk: Desk, token: str) -> None:
     if desk.invitation and not compare_digest(token.encode(), desk.invitation.encode()):
-        raise ProblemError(401, "this study is by invitation; open the whole address that you were sent")
+        raise ProblemError(401, "this study is by invitation; open the complete link that you were sent")
 
 
 def _one(form: Form, name: str) -> str:
@@ -415,20 +417,21 @@ def serve_study(
 
     Args:
         folder: folder of the study.
-        votes: where they are kept, see `limner.research.study.votes.votes_url`.
+        votes: location of the votes, see `limner.research.study.votes.votes_url`.
         host: address to listen on.
-        port: to listen on; None for the usual one, or any that is free.
-        names: under which raters reach the server, beside its address.
+        port: port to listen on; None for the default or, if that is taken, any free one.
+        names: host names under which raters reach the server, in addition to `host`.
         proxies: see `serve`.
-        limit: pages one rater is asked at most; None for all.
-        hold_s: seconds a page is kept for a rater who does not answer.
-        notice: contact, purpose and retention, of a study that was registered without.
-        recruitment: where raters come from and go.
-        new_raters: that may begin a minute from one network address, as many at once; 0 for any number.
-        note: receives one line on how far the study is.
-        ready: receives the address once the server answers.
+        limit: most pages per rater; None for all.
+        hold_s: seconds for which a page stays reserved without an answer.
+        notice: contact, purpose and retention, if none were registered.
+        recruitment: panel, completion codes and screening.
+        new_raters: new raters per minute from one network address, also the largest burst; 0 for no limit.
+        note: receives status lines for the terminal.
+        ready: receives the URL once the server answers.
     Raises:
-        ConfigError: raters elsewhere would not be told contact, purpose and retention, or in two ways.
+        ConfigError: raters on other machines would get no notice, or a notice is given although one is
+            registered.
         LimnerError: as `read_study`, `VoteBase` and `bind`.
     """
     files = read_study(folder)
@@ -461,10 +464,10 @@ def serve_study(
         # as in studies of earlier versions
         if len({(file.suffix, file.stat().st_size) for file in (folder / PICTURES).iterdir()}) > 1:
             note(
-                "its pictures differ in kind or size of file, by which raters might tell systems apart;"
-                " 'limner study create' makes them alike now"
+                "its picture files differ in format or size, by which raters might tell systems apart;"
+                " studies made by this version of 'limner study create' do not have this flaw"
             )
-        # Raters come by links from elsewhere, with which browsers send no strict cookie: the study asks for
-        # its token itself, and only until a rater has begun.
+        # Browsers send no strict cookie when raters follow a link from another site, so the study checks the
+        # token itself, and only until a rater has begun.
         guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)
         serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()), proxies=proxies)

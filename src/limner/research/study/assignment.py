@@ -1,7 +1,7 @@
-"""Who is shown what: which page comes next for a rater, and in what order its pictures stand.
+"""Assigns pages to raters and orders the pictures on a page.
 
-Pages with the fewest raters go first, so that places fill evenly, and whatever is equal is decided by a draw
-that can be drawn again. It stores nothing; of the key it gets only which items are attention checks.
+Pages with the fewest raters come first; ties are broken by a reproducible pseudorandom order. Of the key,
+only the ids of the attention checks are used.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from limner.research.study.records import Item, StudyFiles
 
 Thing = TypeVar("Thing")
 EARLY = 5
-"""The first attention check comes among so many pages, so that raters who soon stop meet one as well."""
+"""The first attention check comes within this many pages, so that raters who stop early meet one too."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Unit:
     Attributes:
         name: name of the item, or of the sequence.
         items: one, or all steps of a sequence in order.
-        check: an attention check: shown to everybody, and not counted among the raters wanted.
+        check: whether it is an attention check, shown to every rater and not limited by `raters`.
     """
 
     name: str
@@ -33,12 +33,14 @@ class Unit:
 
 
 def units(items: Sequence[Item], checks: Collection[str]) -> dict[str, Unit]:
-    """Pages by name, in the order of their first items; items that are pre-filled are on none.
+    """Group items into pages, in the order of their first items; pre-filled items are left out.
 
     Args:
         items: items of a study.
         checks: ids of attention checks. A sequence is a check if all its steps are; a check among other steps
             is shown and counted with them.
+    Returns:
+        Name of an item or sequence → its page.
     """
     pages: dict[str, list[Item]] = {}
     for item in items:
@@ -56,13 +58,13 @@ def units(items: Sequence[Item], checks: Collection[str]) -> dict[str, Unit]:
 
 @dataclass(frozen=True)
 class AssignmentPlan:
-    """The rules of a study by which pages are dealt.
+    """Rules for assigning pages to raters.
 
     Attributes:
-        study: hash of the registration, from which all draws are made.
+        study: hash of the registration, which seeds every order.
         units: pages by name.
-        raters: wanted per page.
-        limit: pages a rater is asked at most, checks not counted; None for all.
+        raters: number of raters wanted per page.
+        limit: most pages per rater, checks not counted; None for all.
     """
 
     study: str
@@ -72,21 +74,21 @@ class AssignmentPlan:
 
     @classmethod
     def of(cls, files: StudyFiles, limit: int | None = None) -> "AssignmentPlan":
-        """The rules of a study as registered."""
+        """Build the plan of a registered study."""
         pages = units(files.items, files.key.checks)
         return cls(files.study.sha256, pages, files.study.raters_per_item, limit)
 
     def names(self, *, check: bool) -> list[str]:
-        """Names of the checks, or of the pages that are none."""
+        """Names of the attention checks, or of all other pages."""
         return [name for name, unit in self.units.items() if unit.check == check]
 
     def due_check(self, rater: str, mine: Collection[str], *, last: bool) -> str | None:
-        """The attention check that is this rater's turn now.
+        """The attention check to show this rater now, or None.
 
         Args:
             rater: public id.
             mine: pages the rater has answered.
-            last: nothing else is left for the rater: whoever answered any page meets at least one check.
+            last: whether no other page is left; a rater who answered any page then gets a first check.
         """
         checks = self.names(check=True)
         met = sum(name in mine for name in checks)
@@ -98,24 +100,26 @@ class AssignmentPlan:
         return None
 
     def _check_place(self, rater: str, met: int) -> int:
-        """After how many pages a rater meets the next check, having met so many."""
+        """Number of pages after which a rater who has met `met` checks meets the next one."""
         every = max(1, round(len(self.names(check=False)) / len(self.names(check=True))))
         spread = every if met else min(every, EARLY)
         return met * every + 1 + _draw(self.study, rater, "check", str(met)) % spread
 
     def checks_among(self, rater: str, pages: int) -> int:
-        """Attention checks that a rater meets who answers so many pages that are none."""
+        """Number of attention checks met by a rater who answers `pages` other pages."""
         checks = len(self.names(check=True))
         due = sum(self._check_place(rater, met) <= pages for met in range(checks))
         return max(due, min(1, checks, pages))
 
     def choice(self, rater: str, mine: Collection[str], load: Mapping[str, int]) -> str | None:
-        """The page for which fewest raters answered or hold a place; equal ones by the rater's own draw.
+        """The open page with the fewest raters; ties by a pseudorandom order of the rater's own.
 
         Args:
             rater: public id.
             mine: pages the rater has answered.
-            load: page → raters that answered it or hold a place on it.
+            load: page → number of raters that answered it or have it reserved.
+        Returns:
+            Name of the page, or None if there is none for this rater.
         """
         free = self.open(mine, load)
         if not free or not self.room(mine):
@@ -124,31 +128,31 @@ class AssignmentPlan:
         return self.shuffled([name for name in free if load.get(name, 0) == least], rater)[0]
 
     def open(self, mine: Collection[str], load: Mapping[str, int]) -> list[str]:
-        """Pages that want another rater and were not answered by this one."""
+        """Pages that need more raters and that this rater has not answered."""
         return [
             name for name in self.names(check=False) if name not in mine and load.get(name, 0) < self.raters
         ]
 
     def room(self, mine: Collection[str] = ()) -> int:
-        """Pages that one who answered these may still be asked, checks not counted."""
+        """Number of pages a rater who answered `mine` may still be asked, checks not counted."""
         real = self.names(check=False)
         return max(0, min(len(real), self.limit or len(real)) - sum(name in mine for name in real))
 
     def shuffled(self, things: Sequence[Thing], *seeds: str) -> list[Thing]:
-        """The things in an order drawn for these seeds and this study: always the same."""
+        """The things in a pseudorandom order that depends only on the seeds and the study."""
         order = list(things)
         random.Random(_draw(self.study, *seeds)).shuffle(order)  # noqa: S311  (an order, not a secret)
         return order
 
     def token(self, rater: str, unit: Unit) -> str:
-        """Key in the names of this rater's answers on this page, which is unique."""
+        """Part of the form field names that is unique to this rater and page."""
         return f"{_draw(self.study, rater, 'page', unit.name):064x}"[:16]
 
     def shown_order(self, rater: str, item: Item) -> tuple[str, ...]:
-        """Candidates of an item from left to right, as this rater sees them."""
+        """Ids of an item's candidates from left to right, as this rater sees them."""
         return tuple(self.shuffled(item.ids, rater, item.id))
 
 
 def _draw(*seeds: str) -> int:
-    """A number that only these words give, on every machine."""
+    """A 256-bit integer that depends only on the seeds, equal on every machine."""
     return int.from_bytes(hashlib.sha256("\x1f".join(seeds).encode()).digest())

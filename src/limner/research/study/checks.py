@@ -27,19 +27,19 @@ def _study(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
 
 
 def _votes(folder: Path, study: Study, votes: str | None) -> Iterator[Checked]:
-    """The votes of a study, one by one; and the whole file, where they are in one."""
+    """Check each vote, and the whole file if the votes are in SQLite."""
     url = votes_url(folder, votes)
     place = url.render_as_string(hide_password=True)
     if url.get_backend_name() == "sqlite":
         place = str(Path(url.database or ""))
     try:
         with closing(VoteBase(folder, study, votes, reading_only=True)) as base:
-            found = base.checked()
-            told = found.damaged or base.unsound()
-        for line in told:
+            votes_checked = base.checked()
+            faults = votes_checked.damaged or base.unsound()
+        for line in faults:
             yield Checked(path=place, state="damaged", advice=line.removeprefix(f"votes {base.name}: "))
-        if not told:
-            yield judged(Path(place), None if found.unchecked else True, "")
+        if not faults:
+            yield judged(Path(place), None if votes_checked.unchecked else True, "")
             yield Checked(path=f"{place} (places and raters)", state="not checked", advice=NOT_COVERED)
     except LimnerError as error:
         yield Checked(path=place, state="damaged", advice=str(error).removeprefix("votes "))

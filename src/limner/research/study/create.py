@@ -1,8 +1,8 @@
-"""From material to a registered study: draw, copy, blind, add attention checks, write.
+"""Creates a registered study: samples items, copies and blinds pictures, adds attention checks, writes files.
 
-The folder appears whole or not at all, and nothing in what raters see gives a system away. A file says more
-than its picture: its kind, size, age and place in the folder may each belong to one system alone. All copies
-are JPEG files of one size, written in the order of their contents, with the same times.
+The folder is created atomically. Nothing that raters see may identify a system, and that includes the format,
+size, time and order of picture files: all copies are JPEG files of equal size with equal times, in the order
+of their hashes.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ HYPOTHESES: dict[Protocol, str] = {
     "pairwise": "In each stratum the picture of A is preferred to that of B more often than the other way.",
     "tick-all": "The picture of B is ticked without that of C in more steps than the other way round.",
 }
-"""Hypotheses of the published studies, with letters for the systems."""
+"""Hypotheses of the published studies, with the letters of the systems."""
 CONSENT = (
     "You will see texts with pictures and say which pictures fit. There are no right or wrong opinions; some"
     " items ask for one certain answer, to check that texts are read. Your answers, the time they take and a"
@@ -69,14 +69,14 @@ class StudySettings(Record):
         title: shown to raters.
         question: what raters are asked.
         consent: what they agree to.
-        notice: contact, purpose and retention, which raters beyond this machine must be told.
-        hypotheses: one sentence each; the usual one unless given.
-        size: drawn per stratum; None draws all.
-        seed: seed of the draw and of all orders.
+        notice: contact, purpose and retention; required if raters use other machines.
+        hypotheses: one sentence each; empty for the default of the protocol.
+        size: sample size per stratum; None takes all.
+        seed: seed of the sample and of all orders.
         raters: votes wanted per item.
-        checks: attention checks per item or sequence that is none.
+        checks: attention checks per other item or sequence, in [0, 1].
         level: level of the tests.
-        power: power of the sensitivity.
+        power: power for the sensitivity analysis.
     """
 
     protocol: Protocol
@@ -94,12 +94,12 @@ class StudySettings(Record):
 
 
 def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[str, ...]:
-    """The analysis as sentences.
+    """The planned analysis, one sentence each.
 
     Args:
         settings: settings of the study.
-        items: judged, attention checks left out.
-        strata: their number.
+        items: number of items, attention checks not counted.
+        strata: number of strata.
     """
     least = min(LEAST_VOTES, settings.raters)
     level, power = f"{settings.level:g}", f"{settings.power:g}"
@@ -133,21 +133,21 @@ QUALITY = 92
 
 
 class Copies:
-    """Pictures on their way into the folder of a study."""
+    """Copies of pictures, collected first and then written to the study folder."""
 
     def __init__(self, waiting: Path) -> None:
-        """Take an empty folder, which is not the study's: what lies there is in the order it was added."""
+        """Take an empty temporary folder, outside the study's own, for copies in the order of arrival."""
         self._waiting = waiting
 
     def add(self, picture: PictureSource) -> str:
-        """Read a picture.
+        """Read, re-encode and store a picture.
 
         Args:
-            picture: a file, or a drawn picture.
+            picture: a file, or an image in memory.
         Returns:
-            A word for it; equal pictures have the same.
+            SHA-256 of the copy; equal pictures have the same.
         Raises:
-            DataError: the file does not open.
+            DataError: the file is not a readable picture.
         """
         data = _encoded(picture)
         word = hashlib.sha256(data).hexdigest()
@@ -157,15 +157,15 @@ class Copies:
     def write(self, folder: Path) -> dict[str, str]:
         """Write all copies into an empty folder.
 
-        What is added to the end of the smaller ones is no part of the picture, and compresses no better than
-        one: neither a file system nor a connection makes it short again.
+        Smaller files are padded to equal size with incompressible bytes after the end of the JPEG data, so
+        that neither a file system nor a connection shortens them again.
 
         Args:
-            folder: that is there.
+            folder: an existing, empty folder.
         Returns:
-            Word → name of the copy: SHA-256 of its bytes, and an ending.
+            Hash from `add` → file name of the copy: SHA-256 of the padded bytes, and ``.jpg``.
         """
-        waiting = sorted(self._waiting.iterdir())  # names are hashes: an order that no system has a part in
+        waiting = sorted(self._waiting.iterdir())  # names are hashes: an order independent of systems
         size, now = max((file.stat().st_size for file in waiting), default=0), time.time_ns()
         names = {}
         for file in waiting:
@@ -179,24 +179,24 @@ class Copies:
 
 
 def _encoded(picture: PictureSource) -> bytes:
-    """A picture written again: upright, no larger than a screen, without a word beside its pixels."""
+    """Re-encode a picture as JPEG: upright, at most `SIDE_PX` pixels a side, without metadata."""
     if isinstance(picture, Path):
         try:
             read = read_file(os.fsencode(picture.absolute()))
-            shown = decode(read.data, None, picture.suffix.lower()).rgb
+            image = decode(read.data, None, picture.suffix.lower()).rgb
         except PictureError as error:
             raise DataError(f"study: {picture}: {error}; restore the file or leave it out") from error
     else:
-        shown = picture.convert("RGB")
+        image = picture.convert("RGB")
     file = io.BytesIO()
-    shown.thumbnail((SIDE_PX, SIDE_PX), Resampling.LANCZOS)
-    shown.info.clear()
-    shown.save(file, "JPEG", quality=QUALITY, subsampling=0)
+    image.thumbnail((SIDE_PX, SIDE_PX), Resampling.LANCZOS)
+    image.info.clear()
+    image.save(file, "JPEG", quality=QUALITY, subsampling=0)
     return file.getvalue()
 
 
 Draft = tuple[Item, KeyEntry]
-"""An item with a placeholder for its id, and its entry in the key."""
+"""An item with a placeholder id, and its entry in the key."""
 UNNAMED = "x"
 PAIR = ("first", "second")
 PAIR_DUE: tuple[PairAnswer, ...] = ("neither", "same")
@@ -206,23 +206,29 @@ TICKED = "abc"
 def attention_checks(
     protocol: Protocol, pages: Sequence[Sequence[Draft]], count: int, seed: int
 ) -> list[list[Draft]]:
-    """Pages of one check each.
+    """Make attention checks, one per page.
 
     Args:
         protocol: pairwise or tick-all.
-        pages: those that raters are shown; their pictures are used again.
-        count: checks wanted.
+        pages: pages that raters are shown; their pictures are reused.
+        count: number of checks.
         seed: seed of the choice of pictures.
     Returns:
-        As many; none where the pages have fewer than two different pictures.
+        `count` pages; none if `pages` have fewer than two different pictures.
     """
     pictures = sorted(
-        {one.picture for page in pages for item, _ in page for one in item.candidates if one.picture}
+        {
+            candidate.picture
+            for page in pages
+            for item, _ in page
+            for candidate in item.candidates
+            if candidate.picture
+        }
     )
     strata = [page[0][0].stratum for page in pages]
     if len(pictures) < 2:
         return []
-    found = []
+    checks = []
     for number in range(count):
         stratum = strata[int(shuffled(map(str, range(len(strata))), seed, "check stratum", number)[0])]
         names = PAIR if protocol == "pairwise" else TICKED
@@ -237,8 +243,8 @@ def attention_checks(
             due = () if number % 2 else tuple(candidates)
             asked = f"tick {'every' if due else 'no'} picture of this step"
         text = f"This is a check that texts are read. Whatever the pictures show, {asked}."
-        found.append([(_item(protocol, text, candidates, stratum), KeyEntry(right=due))])
-    return found
+        checks.append([(_item(protocol, text, candidates, stratum), KeyEntry(right=due))])
+    return checks
 
 
 def _item(
@@ -248,11 +254,11 @@ def _item(
     stratum: str,
     **more: Any,  # noqa: ANN401  (fields of an item)
 ) -> Item:
-    """An item with placeholders for its names, of candidates and their pictures."""
+    """An item with placeholder ids and the given candidates (name → picture)."""
     return Item(
         id=UNNAMED,
         text=text,
-        candidates=tuple(RatedPicture(id=name, picture=one) for name, one in candidates.items()),
+        candidates=tuple(RatedPicture(id=name, picture=picture) for name, picture in candidates.items()),
         stratum=stratum,
         sequence="" if protocol == "pairwise" else UNNAMED,
         **more,
@@ -263,14 +269,15 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
     """Write a study folder.
 
     Args:
-        to: folder to make; absent or empty.
-        material: what can be drawn.
-        settings: what is asked, of whom, and how it will be analysed.
+        to: folder to create; absent or empty.
+        material: population to sample from.
+        settings: design of the study.
     Returns:
         The registration.
     Raises:
-        DataError: the folder is not empty, or a picture does not open.
-        ConfigError: a setting does not go with the material.
+        DataError: the folder is not empty, a picture cannot be read, a text is empty, or the two systems show
+            the same pictures everywhere.
+        ConfigError: a stratum is called ``all`` although there are others.
     """
     if "all" in material.strata and len(material.strata) > 1:
         raise ConfigError("study: stratum 'all' stands for everything; give the strata other names")
@@ -278,7 +285,7 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
         raise DataError(f"{to}: not an empty folder; name a new one for the study")
     population = draw(material.strata, settings.size, settings.seed)
     make_folder(to.parent)
-    # What cannot be cleared away of the draft is no reason to deny a study that is there.
+    # A draft that cannot be deleted is no reason to fail once the study exists.
     with TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent, ignore_cleanup_errors=True) as draft:
         part, waiting = Path(draft) / "study", Path(draft) / "waiting"
         (part / PICTURES).mkdir(parents=True)
@@ -350,9 +357,9 @@ def _write(
 
 
 def _added(one: Proposal, copies: Copies) -> dict[str, str | None]:
-    """Letter of a system → the word for its copy; None if it shows no picture."""
+    """Letter of a system → hash of the copy; None if it shows no picture."""
     if not one.text.strip():
-        raise DataError(f"study: {one.source!r} has no words; mend or remove it in the data")
+        raise DataError(f"study: {one.source!r} has no text; correct or remove it in the data")
     return {
         letter: None if picture is None else copies.add(picture) for letter, picture in one.pictures().items()
     }
@@ -361,10 +368,10 @@ def _added(one: Proposal, copies: Copies) -> dict[str, str | None]:
 def _drafted(
     one: Proposal, stratum: str, pictures: Mapping[str, str | None], settings: StudySettings
 ) -> Draft:
-    """A text with its pictures in a canonical order that says nothing.
+    """Draft an item, with its pictures in a pseudorandom canonical order.
 
-    A pair shows either system's picture, or that it shows none, pre-filled where they are equal; a step every
-    different picture once.
+    A pair shows the picture of each system, or that there is none; if both are equal the item is pre-filled.
+    A tick-all step shows each distinct picture once.
     """
     systems: dict[str, tuple[str, ...]]
     more: dict[str, Any] = {"position": one.position}
@@ -378,16 +385,16 @@ def _drafted(
             {name for name in pictures.values() if name}, settings.seed, "order", stratum, one.source
         )
         systems = {
-            name: tuple(letter for letter, own in pictures.items() if own == picture)
+            name: tuple(letter for letter, letter_picture in pictures.items() if letter_picture == picture)
             for name, picture in zip(TICKED, order, strict=False)
         }
-    shown = {name: pictures[letters[0]] for name, letters in systems.items()}
-    item = _item(settings.protocol, one.text, shown, stratum, **more)
+    candidates = {name: pictures[letters[0]] for name, letters in systems.items()}
+    item = _item(settings.protocol, one.text, candidates, stratum, **more)
     return item, KeyEntry(systems=systems, source=one.source, cluster=one.cluster)
 
 
 def _named(pages: Sequence[Sequence[Draft]], seed: int) -> tuple[list[Item], dict[str, KeyEntry]]:
-    """Items under numbers in an order that gives away neither strata nor checks, and their entries."""
+    """Number the items in an order that reveals neither strata nor checks; also return their key entries."""
     order = shuffled((str(number) for number in range(len(pages))), seed, "pages")
     items: list[Item] = []
     entries: dict[str, KeyEntry] = {}

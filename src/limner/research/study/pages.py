@@ -1,6 +1,6 @@
-"""The pages of a study, and what raters answer on them: consent, something to judge, a pause, the end.
+"""Renders the pages of a study (consent, rating, pause, end) and parses the answers.
 
-Made on the server from what raters may see: neither key nor systems nor strata come in here.
+Uses only what raters may see: no key, system names or strata.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ from limner.templates import environment
 
 Form = Mapping[str, Sequence[str]]
 Answered = tuple[str, Answer, tuple[str, ...]]
-"""Item, answer in canonical terms, and the order in which its candidates were shown."""
+"""Item id, answer in canonical terms, and the order in which the candidates were shown."""
 
 
 FIELD = "answer-"
 
 
 def _field(token: str, number: int) -> str:
-    """Name of the form field of a page's item, counted from 1.
+    """Form field of the n-th item of a page, from 1.
 
-    It differs from page to page and from rater to rater: browsers put answers back into fields of the same
-    name when somebody goes back, although another page is shown by then.
+    Names differ between pages and raters, because browsers restore answers into fields of the same name even
+    when another page is shown.
     """
     return f"{FIELD}{token}-{number}"
 
 
 def of_another_page(form: Form, unit: Unit, plan: AssignmentPlan, rater: str) -> bool:
-    """Whether a form holds an answer that was not given by this rater on this page."""
-    own = {_field(plan.token(rater, unit), number) for number in range(1, len(unit.items) + 1)}
-    return any(name.startswith(FIELD) and name not in own for name in form)
+    """Whether a form holds an answer from another page or rater."""
+    page_fields = {_field(plan.token(rater, unit), number) for number in range(1, len(unit.items) + 1)}
+    return any(name.startswith(FIELD) and name not in page_fields for name in form)
 
 
 def read_answers(
     form: Form, unit: Unit, plan: AssignmentPlan, rater: str, *, pairs: bool
 ) -> list[Answered] | None:
-    """The answers on all items of a page, or None if one is missing or makes no sense.
+    """Parse the answers to all items of a page; None if one is missing or invalid.
 
     Args:
         form: fields and their values.
         unit: the page.
-        plan: draws the order that the rater saw.
+        plan: gives the order that the rater saw.
         rater: public id.
-        pairs: pairs of the pairwise protocol; else any number of pictures may be ticked, or none of them.
+        pairs: pairwise protocol; otherwise any number of pictures may be ticked, or "none".
     """
-    found: list[Answered] = []
+    answers: list[Answered] = []
     for number, item in enumerate(unit.items, start=1):
-        shown = plan.shown_order(rater, item)
+        order = plan.shown_order(rater, item)
         given = form.get(_field(plan.token(rater, unit), number), ())
-        answer = _answer(given, shown, item, pairs=pairs)
+        answer = _answer(given, order, item, pairs=pairs)
         if answer is None:
             return None
-        found.append((item.id, answer, shown))
-    return found
+        answers.append((item.id, answer, order))
+    return answers
 
 
 def _answer(values: Sequence[str], shown: Sequence[str], item: Item, *, pairs: bool) -> Answer | None:
@@ -75,7 +75,7 @@ def _answer(values: Sequence[str], shown: Sequence[str], item: Item, *, pairs: b
 
 
 AROUND = 2
-"""Texts of the story shown before and after the one to judge; the rest opens on demand."""
+"""Texts shown before and after the one to judge; the rest of the story opens on demand."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class RaterWording:
 
     Attributes:
         title, question, consent: as registered.
-        pairs: two pictures to compare; else any number of pictures to tick.
+        pairs: whether two pictures are compared; otherwise any number may be ticked.
         notice: contact, purpose and retention.
-        panel: that sends the raters, in words; "" for none.
+        panel: display name of the panel that sends the raters; "" for none.
     """
 
     title: str
@@ -98,7 +98,7 @@ class RaterWording:
 
     @classmethod
     def of(cls, study: Study, notice: Notice | None = None, panel: str = "") -> RaterWording:
-        """The words of a registration; a notice given here stands where none was registered."""
+        """Wording of a registered study; `notice` is used if none was registered."""
         pairs = study.protocol == "pairwise"
         return cls(study.title, study.question, study.consent, pairs, study.notice or notice, panel)
 
@@ -109,12 +109,12 @@ class ShownItem:
 
     Attributes:
         number: from 1.
-        field: field of the form.
-        text: to judge by.
-        before, near, after: texts of the story: far ahead, around and including it, far behind.
-        current: place of the one to judge in `near`.
-        pictures: file names from left to right; None stands for no picture.
-        ticked: values that the form held when it came back incomplete.
+        field: name of the form field.
+        text: text to judge.
+        before, near, after: texts of the story before, around (with `text` itself) and after.
+        current: index of `text` in `near`, from 0.
+        pictures: file names from left to right; None if the system shows no picture.
+        ticked: values to restore in a form that was sent incomplete.
     """
 
     number: int
@@ -132,7 +132,7 @@ class Pages:
     """Renders pages of one study."""
 
     def __init__(self, wording: RaterWording) -> None:
-        """Set the texts that all pages share."""
+        """Take the wording that all pages share."""
         self._templates = environment("limner.research.study")
         self._wording = wording
 
@@ -147,23 +147,23 @@ class Pages:
         note: str = "",
         form: dict[str, list[str]] | None = None,
     ) -> str:
-        """The page to answer now, or what there is to say when there is none.
+        """Render the page to answer now, or the final page if none is left.
 
         Args:
-            turn: from the database.
-            plan: draws the order of pictures.
+            turn: the rater's next task, from the database.
+            plan: gives the order of the pictures.
             rater: public id.
-            link: by which the rater comes back.
-            ending: what a rater takes away who is through.
-            note: one sentence on the last answer.
-            form: what came back incomplete.
+            link: URL by which the rater can return.
+            ending: completion code or link, shown at the end.
+            note: one sentence about the last answer.
+            form: fields of an incomplete form, to restore.
         """
         if turn.withdrawn:
             return self.render("withdrawn.html")
         if turn.unit is None:
             return self.render("end.html", turn=turn, link=link, rater=rater, ending=ending)
         token = plan.token(rater, turn.unit)
-        shown = [
+        items = [
             self._shown(item, number, _field(token, number), plan.shown_order(rater, item), form or {})
             for number, item in enumerate(turn.unit.items, start=1)
         ]
@@ -171,7 +171,7 @@ class Pages:
             "pair.html" if self._wording.pairs else "ticks.html",
             unit=turn.unit.name,
             rater=rater,
-            items=shown,
+            items=items,
             answered=turn.answered,
             total=turn.answered + turn.left + 1,
             note=note,
@@ -180,7 +180,7 @@ class Pages:
 
     @staticmethod
     def _shown(item: Item, number: int, field: str, order: Sequence[str], form: Form) -> ShownItem:
-        files = {one.id: one.picture for one in item.candidates}
+        files = {rated.id: rated.picture for rated in item.candidates}
         story = item.context
         first, last = max(0, item.position - AROUND), item.position + AROUND + 1
         return ShownItem(
@@ -196,5 +196,5 @@ class Pages:
         )
 
     def render(self, template: str, **values: object) -> str:
-        """A page by the name of its template."""
+        """Render the template of this name."""
         return self._templates.get_template(template).render(study=self._wording, words=PAIR_WORDS, **values)

@@ -1,7 +1,6 @@
-"""A human study as records and as files: what is registered, drawn and shown, the key, and the votes.
+"""Records and files of a human study: registration, items, key, population and votes.
 
-The sample is a function of ids and a seed alone: whoever chooses items by what systems found for them makes
-the better one look better still.
+The sample depends only on ids and a seed. Choosing items by the systems' results would bias the comparison.
 """
 
 import hashlib
@@ -26,7 +25,7 @@ PAIR_WORDS: Mapping[PairAnswer, str] = {
     "same": "Both pictures are exactly the same",
     "neither": "Neither picture fits",
 }
-"""Names of the answers for raters, also used in attention checks."""
+"""Labels of the answers for raters, also used in attention checks."""
 Answer = PairAnswer | tuple[str, ...]
 """Pairwise: one of `PAIR_ANSWERS`. Tick-all: ids of ticked candidates in canonical order, possibly none."""
 
@@ -40,9 +39,9 @@ class RatedPicture(Record):
     """A picture that raters judge.
 
     Attributes:
-        id: ``first`` or ``second`` in a pair, else a letter that says nothing; unique in its item.
-        picture: name of the file in the folder of pictures: SHA-256 of its bytes, and an ending; None if
-            the system shows no picture.
+        id: ``first`` or ``second`` in a pair, else an arbitrary letter; unique in its item.
+        picture: file name in the folder of pictures: SHA-256 of its bytes, and a suffix; None if the system
+            shows no picture.
     """
 
     id: ItemId
@@ -50,18 +49,18 @@ class RatedPicture(Record):
 
 
 class Item(Record):
-    """One item as raters see it. It reveals neither the systems nor attention checks.
+    """One item as raters see it. It reveals neither systems nor attention checks.
 
     Attributes:
         id: opaque.
-        text: the words to which the pictures belong.
-        context: all texts of the story around it in order, `text` among them at `position`; empty if
-            there is none, and in tick-all, where the items of a sequence are shown together.
-        candidates: in canonical order, which was drawn; the page shows them in an order of its own.
-        stratum: what the report counts apart, such as a relation; not for the page.
-        sequence: tick-all: items with this name are shown on one page, in the order of `position`.
-        position: 0-based step of the story.
-        prefilled: the answer where nobody is asked, since both pictures have the same content.
+        text: the text to illustrate.
+        context: all texts of its story in order, with `text` at `position`; empty if there is no story, and
+            in tick-all, where the items of a sequence share a page.
+        candidates: in canonical (pseudorandom) order; the page shows them in an order per rater.
+        stratum: group that the report counts separately, such as a relation; not shown to raters.
+        sequence: tick-all: items with this name share one page, in the order of `position`.
+        position: position in the story, from 0.
+        prefilled: the answer if both pictures have the same content, so that no rater is asked.
     """
 
     id: ItemId
@@ -75,35 +74,35 @@ class Item(Record):
 
     @model_validator(mode="after")
     def _fit(self) -> "Item":
-        if len({one.id for one in self.candidates}) != len(self.candidates):
+        if len({candidate.id for candidate in self.candidates}) != len(self.candidates):
             raise ValueError("candidates of an item need different ids")
         if self.context and not self.position < len(self.context):
             raise ValueError(f"position {self.position} is outside a context of {len(self.context)} texts")
-        pictures = [one.picture for one in self.candidates]
+        pictures = [candidate.picture for candidate in self.candidates]
         if self.prefilled and (len(pictures) != 2 or pictures[0] != pictures[1]):
-            raise ValueError("only a pair of one and the same picture is pre-filled")
+            raise ValueError("only a pair with two identical pictures is pre-filled")
         return self
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Ids of the candidates in canonical order."""
-        return tuple(one.id for one in self.candidates)
+        return tuple(candidate.id for candidate in self.candidates)
 
 
 class Stratum(Record):
-    """Numbers of available and of sampled items."""
+    """Population and sample size of a stratum."""
 
     population: int = Field(ge=1)
     drawn: int = Field(ge=1)
 
 
 class Sample(Record):
-    """Selection of the items.
+    """How the items were sampled.
 
     Attributes:
         method: always a simple random sample without replacement, within each stratum.
-        unit: what was drawn: an item (text) or a whole sequence.
-        seed: seed of the draw and of the canonical orders.
+        unit: sampling unit: an item (text) or a whole sequence.
+        seed: seed of the sample and of the canonical orders.
         strata: name → its sizes.
     """
 
@@ -136,22 +135,22 @@ class Study(Record):
         title: shown to raters.
         question: what raters are asked.
         consent: what raters agree to before they begin.
-        notice: contact, purpose and retention; None if nobody beyond this machine is asked.
-        hypotheses: one sentence each, by the letters of the systems.
-        systems: letters; the key says what they stand for. In pairs A is the tested system and B the control;
-            in tick-all A is the true picture, B the model with context and C the one without.
-        items: to be shown to raters, attention checks among them.
-        prefilled: pairs of equal pictures, which nobody is shown.
-        checks: attention checks among the items.
-        check_share: share of checks asked for among the items that are no check.
+        notice: contact, purpose and retention; None if all raters use this machine.
+        hypotheses: one sentence each, with the letters of the systems.
+        systems: letters; the key names the systems. In pairs A is the tested system and B the control; in
+            tick-all A is the true picture, B the model with context and C the one without.
+        items: number of items to show, including attention checks.
+        prefilled: number of pairs with equal pictures, which are not shown.
+        checks: number of attention checks.
+        check_share: attention checks requested per other item.
         raters_per_item: votes wanted per item.
         sample: how the items were chosen.
         level: level of the tests.
-        power: power of the sensitivity.
+        power: power for the sensitivity analysis.
         analysis: the planned analysis, one sentence each.
-        created: when.
+        created: time of registration.
         version: version of limner.
-        items_sha256, key_sha256, population_sha256: of the files beside it.
+        items_sha256, key_sha256, population_sha256: hashes of the other files.
         sha256: SHA-256 of this record without this field, as canonical JSON.
     """
 
@@ -181,13 +180,13 @@ class Study(Record):
 
 
 class KeyEntry(Record):
-    """Hidden facts of an item.
+    """Facts about an item that raters do not see.
 
     Attributes:
-        systems: candidate → letters of the systems whose picture it is; empty for an attention check.
-        right: the answer due, of an attention check; None of any other item.
-        source: id of the item in the data it comes from.
-        cluster: items of one cluster are not independent, such as the steps of a story.
+        systems: candidate → letters of the systems that chose it; empty for an attention check.
+        right: correct answer of an attention check; None for any other item.
+        source: id of the text in the source data.
+        cluster: group of dependent items, such as the steps of a story.
     """
 
     systems: Mapping[str, tuple[Letter, ...]] = Field(default_factory=dict)
@@ -197,12 +196,12 @@ class KeyEntry(Record):
 
 
 class Key(Record):
-    """System of each picture.
+    """The key: which system chose each picture.
 
     Attributes:
         format: format of the file.
         systems: stratum → letter → name of the system.
-        items: item → its entry; all items have one.
+        items: item → its entry, for every item.
     """
 
     format: Literal["limner-study-key-1"] = "limner-study-key-1"
@@ -211,23 +210,23 @@ class Key(Record):
 
     @cached_property
     def checks(self) -> Mapping[str, Answer]:
-        """Attention check → the answer due."""
+        """Attention check → correct answer."""
         return {name: entry.right for name, entry in self.items.items() if entry.right is not None}
 
 
 class SampleDraw(Record):
-    """A stratum with the ids of all that could be drawn, and of those drawn, in the order of the draw."""
+    """Ids of a stratum's population, and of its sample in the order of the draw."""
 
     population: tuple[str, ...]
     drawn: tuple[str, ...]
 
 
 class Population(Record):
-    """Population of the sample, so that it can be reproduced.
+    """The population from which the sample was drawn, so that the draw can be repeated.
 
     Attributes:
         format: format of the file.
-        seed: seed of the draw.
+        seed: seed of the sample.
         strata: name → ids.
     """
 
@@ -237,21 +236,22 @@ class Population(Record):
 
 
 def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Population:
-    """A simple random sample without replacement from every stratum.
+    """Draw a simple random sample without replacement from every stratum.
 
-    Ids are ordered by the SHA-256 of seed, stratum and id, and the first are taken: the order in which they
-    come does not matter, another library version draws the same, and a larger sample contains the smaller.
+    Ids are sorted by the SHA-256 of seed, stratum and id, and the first `size` are taken. The sample
+    therefore does not depend on the order of `strata` or on library versions, and a larger sample contains a
+    smaller one.
 
     Args:
-        strata: name → ids of all that could be drawn; repeated ids count once.
-        size: drawn per stratum, at least 1, all where it has fewer; None draws all.
+        strata: name → ids of the population; repeated ids count once.
+        size: sample size per stratum, at least 1 (a smaller stratum is taken whole); None takes all.
         seed: at least 0.
     Returns:
-        Per stratum its whole population, sorted, and the drawn ids in the order of the draw.
+        The sorted population of each stratum, and its sample in the order of the draw.
     Raises:
         DataError: no stratum, or one without ids.
-    Source: docs/methods/evaluation.md §9.1. Departs: the release of CMCM 2022 kept items that the tested
-        system ranks better; nothing is filtered by outcome here.
+    Source: docs/methods/evaluation.md §9.1. Departs: the release of CMCM 2022 keeps items that the tested
+        system ranks better; here nothing is filtered by outcome.
     """
     if not strata:
         raise DataError("study: nothing to draw from; name runs, storyboards or an items file")
@@ -265,20 +265,20 @@ def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Po
 
 
 def shuffled(ids: Iterable[str], *salt: object) -> tuple[str, ...]:
-    """Ids in an order that depends on them and the salt alone.
+    """Sort ids pseudorandomly; the order depends only on the ids and the salt.
 
     Args:
-        ids: all different.
-        salt: what the order is for, such as seed and purpose.
+        ids: unique ids.
+        salt: values that identify the order, such as seed and purpose.
     """
     return tuple(sorted(ids, key=lambda name: (_digest(*salt, name), name)))
 
 
 def redrawn(population: Population) -> bool:
-    """Whether drawing again from the stored population with the stored seed gives the stored sample."""
+    """Whether the stored population and seed reproduce the stored sample."""
     return all(
-        one.drawn == shuffled(one.population, population.seed, "draw", name)[: len(one.drawn)]
-        for name, one in population.strata.items()
+        stratum.drawn == shuffled(stratum.population, population.seed, "draw", name)[: len(stratum.drawn)]
+        for name, stratum in population.strata.items()
     )
 
 
@@ -289,14 +289,14 @@ def _digest(*parts: object) -> bytes:
 
 
 class Vote(Record):
-    """Answer of one rater about one item; one per rater and item.
+    """Answer of one rater on one item; one per rater and item.
 
     Attributes:
-        item: its id.
-        rater: random id.
-        answer: in canonical terms, whatever the order on the page; None once the rater has withdrawn.
+        item: id of the item.
+        rater: public id of the rater.
+        answer: in canonical terms, independent of the order on the page; None once the rater has withdrawn.
         shown_order: ids of the candidates as shown, from left to right.
-        seconds: from showing to answering.
+        seconds: time from showing the page to the answer.
         time: time of the answer.
     """
 
@@ -309,7 +309,7 @@ class Vote(Record):
 
 
 class StudyFiles(Record):
-    """A whole study as read from its folder, without its votes."""
+    """A study as read from its folder, without votes."""
 
     study: Study
     items: tuple[Item, ...]
@@ -319,7 +319,7 @@ class StudyFiles(Record):
 
 def _check_vote(vote: Vote, item: Item, protocol: Protocol, where: str) -> None:
     if item.prefilled:
-        raise DataError(f"{where}: expected a vote on one that raters are shown")
+        raise DataError(f"{where}: the item is pre-filled; expected a vote on an item that raters are shown")
     if vote.shown_order and sorted(vote.shown_order) != sorted(item.ids):
         raise DataError(f"{where}: shown order {vote.shown_order}, expected each of {item.ids} once")
     if vote.answer is None:
@@ -332,16 +332,16 @@ def _check_vote(vote: Vote, item: Item, protocol: Protocol, where: str) -> None:
 
 
 def check_votes(votes: Iterable[Vote], items: Sequence[Item], protocol: Protocol) -> list[Vote]:
-    """All votes, once each is known to fit its item.
+    """Check that each vote is valid for its item, and return all.
 
     Raises:
         DataError: a vote on an unknown or pre-filled item, an answer of the other protocol, unknown or
-            repeated candidates, an order that is not one of the item's, or a second vote of a rater on it.
+            repeated candidates, an invalid order, or a second vote of one rater on an item.
     """
     known = {item.id: item for item in items}
     seen: set[tuple[str, str]] = set()
-    found = list(votes)
-    for vote in found:
+    checked = list(votes)
+    for vote in checked:
         where = f"vote of {vote.rater[:12]!r} on {vote.item!r}"
         if vote.item not in known:
             raise DataError(f"{where}: the study has no such item")
@@ -349,7 +349,7 @@ def check_votes(votes: Iterable[Vote], items: Sequence[Item], protocol: Protocol
         if (vote.item, vote.rater) in seen:
             raise DataError(f"{where}: there are two; keep the first")
         seen.add((vote.item, vote.rater))
-    return found
+    return checked
 
 
 STUDY, ITEMS, KEY, POPULATION = "study.json", "items.jsonl", "key.json", "population.json"
@@ -361,16 +361,16 @@ Form = TypeVar("Form", bound=Record)
 def write_study(
     folder: Path, values: Mapping[str, object], items: Iterable[Item], key: Key, population: Population
 ) -> Study:
-    """Register a study: write all its files but the pictures.
+    """Register a study: write all its files except the pictures.
 
     Args:
-        folder: that is there.
+        folder: an existing folder.
         values: fields of `Study` without the hashes.
-        items: to be judged.
-        key: which picture is whose.
-        population: that the items were drawn from.
+        items: items to judge.
+        key: system of each picture.
+        population: population of the sample.
     Returns:
-        The registration with the hashes of its files and of itself filled in.
+        The registration, with the hashes of its files and of itself.
     """
     files = {
         ITEMS: "".join(item.model_dump_json() + "\n" for item in items).encode("utf-8"),
@@ -390,7 +390,7 @@ def write_study(
 def fingerprint(study: Study) -> str:
     """SHA-256 of the registration without its own hash, as JSON with sorted keys and no spaces.
 
-    What is absent is left out, so that fields which later versions add change no earlier study.
+    Fields that are None are left out, so that fields added by later versions do not change older studies.
     """
     plain = study.model_dump(mode="json", exclude={"sha256"}, exclude_none=True)
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -402,10 +402,10 @@ def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
 
     Args:
         folder: folder of the study.
-        pictures: also check that every picture is there and unaltered.
+        pictures: also check that every picture exists and is unaltered.
     Raises:
         MissingError: a file does not exist.
-        DataError: a file is not of its form, or was altered after registration.
+        DataError: a file is invalid, or was altered after registration.
     """
     home = Path(folder)
     study = _read(home / STUDY, Study)
@@ -416,7 +416,7 @@ def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
     ):
         if _sha256(_bytes(home / name)) != due:
             raise DataError(_altered(home, name))
-    found = StudyFiles(
+    files = StudyFiles(
         study=study,
         items=tuple(
             row
@@ -425,22 +425,24 @@ def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
         key=_read(home / KEY, Key),
         population=_read(home / POPULATION, Population),
     )
-    ids = [item.id for item in found.items]
-    if len(set(ids)) != len(ids) or set(ids) != set(found.key.items):
+    ids = [item.id for item in files.items]
+    if len(set(ids)) != len(ids) or set(ids) != set(files.key.items):
         raise DataError(f"{home}: items and key name different items; create the study again")
     if pictures:
-        for name in sorted({one.picture for item in found.items for one in item.candidates if one.picture}):
+        for name in sorted(
+            {candidate.picture for item in files.items for candidate in item.candidates if candidate.picture}
+        ):
             if _sha256(_bytes(home / PICTURES / name)) != name.partition(".")[0]:
                 raise DataError(_altered(home, f"{PICTURES}/{name}"))
-    return found
+    return files
 
 
 def checked_files(folder: Path) -> Iterator[tuple[Path, Study | LimnerError | None]]:
-    """Every file of a study with what is wrong with it, or None; the registration itself where it is sound.
+    """Yield each file of a study with its error or None; for an intact registration, with the `Study`.
 
     Args:
-        folder: folder of the study. Where its registration is damaged nothing says what the other files held
-            but the names of the pictures.
+        folder: folder of the study. If the registration is damaged, only the pictures can be checked, by
+            their names.
     """
     names = {one.name for one in (folder / PICTURES).glob("*.*")}
     try:
@@ -475,11 +477,11 @@ def checked_files(folder: Path) -> Iterator[tuple[Path, Study | LimnerError | No
 
 
 def read_votes(path: Path | str) -> list[Vote]:
-    """Votes of an exported file of JSON lines.
+    """Read votes from an exported JSON Lines file.
 
     Raises:
         MissingError: the file does not exist.
-        DataError: a line is no vote.
+        DataError: a line is not a valid vote.
     """
     rows = json_rows(
         Path(path),
@@ -492,7 +494,7 @@ def read_votes(path: Path | str) -> list[Vote]:
 
 
 def vote_lines(votes: Iterable[Vote]) -> str:
-    """Votes as JSON lines, as `read_votes` reads them."""
+    """Votes as JSON Lines, for `read_votes`."""
     return "".join(vote.model_dump_json() + "\n" for vote in votes)
 
 

@@ -1,8 +1,8 @@
-"""Where raters come from and go: what a panel says in the address, completion codes, screening out, and how
-fast new ones may begin from one network address.
+"""Recruiting raters: panel parameters in the URL, completion codes, screening out, and rate limits for new
+raters.
 
-A rater is a random number. One person who begins again and again would be many raters; addresses are kept in
-memory alone, and only for as long as they matter: what is stored of a crowd is who was in it.
+One person could take part many times under new random ids. Raters who begin shortly after one another from
+one network address are therefore recorded as a crowd. Addresses are held only in memory, for an hour at most.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ PARAMETERS: Mapping[str, Mapping[str, str]] = {
     "prolific": {"worker": "PROLIFIC_PID", "batch": "STUDY_ID", "session": "SESSION_ID"},
     "mturk": {"worker": "workerId", "batch": "hitId", "session": "assignmentId"},
 }
-"""Panel → field of `Panelist` → parameter of the address."""
+"""Panel → field of `Panelist` → query parameter."""
 PREVIEW = "ASSIGNMENT_ID_NOT_AVAILABLE"
-"""Mechanical Turk's assignment of somebody who has not accepted the task yet."""
+"""Mechanical Turk's assignment id for a preview, before the task is accepted."""
 COMPLETE = "https://app.prolific.com/submissions/complete?cc="
 _NAME = re.compile(r"[A-Za-z0-9_.@-]{1,128}")
 NEW_RATERS = 30
 CROWD = 10
-"""So many raters who begin one after another from one address are a crowd, and fewer where a page has few."""
+"""Raters from one address that make a crowd; fewer if a page has few raters, see `crowd_of`."""
 APART_S = 3600.0
-"""An hour without anybody new ends a crowd, and its address is forgotten."""
+"""Without a new rater for this long, a crowd ends and its address is forgotten."""
 ADDRESSES = 10_000
 
 
 def crowd_of(raters: int) -> int:
-    """Number of raters of one address that are a crowd, because they could decide a page by themselves.
+    """Number of raters from one address that make a crowd: enough to decide a page by themselves.
 
     Args:
-        raters: wanted per page.
+        raters: number of raters wanted per page.
     """
     return min(CROWD, max(2, raters // 2 + 1))
 
 
 def new_secret() -> str:
-    """A random name for a rater that nobody can guess: 24 letters, digits, dashes and underscores."""
+    """A random secret of a rater: 24 letters, digits, dashes and underscores."""
     return secrets.token_urlsafe(18)
 
 
 def public_id(secret: str) -> str:
-    """Public id of a rater in the votes, from which the secret cannot be derived."""
+    """Public id of a rater, as in the votes: a hash of the secret."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
@@ -67,10 +67,10 @@ class Panelist(Record):
 
     Attributes:
         panel: prolific or mturk.
-        worker: the person.
-        batch: the study or the HIT, as the panel calls it.
-        session: this submission or assignment.
-        salt: random, of this rater alone.
+        worker: the panel's id of the person.
+        batch: the panel's id of the study or HIT.
+        session: the panel's id of the submission or assignment.
+        salt: random salt of this rater.
     """
 
     panel: str
@@ -81,25 +81,25 @@ class Panelist(Record):
 
     @property
     def hashed(self) -> str:
-        """Pseudonym of a worker: a salted hash."""
+        """Pseudonym of the worker: a salted hash, 16 hexadecimal digits."""
         return hashlib.sha256(f"{self.salt}\x1f{self.panel}\x1f{self.worker}".encode()).hexdigest()[:16]
 
     def secret(self, study: str) -> str:
-        """The rater's secret: the address that a panel gave leads to the same rater every time."""
+        """The rater's secret, derived from the panel's ids: one panel URL always leads to one rater."""
         words = "\x1f".join((study, self.panel, self.worker, self.batch, self.session))
         return urlsafe_b64encode(hashlib.sha256(words.encode()).digest()[:18]).decode()
 
 
 class PanelError(DataError):
-    """An address that does not say who comes."""
+    """A URL without valid panel ids."""
 
 
 class Ending(Record):
     """Completion code or link of a rater.
 
     Attributes:
-        code: to show; "" for none.
-        url: to go to; "" for none. Only the owner of the study sets it, never an address or a form.
+        code: completion code to show; "" for none.
+        url: link to follow; "" for none. Set only by the owner of the study, never from a request.
     """
 
     code: str = Field(default="", pattern=r"^[A-Za-z0-9_-]{0,64}$")
@@ -119,7 +119,7 @@ class Ending(Record):
             or " " in url
         ):
             raise ValueError(
-                f"{url!r} is no address to send raters to; expected one that begins with https://"
+                f"{url!r} cannot be used as a link for raters; expected a URL that begins with https://"
             )
         return url
 
@@ -128,10 +128,10 @@ class Recruitment(Record):
     """Recruitment of the raters of one server.
 
     Attributes:
-        panel: that sends them; "" for none.
-        done: for those who are through.
-        screen_out: wrong answers to attention checks after which a rater is asked no more; None for never.
-        screened: for those.
+        panel: panel that sends the raters; "" for none.
+        done: code or link for raters who have finished.
+        screen_out: number of wrong attention checks after which a rater is screened out; None for never.
+        screened: code or link for raters screened out.
     """
 
     panel: PanelName | Literal[""] = ""
@@ -142,18 +142,18 @@ class Recruitment(Record):
     @model_validator(mode="before")
     @classmethod
     def _complete(cls, values: dict[str, object]) -> dict[str, object]:
-        """Prolific takes its codes at an address of its own."""
-        found = dict(values)
+        """Add the URL at which Prolific expects a completion code."""
+        completed = dict(values)
         for name in ("done", "screened"):
-            one = found.get(name)
+            ending = completed.get(name)
             if (
-                found.get("panel") == "prolific"
-                and isinstance(one, dict)
-                and one.get("code")
-                and not one.get("url")
+                completed.get("panel") == "prolific"
+                and isinstance(ending, dict)
+                and ending.get("code")
+                and not ending.get("url")
             ):
-                found[name] = {**one, "url": f"{COMPLETE}{one['code']}"}
-        return found
+                completed[name] = {**ending, "url": f"{COMPLETE}{ending['code']}"}
+        return completed
 
     @property
     def panel_words(self) -> str:
@@ -161,26 +161,26 @@ class Recruitment(Record):
         return PANEL_WORDS[self.panel]
 
     def came(self, parameters: Mapping[str, str]) -> Panelist | None:
-        """Who comes by an address, in the words of the panel; None for a preview.
+        """The panel's ids in a URL; None for a preview.
 
         Args:
             parameters: query parameters of the URL.
         Raises:
-            PanelError: one is missing or is no name.
+            PanelError: an id is missing or malformed.
         """
         names = PARAMETERS[self.panel]
         if self.panel == "mturk" and parameters.get(names["session"]) == PREVIEW:
             return None
-        found = {field: parameters.get(name, "") for field, name in names.items()}
-        wrong = next((names[field] for field, value in found.items() if not _NAME.fullmatch(value)), None)
+        ids = {field: parameters.get(name, "") for field, name in names.items()}
+        wrong = next((names[field] for field, value in ids.items() if not _NAME.fullmatch(value)), None)
         if wrong is not None:
-            raise PanelError(f"open this study from {self.panel_words}: the address does not say {wrong}")
-        return Panelist(panel=self.panel, **found)
+            raise PanelError(f"open this study from {self.panel_words}: the link has no valid {wrong}")
+        return Panelist(panel=self.panel, **ids)
 
 
 @dataclass
 class _Address:
-    """State of an address: how many raters may still begin, since when, and who has begun."""
+    """State of a network address: tokens left, time of the last update, and who began."""
 
     free: float
     at: float
@@ -189,7 +189,7 @@ class _Address:
 
 
 class Newcomers:
-    """Those who begin, by the address they come from."""
+    """Rate limit for new raters per network address, and detection of crowds."""
 
     def __init__(
         self,
@@ -198,64 +198,64 @@ class Newcomers:
         crowd: int = CROWD,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Know nobody yet.
+        """Start with no addresses.
 
         Args:
-            a_minute: new raters of one address, as many of them at once; 0 for any number.
+            a_minute: new raters per minute from one address, also the largest burst; 0 for no limit.
             crowd: see `crowd_of`.
-            clock: seconds.
+            clock: returns seconds.
         """
         self._most, self._crowd, self._clock = a_minute, crowd, clock
         self._known: dict[str, _Address] = {}
         self._turn = threading.Lock()
 
     def wait_s(self, address: str) -> float:
-        """Seconds until somebody new may begin; 0 lets them, and counts them.
+        """Seconds until a new rater may begin; 0 admits and counts the rater.
 
         Args:
-            address: address of the network; what is not one, such as that of a test, stands for itself.
+            address: IP address; any other string, as in tests, is used as it is.
         """
         with self._turn:
-            one = self._of(address)
-            if self._most and one.free < 1:
-                return (1 - one.free) * 60 / self._most
-            one.free -= 1
+            state = self._of(address)
+            if self._most and state.free < 1:
+                return (1 - state.free) * 60 / self._most
+            state.free -= 1
             return 0.0
 
     def began(self, address: str, rater: str) -> tuple[str, list[str]] | None:
-        """Note that somebody has begun.
+        """Record that a rater has begun.
 
         Args:
-            address: as above.
+            address: see `wait_s`.
             rater: public id.
         Returns:
-            A random word for the crowd and who is now known to be in it, where they make one.
+            Name of the crowd and the raters to add to it, or None if there is no crowd.
         """
         with self._turn:
-            one = self._of(address)
-            one.raters.append(rater)
-            found = one.raters[:] if len(one.raters) == self._crowd else one.raters[-1:]
-            return (one.crowd, found) if len(one.raters) >= self._crowd else None
+            state = self._of(address)
+            state.raters.append(rater)
+            members = state.raters[:] if len(state.raters) == self._crowd else state.raters[-1:]
+            return (state.crowd, members) if len(state.raters) >= self._crowd else None
 
     def _of(self, address: str) -> _Address:
         now, name = self._clock(), _network(address)
-        one = self._known.get(name)
-        if one is None or now - one.at > APART_S:
+        state = self._known.get(name)
+        if state is None or now - state.at > APART_S:
             if len(self._known) >= ADDRESSES:
-                self._known = {key: own for key, own in self._known.items() if now - own.at <= APART_S}
-            one = self._known[name] = _Address(float(self._most), now)
-        one.free = min(float(self._most), one.free + (now - one.at) * self._most / 60)
-        one.at = now
-        return one
+                self._known = {key: other for key, other in self._known.items() if now - other.at <= APART_S}
+            state = self._known[name] = _Address(float(self._most), now)
+        state.free = min(float(self._most), state.free + (now - state.at) * self._most / 60)
+        state.at = now
+        return state
 
 
 def _network(address: str) -> str:
-    """Network of one customer: an IPv4 address, or the first half of an IPv6 address."""
+    """Network of one customer: an IPv4 address, or the first 64 bits of an IPv6 address."""
     try:
-        found = ipaddress.ip_address(address)
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if isinstance(found, ipaddress.IPv6Address):
-        plain = found.ipv4_mapped
-        return str(plain) if plain else str(ipaddress.ip_network((int(found) >> 64 << 64, 64)))
-    return str(found)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        plain = parsed.ipv4_mapped
+        return str(plain) if plain else str(ipaddress.ip_network((int(parsed) >> 64 << 64, 64)))
+    return str(parsed)

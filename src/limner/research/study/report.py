@@ -1,7 +1,6 @@
-"""What comes out of a human study: tables, the papers' figures beside ours; a page of examples; votes as a
-table.
+"""Presents a study's results: tables (with the papers' figures on request), example pages, and a CSV file.
 
-A report becomes tables here and nowhere else, so that Markdown, LaTeX and HTML say the same.
+All tables are built here, so that Markdown, LaTeX and HTML agree.
 """
 
 import csv
@@ -56,29 +55,29 @@ FEWEST_COLUMNS = (2, 3, 4, 5)
 
 
 def build(report: StudyReport, *, published: bool = False) -> list[Table]:
-    """All tables of a report, in order: per view outcomes, tests, power and agreement.
+    """Build all tables of a report: for each view outcomes, tests, power and agreement.
 
     Args:
-        report: of `limner.research.study.analysis.analyse`.
-        published: also show the figures of the papers, beside ours.
+        report: result of `limner.research.study.analysis.analyse`.
+        published: whether to show the papers' figures too.
     """
-    found: list[Table] = []
+    tables: list[Table] = []
     for view in report.views:
         if report.protocol == "pairwise":
-            found.append(_pairs(report, view, published=published))
+            tables.append(_pairs(report, view, published=published))
         else:
-            found += [_patterns(report, view, published=published), _ticked(report, view)]
-        found += [_tests(report, view), _power(report, view, published=published), _agreement(report, view)]
-    return found
+            tables += [_patterns(report, view, published=published), _ticked(report, view)]
+        tables += [_tests(report, view), _power(report, view, published=published), _agreement(report, view)]
+    return tables
 
 
 def _title(words: str, report: StudyReport, view: View) -> str:
-    """A title that says whose votes a table counts, and whether more are to come."""
+    """Title of a table, with the raters counted and a mark for interim results."""
     return f"{words} ({view.raters}{'; interim' if report.interim else ''})"
 
 
 def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
-    """Table 6 of CMCM: shares of the outcomes per relation."""
+    """Table 6 of CMCM: shares of outcomes per relation."""
     entry = reference()["cmcm-6"]
     theirs: Mapping[str, Mapping[str, float]] = entry["rows"] if published else {}
     tested = [one.tested for one in view.strata]
@@ -108,16 +107,16 @@ def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
             remark = f"here {one.tested}, {remark}"
         rows.append(Row(name=name, cells=tuple(cells), remark=remark))
     notes = [
-        "Share of items in per cent; brackets: Wilson interval, items taken as independent."
+        "Share of items in per cent; brackets: Wilson interval, assuming independent items."
         + (
-            f" Parentheses: the paper's figure, of {entry['items']} items a row that were chosen by their"
+            f" Parentheses: the paper's figure, from {entry['items']} items per row that were selected by"
             " outcome."
             if published
             else ""
         ),
         "Better: more than half of an item's raters prefer the picture of the tested system. No majority: no"
         " answer has more than half of the votes" + ("; the paper has no such column." if published else "."),
-        "Same: raters answered that the two pictures are exactly the same, or they are and nobody was asked"
+        "Same: raters answered that the two pictures are exactly the same, or the pair was pre-filled"
         + ('; the paper prints this answer as "both good".' if published else "."),
     ]
     return Table(
@@ -131,7 +130,7 @@ def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
 
 
 def _row_name(one: StratumPreference, published: Mapping[str, Any], *, alone: bool, several: bool) -> str:
-    """The paper's row of a relation, or of a system with one stratum; else a row of its own."""
+    """Name of the paper's row for a relation, or for a system with one stratum; else a new name."""
     if f"CMCM_{one.stratum}" in published:
         return f"CMCM_{one.stratum}"
     if alone and one.tested in published:
@@ -142,7 +141,7 @@ def _row_name(one: StratumPreference, published: Mapping[str, Any], *, alone: bo
 
 
 def _patterns(report: StudyReport, view: View, *, published: bool) -> Table:
-    """Table 2 of VRSS: steps by what the majority ticked and how many votes it had."""
+    """Table 2 of VRSS: number of steps by the majority's ticks and by the votes for them."""
     entry = reference()["vrss-2"]
     theirs: Mapping[str, Mapping[str, int]] = entry["rows"] if published else {}
     votes = sorted({*FEWEST_COLUMNS, *(n for counts in view.patterns.values() for n in counts)})
@@ -166,14 +165,14 @@ def _patterns(report: StudyReport, view: View, *, published: bool) -> Table:
         blocks=_blocks({"steps by votes": [str(n) for n in votes], "all": ("steps", "% of steps")}),
         rows=tuple(rows),
         notes=(
-            "Steps for which more than half of the raters ticked exactly these pictures, by how many did;"
-            " without a majority, by the most votes that anything had. A tick of a picture that several"
-            " systems chose counts for each.",
+            "Number of steps for which more than half of the raters ticked exactly these pictures, by number"
+            " of votes; without a majority, by the votes for the most frequent answer. A tick of a picture"
+            " that several systems chose counts for each.",
             *(
                 (
-                    f"Parentheses: the paper's figure, of {entry['steps']} steps, where the model with"
-                    " context is VRSS and the one without VSE++; it prints no steps without the true"
-                    " picture.",
+                    f"Parentheses: the paper's figure, of {entry['steps']} steps; its model with context is"
+                    " VRSS"
+                    " and its model without is VSE++. It does not report steps without the true picture.",
                 )
                 if published
                 else ()
@@ -195,11 +194,11 @@ def _pattern_name(pattern: str, report: StudyReport) -> str:
 
 
 def _ticked(report: StudyReport, view: View) -> Table:
-    """Results of every system on its own."""
+    """How often each system's picture was ticked."""
     rows = []
     for letter in ("A", "B", "C"):
-        found = view.ticks.get(letter)
-        cells = (Cell(value=found.votes if found else None), Cell(value=found.steps if found else None))
+        ticks = view.ticks.get(letter)
+        cells = (Cell(value=ticks.votes if ticks else None), Cell(value=ticks.steps if ticks else None))
         rows.append(Row(name=_pattern_name(letter, report).removesuffix(" only"), cells=cells))
     return Table(
         name="vrss-2-ticks",
@@ -207,7 +206,7 @@ def _ticked(report: StudyReport, view: View) -> Table:
         corner="picture of",
         blocks=_blocks({"ticked, %": ("of votes", "by the majority of a step")}),
         rows=tuple(rows),
-        notes=("Whatever else was ticked.",),
+        notes=("Counted for each picture independently of the others.",),
     )
 
 
@@ -221,10 +220,11 @@ def _tests(report: StudyReport, view: View) -> Table:
         yield from _cells(one.mean, {"effect": "precision"}, one.mean)
 
     scored = (
-        "Score of an item: +1 where the majority prefers the tested system, −1 the control, 0 else."
+        "Score of an item: +1 if the majority prefers the tested system, −1 if it prefers the control, else"
+        " 0."
         if report.protocol == "pairwise"
-        else "Score of a step: +1 where more than half of the raters tick the picture of the model with"
-        " context and not that of the one without, each by itself, −1 the other way round, 0 else."
+        else "Score of a step: +1 if more than half of the raters tick the picture of the model with"
+        " context but no majority ticks that of the model without, −1 the other way round, else 0."
     )
     return Table(
         name=f"{report.protocol}-tests",
@@ -240,10 +240,10 @@ def _tests(report: StudyReport, view: View) -> Table:
         rows=tuple(Row(name=one.stratum, cells=tuple(cells(one)), remark=_sizes(one)) for one in view.strata),
         notes=(
             scored,
-            "Sign test: exact, two-sided, ties left out. t-test: mean score against 0; no figure where all"
+            "Sign test: exact, two-sided, ties left out. t-test: mean score against 0; undefined if all"
             " scores are equal. Effect: mean over standard deviation, interval by the noncentral t.",
             "Interval of the mean: bootstrap of whole stories or duplicate groups. Holm: corrected for the"
-            " number of strata; the row of all strata is no further test.",
+            " number of strata; the row of all strata is not counted as a test.",
         ),
     )
 
@@ -259,22 +259,22 @@ def _power(report: StudyReport, view: View, *, published: bool) -> Table:
 
     required = next((one.power.power for one in view.strata if one.power), 0.95)
     paper = reference()["cmcm-6"]["detectable"]
-    said = f" The paper states {paper}, which belongs to about 450 items."
+    printed = f" The paper states {paper}, which corresponds to about 450 items."
     return Table(
         name=f"{report.protocol}-power",
-        title=_title("What the study can see", report, view),
+        title=_title("Power", report, view),
         corner="stratum",
         blocks=_blocks(
             {
                 "sample": ("items",),
-                f"effect seen with power {required:g}": ("normal", "t-test"),
-                "power to see an effect of": names,
+                f"effect detectable with power {required:g}": ("normal", "t-test"),
+                "power for an effect of": names,
             }
         ),
         rows=tuple(Row(name=one.stratum, cells=tuple(cells(one))) for one in view.strata),
         notes=(
             f"Two-sided, level {report.level:g}; effects are means over standard deviations."
-            + (said if published and report.protocol == "pairwise" else ""),
+            + (printed if published and report.protocol == "pairwise" else ""),
         ),
     )
 
@@ -296,27 +296,28 @@ def _agreement(report: StudyReport, view: View) -> Table:
         ),
         rows=tuple(Row(name=one.stratum, cells=tuple(_cells(one.agreement, kinds))) for one in view.strata),
         notes=(
-            f"A unit is {unit}. Kappa takes those with the commonest number of votes, alpha all with two or"
-            " more; neither is defined where all votes are one answer. Pre-filled pairs do not count.",
+            f"A unit is {unit}. Kappa uses the units with the most frequent number of votes, alpha all with"
+            " two"
+            " or more; both are undefined if all votes are the same. Pre-filled pairs do not count.",
         ),
     )
 
 
 def _blocks(columns: Mapping[str, Sequence[str]]) -> tuple[ColumnBlock, ...]:
-    """Title → its columns."""
-    return tuple(ColumnBlock(title=title, columns=tuple(own)) for title, own in columns.items())
+    """Column blocks from title → names of columns."""
+    return tuple(ColumnBlock(title=title, columns=tuple(names)) for title, names in columns.items())
 
 
 def _cells(
     record: Record | None, kinds: Mapping[str, Kind], span: Interval | MeanTest | None = None
 ) -> Iterable[Cell]:
-    """A figure for each of some fields of a record, none defined without the record."""
+    """One cell per field of a record; empty cells if there is no record."""
     values = {} if record is None else dict(record)
     return [_cell(values.get(name), kind, span) for name, kind in kinds.items()]
 
 
 def _cell(value: float | None, kind: Kind, span: Interval | MeanTest | None = None) -> Cell:
-    """A figure, or nothing where it is not defined, which is no gap."""
+    """One cell; a None value gives a cell marked as not applicable."""
     if value is None:
         return Cell(kind=kind, applies=False)
     low, high = (span.low, span.high) if span else (None, None)
@@ -329,7 +330,7 @@ def _sizes(one: StratumPreference) -> str:
 
 
 def _counted(report: StudyReport, view: View) -> Sequence[str]:
-    """Whose pictures they were, and how many votes count."""
+    """Notes: the systems, and the numbers of votes and raters."""
     roles = ["True picture", "Model with context", "Model without context"]
     if report.protocol == "pairwise":
         roles = ["Tested", "Control"]
@@ -341,52 +342,53 @@ def _counted(report: StudyReport, view: View) -> Sequence[str]:
     return (
         f"{'; '.join(named)}.",
         f"{counted(view.votes, 'vote')} of {counted(view.people, 'rater')};"
-        f" {counted(view.unrated, 'item')} with too few votes left out,"
-        f" {view.incomplete} of those counted have fewer than {counted(report.raters_per_item, 'vote')}.",
-        f"Attention checks, of all {counted(checks.raters, 'rater')}: {checks.wrong} of {checks.answered}"
+        f" {counted(view.unrated, 'item')} with too few votes left out;"
+        f" {view.incomplete} of the others have fewer than {counted(report.raters_per_item, 'vote')}.",
+        f"Attention checks of all {counted(checks.raters, 'rater')}: {checks.wrong} of {checks.answered}"
         f" answers wrong; failed by {counted(len(checks.failed), 'rater')};"
         f" {counted(checks.unchecked, 'rater')} met none.",
     )
 
 
 def standing_lines(report: StudyReport) -> list[str]:
-    """Whether the study is through, what is left out because raters withdrew, and what to look into."""
-    found = []
+    """Warnings for the head of a report: interim results, withdrawn votes, suspicious votes."""
+    lines = []
     if report.interim:
-        found.append(
+        lines.append(
             f"INTERIM: {report.votes:,} of the {counted(report.due, 'vote')} registered are in; figures and"
-            " tests will change, and a test that is looked at early is no test of the registered level"
+            " tests will change, and looking at a test early invalidates its registered level"
         )
     gone = report.withdrawn
     if gone.votes:
         verb = "is" if gone.votes == 1 else "are"
-        found.append(
+        lines.append(
             f"{counted(gone.raters, 'rater')} withdrew; {counted(gone.votes, 'vote')} {verb} left out"
             " everywhere"
         )
     odd = report.flags
     if odd.untimed:
-        found.append(
+        lines.append(
             f"FLAG: {counted(odd.untimed, 'vote')} of {counted(len(odd.untimed_by), 'rater')} took 0 seconds:"
-            " a program sent them, or a clock was set back; they count"
+            " a program sent them, or a clock was set back; they are counted"
         )
     if odd.hurried:
-        found.append(
+        lines.append(
             f"FLAG: {counted(odd.hurried, 'vote')} of {counted(len(odd.hurried_by), 'rater')} came faster"
-            f" than their pages can be read (median {odd.hurried_s:.1f} s; nobody reads"
-            f" {LETTERS_A_SECOND} letters a second and looks at each picture for less than {PICTURE_S} s);"
-            " they count"
+            f" than their pages can be read (median {odd.hurried_s:.1f} s; limit: {LETTERS_A_SECOND}"
+            " characters"
+            f" a second and {PICTURE_S} s per picture);"
+            " they are counted"
         )
     if odd.crowded:
         judged = report.due // report.raters_per_item
-        found.append(
+        lines.append(
             f"FLAG: {counted(len(odd.crowded), 'rater')} with {counted(odd.crowd_votes, 'vote')} began one"
             f" after another from one network address ({counted(odd.crowds, 'crowd')} of"
             f" {crowd_of(report.raters_per_item)} or more) and cast most of the votes on"
-            f" {odd.crowd_items:,} of {counted(judged, 'item')}: a class does so, and one person who takes"
-            " part again and again; they count"
+            f" {odd.crowd_items:,} of {counted(judged, 'item')}: perhaps a class, or one person who took part"
+            " many times; they are counted"
         )
-    return found
+    return lines
 
 
 _STYLE = (
@@ -405,13 +407,13 @@ def report_text(
     *,
     published: bool = False,
 ) -> str:
-    """The whole report.
+    """Render the whole report.
 
     Args:
         files: files of the study.
-        report: what came out.
-        form: md, latex (tables alone; needs the package booktabs), html (one page) or json.
-        published: also show the figures of the papers, beside ours.
+        report: results of the study.
+        form: md, latex (only the tables; needs the package booktabs), html (one page) or json.
+        published: whether to show the papers' figures too.
     """
     if form == "json":
         return report.model_dump_json(indent=2)
@@ -422,7 +424,7 @@ def report_text(
     facts = [
         *standing_lines(report),
         *registration_lines(study),
-        f"The sample {again} what the seed draws from the stored population; no file was altered",
+        f"The sample {again} reproduced by the seed and the stored population; no file was altered",
     ]
     if form == "md":
         plain = [line.replace("*", "\\*").replace("_", "\\_") for line in facts]
@@ -437,88 +439,94 @@ def report_text(
 
 
 def registration_lines(study: Study) -> list[str]:
-    """Registration, one fact per line."""
+    """The registration, one fact per line."""
     sizes = ", ".join(
-        f"{name}: {one.drawn:,} of {one.population:,}" for name, one in study.sample.strata.items()
+        f"{name}: {stratum.drawn:,} of {stratum.population:,}"
+        for name, stratum in study.sample.strata.items()
     )
     return [
         f"Registered {study.created:%Y-%m-%d %H:%M} UTC with limner {study.version}, SHA-256 {study.sha256}",
         f"Protocol: {study.protocol}; question: {study.question}",
         f"Sample: simple random, seed {study.sample.seed}, unit {study.sample.unit}; {sizes}",
         f"{counted(study.items, 'item')} to show, {study.checks} of them attention checks;"
-        f" {study.prefilled} pairs of one picture pre-filled; {study.raters_per_item} raters per item",
+        f" {study.prefilled} pairs with equal pictures pre-filled; {study.raters_per_item} raters per item",
         *(f"Hypothesis: {line}" for line in study.hypotheses),
         *(f"Planned: {line}" for line in study.analysis),
     ]
 
 
 def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: Path, count: int) -> None:
-    """Write a page with items of three groups: one system is preferred, the other is, or neither.
+    """Write an HTML page with examples in three groups: one system, the other, or neither is preferred.
 
-    Of pairs, by the majority's answer. Of steps whose fitting pictures were ticked, a system is preferred
-    where more than half of the raters tick its picture, and not so many the other's; neither, where not so
-    many tick either. The remaining items, where both fit or raters differ, are counted.
+    Pairwise, the majority's answer decides. In tick-all, a system is preferred if more than half of the
+    raters tick its picture and no majority ticks the other's; neither is preferred if no majority ticks
+    either. The remaining items are only counted.
 
     Args:
         folder: folder of the study, which holds the pictures.
-        files: files of it.
-        votes: from a database or an exported file.
-        to: an .html file.
-        count: items per group, evenly spread over all of it, so that nobody chooses them.
+        files: files of the study.
+        votes: votes from a database or an exported file.
+        to: the .html file to write.
+        count: number of items per group, taken at regular intervals.
     Raises:
-        ConfigError: `to` is no .html file.
-        DataError: no item has two votes, or a picture does not open.
+        ConfigError: `to` is not an .html file.
+        DataError: no item has enough votes, or a picture cannot be read.
     Source: VRSS 2020, Figs. 3 to 5; docs/methods/vrss.md §7.
     """
     check_page(to)
-    found = tally(files, [vote for vote in votes if vote.answer is not None])
-    if not found.decided:
+    result = tally(files, [vote for vote in votes if vote.answer is not None])
+    if not result.decided:
         raise DataError(f"study: {folder}: no item has two votes; wait for more, see 'limner study status'")
     pairs = files.study.protocol == "pairwise"
     letters = "AB" if pairs else "BC"
     items = {item.id: item for item in files.items}
 
-    def named(one: Decided, letter: str) -> str:
-        return files.key.systems[one.stratum][letter]
+    def named(decision: Decided, letter: str) -> str:
+        return files.key.systems[decision.stratum][letter]
 
-    def neither(one: Decided) -> bool:
+    def neither(decision: Decided) -> bool:
         if pairs:
-            return one.outcome == "neither"
-        meant = found.answers[one.item]
+            return decision.outcome == "neither"
+        meant = result.answers[decision.item]
         return all(2 * sum(letter in _letters(vote) for vote in meant) <= len(meant) for letter in letters)
 
-    names = [" or ".join(dict.fromkeys(named(one, letter) for one in found.decided)) for letter in letters]
+    names = [
+        " or ".join(dict.fromkeys(named(decision, letter) for decision in result.decided))
+        for letter in letters
+    ]
     parts = {
-        f"{names[0]} is preferred": [one for one in found.decided if one.score > 0],
-        f"{names[1]} is preferred": [one for one in found.decided if one.score < 0],
-        "Neither is preferred": [one for one in found.decided if not one.score and neither(one)],
+        f"{names[0]} is preferred": [decision for decision in result.decided if decision.score > 0],
+        f"{names[1]} is preferred": [decision for decision in result.decided if decision.score < 0],
+        "Neither is preferred": [
+            decision for decision in result.decided if not decision.score and neither(decision)
+        ],
     }
-    rest = len(found.decided) - sum(map(len, parts.values()))
+    rest = len(result.decided) - sum(map(len, parts.values()))
 
-    def shown(one: Decided) -> Iterator[Group]:
-        item, entry = items[one.item], files.key.items[one.item]
+    def shown(decision: Decided) -> Iterator[Group]:
+        item, entry = items[decision.item], files.key.items[decision.item]
         examples = []
         for candidate in item.candidates:
-            systems = [named(one, letter) for letter in entry.systems[candidate.id]]
+            systems = [named(decision, letter) for letter in entry.systems[candidate.id]]
             picture = None
             if candidate.picture is not None:
                 picture = shown_picture(folder / PICTURES / candidate.picture)
             facts = [" and ".join(systems)]
             if not pairs:
-                facts.append(_ticked_by(found.answers[one.item], entry.systems[candidate.id]))
+                facts.append(_ticked_by(result.answers[decision.item], entry.systems[candidate.id]))
             examples.append(Example(picture, "", tuple(facts)))
         yield Group(item.text, examples, level=3)
 
     note = (
-        "Items by what more than half of their raters said; those shown are spread evenly over each group."
-        f" Left out, because both fit or raters differ: {counted(rest, 'item')}."
+        "Items by the answer of more than half of their raters; the examples are taken at regular intervals."
+        f" Left out, because both pictures fit or raters disagree: {counted(rest, 'item')}."
     )
-    groups = in_parts(parts, counted(len(found.decided), "item"), count, shown)
+    groups = in_parts(parts, counted(len(result.decided), "item"), count, shown)
     write_page(to, "examples", files.study.title, note, groups=groups)
 
 
 def _letters(meant: str) -> set[str]:
-    """Systems that one rater ticked."""
+    """Letters of the systems that one rater ticked."""
     return set() if meant == NOTHING else set(meant)
 
 
@@ -555,14 +563,14 @@ def tidy_csv(
     *,
     worker_ids: bool = False,
 ) -> str:
-    """All votes as comma-separated values, for example for R or pandas.
+    """All votes as CSV, one row per vote, for example for R or pandas.
 
     Args:
         files: files of the study.
-        votes: that fit it; of withdrawn ones all but what they said is given.
-        panelists: rater → how a panel knows them.
-        worker_ids: name workers as the panel does, with its numbers of the study and the visit; else a hash
-            stands for each worker.
+        votes: its votes; rows of withdrawn votes have no answer.
+        panelists: rater → ids on the panel.
+        worker_ids: whether to give the panel's ids of worker, study and session; otherwise each worker is a
+            hash.
     """
     known = panelists or {}
     pages = {item.id: name for name, unit in units(files.items, ()).items() for item in unit.items}
@@ -582,10 +590,12 @@ def tidy_csv(
 
 
 def _plain(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula, whatever a text or a panel is called."""
+    """Escape a cell that a spreadsheet would take for a formula."""
     if not isinstance(value, str):
         return value
-    text = "\n".join(re.split("\r\n?", value))  # without its line feed, one is not quoted and ends the row
+    text = "\n".join(
+        re.split("\r\n?", value)
+    )  # the csv module does not quote a lone \\r, which would end the row
     return f"'{text}" if value.startswith(_FORMULA) else text
 
 
@@ -615,10 +625,10 @@ def _said(answer: Answer) -> str:
 
 
 def _systems(files: StudyFiles, answer: Answer, item: Item) -> str:
-    """Names of the systems whose pictures were chosen."""
+    """Names of the systems whose pictures the answer chose."""
     chosen = (answer,) if isinstance(answer, str) else answer
-    shown = files.key.items[item.id].systems
-    letters = sorted({letter for one in chosen for letter in shown.get(one, ())})
+    systems = files.key.items[item.id].systems
+    letters = sorted({letter for candidate in chosen for letter in systems.get(candidate, ())})
     return JOINED.join(files.key.systems[item.stratum][letter] for letter in letters)
 
 

@@ -1,6 +1,6 @@
-"""What a study can be made from: a file of items, storyboards, or measured runs.
+"""Sources of a study: an items file, storyboards, or measured runs.
 
-A sample is drawn from names alone; which pictures a system found is looked up once a name is drawn.
+The sample is drawn from ids alone. A system's pictures are looked up only for ids that were drawn.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,9 +28,9 @@ from limner.research.training.corpus import open_corpus
 from limner.research.training.settings import DataConfig
 
 PictureSource = Path | Image.Image
-"""A file, or a picture that lies in none because it was drawn."""
+"""A file, or an image in memory (a rendered drawing)."""
 Pictures = Mapping[str, PictureSource | None]
-"""Letter of a system → picture; None if the system shows none."""
+"""Letter of a system → its picture; None if it shows none."""
 ALL = "all"
 Part = Literal["val", "test"]
 
@@ -40,12 +40,12 @@ class Proposal:
     """One text with the pictures of every system.
 
     Attributes:
-        source: its id in the data.
-        text: the words.
-        pictures: looks up letter → picture, once it is drawn.
-        context: all texts of its story in order; empty without one.
-        position: place in the story, from 0.
-        cluster: what it belongs to, such as a story; "" for nothing.
+        source: id of the text in the source data.
+        text: the text.
+        pictures: returns letter → picture; called only if the text is drawn.
+        context: all texts of its story in order; empty if there is no story.
+        position: position in the story, from 0.
+        cluster: group of dependent texts, such as a story; "" for none.
     """
 
     source: str
@@ -58,13 +58,13 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Material:
-    """A population.
+    """The population of a study.
 
     Attributes:
-        strata: name → name that can be drawn → its one item, or the steps of a sequence in their order.
+        strata: stratum → id of a sampling unit → its one text, or the steps of the sequence in order.
         systems: stratum → letter → name of the system.
-        notes: lines for the person.
-        rules: sentences to register, on what the population and the pictures are.
+        notes: messages for the user.
+        rules: sentences to register that define the population and the pictures.
     """
 
     strata: Mapping[str, Mapping[str, Sequence[Proposal]]]
@@ -76,7 +76,7 @@ class Material:
 def lettered(
     tested: PictureSource | None, control: PictureSource | None, truth: PictureSource | None
 ) -> Pictures:
-    """Pictures by the letters of their systems: of pairs, or of tick-all with a true one."""
+    """Map letters to pictures: A, B for a pair; A (the true picture), B, C for tick-all."""
     if truth is None:
         return {"A": tested, "B": control}
     return {"A": truth, "B": tested, "C": control}
@@ -87,15 +87,15 @@ class ItemLine(Record):
 
     Attributes:
         id: id of the text, unique in the file.
-        text: the words.
+        text: the text.
         tested: picture of the tested system, or of the model with context; relative to the file's folder.
         control: picture of the control, or of the model without context.
         truth: tick-all: the true picture.
         sequence: tick-all: lines of one sequence are shown together in the order of `position`.
-        position: place in the story, from 0.
-        context: pairwise: all texts of the story, `text` at `position`.
-        stratum: what is drawn and reported apart, such as a relation.
-        cluster: items of one cluster are not independent; those of a sequence are one.
+        position: position in the story, from 0.
+        context: pairwise: all texts of the story, with `text` at `position`.
+        stratum: group sampled and reported separately, such as a relation.
+        cluster: group of dependent items; default: the sequence.
     """
 
     id: str = Field(min_length=1)
@@ -112,15 +112,15 @@ class ItemLine(Record):
     @model_validator(mode="after")
     def _whole(self) -> "ItemLine":
         if bool(self.truth) != bool(self.sequence):
-            raise ValueError("a line of tick-all has both a truth and a sequence, a pair neither")
+            raise ValueError("truth and sequence must both be given (tick-all) or both be absent (pairwise)")
         if self.context and not (
             self.position < len(self.context) and self.context[self.position] == self.text
         ):
-            raise ValueError("the context holds the text at its position")
+            raise ValueError("context[position] must equal text")
         return self
 
     def proposal(self, folder: Path) -> Proposal:
-        """What the line says, with its pictures in a folder."""
+        """The proposal of this line; pictures are relative to `folder`."""
         truth = folder / self.truth if self.truth else None
         pictures = partial(lettered, folder / self.tested, folder / self.control, truth)
         cluster = self.cluster or self.sequence
@@ -128,15 +128,15 @@ class ItemLine(Record):
 
 
 def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) -> Material:
-    """Lines (pairwise) or sequences (tick-all) of a file.
+    """Population from an items file: its lines (pairwise) or sequences (tick-all).
 
     Args:
         protocol: pairwise or tick-all.
-        file: file of JSON lines, see `ItemLine`.
-        names: names of the systems by their letters.
+        file: JSON Lines file, see `ItemLine`.
+        names: names of the systems, in the order of their letters.
     Raises:
         ConfigError: names are missing.
-        MissingError, DataError: the file is not there or a line is wrong.
+        MissingError, DataError: the file does not exist or a line is invalid.
     """
     pairs = protocol == "pairwise"
     letters = "AB" if pairs else "ABC"
@@ -150,7 +150,7 @@ def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) ->
     form = {"holds": "a file of JSON lines", "one": "item", "see": "docs/studies.md"}
     for where, line in json_rows(file, ItemLine, **form):
         if line.id in known:
-            raise DataError(f"{where}: id {line.id!r} comes twice; give every item its own")
+            raise DataError(f"{where}: id {line.id!r} appears twice; give every item its own id")
         if bool(line.sequence) == pairs:
             raise DataError(
                 f"{where}: {line.id!r} is no item of the {protocol} protocol; see docs/studies.md"
@@ -158,10 +158,10 @@ def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) ->
         known.add(line.id)
         unit = strata.setdefault(line.stratum, {}).setdefault(line.id if pairs else line.sequence, [])
         unit.append(line.proposal(file.parent))
-        unit.sort(key=lambda one: one.position)
-    owners = [name for own in strata.values() for name in own]
+        unit.sort(key=lambda proposal: proposal.position)
+    owners = [name for units in strata.values() for name in units]
     if len(set(owners)) < len(owners):
-        raise DataError(f"{file}: a sequence has steps of two strata; give all its lines one")
+        raise DataError(f"{file}: a sequence has steps in two strata; give all its lines the same stratum")
 
     systems = dict(zip(letters, names, strict=True))
     return Material(dict(sorted(strata.items())), dict.fromkeys(strata, systems))
@@ -180,44 +180,45 @@ def material_of(
     decoding: Decoding,
     refined: bool = False,
 ) -> Material:
-    """What the options of ``limner study create`` name: a file of items, storyboards, or runs.
+    """Population from the options of ``limner study create``: items file, storyboards, or runs.
 
     Args:
         protocol: pairwise or tick-all.
         tested: runs or storyboards of the tested system.
-        control: letter of the system that it is compared with.
+        control: runs or storyboards of the control.
         truth: storyboards with the true pictures.
-        items: file of items, instead of all others.
-        relations: to draw by, each a name or ``NAME=RUN``.
-        names: names of the systems by their letters.
-        part: part of the data set of measured runs.
+        items: items file, instead of runs or storyboards.
+        relations: relations to sample by, each a name or ``NAME=RUN``.
+        names: names of the systems, in the order of their letters.
+        part: part of the data set on which runs were measured.
         decoding: decoding of measured stories.
-        refined: pictures of measured runs after refinement.
+        refined: whether to show the pictures after refinement.
     Raises:
-        ConfigError: options that do not go together.
-        LimnerError: as the function that is called.
+        ConfigError: the options contradict each other.
+        LimnerError: as the function for the source.
     """
     runs = items is None and bool(control) and control[0].suffix != ".json"
     if not runs and (refined or decoding != "steps"):
-        raise ConfigError("study: --refined and --decoding are of measured runs; leave them out")
+        raise ConfigError("study: --refined and --decoding apply to measured runs only; leave them out")
     if items is not None:
         if tested or control or truth or relations:
-            raise ConfigError("study: --items names all pictures itself; leave the other sources out")
+            raise ConfigError("study: --items already names all pictures; leave the other sources out")
         return items_material(protocol, items, names)
     if not control or not (tested or relations):
         raise ConfigError("study: name --tested and --control (runs or storyboards), or --items FILE")
     if control[0].suffix == ".json":
         if relations:
-            raise ConfigError("study: storyboards have no relations to draw by; leave --relation out")
+            raise ConfigError("study: storyboards have no relations; leave --relation out")
         return boards_material(protocol, tested, control, truth, names)
     if len(control) > 1 or len(tested) > 1 or truth:
         raise ConfigError(
-            "study: one tested run and one control; --relation NAME=RUN names a tested run per relation,"
-            " and runs know their true pictures"
+            "study: expected one tested run, one control run and no --truth; --relation NAME=RUN names a"
+            " tested"
+            " run per relation"
         )
     if protocol == "tick-all":
         if relations or not tested:
-            raise ConfigError("study: tick-all takes whole stories of --tested and --control, no --relation")
+            raise ConfigError("study: tick-all needs --tested and --control, and no --relation")
         return sequences_material(tested[0], control[0], part, decoding, names, refined=refined)
     return relations_material(
         _by_relation(relations, tested), control[0], part, names, refined=refined, decoding=decoding
@@ -226,19 +227,19 @@ def material_of(
 
 def _by_relation(relations: tuple[str, ...], tested: tuple[Path, ...]) -> dict[str, Path]:
     """Relation → tested run."""
-    found: dict[str, Path] = {}
+    runs: dict[str, Path] = {}
     for words in relations or ("all",):
         name, equals, run = words.partition("=")
         if not equals and not tested:
             raise ConfigError(f"study: --relation {words!r} names no run; add =RUN, or give --tested")
-        if name in found:
-            raise ConfigError(f"study: --relation {name!r} comes twice; name it once")
-        found[name] = Path(run) if equals else tested[0]
-    return found
+        if name in runs:
+            raise ConfigError(f"study: --relation {name!r} is given twice; give it once")
+        runs[name] = Path(run) if equals else tested[0]
+    return runs
 
 
 Boards = Mapping[str, tuple[Path, Board]]
-"""Role (tested, control, truth) → file and storyboard of one story."""
+"""Role (tested, control, truth) → file and storyboard, for one story."""
 
 
 def boards_material(
@@ -248,51 +249,53 @@ def boards_material(
     truth: Sequence[Path] = (),
     names: Sequence[str] = (),
 ) -> Material:
-    """Steps of stories (pairwise) or whole stories (tick-all).
+    """Population from storyboards: steps of stories (pairwise) or whole stories (tick-all).
 
     Args:
         protocol: pairwise or tick-all.
         tested: .json storyboards of the tested system, or of the model with context.
-        control: those of the other system, of the same stories in the same order.
-        truth: tick-all: those with the true pictures; the ones that the texts themselves show unless given.
-        names: names of the systems by their letters; the files' names unless given.
+        control: storyboards of the other system, of the same stories in the same order.
+        truth: tick-all: storyboards with the true pictures; default: the pictures in the texts themselves.
+        names: names of the systems, in the order of their letters; default: the files' names.
     Raises:
-        ConfigError: numbers of files do not fit.
-        MissingError, DataError: a file is no storyboard, stories differ, a step has no true picture, or
-            systems chose none of the pictures.
+        ConfigError: the numbers of files differ.
+        MissingError, DataError: a file is not a storyboard, stories differ, a step has no true picture, or no
+            picture was chosen by a system.
     """
     if not tested or len(tested) != len(control) or len(truth) not in (0, len(tested)):
         raise ConfigError(
             f"study: {len(tested)} tested, {len(control)} control, {len(truth)} true storyboards;"
-            " name as many of each, in the same order"
+            " give the same number of each, in the same order"
         )
     pairs = protocol == "pairwise"
     stories: dict[str, list[Proposal]] = {}
     steps, fixed, blanks = 0, 0, 0
     for paths in zip(tested, control, truth or tested, strict=True):
         roles = ("tested", "control", "truth") if truth else ("tested", "control")
-        own: Boards = {role: (path, load(path)) for role, path in zip(roles, paths, strict=False)}
-        first = own["tested"][1].story
-        for path, board in own.values():
+        boards: Boards = {role: (path, load(path)) for role, path in zip(roles, paths, strict=False)}
+        first = boards["tested"][1].story
+        for path, board in boards.values():
             if step_texts(board.story) != step_texts(first):
                 raise DataError(
-                    f"study: {path} and {paths[0]} have different steps; illustrate the same text twice"
+                    f"study: {path} and {paths[0]} have different steps; both must illustrate the same text"
                 )
         if first.id in stories:
             raise DataError(f"study: {paths[0]}: a second board of {first.id!r}; name it once")
-        chosen = _chosen_by_systems(own)
+        chosen = _chosen_by_systems(boards)
         steps, fixed = steps + len(first.steps), fixed + len(first.steps) - len(chosen)
         blanks += sum(
-            board.steps[place].chosen is None for board in _systems(own) for place in sorted(chosen)
+            board.steps[place].chosen is None for board in _systems(boards) for place in sorted(chosen)
         )
         if not pairs:
-            _check_truth(own, chosen)
-        stories[first.id] = [step for step in _steps_of(own, with_truth=not pairs) if step.position in chosen]
+            _check_truth(boards, chosen)
+        stories[first.id] = [
+            step for step in _steps_of(boards, with_truth=not pairs) if step.position in chosen
+        ]
     stories = {name: own_steps for name, own_steps in stories.items() if own_steps}
     if not stories:
         raise DataError(
-            f"study: {tested[0]}: a person or the text itself fixed the picture of every step, so that no"
-            " system chose any; illustrate with --ignore-given and without pins"
+            f"study: {tested[0]}: every picture was pinned or comes from the text itself, so no system chose"
+            " any; illustrate with --ignore-given and without pins"
         )
     if pairs:
         stories = {step.source: [step] for steps in stories.values() for step in steps}
@@ -301,14 +304,14 @@ def boards_material(
     rules = []
     if fixed:
         rules.append(
-            f"{fixed} of {steps} steps are not in the population: a person or the text itself fixed what they"
-            " show in one of the storyboards, so that no system chose it."
+            f"{fixed} of {steps} steps are not in the population: in one of the storyboards their picture was"
+            " pinned or comes from the text, so no system chose it."
         )
     if blanks and pairs:
-        rules.append("Where a system leaves a step blank, raters are shown that it has no picture there.")
+        rules.append("If a system leaves a step blank, raters see that it shows no picture there.")
     elif blanks:
         rules.append(
-            "Where a system leaves a step blank, it has no picture to tick, which counts as not ticked."
+            "If a system leaves a step blank, there is no picture to tick, which counts as not ticked."
         )
     lettered = {ALL: dict(zip("AB" if pairs else "ABC", systems, strict=True))}
     return Material({ALL: stories}, lettered, notes=tuple(rules), rules=tuple(rules))
@@ -320,10 +323,10 @@ def _systems(own: Boards) -> list[Board]:
 
 
 def _chosen_by_systems(own: Boards) -> frozenset[int]:
-    """Steps at which nobody but the systems decided, blanks among them.
+    """Steps that the systems alone decided, including blanks.
 
-    A blank is what the system chose: leaving it out would choose items by what was found for them. Pictures
-    that a person pinned or the text brings, and blanks that a person asked for, say nothing of any system.
+    A blank is a system's choice: leaving blanks out would select items by the systems' results. Pinned
+    pictures, pictures of the text itself and blanks that the user asked for are not a system's choice.
     """
     fixed = {
         step.position
@@ -335,12 +338,14 @@ def _chosen_by_systems(own: Boards) -> frozenset[int]:
 
 
 def _check_truth(own: Boards, places: Collection[int]) -> None:
-    """Every step that is shown needs a true picture."""
+    """Check that every step to be shown has a true picture."""
     path, board = own.get("truth", own["tested"])
     for place in sorted(places):
         if "truth" in own and board.steps[place].chosen is None:
-            raise DataError(f"study: {path}: step {place + 1} is blank; a true picture is due at every step")
-        if "truth" not in own and not any(one.path for one in board.story.steps[place].pictures):
+            raise DataError(
+                f"study: {path}: step {place + 1} is blank; expected a true picture at every step"
+            )
+        if "truth" not in own and not any(picture.path for picture in board.story.steps[place].pictures):
             raise DataError(
                 f"study: {path}: the text shows no picture of its own at step {place + 1};"
                 " name storyboards with the true pictures by --truth"
@@ -368,7 +373,7 @@ def _shown_at(own: Boards, place: int, *, with_truth: bool) -> Pictures:
     truth = chosen.get("truth")
     if with_truth and truth is None:
         path, board = own["tested"]
-        written = next(one for one in board.story.steps[place].pictures if one.path)
+        written = next(picture for picture in board.story.steps[place].pictures if picture.path)
         truth = _unchanged(path, place, (str(written.path),), written.sha256)
     return lettered(chosen["tested"], chosen["control"], truth if with_truth else None)
 
@@ -382,9 +387,9 @@ def _chosen(path: Path, board: Board, place: int) -> Path | None:
 
 
 def _unchanged(board: Path, place: int, paths: Sequence[str], sha256: str | None) -> Path:
-    """The first file that still has the content that the storyboard at `board` shows at a step.
+    """The first of `paths` whose content is still the picture that the storyboard names.
 
-    A storyboard can come from anywhere, and what it names is shown to raters.
+    Storyboards are untrusted, and the files they name are shown to raters.
     """
     for file in map(Path, paths):
         if file.is_file() and sha256_of(file) == sha256:
@@ -404,19 +409,19 @@ def relations_material(
     refined: bool = False,
     decoding: Decoding = "steps",
 ) -> Material:
-    """Texts with a relation, and the first picture of either run; every repeated pair counts once.
+    """Population from runs: texts with a relation and each run's top picture; repeated pairs count once.
 
     Args:
-        tested: relation → run folder of the tested system; ``all`` takes every text.
-        control: run folder of the other system.
+        tested: relation → run folder of the tested system; relation ``all`` means every text.
+        control: run folder of the control.
         part: part of the data set.
-        names: names of the systems, if not as measured.
-        refined: show what a run finds after refinement, where it refines.
-        decoding: decoding of stories; ``distinct`` shows no first picture twice in a story, and draws among
-            its steps.
+        names: names of the systems; default: as measured.
+        refined: whether to show the pictures after refinement, if a run refines.
+        decoding: decoding of stories; ``distinct`` uses no picture twice in a story, and limits the
+            population to texts in stories.
     Raises:
         ConfigError: the relation is unknown.
-        DataError: a run was not measured, retrieves nothing, or saw other texts than the control.
+        DataError: a run was not measured, ranks no pictures, or was measured on other texts than the control.
     Source: docs/methods/evaluation.md §9.1: a simple random sample per relation among positives.
     """
     runs = {run: Result.read_part(run, part) for run in dict.fromkeys((*tested.values(), control))}
@@ -424,23 +429,23 @@ def relations_material(
     for run, result in runs.items():
         _check_same(run, result, control, other)
         if not result.top:
-            raise DataError(f"study: {run} retrieves nothing; name a run that ranks pictures")
+            raise DataError(f"study: {run} does not rank pictures; name a run that does")
     for relation in tested:
         if relation != ALL and relation not in other.labels:
             raise ConfigError(f"study: {unknown('relation', relation, other.labels)}")
     rows = {name: row for row, name in enumerate(other.ids)}
-    shown = DataPictures(other.about)
+    pictures_of = DataPictures(other.about)
     first = {
         run: _first(run, result, part, refined=refined, decoding=decoding) for run, result in runs.items()
     }
 
     def proposals(relation: str, run: Path) -> Iterator[tuple[str, list[Proposal]]]:
         for name in positives(other, relation):
-            if name not in first[control]:  # in no story
+            if name not in first[control]:  # not part of a story
                 continue
-            row, pair = rows[name], shown.pair(name)
-            pictures = partial(shown.chosen, first[run][name], first[control][name])
-            yield name, [Proposal(name, pair.text, pictures, *shown.context(pair), other.groups[row])]
+            row, pair = rows[name], pictures_of.pair(name)
+            pictures = partial(pictures_of.chosen, first[run][name], first[control][name])
+            yield name, [Proposal(name, pair.text, pictures, *pictures_of.context(pair), other.groups[row])]
 
     return Material(
         strata={relation: dict(proposals(relation, run)) for relation, run in tested.items()},
@@ -449,7 +454,7 @@ def relations_material(
             for relation, run in tested.items()
         },
         notes=tuple(
-            f"{run}: the first picture of the full gallery before refinement is shown, not with --refined"
+            f"{run}: shows the top picture before refinement; add --refined for the one after"
             for run, result in runs.items()
             if result.about.refinement and not refined and decoding == "steps"
         ),
@@ -458,15 +463,15 @@ def relations_material(
 
 
 def _first(run: Path, result: Result, part: Part, *, refined: bool, decoding: Decoding) -> Mapping[str, str]:
-    """Id of a text → that of the pair whose picture a run shows for it.
+    """Id of a text → id of the pair whose picture the run shows for it.
 
     Raises:
-        ConfigError: refinement of a decoding, which nothing measures.
-        DataError: the run was measured before refined pictures were kept, or not on stories.
+        ConfigError: `refined` together with a decoding, which is not measured.
+        DataError: the result has no refined pictures, or was not measured on stories.
     """
     if decoding != "steps":
         if refined:
-            raise ConfigError("study: --refined ranks every step by itself; leave --decoding out")
+            raise ConfigError("study: --refined ranks each step on its own; leave --decoding out")
         story = SequenceResult.read_part(run, part)
         return {name: top[0] for name, top in zip(story.ids, _decoded(run, story, decoding), strict=True)}
     tops = refined_top(run, result) if refined else result.top
@@ -482,9 +487,9 @@ def _decoded(run: Path, story: SequenceResult, decoding: Decoding) -> tuple[tupl
 def _stage_rules(
     results: Iterable[Result | SequenceResult], *, refined: bool, decoding: Decoding
 ) -> tuple[str, ...]:
-    """What to register on which of a run's pictures is shown."""
-    rules = [] if decoding == "steps" else ["Pictures are chosen so that none is the first twice in a story."]
-    for about in {one.about.system: one.about for one in results}.values() if refined else ():
+    """Sentences to register about which of a run's pictures is shown."""
+    rules = [] if decoding == "steps" else ["Pictures are chosen so that none appears twice in a story."]
+    for about in {result.about.system: result.about for result in results}.values() if refined else ():
         how = ", ".join(f"{name} {value:g}" for name, value in about.refinement.items())
         rules.append(
             f"Pictures of {about.system} are those after refinement ({how})."
@@ -495,11 +500,11 @@ def _stage_rules(
 
 
 def positives(result: Result, relation: str) -> list[str]:
-    """Ids of the texts with a relation, the first row of every repeated pair.
+    """Ids of the texts with a relation, one (the first) for each repeated pair.
 
     Args:
-        result: result of any run on them.
-        relation: which holds where it holds in half of a pair's rows or more; ``all`` takes every pair.
+        result: result of any run on these texts.
+        relation: relation that at least half of a pair's rows have; ``all`` means every pair.
     """
     pairs = np.array(result.pairs)
     first = np.unique(pairs, return_index=True)[1]
@@ -518,54 +523,56 @@ def sequences_material(
     *,
     refined: bool = False,
 ) -> Material:
-    """Whole stories, with the true picture of every step and the first one of either run.
+    """Population from runs: whole stories, with the true picture and each run's top picture per step.
 
     Args:
         tested: run folder of the model with context.
-        control: run folder of the one without.
+        control: run folder of the model without.
         part: part of the data set.
-        decoding: way of choosing pictures that was measured.
-        names: names of the true pictures and the two models, if not as measured.
-        refined: show what a run finds after refinement, where it refines.
+        decoding: decoding of stories, which must have been measured.
+        names: names of the true pictures and the two models; default: as measured.
+        refined: whether to show the pictures after refinement, if a run refines.
     Raises:
-        DataError: a run was not measured on stories, not in this way, or on other steps than the control.
+        DataError: a run was not measured on stories, with this decoding, or on the same steps as the control.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §9.3.
     """
     runs = {run: SequenceResult.read_part(run, part) for run in (tested, control)}
-    own, other = runs[tested], runs[control]
-    _check_same(tested, own, control, other)
-    found = {run: _decoded(run, result, decoding) for run, result in runs.items()}
-    first = {run: {name: top[0] for name, top in zip(own.ids, found[run], strict=True)} for run in runs}
+    tested_result, other = runs[tested], runs[control]
+    _check_same(tested, tested_result, control, other)
+    ranked = {run: _decoded(run, result, decoding) for run, result in runs.items()}
+    first = {
+        run: {name: top[0] for name, top in zip(tested_result.ids, ranked[run], strict=True)} for run in runs
+    }
     if refined:
         first = {
             run: dict(_first(run, Result.read_part(run, part), part, refined=True, decoding=decoding))
             for run in runs
         }
     stories: dict[str, list[Proposal]] = {}
-    shown = DataPictures(own.about)
-    for row, story in enumerate(own.stories):
-        steps, pair = stories.setdefault(story, []), shown.pair(own.ids[row])
-        pictures = partial(shown.chosen, first[tested][pair.id], first[control][pair.id], pair.id)
+    pictures_of = DataPictures(tested_result.about)
+    for row, story in enumerate(tested_result.stories):
+        steps, pair = stories.setdefault(story, []), pictures_of.pair(tested_result.ids[row])
+        pictures = partial(pictures_of.chosen, first[tested][pair.id], first[control][pair.id], pair.id)
         steps.append(Proposal(pair.id, pair.text, pictures, position=len(steps), cluster=story))
-    systems = names or ("true picture", own.about.system, other.about.system)
+    systems = names or ("true picture", tested_result.about.system, other.about.system)
     rules = _stage_rules(runs.values(), refined=refined, decoding=decoding)
     return Material({ALL: stories}, {ALL: dict(zip("ABC", systems, strict=True))}, rules=rules)
 
 
 class DataPictures:
-    """Texts and pictures of the data set that a result is of, by the ids of its pairs."""
+    """Texts and pictures of a result's data set, by pair id."""
 
     def __init__(self, about: About) -> None:
-        """Open the data set, from the settings stored with the result.
+        """Open the data set with the settings stored in the result.
 
         Raises:
-            DataError: the settings are not there.
-            MissingError: the data do not exist any more.
+            DataError: the result has no such settings.
+            MissingError: the data no longer exist.
         """
         values = about.config.get("data")
         if not isinstance(values, dict):
             raise DataError(
-                f"study: the result of {about.system} does not say its data set; measure the run again"
+                f"study: the result of {about.system} does not name its data set; measure the run again"
             )
         data, rows = open_corpus(build(DataConfig, values, f"result of {about.system}"), files=True)
         self._shown = RunPictures(data, rows)
@@ -576,26 +583,26 @@ class DataPictures:
                 self._stories.setdefault(pair.seq, {}).setdefault(pair.pos, pair.text)
 
     def pair(self, name: str) -> Pair:
-        """A pair.
+        """The pair with this id.
 
         Raises:
-            DataError: the data set has no such pair any more.
+            DataError: the data set no longer has it.
         """
         if name not in self._pairs:
-            raise DataError(f"study: the data set has no pair {name!r} any more; measure the runs again")
+            raise DataError(f"study: the data set no longer has a pair {name!r}; measure the runs again")
         return self._pairs[name]
 
     def chosen(self, tested: str, control: str, truth: str | None = None) -> Pictures:
-        """The pictures of pairs by the letters of the systems that chose them."""
+        """Map letters to pictures, given the ids of the pairs that the systems chose."""
         true = None if truth is None else self.picture(truth)
         return lettered(self.picture(tested), self.picture(control), true)
 
     def picture(self, name: str) -> PictureSource:
-        """The picture of a pair."""
+        """The picture of the pair with this id."""
         return self._shown.source(self.pair(name).id)
 
     def context(self, pair: Pair) -> tuple[tuple[str, ...], int]:
-        """All texts of a pair's story in order, and its place among them; nothing where it is alone."""
+        """All texts of a pair's story in order, and the pair's index; empty and 0 if it is alone."""
         texts = self._stories.get(pair.seq, {})
         if pair.pos is None or len(texts) < 2 or texts.get(pair.pos) != pair.text:
             return (), 0

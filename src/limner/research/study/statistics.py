@@ -1,6 +1,6 @@
-"""Tests of a preference, what size of it a study can see, and how far its raters agree.
+"""Significance tests of a preference, power analysis, and agreement of raters.
 
-Scores are +1, 0 or −1 per item, so the sign test is exact and the t-test is the papers'.
+Scores are +1, 0 or −1 per item. The sign test is exact; the t-test is the one that the papers use.
 """
 
 import math
@@ -18,15 +18,15 @@ from limner.config import Record
 from limner.errors import MissingError
 
 EFFECTS = (0.17, 0.2, 0.5)
-"""Whose power is reported: what CMCM's study could see by its own account, Cohen's small and medium one."""
+"""Effects whose power is reported: the one CMCM states as detectable, and Cohen's small and medium."""
 
 
 class SignTest(Record):
-    """Wins against losses, ties left out.
+    """Sign test of wins against losses, without ties.
 
     Attributes:
-        wins, losses: items.
-        share: wins among both; None without either.
+        wins, losses: numbers of items.
+        share: wins / (wins + losses), in [0, 1]; None if both are 0.
         low, high: exact (Clopper–Pearson) interval of the share.
         p_value: two-sided, exact.
     """
@@ -46,8 +46,8 @@ class MeanTest(Record):
         n: items.
         mean: mean of the scores, in [−1, 1].
         t, p_value: two-sided; None if all scores are equal or there is only one.
-        effect: mean over standard deviation (Cohen's d, n − 1); None as above.
-        low, high: interval of the effect from the noncentral t distribution; None as above.
+        effect: mean / standard deviation (Cohen's d, n − 1); None as for `t`.
+        low, high: interval of the effect from the noncentral t distribution; None as for `t`.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -62,15 +62,16 @@ class MeanTest(Record):
 
 
 class Power(Record):
-    """Sensitivity of a study with so many items.
+    """Power analysis for n items.
 
     Attributes:
         n: items.
         level: level of the two-sided test.
-        power: required.
-        detectable: smallest standardised effect seen with that power, normal approximation (the papers').
-        detectable_t: the same for the t-test, exactly.
-        of: effect → power of the t-test to see it.
+        power: required power.
+        detectable: smallest standardised effect detected with that power, by the papers' normal
+            approximation.
+        detectable_t: the same for the t-test, exact.
+        of: effect → power of the t-test for it.
     """
 
     n: int
@@ -82,7 +83,7 @@ class Power(Record):
 
 
 def sign_test(wins: int, losses: int, level: float = 0.05) -> SignTest:
-    """Exact two-sided binomial test that wins and losses are equally likely.
+    """Exact two-sided binomial test of the hypothesis that wins and losses are equally likely.
 
     Args:
         wins: items with a positive score, 0 or more.
@@ -91,39 +92,39 @@ def sign_test(wins: int, losses: int, level: float = 0.05) -> SignTest:
     """
     if not wins + losses:
         return SignTest(wins=0, losses=0, share=None, low=0.0, high=1.0, p_value=1.0)
-    found = binomtest(wins, wins + losses)
-    span = found.proportion_ci(1 - level, method="exact")
+    test = binomtest(wins, wins + losses)
+    span = test.proportion_ci(1 - level, method="exact")
     return SignTest(
         wins=wins,
         losses=losses,
         share=wins / (wins + losses),
         low=float(span.low),
         high=float(span.high),
-        p_value=float(found.pvalue),
+        p_value=float(test.pvalue),
     )
 
 
 def mean_test(scores: Sequence[float], level: float = 0.05) -> MeanTest:
-    """One-sample t-test of scores against 0 with the standardised effect and its interval.
+    """One-sample t-test of the mean score against 0, with the standardised effect and its interval.
 
     Args:
-        scores: (n,) finite, one per item, at least one.
+        scores: (n,) finite scores, n ≥ 1.
         level: 1 − coverage of the interval, in (0, 1).
-    Source: CMCM 2022, Human Evaluation; docs/methods/evaluation.md §9.4; the interval as in Cumming & Finch
-    2001, by inverting the noncentral t.
+    Source: CMCM 2022, Human Evaluation; docs/methods/evaluation.md §9.4. Interval: Cumming & Finch 2001
+    (inversion of the noncentral t).
     """
     values = np.asarray(scores, dtype=np.float64)
     mean = float(values.mean())
     if len(np.unique(values)) < 2:
         return MeanTest(n=len(values), mean=mean)
-    found = ttest_1samp(values, 0.0)
-    t = float(found.statistic)
+    test = ttest_1samp(values, 0.0)
+    t = float(test.statistic)
     low, high = effect_interval(t, len(values), level)
     return MeanTest(
         n=len(values),
         mean=mean,
         t=t,
-        p_value=float(found.pvalue),
+        p_value=float(test.pvalue),
         effect=mean / float(values.std(ddof=1)),
         low=low,
         high=high,
@@ -131,16 +132,16 @@ def mean_test(scores: Sequence[float], level: float = 0.05) -> MeanTest:
 
 
 def effect_interval(t: float, n: int, level: float = 0.05) -> tuple[float, float]:
-    """Interval of the standardised effect behind a t statistic of n scores.
+    """Interval of the standardised effect, given the t statistic of n scores.
 
-    Each end is the effect under which a t at least (at most) as large has probability level / 2.
+    The lower (upper) end is the effect under which a t at least (at most) as large has probability level / 2.
     """
     reach = 10.0 + 2.0 * abs(t)
 
     def below(shift: float) -> float:
-        found = float(nct.cdf(t, n - 1, shift))
-        # scipy gives NaN where a tail is too small to compute, which is far from both ends
-        return found if math.isfinite(found) else float(shift < t)
+        probability_below = float(nct.cdf(t, n - 1, shift))
+        # scipy returns NaN if a tail is too small to compute, which only happens far from both ends
+        return probability_below if math.isfinite(probability_below) else float(shift < t)
 
     def end(probability: float) -> float:
         at = brentq(lambda shift: below(shift) - probability, t - reach, t + reach)
@@ -150,28 +151,28 @@ def effect_interval(t: float, n: int, level: float = 0.05) -> tuple[float, float
 
 
 def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float:
-    """Smallest standardised effect that a two-sided test of n scores sees with that power.
+    """Smallest standardised effect that a two-sided test of n scores detects with the given power.
 
     Args:
         n: items, at least 1.
         level: level of the test, in (0, 1).
         power: required, in (0, 1).
-    Source: docs/methods/evaluation.md §9.4, (z_{1−a/2} + z_{1−b}) / √n; needs no package beyond the core.
+    Source: docs/methods/evaluation.md §9.4, (z_{1−a/2} + z_{1−b}) / √n. Does not need statsmodels.
     """
     return float((norm.ppf(1 - level / 2) + norm.ppf(power)) / math.sqrt(n))
 
 
 def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
-    """Sensitivity of a two-sided one-sample test of n scores.
+    """Power analysis of a two-sided one-sample test of n scores.
 
     Args:
         n: items, at least 3.
         level: level of the test, in (0, 1).
-        power: required, more than `level` and less than 1.
+        power: required power, greater than `level` and less than 1.
     Raises:
         MissingError: statsmodels is not installed.
-    Source: docs/methods/evaluation.md §9.4: (z_{1−a/2} + z_{1−b}) / √n, by statsmodels, beside the exact one
-    of the t-test.
+    Source: docs/methods/evaluation.md §9.4, (z_{1−a/2} + z_{1−b}) / √n, by statsmodels; and the exact value
+    for the t-test.
     """
     test = statsmodels("power").NormalIndPower()
     normal = float(test.solve_power(nobs1=n, alpha=level, power=power, ratio=0))
@@ -186,7 +187,7 @@ def power_of(n: int, level: float = 0.05, power: float = 0.95) -> Power:
 
 
 def _seen_by_t(n: int, level: float, power: float, start: float) -> float:
-    """Smallest effect with that power; statsmodels' own search ends at negative effects for some n."""
+    """Smallest effect with that power. For some n statsmodels' own search ends at a negative effect."""
     high = start
     while _t_power(high, n, level) < power:
         high *= 1.5
@@ -195,21 +196,25 @@ def _seen_by_t(n: int, level: float, power: float, start: float) -> float:
 
 def _t_power(effect: float, n: int, level: float) -> float:
     test = statsmodels("power").TTestPower()
-    found = float(test.power(effect, n, level))
-    # The tail on the other side is NaN where it is too small to compute; the near one is the power then.
-    return found if math.isfinite(found) else float(test.power(effect, n, level / 2, alternative="larger"))
+    two_sided = float(test.power(effect, n, level))
+    # NaN means that the far tail is too small to compute; the near tail is then the power.
+    return (
+        two_sided
+        if math.isfinite(two_sided)
+        else float(test.power(effect, n, level / 2, alternative="larger"))
+    )
 
 
 class Agreement(Record):
-    """Agreement of the raters of a study.
+    """Inter-rater agreement of a study.
 
     Attributes:
-        observed: share of pairs of votes on one unit that agree; None without such a pair.
-        kappa: Fleiss' kappa over the units with `raters` votes; None if it is not defined.
-        kappa_units: how many those are.
-        raters: the number of votes that most units have, the larger of two; 0 where none has two.
-        alpha: Krippendorff's alpha over all units with two votes or more; None if it is not defined.
-        alpha_units: how many those are.
+        observed: share of pairs of votes on one unit that agree; None if there is no pair.
+        kappa: Fleiss' kappa over the units with exactly `raters` votes; None if undefined.
+        kappa_units: number of those units.
+        raters: most frequent number of votes per unit (at least 2; ties: the larger); 0 if no unit has two.
+        alpha: Krippendorff's alpha over all units with at least two votes; None if undefined.
+        alpha_units: number of those units.
     """
 
     observed: float | None
@@ -221,10 +226,10 @@ class Agreement(Record):
 
 
 def agreement(units: Iterable[Sequence[str]]) -> Agreement:
-    """Both measures of the same votes.
+    """Observed agreement, Fleiss' kappa and Krippendorff's alpha of the same votes.
 
     Args:
-        units: per unit its votes, in any order.
+        units: the votes of each unit, in any order.
     """
     paired = [tuple(unit) for unit in units if len(unit) > 1]
     sizes = Counter(len(unit) for unit in paired)
@@ -243,12 +248,12 @@ def agreement(units: Iterable[Sequence[str]]) -> Agreement:
 
 
 def fleiss_kappa(units: Sequence[Sequence[str]]) -> float | None:
-    """Fleiss' kappa by statsmodels.
+    """Fleiss' kappa, computed by statsmodels.
 
     Args:
-        units: all with the same number of votes.
+        units: votes of each unit, the same number everywhere.
     Returns:
-        At most 1; None with fewer than two votes a unit, or where all votes are one answer.
+        At most 1; None with fewer than two votes per unit, or if all votes are the same answer.
     Raises:
         MissingError: statsmodels is not installed.
     """
@@ -263,9 +268,9 @@ def krippendorff_alpha(units: Sequence[Sequence[str]]) -> float | None:
     """Krippendorff's alpha for nominal answers; units may have different numbers of votes.
 
     Args:
-        units: per unit its votes; those with fewer than two say nothing and are left out.
+        units: the votes of each unit; units with fewer than two are ignored.
     Returns:
-        At most 1; None if there is no pair of votes, or all votes are one answer.
+        At most 1; None if there is no pair of votes, or if all votes are the same answer.
     Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section D.
     """
     paired = [Counter(unit) for unit in units if len(unit) > 1]
@@ -284,14 +289,14 @@ def _squares(counts: Counter[str]) -> int:
 
 
 def statsmodels(part: str) -> Any:  # noqa: ANN401
-    """A part of ``statsmodels.stats``.
+    """Import a module of ``statsmodels.stats``.
 
     Raises:
-        MissingError: it is not installed.
+        MissingError: statsmodels is not installed.
     """
     try:
         return import_module(f"statsmodels.stats.{part}")
     except ImportError:
         raise MissingError(
-            "statsmodels is not installed; it analyses studies; pip install 'limner[studies]'"
+            "statsmodels, needed to analyse studies, is not installed; pip install 'limner[studies]'"
         ) from None

@@ -1,8 +1,7 @@
-"""The votes of a study in SQLite (the default) or PostgreSQL (by URL): who takes part, who holds which place,
-and what was answered.
+"""Stores a study's raters, reserved places and votes in SQLite (default) or PostgreSQL (by URL).
 
-A vote is stored before it is acknowledged, and what stands is never replaced. One writer of a study works at
-a time, and what fails for a passing reason (a lock, a race, a server that was restarted) is done again.
+A vote is stored before it is acknowledged and is never overwritten. Writers of one study run one at a time;
+transient errors (a lock, a race, a server restart) are retried.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ try:
     import sqlalchemy as sql
 except ModuleNotFoundError as error:
     raise MissingError(
-        "sqlalchemy is not installed; it keeps the votes of a study; pip install 'limner[studies]'"
+        "sqlalchemy, which stores the votes of a study, is not installed; pip install 'limner[studies]'"
     ) from error
 
 METADATA = sql.MetaData()
@@ -57,21 +56,21 @@ def _of_rater() -> sql.ForeignKeyConstraint:
     return sql.ForeignKeyConstraint(["study", "rater"], ["limner_raters.study", "limner_raters.id"])
 
 
-# Writers of one study queue behind its row where the database itself would let them run at once.
+# Writers of one study lock its row, because PostgreSQL would let them run concurrently.
 STUDIES = _table("limner_studies", ["sha256"], _text("title"))
 RATERS = _table(
     "limner_raters",
     ["study", "id"],
-    _number("consented"),  # seconds since 1970, UTC, as all times here
+    _number("consented"),  # seconds since 1970, UTC, like all times here
     sql.ForeignKeyConstraint(["study"], ["limner_studies.sha256"]),
 )
-# A unit is what is shown on one page: an item, or all steps of a sequence. Places are numbered from 1 to the
-# raters wanted; an attention check, which everybody is shown, has places without a number.
+# A unit is the content of one page: an item, or all steps of a sequence. Places are numbered from 1 to the
+# raters wanted; attention checks, which every rater is shown, have places without a number.
 PLACES = _table(
     "limner_places",
     ["study", "unit", "rater"],
     sql.Column("place", sql.Integer),
-    _number("held"),  # when the place was last asked for
+    _number("held"),  # when the place was last requested
     _number("shown"),  # when the page was first shown
     sql.Column("voted", sql.Float),  # when it was answered; an answered place is never given away
     sql.UniqueConstraint("study", "unit", "place", name="limner_one_rater_per_place"),
@@ -82,7 +81,7 @@ VOTES = _table(
     "limner_votes",
     ["study", "item", "rater"],
     _text("unit", 128),
-    _text("answer"),  # JSON: a word, or a list of candidates
+    _text("answer"),  # JSON: a string, or a list of candidates
     _text("shown_order"),  # JSON list
     _number("seconds"),
     _number("time"),
@@ -90,7 +89,7 @@ VOTES = _table(
         ["study", "unit", "rater"], ["limner_places.study", "limner_places.unit", "limner_places.rater"]
     ),
 )
-# What a panel such as Prolific calls a rater, kept apart from the answers.
+# Ids of raters on a panel such as Prolific, stored separately from the answers.
 PANELISTS = _table(
     "limner_panelists",
     ["study", "rater"],
@@ -102,7 +101,7 @@ PANELISTS = _table(
     sql.UniqueConstraint("study", "panel", "worker", name="limner_one_rater_per_worker"),
     _of_rater(),
 )
-# Later versions add tables and leave those above as they are, so that older databases open.
+# Later versions add tables and never change those above, so that older databases still open.
 WITHDRAWALS = _table(
     "limner_withdrawals",
     ["study", "rater"],
@@ -110,12 +109,12 @@ WITHDRAWALS = _table(
     _text("asked_by", 16),  # the rater, or the owner of the study
     _of_rater(),
 )
-# Raters who began one after another from one network address, which itself is kept nowhere; a crowd is a
-# random word.
+# Raters who began one after another from one network address, which itself is not stored; a crowd has a
+# random name.
 CROWDS = _table("limner_crowds", ["study", "rater"], _text("crowd", 16), _of_rater())
-# Votes without what they said, so that they can be counted.
+# Withdrawn votes without their answers, so that they can be counted.
 WITHDRAWN = _table("limner_withdrawn_votes", ["study", "item", "rater"], _text("unit", 128), _number("time"))
-# Of every vote, withdrawn ones among them, so that one which the disk changed or lost is found.
+# Checksums of all votes, including withdrawn ones, to detect rows that were corrupted or lost.
 CHECKSUMS = _table("limner_vote_checksums", ["study", "item", "rater"], _text("checksum", 32))
 
 VOTES_FILE = "votes.sqlite"
@@ -124,8 +123,8 @@ FIRST_WAIT_S = 0.02
 BUSY_S = 30
 HOLD_S = 1200.0
 LEAST_LETTERS = 8
-"""Least number of characters of a rater's id, if only its beginning is given."""
-# Of errors that stay however often one tries.
+"""Least length of a prefix that may stand for a rater's id."""
+# Words in messages of errors that are not transient.
 _LASTING = ("full", "not a database", "readonly", "I/O", "does not exist", "authentication failed", "no such")
 Made = TypeVar("Made")
 Outcome = Literal["stored", "stands", "gone"]
@@ -133,7 +132,7 @@ Row = sql.RowMapping | Mapping[str, object]
 
 
 class TakenError(DataError):
-    """A worker of a panel who takes part already, by another submission."""
+    """A panel's worker already takes part, by another submission."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +140,11 @@ class Turn:
     """Next task of a rater.
 
     Attributes:
-        unit: the page to answer; None when there is none.
-        answered: pages this rater has answered, checks among them.
-        left: pages that may still come after this one, checks among them.
-        waiting: nothing is free now, but others hold places that may become free again.
-        withdrawn: the rater has withdrawn, and is asked nothing any more.
+        unit: the page to answer; None if there is none.
+        answered: number of pages this rater has answered, including checks.
+        left: number of pages that may follow this one, including checks.
+        waiting: whether no place is free now, but reserved ones may become free.
+        withdrawn: whether the rater has withdrawn.
     """
 
     unit: Unit | None
@@ -156,12 +155,12 @@ class Turn:
 
 
 class CheckedVotes(NamedTuple):
-    """Votes as they are stored, and what is wrong with them.
+    """Votes as stored, and the results of checking them.
 
     Attributes:
         rows: table → its rows.
-        damaged: a line for each vote that is not as it was written.
-        unchecked: votes without a checksum, which were all written by an earlier version.
+        damaged: one message per vote that was changed or lost.
+        unchecked: number of votes without a checksum, all written by an earlier version.
     """
 
     rows: Mapping[sql.Table, Sequence[sql.RowMapping]]
@@ -171,12 +170,12 @@ class CheckedVotes(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredVotes:
-    """State of the votes of a study, without a server.
+    """Votes of a study, read without a server.
 
     Attributes:
-        votes: all, those that were withdrawn last.
-        crowds: rater → crowd, of those who began in one; a file of exported votes does not say.
-        panelists: rater → how a panel knows them; nor this.
+        votes: all votes; withdrawn ones come last.
+        crowds: rater → crowd; empty if the votes come from an exported file.
+        panelists: rater → ids on the panel; empty if the votes come from an exported file.
     """
 
     votes: list[Vote]
@@ -185,7 +184,7 @@ class StoredVotes:
 
 
 class VoteBase:
-    """The votes of one study in a database."""
+    """Database of the votes of one study."""
 
     def __init__(
         self,
@@ -196,19 +195,19 @@ class VoteBase:
         clock: Callable[[], float] | None = None,
         reading_only: bool = False,
     ) -> None:
-        """Connect, and make the tables if there are none.
+        """Connect, and create missing tables.
 
         Args:
             folder: folder of the study.
-            study: its registration; one database may hold the votes of several.
+            study: its registration; one database may hold the votes of several studies.
             votes: see `votes_url`.
-            clock: seconds, by which places are held and answers take time; a `steady_clock` unless given.
-                Dates are those of the machine.
-            reading_only: change nothing, also where a table is absent.
+            clock: returns seconds, for reservations and durations; default: `steady_clock`. Dates come from
+                the machine's clock.
+            reading_only: whether to open read-only, without creating missing tables.
         Raises:
-            ConfigError: the kind of database is unknown.
+            ConfigError: the kind of database is not supported.
             MissingError: its driver is not installed.
-            DataError: it cannot be reached, or is no such database.
+            DataError: the database cannot be reached or is invalid.
         """
         url = votes_url(folder, votes)
         self._sqlite = url.get_backend_name() == "sqlite"
@@ -216,9 +215,9 @@ class VoteBase:
         self._place = url.database if self._sqlite and url.database else self.name
         self._study, self._reading_only = study.sha256, reading_only
         self._clock = clock or steady_clock()
-        self._known: set[str] = set()  # nobody is ever taken out, so whoever was found once is there
-        # Threads of one server wait for each other here, in order; the database makes them poll, or hold a
-        # connection while they wait. Other servers are kept apart by the database alone.
+        self._known: set[str] = set()  # cache; rows of raters are never deleted
+        # Threads of one server queue here: in the database they would poll, or hold a connection while
+        # waiting. Only the database separates several servers.
         self._writer = threading.Lock()
         self._registered = sql.select(STUDIES.c.sha256).where(STUDIES.c.sha256 == self._study)
         self._engine = _engine(url, reading_only=reading_only)
@@ -229,7 +228,7 @@ class VoteBase:
         def register(connection: sql.Connection) -> None:
             if connection.scalar(self._registered) is None:
                 connection.execute(STUDIES.insert().values(sha256=self._study, title=study.title))
-            # Votes of an earlier version get their checksums, and are taken as they are.
+            # Votes of an earlier version get checksums as they are now.
             if connection.scalar(sql.select(CHECKSUMS.c.item).where(*self._of(CHECKSUMS)).limit(1)) is None:
                 for table in (VOTES, WITHDRAWN):
                     rows = connection.execute(sql.select(table).where(*self._of(table))).mappings().all()
@@ -238,12 +237,12 @@ class VoteBase:
         self.write(register)
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._engine.dispose()
 
     @contextmanager
     def reading(self) -> Iterator[sql.Connection]:
-        """Consistent view of the stored votes."""
+        """A connection for reading, with a consistent view of the database."""
         try:
             with self._engine.connect() as connection:
                 if self._sqlite:
@@ -255,16 +254,16 @@ class VoteBase:
             raise self._refused(error) from error
 
     def write(self, work: Callable[[sql.Connection], Made], *, lasting: bool = True) -> Made:
-        """Do `work` in a transaction of its own, again if it fails for a passing reason.
+        """Run `work` in a transaction, and retry after a transient error.
 
         Args:
-            work: reads and writes; it may run several times, but only one run is kept.
-            lasting: wait until it would outlive a power cut. What does not wait outlives the end of this
-                program all the same, and lasts from the next transaction on that does.
+            work: reads and writes; it may run several times, but only one run is committed.
+            lasting: whether to wait until the data are on disk. Otherwise the transaction survives a crash of
+                the program, but perhaps not a power failure before the next lasting transaction.
         Returns:
-            What `work` returned, once that is stored.
+            The result of `work`, after the commit.
         Raises:
-            DataError: it still failed after several tries.
+            DataError: it failed, and for a transient error also after several tries.
             StorageError: the disk of the database is full, or cannot be written.
         """
 
@@ -272,7 +271,8 @@ class VoteBase:
             with self._writer, self._engine.connect() as connection, connection.begin():
                 if self._sqlite:
                     connection.exec_driver_sql(f"PRAGMA synchronous={'FULL' if lasting else 'NORMAL'}")
-                    # One that reads first and writes later may find that another has written in the meantime.
+                    # Take the write lock now: another writer may commit between our first read and first
+                    # write.
                     connection.exec_driver_sql("BEGIN IMMEDIATE")
                 else:
                     if not lasting:
@@ -289,40 +289,40 @@ class VoteBase:
             except (sql.exc.DBAPIError, UnicodeDecodeError) as error:
                 if turn == TRIES - 1 or not _passing(error, turn):
                     raise self._refused(error) from error
-            # Spread out, so that those who collided do not collide again.
+            # random jitter, so that writers that collided do not collide again
             time.sleep(FIRST_WAIT_S * 2**turn * random.uniform(0.5, 1))  # noqa: S311
         raise AssertionError("unreachable")
 
     def _refused(self, error: sql.exc.DBAPIError | UnicodeDecodeError) -> LimnerError:
-        said = (isinstance(error, sql.exc.DBAPIError) and error.orig) or error
-        refused = storage_error(said, self._place)
+        cause = (isinstance(error, sql.exc.DBAPIError) and error.orig) or error
+        refused = storage_error(cause, self._place)
         if refused is not None:
             return refused
-        reason = " ".join(str(said).split())[:200]
+        reason = " ".join(str(cause).split())[:200]
         if any(word in reason for word in ("malformed", "not a database", "decode")):
-            return DataError(f"votes {self.name}: damaged ({reason}); put the database back from a copy")
-        return DataError(f"votes {self.name}: {reason}; is the database there, and may it be written?")
+            return DataError(f"votes {self.name}: damaged ({reason}); restore the database from a backup")
+        return DataError(f"votes {self.name}: {reason}; check that the database exists and is writable")
 
     def _of(self, table: sql.Table, **values: object) -> list[sql.ColumnElement[bool]]:
-        """Conditions: rows of this study with these values."""
+        """SQL conditions for rows of this study with these values."""
         return [table.c[name] == value for name, value in {"study": self._study, **values}.items()]
 
     def _holds(self, connection: sql.Connection, table: sql.Table, **values: object) -> bool:
-        """Whether a table has such a row of this study."""
+        """Whether a table has a row of this study with these values."""
         return connection.scalar(sql.select(table.c.study).where(*self._of(table, **values))) is not None
 
     # Raters
 
     def join(self, secret: str, panelist: Panelist | None = None) -> str:
-        """Register a rater who has just consented; the same secret is the same rater.
+        """Register a rater who has just consented, unless the secret is already registered.
 
         Args:
-            secret: see `limner.research.study.recruitment.new_secret`; by it they come back.
-            panelist: how a panel knows them.
+            secret: the rater's secret, see `limner.research.study.recruitment.new_secret`.
+            panelist: the rater's ids on the panel.
         Returns:
-            The rater's public id: votes carry this hash, by which nobody can come back as them.
+            The rater's public id, which is stored with votes and does not reveal the secret.
         Raises:
-            TakenError: this worker takes part as another rater.
+            TakenError: this worker already takes part as another rater.
         """
         rater = public_id(secret)
 
@@ -335,14 +335,14 @@ class VoteBase:
             row = {"study": self._study, "id": rater, "consented": time.time()}
             connection.execute(sql.insert(RATERS).values(**row))
             if panelist is not None:
-                kept = {**panelist.model_dump(), "salt": secrets.token_hex(16)}
-                connection.execute(sql.insert(PANELISTS).values(study=self._study, rater=rater, **kept))
+                ids = {**panelist.model_dump(), "salt": secrets.token_hex(16)}
+                connection.execute(sql.insert(PANELISTS).values(study=self._study, rater=rater, **ids))
             return rater
 
         return self.write(work)
 
     def knows(self, rater: str) -> bool:
-        """Whether somebody of this public id takes part, or did before they withdrew."""
+        """Whether a rater with this public id takes part, or did before withdrawing."""
         if rater not in self._known:
             with self.reading() as connection:
                 if not self._holds(connection, RATERS, id=rater):
@@ -354,21 +354,21 @@ class VoteBase:
         """The public id of a rater.
 
         Args:
-            words: the id, its first eight letters or more, or what a panel calls the rater.
+            words: the id, a prefix of at least eight characters, or the panel's worker id.
         Raises:
-            ConfigError: nobody is called so, or several are.
+            ConfigError: no rater or several raters match.
         """
         like = RATERS.c.id.startswith(words, autoescape=True) if len(words) >= LEAST_LETTERS else sql.false()
         with self.reading() as connection:
-            found: set[str] = set(connection.scalars(sql.select(RATERS.c.id).where(*self._of(RATERS), like)))
+            raters: set[str] = set(connection.scalars(sql.select(RATERS.c.id).where(*self._of(RATERS), like)))
             called = sql.select(PANELISTS.c.rater).where(*self._of(PANELISTS, worker=words))
-            found |= set(connection.scalars(called))
-        if len(found) != 1:
+            raters |= set(connection.scalars(called))
+        if len(raters) != 1:
             raise ConfigError(
-                f"--rater {words!r}: {len(found) or 'no'} raters of this study are called so; give the id in"
-                f" their votes, its first {LEAST_LETTERS} letters or more, or the worker id of their panel"
+                f"--rater {words!r}: {len(raters) or 'no'} raters of this study match; give the id in"
+                f" the votes, its first {LEAST_LETTERS} characters or more, or the panel's worker id"
             )
-        return found.pop()
+        return raters.pop()
 
     def withdrew(self, rater: str) -> bool:
         """Whether a rater has withdrawn."""
@@ -376,17 +376,17 @@ class VoteBase:
             return self._holds(connection, WITHDRAWALS, rater=rater)
 
     def withdraw(self, rater: str, by: Literal["rater", "owner"]) -> int:
-        """Delete all that a rater answered and what a panel calls them; others may take their places.
+        """Delete a rater's answers and panel ids, and free the places.
 
-        That so many answers were withdrawn is kept, and of which items, but not what they were.
+        The number of withdrawn answers and their items stay on record, without the answers.
 
         Args:
-            rater: public id of one who takes part.
+            rater: public id of a rater who takes part.
             by: who asked for it.
         Returns:
-            Votes deleted; 0 where the rater had withdrawn before.
+            Number of votes deleted; 0 if the rater had already withdrawn.
         Raises:
-            DataError: the database refused; nothing is deleted.
+            DataError: a database error; nothing was deleted.
         """
 
         def work(connection: sql.Connection) -> int:
@@ -395,8 +395,8 @@ class VoteBase:
             row = {"study": self._study, "rater": rater, "time": time.time(), "asked_by": by}
             connection.execute(sql.insert(WITHDRAWALS).values(**row))
             names = [column.name for column in WITHDRAWN.columns]
-            kept = sql.select(*(VOTES.c[name] for name in names)).where(*self._of(VOTES, rater=rater))
-            connection.execute(sql.insert(WITHDRAWN).from_select(names, kept))
+            stored = sql.select(*(VOTES.c[name] for name in names)).where(*self._of(VOTES, rater=rater))
+            connection.execute(sql.insert(WITHDRAWN).from_select(names, stored))
             count, *_ = [
                 connection.execute(sql.delete(table).where(*self._of(table, rater=rater))).rowcount
                 for table in (VOTES, PLACES, PANELISTS, CROWDS, CHECKSUMS)
@@ -408,27 +408,31 @@ class VoteBase:
         return self.write(work)
 
     def mark(self, crowd: str, raters: Sequence[str]) -> None:
-        """Keep that raters began one after another from one network address.
+        """Record that raters began one after another from one network address.
 
         Args:
-            crowd: a random word for it.
-            raters: public ids, none of which was marked before.
+            crowd: name of the crowd.
+            raters: public ids that were not recorded before.
         """
 
         def work(connection: sql.Connection) -> None:
             gone = set(connection.scalars(sql.select(WITHDRAWALS.c.rater).where(*self._of(WITHDRAWALS))))
-            rows = [{"study": self._study, "rater": one, "crowd": crowd} for one in raters if one not in gone]
+            rows = [
+                {"study": self._study, "rater": rater, "crowd": crowd}
+                for rater in raters
+                if rater not in gone
+            ]
             if rows:
                 connection.execute(sql.insert(CROWDS), rows)
 
         self.write(work, lasting=False)
 
     def crowds(self) -> Mapping[str, str]:
-        """Public id → crowd, of those who began in one."""
+        """Public id → crowd, for raters of crowds."""
         return {row["rater"]: row["crowd"] for row in self._rows(CROWDS)}
 
     def panelists(self) -> Mapping[str, Panelist]:
-        """Public id → how a panel knows the rater."""
+        """Public id → the rater's ids on the panel."""
         return {
             row["rater"]: Panelist(**{name: row[name] for name in Panelist.model_fields})
             for row in self._rows(PANELISTS)
@@ -441,15 +445,15 @@ class VoteBase:
     # Places and answers
 
     def turn(self, rater: str, plan: AssignmentPlan, *, hold_s: float = HOLD_S) -> Turn:
-        """The page a rater holds, or else the next one, on which a place is then held for them.
+        """The page reserved for a rater, or the next page, which is then reserved.
 
         Args:
-            rater: public id of one who takes part.
-            plan: how pages are dealt.
-            hold_s: seconds after which a place that was not answered may be given to another, whatever the
-                machine's clock is set to in the meantime.
+            rater: public id of a rater who takes part.
+            plan: assignment of pages.
+            hold_s: seconds after which an unanswered place may go to another rater; changes of the machine's
+                clock have no effect.
         Raises:
-            DataError: the database refused.
+            DataError: a database error.
         """
 
         def work(connection: sql.Connection) -> Turn:
@@ -470,12 +474,12 @@ class VoteBase:
                     row = {"study": self._study, "unit": held, "rater": rater, "place": number}
                     connection.execute(sql.insert(PLACES).values(**row, held=now, shown=now))
             else:
-                # Whoever comes back after a long while begins to look anew.
+                # After a lapsed reservation the time starts again.
                 place = mine[held]
                 anew = _lapsed(place.held, now, hold_s) or place.shown > now
-                shown = now if anew else place.shown
+                shown_at = now if anew else place.shown
                 mine_now = self._of(PLACES, unit=held, rater=rater)
-                connection.execute(sql.update(PLACES).where(*mine_now).values(held=now, shown=shown))
+                connection.execute(sql.update(PLACES).where(*mine_now).values(held=now, shown=shown_at))
             unit = None if held is None else plan.units[held]
             room = plan.room(answered)
             left = room - 1 if unit is not None and not unit.check else room
@@ -483,25 +487,25 @@ class VoteBase:
             waiting = unit is None and room > 0 and self._others_hold(connection, plan, answered)
             seen = [plan.units[name] for name in answered if name in plan.units]
             seen += [] if unit is None else [unit]
-            met = sum(one.check for one in seen)
+            met = sum(page.check for page in seen)
             checks = plan.checks_among(rater, len(seen) - met + count) - met
             return Turn(unit, len(answered), count + max(0, checks), waiting)
 
-        # A place that is lost in a power cut is held again when the page is asked for again.
+        # A reservation lost in a power failure is made again with the next request.
         return self.write(work, lasting=False)
 
     def vote(self, rater: str, unit: Unit, answers: Sequence[tuple[str, Answer, Sequence[str]]]) -> Outcome:
-        """Store what a rater answered on a page: all of it or nothing, and only the first time.
+        """Store a rater's answers on a page, all or none, and only once.
 
         Args:
             rater: public id.
-            unit: the page, on which the rater holds a place.
-            answers: per item its id, the answer in canonical terms, and the order shown.
+            unit: the page, which is reserved for the rater.
+            answers: for each item its id, the answer in canonical terms, and the order shown.
         Returns:
-            stored; stands, if the rater has answered this page before; gone, if the answer took so long that
-            the place was given to another rater.
+            ``stored``; ``stands`` if the rater has already answered this page; ``gone`` if the reservation
+            lapsed and the place went to another rater.
         Raises:
-            DataError: the database refused; nothing is stored.
+            DataError: a database error; nothing was stored.
         """
 
         def work(connection: sql.Connection) -> Outcome:
@@ -520,11 +524,11 @@ class VoteBase:
                     "rater": rater,
                     "unit": unit.name,
                     "answer": json.dumps(answer),
-                    "shown_order": json.dumps(list(shown)),
+                    "shown_order": json.dumps(list(order)),
                     "seconds": max(0.0, now - place.shown),
                     "time": time.time(),
                 }
-                for item, answer, shown in answers
+                for item, answer, order in answers
             ]
             connection.execute(sql.insert(VOTES), rows)
             self._add_checksums(connection, rows)
@@ -537,7 +541,7 @@ class VoteBase:
         return {row.unit: row for row in rows}
 
     def _load(self, connection: sql.Connection, now: float, hold_s: float) -> dict[str, int]:
-        """Page → raters that answered it or asked for it lately."""
+        """Page → number of raters that answered it or have it reserved."""
         lately = PLACES.c.held.between(now - hold_s, now + hold_s)
         query = (
             sql.select(PLACES.c.unit, sql.func.count())
@@ -547,7 +551,7 @@ class VoteBase:
         return {row[0]: row[1] for row in connection.execute(query)}
 
     def _others_hold(self, connection: sql.Connection, plan: AssignmentPlan, answered: set[str]) -> bool:
-        """Whether a page is full only because somebody has not answered yet."""
+        """Whether a page is full only because of reservations."""
         query = sql.select(PLACES.c.unit).where(*self._of(PLACES, voted=None)).distinct()
         pages = set(connection.scalars(query)) - answered
         return any(not plan.units[name].check for name in pages if name in plan.units)
@@ -555,7 +559,7 @@ class VoteBase:
     def _free_place(
         self, connection: sql.Connection, name: str, raters: int, now: float, hold_s: float
     ) -> int:
-        """A place on a page that nobody has, or one that was given up, which is then taken away."""
+        """Number of a free place on a page, else of the oldest lapsed reservation, which is deleted."""
         here = self._of(PLACES, unit=name)
         rows = connection.execute(sql.select(PLACES).where(*here)).all()
         free = set(range(1, raters + 1)) - {row.place for row in rows}
@@ -571,16 +575,16 @@ class VoteBase:
     # Votes and their checksums
 
     def answers(self, rater: str, items: Collection[str]) -> dict[str, Answer]:
-        """Answers of a rater on some items.
+        """Answers of a rater on some items: item → answer.
 
         Raises:
-            DataError: a vote of theirs is damaged.
+            DataError: one of these votes is damaged.
         """
         rows = self._sound(self.checked(rater, items), VOTES)
         return {row["item"]: _answer(row["answer"]) for row in rows}
 
     def votes(self) -> list[Vote]:
-        """All valid votes, by time.
+        """All votes that were not withdrawn, by time.
 
         Raises:
             DataError: a vote is damaged.
@@ -591,7 +595,7 @@ class VoteBase:
         ]
 
     def withdrawn(self) -> list[Vote]:
-        """Votes that were withdrawn, without what they said, by time.
+        """Withdrawn votes, without answers, by time.
 
         Raises:
             DataError: a vote is damaged.
@@ -599,49 +603,49 @@ class VoteBase:
         return [_vote(row, None) for row in self._sound(self.checked(), WITHDRAWN)]
 
     def checked(self, rater: str | None = None, items: Collection[str] = ()) -> CheckedVotes:
-        """Hold votes, withdrawn ones among them, against their checksums.
+        """Check votes, including withdrawn ones, against their checksums.
 
         Args:
-            rater: whose; None for all votes.
-            items: items of the rater.
+            rater: public id; None for all votes.
+            items: items to check; used only with `rater`.
         """
         with self.reading() as connection:
             names = sql.inspect(connection).get_table_names() if self._reading_only else METADATA.tables
             rows: dict[sql.Table, Sequence[sql.RowMapping]] = dict.fromkeys((VOTES, WITHDRAWN, CHECKSUMS), ())
             for table in rows:
-                if table.name in names:  # those of earlier versions have fewer
+                if table.name in names:  # databases of earlier versions have fewer tables
                     query = sql.select(table).where(*self._of(table))
                     if rater is not None:
                         query = query.where(table.c.rater == rater, table.c.item.in_(items))
                     rows[table] = connection.execute(query).mappings().all()
         due = {(row["item"], row["rater"]): row["checksum"] for row in rows.pop(CHECKSUMS)}
-        found = [row for own in rows.values() for row in own]
+        votes = [row for table_rows in rows.values() for row in table_rows]
         if not due and rater is None:
-            return CheckedVotes(rows, [], len(found))
+            return CheckedVotes(rows, [], len(votes))
         wrong = [
             (row["item"], row["rater"], "differs from its checksum")
-            for row in found
+            for row in votes
             if due.pop((row["item"], row["rater"]), None) != _checksum(row)
         ]
-        wrong += [(*lost, "is lost") for lost in due]
-        told = [
-            f"votes {self.name}: the vote of rater {str(rater)[:12]!r} on {item!r} {what}; put the database"
-            " back from a copy, or leave that rater out: 'limner study withdraw'"
+        wrong += [(*lost, "is missing") for lost in due]
+        messages = [
+            f"votes {self.name}: the vote of rater {str(rater)[:12]!r} on {item!r} {what}; restore the"
+            " database from a backup, or withdraw that rater: 'limner study withdraw'"
             for item, rater, what in wrong
         ]
-        return CheckedVotes(rows, told, 0)
+        return CheckedVotes(rows, messages, 0)
 
     def unsound(self) -> list[str]:
-        """Errors that SQLite finds in the whole file; empty if it is sound, or not a file."""
+        """Errors from SQLite's integrity check of the whole file; always empty for PostgreSQL."""
         if not self._sqlite:
             return []
         with self.reading() as connection:
-            said = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
-        return [] if said == ["ok"] else [f"{line}; put the database back from a copy" for line in said]
+            lines = connection.exec_driver_sql("PRAGMA integrity_check").scalars().all()
+        return [] if lines == ["ok"] else [f"{line}; restore the database from a backup" for line in lines]
 
     @staticmethod
     def _sound(found: CheckedVotes, table: sql.Table) -> list[sql.RowMapping]:
-        """Rows of votes by time.
+        """Rows of a table of checked votes, by time.
 
         Raises:
             DataError: a vote is damaged.
@@ -652,14 +656,14 @@ class VoteBase:
 
     @staticmethod
     def _add_checksums(connection: sql.Connection, votes: Sequence[Row]) -> None:
-        rows = [{key: one[key] for key in ("study", "item", "rater")} for one in votes]
-        rows = [row | {"checksum": _checksum(one)} for row, one in zip(rows, votes, strict=True)]
+        rows = [{key: vote[key] for key in ("study", "item", "rater")} for vote in votes]
+        rows = [row | {"checksum": _checksum(vote)} for row, vote in zip(rows, votes, strict=True)]
         if rows:
             connection.execute(sql.insert(CHECKSUMS), rows)
 
 
 def _checksum(vote: Row) -> str:
-    """Checksum of a row of `VOTES` or `WITHDRAWN`: of the names and values of its columns, as stored."""
+    """Checksum of a row of `VOTES` or `WITHDRAWN`, over the names and stored values of its columns."""
     return checksum(repr(sorted(vote.items())).encode("utf-8", "surrogatepass"))
 
 
@@ -675,24 +679,24 @@ def _vote(row: sql.RowMapping, answer: Answer | None, shown: Sequence[str] = (),
 
 
 def _answer(stored: str) -> Answer:
-    said = json.loads(stored)
-    answer: Answer = tuple(said) if isinstance(said, list) else said
+    value = json.loads(stored)
+    answer: Answer = tuple(value) if isinstance(value, list) else value
     return answer
 
 
 def _lapsed(held: float, now: float, hold_s: float) -> bool:
-    """Whether a place has been held for too long.
+    """Whether a reservation has lapsed.
 
-    A time to come is one as well: the server was started again after the machine's clock had been set back.
-    Other servers' clocks may be a little ahead.
+    A time in the future counts as lapsed too (the clock was set back before the server restarted), unless it
+    is less than `hold_s` ahead, as other servers' clocks may be.
     """
     return not now - hold_s <= held <= now + hold_s
 
 
 def steady_clock() -> Callable[[], float]:
-    """A clock that nobody sets: seconds since 1970 as they were when it was made, and on from there evenly.
+    """A monotonic clock that starts at the current time in seconds since 1970.
 
-    It goes on while the machine sleeps, where the system has a clock that does.
+    On Linux it also advances while the machine sleeps.
     """
     passed: Callable[[], float] = time.monotonic
     if sys.platform == "linux":
@@ -711,17 +715,17 @@ def votes_url(folder: Path, votes: str | None = None) -> sql.URL:
         votes: a URL such as ``postgresql://user@host/name``, the path of an SQLite file, or None for the file
             in the folder of the study.
     Raises:
-        ConfigError: neither SQLite nor PostgreSQL.
+        ConfigError: `votes` is neither SQLite nor PostgreSQL.
     """
     if votes is None or "://" not in votes:
         return sql.URL.create("sqlite", database=str(Path(votes or folder / VOTES_FILE).absolute()))
     try:
         url = sql.make_url(votes)
     except (sql.exc.ArgumentError, ValueError) as error:
-        raise ConfigError(f"--votes: {error}; expected such as postgresql://user@host/name") from None
+        raise ConfigError(f"--votes: {error}; expected for example postgresql://user@host/name") from None
     kind = url.get_backend_name()
     if kind in ("postgresql", "postgres"):
-        # psycopg 3 by name: releases of SQLAlchemy differ in what the bare word stands for.
+        # psycopg 3 by name: the default driver differs between releases of SQLAlchemy.
         return url.set(drivername="postgresql+psycopg")
     if kind != "sqlite" or not url.database or url.database == ":memory:":
         raise ConfigError(f"--votes: {votes!r}; expected the path of an SQLite file or a postgresql:// URL")
@@ -743,18 +747,18 @@ def _engine(url: sql.URL, *, reading_only: bool) -> sql.Engine:
             raise MissingError(f"{error.name} is not installed; pip install 'limner[studies]'") from None
     place = Path(url.database or "").absolute()
     if not place.parent.is_dir():
-        raise DataError(f"votes {url.database}: its folder is not there")
+        raise DataError(f"votes {url.database}: the folder does not exist")
     if reading_only:
         url = url.set(database=place.as_uri(), query={"mode": "ro", "uri": "true"})
     elif not place.exists():
-        with suppress(OSError):  # SQLite says what is wrong; it gives its other files the rights of this
+        with suppress(OSError):  # SQLite reports the error itself; its other files get this file's mode
             place.touch(mode=PRIVATE_FILE)
 
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
-        """Let readers and a writer work at once, and keep what refers to each other together."""
-        connection.isolation_level = None  # transactions begin where `VoteBase` says, not where it guesses
+        """Set up a connection: concurrent readers beside a writer, foreign keys, secure deletion."""
+        connection.isolation_level = None  # `VoteBase` begins transactions explicitly
         for setting in () if reading_only else ("journal_mode=WAL", "foreign_keys=ON", "secure_delete=ON"):
-            connection.execute(f"PRAGMA {setting}")  # the last overwrites what a rater withdraws
+            connection.execute(f"PRAGMA {setting}")  # secure_delete overwrites withdrawn answers
 
     engine = sql.create_engine(url, connect_args={"timeout": BUSY_S, "check_same_thread": False}, **pool)
     sql.event.listen(engine, "connect", prepare)
@@ -762,25 +766,27 @@ def _engine(url: sql.URL, *, reading_only: bool) -> sql.Engine:
 
 
 def _passing(error: sql.exc.DBAPIError | UnicodeDecodeError, turn: int) -> bool:
-    """Whether doing it again may help: a lock, a race, a deadlock, a connection that broke."""
-    if isinstance(error, UnicodeDecodeError):  # of a damaged file
+    """Whether an error is transient: a lock, a race, a deadlock, a lost connection."""
+    if isinstance(error, UnicodeDecodeError):  # the file is damaged
         return False
-    said = str(error.orig)
-    if error.connection_invalidated or "already exists" in said:  # another server made the tables just now
+    message = str(error.orig)
+    if (
+        error.connection_invalidated or "already exists" in message
+    ):  # another server has just created the tables
         return True
-    if isinstance(error, sql.exc.IntegrityError):  # a race is over the next time; a fault of ours stays
+    if isinstance(error, sql.exc.IntegrityError):  # a race does not repeat; a bug does
         return turn < 3
-    return isinstance(error, sql.exc.OperationalError) and not any(word in said for word in _LASTING)
+    return isinstance(error, sql.exc.OperationalError) and not any(word in message for word in _LASTING)
 
 
 def read_stored(folder: Path | str, votes: str | None = None) -> StoredVotes:
-    """The votes of a study without a server.
+    """Read the votes of a study without a server.
 
     Args:
         folder: folder of the study.
         votes: see `votes_url`; or a .jsonl file of exported votes.
     Raises:
-        MissingError: there is no such file yet.
+        MissingError: the file does not exist (yet).
         LimnerError: as `read_study` and `VoteBase`.
     """
     if votes is not None and votes.endswith(".jsonl"):
@@ -791,13 +797,13 @@ def read_stored(folder: Path | str, votes: str | None = None) -> StoredVotes:
 
 @contextmanager
 def stored_votes(folder: Path | str, votes: str | None = None) -> Iterator[VoteBase]:
-    """The database of a study that has votes already.
+    """Open the existing vote database of a study.
 
     Args:
         folder: folder of the study.
         votes: see `votes_url`.
     Raises:
-        MissingError: there is no such file yet.
+        MissingError: the file does not exist (yet).
         LimnerError: as `read_study` and `VoteBase`.
     """
     home = Path(folder)
@@ -805,7 +811,8 @@ def stored_votes(folder: Path | str, votes: str | None = None) -> Iterator[VoteB
     url = votes_url(home, votes)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
         raise MissingError(
-            f"{url.database}: no votes yet; 'limner study serve {home}' collects them; --votes names others"
+            f"{url.database}: no votes yet; collect them with 'limner study serve {home}', or name another"
+            " database with --votes"
         )
     with closing(VoteBase(home, study, votes)) as base:
         yield base

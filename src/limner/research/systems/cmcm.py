@@ -1,4 +1,4 @@
-"""CMCM: texts and pictures in one space, and the coherence relations that hold between them.
+"""CMCM: joint embedding of texts and pictures, with prediction of the coherence relations between them.
 
 Base, CMCA and the per-relation models are settings of it.
 """
@@ -44,13 +44,13 @@ class Architecture(Record):
     """Sizes and parts of the model.
 
     Attributes:
-        dim: D of the joint space.
-        word_width: E of a word vector.
+        dim: D, dimension of the joint space.
+        word_width: E, dimension of word vectors.
         hidden: hidden size of the LSTM, per direction.
-        bidirectional: whether it reads both ways.
-        pooling: "none" (Base, CMCM-NoAttn), "additive" or "scaled".
-        relations: how relations are predicted; "none" for Base and CMCA.
-        relations_hidden: width of the hidden layer of "mlp".
+        bidirectional: whether the LSTM is bidirectional.
+        pooling: "none" (Base, CMCM-NoAttn), "additive" or "scaled" attention.
+        relations: kind of the relation module; "none" for Base and CMCA.
+        relations_hidden: hidden size of "mlp".
     Source: CMCM 2022; docs/methods/cmcm.md §2.
     """
 
@@ -67,12 +67,12 @@ class LossConfig(Record):
     """Loss of CMCM.
 
     Attributes:
-        ranking: "batch_hard" over texts and pictures alike, "max_hinge" or "sum_hinge" on the cosines.
-        geometry, within: of "batch_hard".
-        margin: in units of the distance or of the cosine.
+        ranking: "batch_hard" over texts and pictures, or "max_hinge" or "sum_hinge" on cosines.
+        geometry, within: settings of "batch_hard".
+        margin: margin, in units of the distance or the cosine.
         relation_form: weights and reduction of the relation loss.
-        relation_weight: λ_cls; with 0 no relations are predicted.
-        indifference_weight: weight of wrong pairs' relations against one half.
+        relation_weight: λ_cls; 0 for no relations.
+        indifference_weight: weight of the loss that pulls the relations of wrong pairs to ½.
     Source: CMCM 2022, Eqs. 1 to 3; docs/methods/cmcm.md §3.
     """
 
@@ -86,15 +86,15 @@ class LossConfig(Record):
 
 
 class CmcmConfig(RunConfig):
-    """One run of CMCM or of one of its baselines.
+    """Settings of CMCM and its baselines.
 
     Attributes:
         model: see `Architecture`.
         loss: see `LossConfig`.
-        backbone: "frozen" features, a small net for "drawings", or "finetune" the backbone along.
-        refinement: how scores are refined at test time, where relations are predicted.
-        refinement_strength: λ of the refinement; None chooses on validation.
-        refinement_threshold: T of the refinement, score units; None chooses on validation.
+        backbone: "frozen" features, a small network for "drawings", or "finetune".
+        refinement: form of the refinement at test time, if relations are predicted.
+        refinement_strength: λ of the refinement; None to choose on validation.
+        refinement_threshold: T of the refinement, score units; None to choose on validation.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {
@@ -138,7 +138,7 @@ class CmcmConfig(RunConfig):
 
     @property
     def trained(self) -> Architecture:
-        """The model that is built: without relations where their loss weighs 0.
+        """The architecture, without relations if their loss has weight 0.
 
         Untrained relations would refine rankings at random.
         """
@@ -149,20 +149,21 @@ class CmcmConfig(RunConfig):
 class CoherenceModule(nn.Module):
     """Relation logits of pairs.
 
-    "linear": z = W [t; v] + b, which cannot express that a relation depends on text and picture together.
-    "product": W [t; v; t⊙v] + b. "mlp": W₂ ReLU(W₁ [t; v] + b₁) + b₂.
+    "linear": z = W [t; v] + b, without interaction of text and picture. "product": W [t; v; t⊙v] + b. "mlp":
+    W₂ ReLU(W₁ [t; v] + b₁) + b₂.
 
-    Source: CMCM 2022, Coherence Aware Module; docs/methods/cmcm.md §2.4; the last two are ours.
+    Source: CMCM 2022, Coherence Aware Module; docs/methods/cmcm.md §2.4. Departs: "product" and "mlp" are not
+    in the paper.
     """
 
     def __init__(self, dim: int, relations: int, kind: Kind = "linear", hidden: int = 512) -> None:
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            dim: D.
-            relations: C, at least 1.
-            kind: see above.
-            hidden: width of the hidden layer of "mlp".
+            dim: D, dimension of the vectors.
+            relations: C, number of relations, at least 1.
+            kind: see the class.
+            hidden: hidden size of "mlp".
         """
         super().__init__()
         self.kind, self.dim = kind, dim
@@ -171,7 +172,7 @@ class CoherenceModule(nn.Module):
         self.second = nn.Linear(hidden, relations) if kind == "mlp" else None
 
     def forward(self, texts: Tensor, images: Tensor) -> Tensor:
-        """(B, D) and (B, D), row by row a pair → (B, C)."""
+        """(B, D) texts and (B, D) pictures, row by row → (B, C) logits."""
         expect("relations", texts=(texts, f"B {self.dim}"), images=(images, f"B {self.dim}"))
         logits: Tensor = self.first(torch.cat([texts, images], dim=1))
         if self.product is not None:
@@ -192,9 +193,9 @@ class CoherenceModule(nn.Module):
         return self._halves(texts, images)
 
     def table(self, texts: Tensor, images: Tensor) -> Tensor:
-        """(N, D) and (M, D) → (N, M, C); no pair's vectors are put side by side.
+        """(N, D) and (M, D) → (N, M, C) logits of all pairs.
 
-        Memory is N·M·C, and for "mlp" N·M·hidden: call it in blocks.
+        Memory is N·M·C, and for "mlp" N·M·hidden, so call it in blocks.
         """
         first, second = self._halves(texts, images)
         logits = first.unsqueeze(1) + second  # (N, M, C), for "mlp" (N, M, hidden)
@@ -208,7 +209,7 @@ class CoherenceModule(nn.Module):
         return found
 
     def _halves(self, texts: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
-        """The first layer applied to either part alone; the bias goes with the text."""
+        """The first layer applied to texts and pictures separately; the texts have the bias."""
         expect("relations", texts=(texts, f"N {self.dim}"), images=(images, f"M {self.dim}"))
         of_text, of_image = self.first.weight[:, : self.dim], self.first.weight[:, self.dim :]
         return texts @ of_text.t() + self.first.bias, images @ of_image.t()
@@ -218,10 +219,10 @@ class Joint(NamedTuple):
     """Outputs of the model for B pairs.
 
     Attributes:
-        texts: (B, D) rows of unit length.
-        images: (B, D) rows of unit length.
-        logits: (B, C) of the relations, or None.
-        attention: (B, T) over the words, or None.
+        texts: (B, D) unit vectors.
+        images: (B, D) unit vectors.
+        logits: (B, C) logits of relations, or None.
+        attention: (B, T) weights of the words, or None.
     """
 
     texts: Tensor
@@ -231,18 +232,18 @@ class Joint(NamedTuple):
 
 
 class ImageHead(nn.Module):
-    """Features → batch norm → linear → unit length, over a backbone that trains along or stored features.
+    """Features → batch norm → linear → unit length, on stored features or a fine-tuned backbone.
 
     Source: CMCM 2022; docs/methods/cmcm.md §2.1.
     """
 
     def __init__(self, width: int, dim: int, backbone: nn.Module | None = None) -> None:
-        """Prepare.
+        """Initialise the weights at random, from torch's generator.
 
         Args:
-            width: F of a feature.
-            dim: D.
-            backbone: bytes of pictures → (B, F); None if features are stored.
+            width: F, dimension of features.
+            dim: D, dimension of the result.
+            backbone: pictures as bytes → (B, F); None for stored features.
         """
         super().__init__()
         self.backbone = backbone
@@ -250,10 +251,10 @@ class ImageHead(nn.Module):
         self.project = nn.Linear(width, dim)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        """(B, F) features, or what the backbone takes → (B, D).
+        """(B, F) features, or input of the backbone → (B, D) unit vectors.
 
         Raises:
-            ShapeError: features of another width, or one picture alone in training.
+            ShapeError: the features have another width, or B = 1 in training.
         """
         features = pictures if self.backbone is None else self.backbone(pictures)
         if features.ndim != 2 or features.shape[1] != self.norm.num_features:
@@ -272,11 +273,11 @@ class Cmcm(Model):
     name = "cmcm"
 
     def __init__(self, architecture: Architecture, parts: Parts) -> None:
-        """Initialise the weights at random, from torch's generator, except the names of the relations.
+        """Initialise the weights at random, from torch's generator.
 
         Raises:
-            ConfigError: relations are to be predicted and none is named.
-            ShapeError: the word vectors do not fit.
+            ConfigError: relations should be predicted, but none is named.
+            ShapeError: the word vectors have another shape.
         """
         super().__init__(architecture, parts)
         relations = tuple(str(name) for name in parts.about.get("relations", ()))
@@ -309,7 +310,7 @@ class Cmcm(Model):
         Args:
             ids: (B, T) int64.
             lengths: (B,) int64 in 1…T.
-            pictures: B features, or what the backbone takes.
+            pictures: (B, F) features, or input of the backbone.
         Raises:
             ShapeError: the sizes contradict each other.
         """
@@ -323,17 +324,17 @@ class Cmcm(Model):
         return (self.max_length, self.relations)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """(B, T) words and (B,) lengths → (B, D) rows of unit length."""
+        """(B, T) words and (B,) lengths → (B, D) unit vectors."""
         vectors: Tensor = self.words(words, lengths).vectors
         return vectors
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(B, F) features, or what the backbone takes → (B, D) rows of unit length."""
+        """(B, F) features, or input of the backbone → (B, D) unit vectors."""
         found: Tensor = self.image_head(pictures)
         return found
 
     def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
-        """Per text, its tokens (as many as count) and their weights, which sum to 1.
+        """The tokens of each text, up to the maximum length, with their weights, which sum to 1.
 
         Raises:
             ConfigError: the model has no attention.
@@ -353,7 +354,7 @@ class Cmcm(Model):
 
     @property
     def separable(self) -> bool:
-        """Whether relation logits are a text term plus a picture term."""
+        """Whether relation logits are the sum of a text term and a picture term."""
         return bool(self.architecture.relations == "linear")
 
     def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -380,7 +381,7 @@ class Cmcm(Model):
         return found
 
     def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(B, D) and (B, D), row by row a pair → (B, C) probability that each relation holds.
+        """(B, D) texts and (B, D) pictures, row by row → (B, C) probabilities of relations.
 
         Raises:
             ConfigError: the model predicts no relations.
@@ -402,15 +403,15 @@ _SMALLEST, _LARGEST = 1e-3, 1e3
 
 
 def class_weights(labels: Tensor, form: Form) -> Tensor:
-    """Weight per relation from how often it holds in training.
+    """Weights of relations from their frequency p in training.
 
     Args:
-        labels: (N, C) of the training rows, 0 or 1.
+        labels: (N, C) labels of the training rows, 0 or 1.
         form: "release" gives (1 − p)/p, for the positive term; "paper" gives 1/p, for both terms.
     Returns:
         (C,) float32 in [10⁻³, 10³].
     Raises:
-        DataError: no rows, or a label that is neither 0 nor 1.
+        DataError: there are no rows, or a label is neither 0 nor 1.
     Source: CMCM 2022, below Eq. 2, and its release; docs/methods/cmcm.md §3.2. Departs: 1/p is clipped too,
     since a relation may be absent from a small training set.
     """
@@ -425,14 +426,14 @@ def class_weights(labels: Tensor, form: Form) -> Tensor:
 
 
 def relation_loss(logits: Tensor, labels: Tensor, weights: Tensor, form: Form = "release") -> Tensor:
-    """Weighted binary cross-entropy of every relation of a batch.
+    """Weighted binary cross-entropy of the relations of a batch.
 
     Args:
-        logits: (B, C); their sigmoid is the probability that the relation holds.
+        logits: (B, C) logits of the relations.
         labels: (B, C), 0 or 1.
-        weights: (C,), as `class_weights` gives them for the same form.
-        form: "release" weighs the positive term and takes the mean over B and C; "paper" weighs both
-            terms, sums over C and takes the mean over B.
+        weights: (C,) from `class_weights` for the same form.
+        form: "release" weights the positive term and averages over B and C; "paper" weights both terms, sums
+            over C and averages over B.
     Returns:
         (): at least 0, in nats.
     Raises:
@@ -452,17 +453,17 @@ def relation_loss(logits: Tensor, labels: Tensor, weights: Tensor, form: Form = 
 
 
 def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
-    """Cross-entropy of wrong pairs against one half: a pair that does not belong together says nothing.
+    """Cross-entropy of wrong pairs with target ½: no relation should be predicted for them with confidence.
 
     Args:
-        logits: (B, B, C) of every text with every picture of a batch.
+        logits: (B, B, C) for all texts and pictures of a batch.
         neg: (B, B) bool, the wrong pairs.
     Returns:
-        (): at least ln 2, where every wrong pair is undecided; 0 where there is no wrong pair.
+        (): at least ln 2, reached if all probabilities are ½; 0 if there is no wrong pair.
     Raises:
         ShapeError: sizes differ.
         NumericsError: a logit is not finite.
-    Source: docs/methods/cmcm.md §3.4, ours: mismatched pairs with target one half.
+    Source: docs/methods/cmcm.md §3.4; not in the paper.
     """
     expect("indifference_loss", logits=(logits, "B B C"), neg=(neg, "B B"))
     finite("indifference_loss", "logit", logits)
@@ -473,7 +474,7 @@ def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
 
 
 class CmcmTask(SystemTask[CmcmConfig, Cmcm]):
-    """A ranking loss, and losses of relations where some are predicted."""
+    """Training objective: a ranking loss, and losses of relations if they are predicted."""
 
     def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig, parts: Parts) -> None:
         """Prepare the training of a model."""
@@ -520,7 +521,7 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
     training = CmcmTask
 
     def capabilities(self, config: CmcmConfig) -> Capabilities:
-        """Ranks single texts, predicts relations, weighs words; its backbone can train along."""
+        """Ranks single texts, predicts relations, has attention; the backbone can be fine-tuned."""
         return Capabilities(
             backbone=config.backbone,
             trains_backbone=True,
@@ -531,11 +532,11 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
         )
 
     def gather(self, config: CmcmConfig, corpus: Corpus, parts: Parts) -> None:
-        """Names of the relations."""
+        """Collect the names of the relations."""
         parts.about["relations"] = list(corpus.relations)
 
     def build(self, config: CmcmConfig, parts: Parts) -> Cmcm:
-        """The model, with the relations that are trained."""
+        """Build the model, with the relations that are trained."""
         return Cmcm(config.trained, parts)
 
 

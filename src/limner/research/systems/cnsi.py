@@ -1,7 +1,7 @@
-"""CNSI and NSI: sentences and pictures in an order space, then stories of sentences as sequences of pictures.
+"""CNSI and NSI: order embeddings of sentences and pictures, then recurrent layers over a story.
 
-CNSI also knows the story's entity grid: which of its entities are subject, object or other in sentence after
-sentence. Retrieval is by order energy, which is no product of vectors.
+CNSI also uses the story's entity grid: the roles (subject, object, other) of entities in consecutive
+sentences. Retrieval is by order energy, which is not a product of vectors.
 """
 
 import math
@@ -35,20 +35,20 @@ from limner.research.training.corpus import Batch, Corpus, TrainingBatches, stor
 from limner.research.training.settings import RunConfig, every_preset
 from limner.text.entity_grid import WIDTH, coherence_vector
 
-_BLOCK_FLOATS = 1 << 24  # of one table of differences while scoring
+_BLOCK_FLOATS = 1 << 24  # floats in a table of differences while scoring
 
 
 class CnsiArchitecture(Record):
     """Sizes and parts of the model.
 
     Attributes:
-        text: what reads a sentence: a GRU over its trained "words", or a linear layer over the vector of a
-            frozen encoder of "sentences", the control of systems that have one.
-        word_width: E.
-        dim: D of the order space, and of the last recurrent layer.
+        text: sentence encoder: "words" is a GRU over trained word vectors; "sentences" a linear layer over a
+            frozen sentence encoder, as a control for systems that use one.
+        word_width: E, dimension of word vectors.
+        dim: D, dimension of the order space and of the last recurrent layer.
         hidden: hidden size of the first two recurrent layers over a story.
-        dropout: on sentence vectors in the second stage.
-        coherence: width of the coherence vector; 0 for NSI.
+        dropout: dropout rate of sentence vectors in the second stage.
+        coherence: dimension of the coherence vector; 0 for NSI.
     Source: CNSI 2018; docs/methods/gsda.md §8.3, §8.5.
     """
 
@@ -61,25 +61,25 @@ class CnsiArchitecture(Record):
 
 
 class CnsiConfig(RunConfig):
-    """One run of CNSI, or of NSI (``model.coherence=0``); all presets are the authors' code.
+    """Settings of CNSI, or of NSI (``model.coherence=0``); all presets follow the authors' code.
 
-    Departs: GloVe's vectors are trained further, not frozen; there is no training on COCO before;
-    duplicates in a batch are no wrong candidates, where the authors draw no such batch.
+    Departs: GloVe vectors are trained further, not frozen; there is no pretraining on COCO; duplicates in a
+    batch are not wrong candidates (the authors avoid such batches).
 
     Attributes:
         model: see `CnsiArchitecture`.
-        sentence_epochs: number of epochs of the first stage, the first ones of ``loop.epochs``. Until they
-            are over the second is untrained and validation near chance.
-        sentence_batch: pairs per step of the first stage; ``data.batch`` counts stories, in the second.
-        sentence_margin, story_margin: m of either stage, energy units.
+        sentence_epochs: epochs of the first stage, at the start of ``loop.epochs``. Until then the second
+            stage is untrained, and validation is near chance.
+        sentence_batch: pairs per step of the first stage; ``data.batch`` is stories per step of the second.
+        sentence_margin, story_margin: margins m of the two stages, energy units.
         backbone: "frozen" features, or fixed colours of "drawings".
     Source: CNSI 2018; docs/methods/gsda.md §8.3.
     """
 
     PRESETS = every_preset(
         {
-            # Without a plateau: the authors keep their rate, and figures of the first stage say nothing about
-            # the second.
+            # no plateau schedule: the authors keep the rate constant, and validation in the first stage is
+            # unrelated to the second
             "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "epochs": 170, "plateau_patience": 1_000_000}
             | {"metric": "MRR"},
             "data": {"vectors": "glove"},
@@ -133,7 +133,7 @@ class Cnsi(TextModel, StoryModel):
         """Initialise the weights at random, from torch's generator.
 
         Raises:
-            ShapeError: the word vectors do not fit.
+            ShapeError: the word vectors have another shape.
         """
         super().__init__(architecture, parts)
         own = architecture
@@ -148,7 +148,7 @@ class Cnsi(TextModel, StoryModel):
         self.out = nn.Linear(own.dim + own.coherence, own.dim)
 
     def sentences(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """(S, L) words and (S,) lengths on the CPU, or (S, W) sentence vectors → (S, D) |unit| rows.
+        """(S, L) words with (S,) lengths (CPU), or (S, W) sentence vectors → (S, D) absolute unit vectors.
 
         Raises:
             ShapeError: the sizes contradict each other.
@@ -156,18 +156,18 @@ class Cnsi(TextModel, StoryModel):
         return normalize(self.reader(words, lengths), dim=1).abs()
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(M, F) features, or what `features` takes → (M, D) |unit| rows."""
+        """(M, F) features, or input of `features` → (M, D) absolute unit vectors."""
         return normalize(self.project(normalize(self.described(pictures), dim=1)), dim=1).abs()
 
     def stories(self, sentences: Tensor, steps: Tensor, coherence: Tensor | None) -> Tensor:
-        """Second stage: sentence vectors of B stories → the vector of the picture each step asks for.
+        """Second stage: sentence vectors of B stories → query vectors for the pictures of each step.
 
         Args:
-            sentences: (S, D), the steps of all stories one after the other.
-            steps: (B,) int64 on the CPU, at least 1, with sum S.
-            coherence: (B, C); None for NSI.
+            sentences: (S, D) sentence vectors, the stories concatenated.
+            steps: (B,) int64 on the CPU, steps per story, at least 1, with sum S.
+            coherence: (B, C) coherence vectors; None for NSI.
         Returns:
-            (S, D) |unit| rows.
+            (S, D) absolute unit vectors.
         Raises:
             ShapeError: the sizes contradict each other.
         """
@@ -183,7 +183,7 @@ class Cnsi(TextModel, StoryModel):
         return normalize(self.out(read), dim=1).abs()
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(N, D) and (M, D) → (N, M): minus the order energy, in blocks that bound memory.
+        """(N, D) and (M, D) → (N, M): negative order energy, in blocks to limit memory.
 
         Source: CNSI 2018; docs/methods/gsda.md §8.3.
         """
@@ -204,7 +204,7 @@ class Cnsi(TextModel, StoryModel):
         return found
 
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
-        """A step knows its story up to itself, and its coherence."""
+        """See `StoryModel`; a step uses the story up to itself, and its coherence."""
         sentences = self.sentences(*self.numbers([text for story in stories for text in story]))
         coherence = None
         if self.architecture.coherence:
@@ -218,8 +218,8 @@ class StoryBatch:
     """A batch of the second stage.
 
     Attributes:
-        stories: whole ones.
-        shuffled: (S,) int64, for every step the row of the step of its story that replaces it in negatives.
+        stories: batch of whole stories.
+        shuffled: (S,) int64, for each step the row of the step of its story that replaces it in negatives.
     """
 
     stories: Batch
@@ -227,10 +227,10 @@ class StoryBatch:
 
 
 class CnsiTask(TextTask[CnsiConfig, Cnsi]):
-    """Sentences with their pictures, then whole stories; in the second stage the first is frozen."""
+    """Two-stage training: sentences with their pictures, then whole stories with the first stage frozen."""
 
     def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig, parts: Parts) -> None:
-        """Prepare the training of a model; stories are parsed here."""
+        """Prepare training; parses the stories."""
         super().__init__(model, corpus, config, parts)
         self._corpus, rows, device = corpus, corpus.train, model.device
         self._pairs = TrainingBatches(corpus, model.vocabulary, config, device, size=config.sentence_batch)
@@ -244,7 +244,7 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches of an epoch, on average over both stages and rounded up."""
+        """Number of batches per epoch, averaged over both stages and rounded up."""
         first, epochs = self.config.sentence_epochs, self.config.loop.epochs
         total = first * self._pairs.steps_per_epoch + (epochs - first) * self._stories.steps_per_epoch
         return max(1, math.ceil(total / epochs))
@@ -259,7 +259,7 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
             yield StoryBatch(stories, torch.from_numpy(shuffled_steps(stories.steps, rng)))
 
     def step(self, batch: Batch | StoryBatch) -> Mapping[str, Tensor]:
-        """The order loss of the batch's stage, summed over pairs or per story, as the authors do."""
+        """The order loss of the current stage, reduced as by the authors."""
         config = self.config
         if isinstance(batch, Batch):
             texts = batch.whole(self.model.sentences(self.texts(batch), batch.lengths))
@@ -286,7 +286,7 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
         return ", ".join(batch.ids if isinstance(batch, Batch) else batch.stories.ids)
 
     def _first_stage(self) -> tuple[Tensor, Tensor]:
-        """(N, D) vectors of all training sentences and of their pictures, computed once: they are frozen."""
+        """(N, D) vectors of all training sentences and of their pictures, cached because they are frozen."""
         if self._frozen is None:
             rows, model = self._corpus.train, self.model
             sentences, images = [], []
@@ -301,19 +301,19 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
 
 
 def shuffled_steps(steps: Tensor, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows of the steps of B stories, deranged within each story, so that no step keeps its place.
+    """A random derangement of the steps within each of B stories.
 
     Args:
-        steps: (B,) int64, with sum S.
-        rng: draws; every derangement is equally likely.
+        steps: (B,) int64, steps per story, with sum S.
+        rng: random generator; all derangements are equally likely.
     Returns:
-        (S,); a story of one step stays as it is.
+        (S,) rows; a story of one step is unchanged.
     Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 2.
     """
     found, first = [], 0
     for count in steps.tolist():
         order = rng.permutation(count)
-        while count > 1 and bool((order == np.arange(count)).any()):  # a draw in e is one
+        while count > 1 and bool((order == np.arange(count)).any()):  # one in e permutations is a derangement
             order = rng.permutation(count)
         found.append(first + order)
         first += count
@@ -329,7 +329,7 @@ class CnsiSystem(System[CnsiConfig, Cnsi]):
     training = CnsiTask
 
     def capabilities(self, config: CnsiConfig) -> Capabilities:
-        """Reads stories, and scores by energies."""
+        """Encodes stories, and scores by energies."""
         return reading(
             config.model.text, Capabilities(stories=True, no_library=NO_COSINE, backbone=config.backbone)
         )

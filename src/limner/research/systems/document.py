@@ -1,6 +1,6 @@
-"""Same-document metric: a projection of picture features in which pictures of one story lie together.
+"""Same-document metric: a projection of picture features in which pictures of one story are close.
 
-What draws the pictures of a storyboard together, and what a pinned picture pulls with. It reads no text.
+Used as the pairwise term between the pictures of a storyboard, and for pinned pictures.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ class DocumentArchitecture(Record):
     """Sizes of the projection.
 
     Attributes:
-        dim: D.
-        dropout: dropout of feature entries in training.
+        dim: D, dimension of the projection.
+        dropout: dropout rate of features, in training.
     """
 
     dim: int = Field(default=128, ge=1)
@@ -31,7 +31,7 @@ class DocumentArchitecture(Record):
 
 
 class DocumentConfig(RunConfig):
-    """One run of the same-document metric; it is of no paper, so all presets are the same.
+    """Settings of the same-document metric; there is no paper, so all presets are equal.
 
     Attributes:
         model: see `DocumentArchitecture`.
@@ -57,7 +57,7 @@ class DocumentConfig(RunConfig):
 
 
 class SameDocument(EvenFeatures):
-    """Features, each with mean 0 and deviation 1 over the training pictures → unit length → linear → unit."""
+    """Standardised features → unit length → linear → unit length."""
 
     name = "document"
 
@@ -67,7 +67,7 @@ class SameDocument(EvenFeatures):
         self.project = nn.Linear(parts.image_width, architecture.dim, bias=False)
 
     def identity(self) -> tuple[object, ...]:
-        """Nothing beside settings and weights."""
+        """Nothing in addition to settings and weights."""
         return ()
 
     def pictures(self, pictures: Tensor) -> Tensor:
@@ -76,12 +76,12 @@ class SameDocument(EvenFeatures):
 
 
 class DocumentTask(SystemTask[DocumentConfig, SameDocument]):
-    """Pictures of one story together, all others apart."""
+    """Training objective: pictures of one story are closer than all others."""
 
     stories = True
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
-        """Retrieval of a story's other pictures from one of them."""
+        """Supervised contrastive loss with stories as groups."""
         vectors = batch.whole(self.model.pictures(batch.pictures))
         ids = self._batches.image_ids[batch.rows]
         return {"total": same_group(vectors, batch.stories, ids, self.config.temperature)}

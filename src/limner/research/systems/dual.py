@@ -1,6 +1,6 @@
-"""Dual encoder: sentence vectors and picture features, both frozen, through trained layers into one space.
+"""Dual encoder: trained layers map frozen sentence vectors and picture features to a joint space.
 
-A step can be read alone, with the mean of its story, or with a recurrent network over all steps.
+A step is encoded alone, with the mean of its story, or with a recurrent network over all steps.
 """
 
 import math
@@ -31,10 +31,10 @@ class DualArchitecture(Record):
     """Sizes and parts of the model.
 
     Attributes:
-        dim: D of the joint space.
-        context: what a step knows of its story: nothing, the mean of its vectors, or a GRU both ways.
+        dim: D, dimension of the joint space.
+        context: context of a step: none, the mean of the story's vectors, or a bidirectional GRU.
         hidden: hidden size of the GRU, per direction.
-        dropout: dropout of input entries in training.
+        dropout: dropout rate of inputs, in training.
     """
 
     dim: int = Field(default=512, ge=1)
@@ -44,7 +44,7 @@ class DualArchitecture(Record):
 
 
 class DualConfig(RunConfig):
-    """One run of the dual encoder; it is of no paper, so all presets are the same.
+    """Settings of the dual encoder; there is no paper, so all presets are equal.
 
     Attributes:
         model: see `DualArchitecture`.
@@ -90,11 +90,11 @@ class Dual(StoryModel, EvenFeatures):
         self.log_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
 
     def forward(self, texts: Tensor, steps: Tensor) -> Tensor:
-        """Texts of B stories → (S, D) rows of unit length.
+        """Encode the texts of B stories → (S, D) unit vectors.
 
         Args:
-            texts: (S, W) sentence vectors, the steps of all stories one after the other.
-            steps: (B,) int64 on the CPU, with sum S.
+            texts: (S, W) sentence vectors, the stories concatenated.
+            steps: (B,) int64 on the CPU, steps per story, with sum S.
         Raises:
             ShapeError: the sizes contradict each other.
         """
@@ -112,15 +112,15 @@ class Dual(StoryModel, EvenFeatures):
 
     @property
     def scale(self) -> Tensor:
-        """1/τ of the softmax, learned, at most 100."""
+        """Learned inverse temperature 1/τ of the softmax, at most 100."""
         return self.log_scale.exp().clamp(max=LARGEST_SCALE)
 
     def identity(self) -> tuple[object, ...]:
-        """The encoder of sentences."""
+        """The sentence encoder."""
         return (self.sentences.fingerprint,)
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories → per story (T, D) float32 unit rows; all sentences are read at once."""
+        """Stories → (T, D) float32 unit vectors of each story; all sentences are encoded together."""
         counts = [len(story) for story in stories]
         vectors = self.sentences.encode_text([text for story in stories for text in story])
         found: list[FloatArray] = []
@@ -129,14 +129,14 @@ class Dual(StoryModel, EvenFeatures):
                 if not len(part):
                     found.append(np.zeros((0, self.dim), np.float32))
                     continue
-                # a story at a time: its vectors do not depend on its company
+                # one story at a time, so that its vectors do not depend on the others
                 made = self(to_tensor(part, self.device), torch.tensor([len(part)]))
                 found.append(made.float().cpu().numpy())
         return found
 
 
 class DualTask(SystemTask[DualConfig, Dual]):
-    """A softmax over a batch, both directions; all training texts are encoded once."""
+    """Training objective: InfoNCE in both directions; all training texts are encoded once."""
 
     stories = True
 
@@ -162,7 +162,7 @@ class DualSystem(System[DualConfig, Dual]):
     training = DualTask
 
     def capabilities(self, config: DualConfig) -> Capabilities:
-        """Reads stories through an encoder of sentences."""
+        """Encodes stories with a sentence encoder."""
         return Capabilities(
             stories=True,
             reads=frozenset({"sentences"}),

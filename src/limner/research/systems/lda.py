@@ -1,7 +1,8 @@
-"""LDA over words and visual words: topics that a text and its picture share.
+"""LDA over words and visual words: topics shared by a text and its picture.
 
-Visual words are the centres nearest to a picture's local vectors. A picture is scored by how probable its
-visual words are under the topics inferred from a text. No gradients: numbers of topics are tried in turn.
+Visual words are the cluster centres nearest to a picture's local vectors. A picture's score is the
+probability of its visual words under the topics inferred from a text. The number of topics is chosen on
+validation.
 """
 
 import json
@@ -43,18 +44,18 @@ from limner.research.training.settings import RunConfig, every_preset
 
 CELLS = 8
 CELL_PX = 4
-_BLOCK = 64  # pictures whose local vectors are projected at once
+_BLOCK = 64  # pictures per block when projecting local vectors
 _BATCH = 256
 
 
 class LdaArchitecture(Record):
-    """Priors of the topics, and sizes of what visual words are made of.
+    """Priors of LDA, and sizes of the visual vocabulary.
 
     Attributes:
-        components: components of the PCA of local vectors, at most; never more than the vectors have numbers.
-        visual_words: centres.
-        alpha: sum of the symmetric prior over topics, so that each of K has alpha / K.
-        eta: symmetric prior of every word under a topic.
+        components: most PCA components of local vectors (at most their dimension).
+        visual_words: number of cluster centres.
+        alpha: sum of the symmetric prior over topics; each of K has alpha / K.
+        eta: symmetric prior over words of a topic.
     Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
     """
 
@@ -65,15 +66,15 @@ class LdaArchitecture(Record):
 
 
 class LdaConfig(RunConfig):
-    """One run of LDA; it is a baseline without code, so all presets are the same.
+    """Settings of LDA; there is no published code, so all presets are equal.
 
-    Of ``loop`` only ``metric`` and ``seed`` count, and of ``data`` neither ``max_length`` nor ``tokeniser``.
+    Only ``metric`` and ``seed`` of ``loop`` are used; ``max_length`` and ``tokeniser`` of ``data`` are not.
 
     Attributes:
         model: see `LdaArchitecture`.
-        topics: every K to try; the best on validation stays.
-        passes: over all documents, at most, per K.
-        sample: local vectors that visual words are learned from, about.
+        topics: values of K to try; the best on validation is kept.
+        passes: most passes over all documents, per K.
+        sample: approximate number of local vectors for learning visual words.
         backbone: "frozen" grid features, or cells of the pixels of "drawings".
     Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
     """
@@ -114,7 +115,7 @@ class LdaConfig(RunConfig):
 
 
 class Lda(Model):
-    """Fitted LDA model, and its scores of texts and pictures."""
+    """A fitted LDA model that scores texts and pictures."""
 
     name = "lda"
     mean: Tensor
@@ -144,11 +145,11 @@ class Lda(Model):
 
     @property
     def dim(self) -> int:
-        """K, the width of a text's row; a picture's has one number per visual word."""
+        """Dimension of a text's vector, K; a picture's vector has one number per visual word."""
         return len(self.topics)
 
     def identity(self) -> tuple[object, ...]:
-        """The words; weights and settings count anyway."""
+        """The words; weights and settings are always included."""
         return (self.words,)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
@@ -173,7 +174,7 @@ class Lda(Model):
         return shares
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(N, K) and (M, V) → (N, M) mean over a picture's visual words of ln Σ_k θ_k φ_k(w).
+        """(N, K) and (M, V) → (N, M): mean of ln Σ_k θ_k φ_k(w) over a picture's visual words.
 
         Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
         """
@@ -189,7 +190,7 @@ class Lda(Model):
         return torch.from_numpy(self.score(texts.cpu().numpy(), images.cpu().numpy())).to(texts.device)
 
     def visual_counts(self, pictures: np.ndarray) -> NDArray[np.int64]:
-        """(M, P, F) local vectors, or bytes of drawings → (M, V) how often each visual word occurs.
+        """(M, P, F) local vectors, or bytes of drawings → (M, V) counts of visual words.
 
         Raises:
             ShapeError: vectors of another width.
@@ -211,12 +212,12 @@ class Lda(Model):
 
 
 def local_vectors(pictures: Tensor) -> Tensor:
-    """(M, P, F) grid features as they are, or bytes (M, H, W, 3) as the pixels of 8 × 8 cells: (M, 64, 48).
+    """Local vectors: (M, P, F) grid features unchanged, or bytes (M, H, W, 3) as 8 × 8 cells, (M, 64, 48).
 
-    Drawings are averaged to 32 × 32 pixels, so that a cell has 4 × 4, each colour in [−1, 1].
+    Drawings are averaged to 32 × 32 pixels, so a cell has 4 × 4 pixels, with colours in [−1, 1].
 
     Raises:
-        ShapeError: neither of them.
+        ShapeError: the input is neither.
     """
     if pictures.dtype == torch.uint8 and pictures.ndim == 4 and pictures.shape[3] == 3:
         scaled = pictures.permute(0, 3, 1, 2).float() / 127.5 - 1
@@ -231,13 +232,13 @@ def local_vectors(pictures: Tensor) -> Tensor:
 
 
 def word_tokens(text: str) -> list[str]:
-    """Words of a text that count: of at least two letters or digits, lower-cased, no English stop words."""
+    """Words of at least two letters or digits, lower-cased, without English stop words."""
     found: list[str] = CountVectorizer(stop_words="english").build_analyzer()(text)
     return found
 
 
 def word_counts(texts: Sequence[str], words: Sequence[str]) -> Any:  # noqa: ANN401  (a sparse matrix)
-    """(N, W) sparse: how often each of the words occurs in each text."""
+    """(N, W) sparse counts of the words in each text."""
     return CountVectorizer(stop_words="english", vocabulary=list(words)).transform(texts)
 
 
@@ -249,14 +250,14 @@ class LdaSystem(System[LdaConfig, Lda]):
     model = Lda
 
     def capabilities(self, config: LdaConfig) -> Capabilities:
-        """Ranks single texts by probabilities."""
+        """Ranks single texts by probability."""
         return Capabilities(no_library=NO_COSINE, backbone=config.backbone, layer="grid", gradients=False)
 
     def build(self, config: LdaConfig, parts: Parts) -> Lda:
-        """Content of a file.
+        """Build the model from a file's contents.
 
         Raises:
-            CheckpointError: a part is missing or does not fit.
+            CheckpointError: a part is missing or inconsistent.
         """
         try:
             return super().build(config, parts)
@@ -275,9 +276,9 @@ class LdaSystem(System[LdaConfig, Lda]):
         maximise: bool,
         report: Callable[[Event], object],
     ) -> tuple[Position, bool]:
-        """Learn visual words, then topics for every K, and keep the best model on validation in the folder.
+        """Learn visual words, then topics for each K, and store the best model on validation.
 
-        The same settings and data give the same bits on one machine; begun again, it starts anew.
+        Reproducible to the bit on one machine; an interrupted fit starts over.
 
         Args:
             config: settings.
@@ -331,13 +332,13 @@ SYSTEM = LdaSystem()
 
 
 def training_words(texts: list[str], min_count: int) -> tuple[str, ...]:
-    """Words that occur often enough, most frequent first.
+    """Words that occur at least `min_count` times, the most frequent first.
 
     Args:
         texts: texts of the training split only.
-        min_count: rarer words are left out.
+        min_count: least number of occurrences.
     Raises:
-        DataError: none is left.
+        DataError: there is no such word.
     Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
     """
     counts = Counter(token for text in texts for token in word_tokens(text))
@@ -351,11 +352,11 @@ def training_words(texts: list[str], min_count: int) -> tuple[str, ...]:
 
 
 def visual_words(config: LdaConfig, corpus: Corpus) -> dict[str, Tensor]:
-    """Mean, axes and centres for local vectors, learned on a sample of the training pictures.
+    """Learn mean, PCA axes and cluster centres of local vectors, on a sample of the training pictures.
 
     Raises:
-        ShapeError: the stored features are no grids.
-        DataError: fewer different local vectors than visual words.
+        ShapeError: the stored features are not grids.
+        DataError: there are fewer distinct local vectors than visual words.
     Source: Feng & Lapata 2010; docs/methods/vrss.md §8. Departs: k-means on mini-batches, and on a sample.
     """
     vectors = _sample(config, corpus)
@@ -367,7 +368,7 @@ def visual_words(config: LdaConfig, corpus: Corpus) -> dict[str, Tensor]:
             f" {counted(wanted, 'visual word')}; lower model.visual_words or"
             " raise sample"
         )
-    # Partial sums of several threads come together in any order, and so in other bits every time.
+    # one thread, because the order of partial sums of several threads varies, and with it the last bits
     with threadpool_limits(1):
         width = min(config.model.components, *vectors.shape)
         pca = PCA(width, svd_solver="randomized", random_state=seed).fit(vectors)
@@ -378,7 +379,7 @@ def visual_words(config: LdaConfig, corpus: Corpus) -> dict[str, Tensor]:
 
 
 def _sample(config: LdaConfig, corpus: Corpus) -> NDArray[np.float32]:
-    """(n, F) all local vectors of training pictures drawn at random, as many as give the sample's size."""
+    """(n, F) local vectors of random training pictures, about `sample` in total."""
     places = np.unique(corpus.train.places)
     order = np.random.default_rng([config.loop.seed, 1]).permutation(len(places))
     per_picture = _local(corpus, places[:1]).shape[1]
@@ -395,7 +396,7 @@ def _local(corpus: Corpus, places: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def _documents(corpus: Corpus, words: tuple[str, ...], seen: Lda) -> Any:  # noqa: ANN401  (sparse)
-    """(N, W + V) sparse counts, a row per training pair."""
+    """(N, W + V) sparse counts of words and visual words, one row per training pair."""
     places, which = np.unique(corpus.train.places, return_inverse=True)
     blocks = [
         csr_matrix(seen.visual_counts(corpus.pictures.take(places[start : start + _BATCH])))
@@ -406,7 +407,7 @@ def _documents(corpus: Corpus, words: tuple[str, ...], seen: Lda) -> Any:  # noq
 
 
 def _topics(documents: Any, count: int, config: LdaConfig) -> NDArray[np.float64]:  # noqa: ANN401
-    """(K, W + V) pseudo-counts."""
+    """Fit LDA; returns (K, W + V) pseudo-counts."""
     model = LatentDirichletAllocation(
         count,
         doc_topic_prior=config.model.alpha / count,
@@ -422,7 +423,7 @@ def _topics(documents: Any, count: int, config: LdaConfig) -> NDArray[np.float64
 
 
 def _check_folder(folder: Path, saved: Mapping[str, Any]) -> None:
-    """Make the folder; one that holds a run of other settings is refused."""
+    """Create the folder; raises if it has a run with other settings."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / BEST).exists():
         return

@@ -1,6 +1,6 @@
-"""VSE0 and VSE++: one vector per text and picture, and a hinge on all or the hardest wrong candidates.
+"""VSE0 and VSE++: one vector per text and picture, with a hinge on all or the hardest wrong candidates.
 
-The plain baselines that all systems are compared with.
+The baselines of all systems.
 """
 
 from collections.abc import Mapping
@@ -28,11 +28,11 @@ class VseArchitecture(Record):
     """Sizes of the model.
 
     Attributes:
-        text: what reads a text: a GRU over its trained "words", or a linear layer over the vector of a frozen
-            encoder of "sentences", the control of systems that have one.
-        dim: D of the joint space.
-        word_width: E.
-        no_imgnorm: leave picture vectors as long as they are, as the authors' VSE0.
+        text: text encoder: "words" is a GRU over trained word vectors; "sentences" a linear layer over a
+            frozen sentence encoder, as a control for systems that use one.
+        dim: D, dimension of the joint space.
+        word_width: E, dimension of word vectors.
+        no_imgnorm: whether picture vectors are not normalised, as in the authors' VSE0.
     Source: VSE++ 2018; docs/methods/gsda.md §8.1, §8.5.
     """
 
@@ -43,16 +43,16 @@ class VseArchitecture(Record):
 
 
 class VseConfig(RunConfig):
-    """One run of VSE0 or VSE++.
+    """Settings of VSE0 and VSE++.
 
     Source: VSE++ 2018; docs/methods/gsda.md §8.1.
 
     Attributes:
         model: see `VseArchitecture`.
-        hinge: on the "sum" of all candidates (VSE0), or on the hardest one, "max" (VSE++).
-        margin: score units.
-        warm_up_epochs: number of epochs with the sum hinge before the hardest candidate counts alone.
-        backbone: "frozen" features, a small net for "drawings", or "finetune" the backbone along.
+        hinge: "sum" over all wrong candidates (VSE0), or "max" for the hardest (VSE++).
+        margin: margin, score units.
+        warm_up_epochs: epochs with the sum hinge before "max" is used.
+        backbone: "frozen" features, a small network for "drawings", or "finetune".
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
@@ -74,7 +74,7 @@ class VseConfig(RunConfig):
 
 
 class Vse(TextModel):
-    """A GRU over words or a linear layer over sentence vectors, and one over picture features."""
+    """A GRU over words, or a linear layer over sentence vectors; and a linear layer over features."""
 
     name = "vse"
 
@@ -91,7 +91,7 @@ class Vse(TextModel):
         self.project = nn.Linear(parts.image_width, own.dim)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """(B, L) int64 and (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D) rows of unit length.
+        """(B, L) int64 with (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D) unit vectors.
 
         Raises:
             ShapeError: the sizes contradict each other.
@@ -99,10 +99,10 @@ class Vse(TextModel):
         return normalize(self.reader(words, lengths), dim=1)
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(B, F), or what the backbone takes → (B, D).
+        """(B, F) features, or input of the backbone → (B, D).
 
         Raises:
-            ShapeError: features of another width.
+            ShapeError: the features have another width.
         """
         features = pictures if self.backbone is None else self.backbone(pictures)
         self.check_width(features)
@@ -111,10 +111,10 @@ class Vse(TextModel):
 
 
 class VseTask(TextTask[VseConfig, Vse]):
-    """A hinge on wrong pairs of a batch."""
+    """Training objective: a hinge on wrong pairs of a batch."""
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
-        """The hinge, per pair."""
+        """The hinge, averaged over pairs."""
         config, model = self.config, self.model
         texts = batch.whole(model.texts(self.texts(batch), batch.lengths))
         scores = product(texts, batch.whole(model.pictures(batch.pictures)).t())
@@ -131,7 +131,7 @@ class VseSystem(System[VseConfig, Vse]):
     training = VseTask
 
     def capabilities(self, config: VseConfig) -> Capabilities:
-        """Ranks single texts; its backbone can train along."""
+        """Ranks single texts; the backbone can be fine-tuned."""
         can = Capabilities(backbone=config.backbone, trains_backbone=True, margin=config.margin)
         return reading(config.model.text, can)
 

@@ -1,7 +1,7 @@
-"""Checkpoints: tensors in safetensors, the rest as JSON in the same file; and what a resumed run needs.
+"""Checkpoints: tensors and JSON state in one safetensors file, and the state needed to resume a run.
 
-One file, written beside its target and moved over it, so that a full disk or a kill leaves the last good one.
-No pickle is ever written or read.
+Files are written atomically, so a full disk or a crash leaves the previous one intact. Pickles are neither
+written nor read.
 """
 
 import json
@@ -30,17 +30,16 @@ T = TypeVar("T")
 
 
 def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-    """Write tensors and plain state as one file, all or nothing.
+    """Write tensors and JSON state to one file, atomically.
 
     Args:
-        path: target; its folder exists.
+        path: target file in an existing folder.
         tensors: name → tensor on any device.
         state: JSON values.
     Raises:
-        CheckpointError: the disk is full or the folder cannot be written; the file that was there
-            before is untouched.
+        CheckpointError: the disk is full or the folder cannot be written; the previous file is intact.
     """
-    # A contiguous copy each: tied or sliced tensors share storage, which the format refuses.
+    # contiguous copies, because the format does not allow shared storage (tied or sliced tensors)
     copies = {name: t.detach().cpu().clone().contiguous() for name, t in tensors.items()}
     metadata = {"format": FORMAT, "state": json.dumps(state)}
     metadata["checksum"] = _checksum(copies, metadata["state"])
@@ -58,25 +57,25 @@ def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) ->
 
 
 def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
-    """Write a line per finished epoch, whole or not at all, and note its digest in the folder of the run."""
+    """Write the history, one line per epoch, atomically, and record its digest in the run folder."""
     text = "".join(f"{json.dumps(entry)}\n" for entry in history)
     with noting(path.parent, path.name, text.encode()):
         write_text(path, text)
 
 
 def _checksum(tensors: Mapping[str, Tensor], state: str) -> str:
-    """Of all that a checkpoint holds."""
+    """Checksum of the contents of a checkpoint."""
     content = {name: t.reshape(-1).view(torch.uint8).numpy() for name, t in tensors.items()}
     kinds = {f"kind of {name}": f"{t.dtype} {tuple(t.shape)}" for name, t in tensors.items()}
     return arrays_checksum(content, {**kinds, "state": state})
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors (on the CPU) and state of a file that `save` wrote.
+    """Read tensors (on the CPU) and state written by `save`.
 
     Raises:
-        MissingError: no such file.
-        CheckpointError: not such a file, or damaged.
+        MissingError: the file does not exist.
+        CheckpointError: the file is not a checkpoint, or is damaged.
     """
     if not path.is_file():
         raise MissingError(f"{path}: no checkpoint there; train first or check the path")
@@ -95,18 +94,18 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return tensors, json.loads(metadata["state"])
     except CheckpointError:
         raise
-    except Exception as error:  # a damaged header may say anything
+    except Exception as error:  # a damaged header can raise anything
         reason = " ".join(str(error).split())[:200]
         raise CheckpointError(f"{path}: not a checkpoint of limner ({reason}); nothing was loaded") from error
 
 
 def prefixed(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Names with ``prefix/`` before them, to keep several sets in one file."""
+    """Prepend ``prefix/`` to the names, to store several sets in one file."""
     return {f"{prefix}/{name}": tensor for name, tensor in tensors.items()}
 
 
 def part(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The set that `prefixed` put under a prefix."""
+    """The tensors with a prefix, without it; inverse of `prefixed`."""
     start = f"{prefix}/"
     return {name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)}
 
@@ -115,7 +114,7 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> No
     """Load weights with strict keys and shapes.
 
     Raises:
-        CheckpointError: a key is missing, left over or of another shape; the model is unchanged.
+        CheckpointError: a key is missing or unexpected, or has another shape; the model is unchanged.
     """
     own = model.state_dict()
     missing = sorted(own.keys() - tensors.keys())
@@ -131,7 +130,7 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> No
 
 
 def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The present state: tensors for torch's generators, plain values for python's and NumPy's."""
+    """States of the random generators: tensors for torch, JSON values for Python and NumPy."""
     name, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
     version, words, gauss_next = random.getstate()
     tensors = {"torch": torch.get_rng_state()}
@@ -145,7 +144,7 @@ def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 def restore_random(tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
-    """Go on from a state that `random_state` gave."""
+    """Restore a state from `random_state`."""
     name, keys, position, has_gauss, gauss = plain["numpy"]
     np.random.set_state((name, np.array(keys, dtype=np.uint32), position, has_gauss, gauss))  # noqa: NPY002
     version, words, gauss_next = plain["python"]
@@ -159,16 +158,16 @@ def restore_random(tensors: dict[str, Tensor], plain: dict[str, Any]) -> None:
 
 @dataclass
 class Position:
-    """Where training stands.
+    """Progress of training.
 
     Attributes:
-        epoch: 0-based epoch in progress.
-        step: batches of it already taken.
-        taken: steps taken in all.
-        skipped: of these, left out because float16 overflowed.
+        epoch: current epoch, from 0.
+        step: number of batches of the epoch already used.
+        taken: total number of steps.
+        skipped: number of updates of this epoch skipped because float16 overflowed.
         sums: loss name → sum over the other steps of this epoch.
-        best: best validation value so far, None before the first.
-        best_epoch: epoch it came from, −1 before the first.
+        best: best validation value so far; None before the first.
+        best_epoch: its epoch; −1 before the first.
         history: one entry per finished epoch.
     """
 
@@ -189,13 +188,13 @@ class Position:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """The parts of a run that change while it trains.
+    """The parts of a run that change during training.
 
     Attributes:
-        model, optimiser, schedule: as built from the settings.
-        position: where it stands.
-        settings: plain values that must be the same when it is resumed.
-        scaler: of gradients; without state where it is not enabled.
+        model, optimiser, schedule: built from the settings.
+        position: progress.
+        settings: values that must be equal when the run is resumed.
+        scaler: gradient scaler; has no state unless enabled.
     """
 
     model: nn.Module
@@ -206,7 +205,7 @@ class TrainingState:
     scaler: torch.amp.GradScaler
 
     def save(self, path: Path, memory: Mapping[str, Tensor]) -> None:
-        """Write everything, and what the task remembers; see `save` for what a full disk does."""
+        """Save everything, with the task's memory; see `save` for errors."""
         tensors, plain = random_state()
         optimiser = self.optimiser.state_dict()
         moments = {f"{i}.{k}": v for i, own in optimiser["state"].items() for k, v in own.items()}
@@ -227,10 +226,10 @@ class TrainingState:
         save(path, everything, rest)
 
     def restore(self, path: Path) -> dict[str, Tensor]:
-        """Go on from a file that `save` wrote; what the task has to remember.
+        """Restore from a saved file; returns the task's memory.
 
         Raises:
-            CheckpointError: it was written with other settings, or does not fit the model.
+            CheckpointError: the file was written with other settings, or does not match the model.
         """
         tensors, rest = load(path)
         if changed := differences(rest["settings"], self.settings):
@@ -243,7 +242,7 @@ class TrainingState:
         for name, tensor in part("optimiser", tensors).items():
             index, _, key = name.partition(".")
             own = parameters[int(index)]
-            # laid out in memory as its parameter is: a fused step takes that for granted
+            # same memory layout as the parameter, as fused optimisers require
             laid = torch.empty_like(own, dtype=tensor.dtype).copy_(tensor) if tensor.ndim else tensor
             moments.setdefault(int(index), {})[key] = laid
         self.optimiser.load_state_dict({"state": moments, "param_groups": rest["groups"]})
@@ -257,7 +256,7 @@ class TrainingState:
 
 
 def stored(file: Path, parse: Callable[[bytes], T], what: str) -> T:
-    """What training left at its end."""
+    """Read a file that training writes at its end."""
     try:
         return parse(unseal(file.read_bytes(), file, "run limner train to its end"))
     except DataError as error:

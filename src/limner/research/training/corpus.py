@@ -1,7 +1,7 @@
-"""The data set a run names, what training may see of it, and the batches that are drawn from that.
+"""The data set of a run, the rows that training may use, and batches.
 
-The test rows are dropped at once; vocabulary, weights and batches are made from the rest. Seed and epoch fix
-the order of the batches; a batch of pairs is a batch of stories of one step each.
+Test rows are dropped first; vocabulary, weights and batches come from the rest. Seed and epoch determine the
+order of batches. A batch of pairs is a batch of stories of one step each.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,44 +46,44 @@ IN_FILES = (
     "EfficientNet-Lite2 reads pictures in files, and those of picturebook are drawn in memory; write them"
     " to a folder with limner.research.worlds.write, and pass --data stories --set data.annotations=FOLDER"
 )
-"""Of settings that show drawn pictures to the backbone that comes with limner."""
+"""Message if drawings are to be encoded by the bundled backbone."""
 
 
 class PictureRows(Protocol):
-    """Rows by picture."""
+    """Features or pixels of pictures, by row."""
 
     @property
     def backbone(self) -> dict[str, str] | None:
-        """What made stored features, see `Corpus.backbone`; None of bytes."""
+        """Encoder of stored features, see `Corpus.backbone`; None for pixels."""
         ...
 
     @property
     def drawn(self) -> Callable[[Places, Sequence[Sequence[int]]], NDArray[Any]] | None:
-        """Rows as one step of training sees them, by seeds of each; None where all see the same."""
+        """Returns augmented rows, given rows and a seed for each; None without augmentation."""
         ...
 
     def places(self, ids: Sequence[str]) -> Places:
-        """(B,) rows of some pictures, by `Pair.image_id`; a picture without a row is an error."""
+        """(B,) rows of pictures, by `Pair.image_id`; a picture without a row is an error."""
         ...
 
     def take(self, places: Places) -> NDArray[Any]:
-        """(B, …) of some rows: float features, or bytes (B, H, W, 3)."""
+        """(B, …) values of rows: float features, or bytes (B, H, W, 3)."""
         ...
 
 
 class ArrayRows:
-    """An array in memory or memory-mapped, with the pictures' ids."""
+    """An array, in memory or memory-mapped, with ids of pictures."""
 
     backbone = drawn = None
 
     def __init__(self, ids: Sequence[str], values: NDArray[Any]) -> None:
-        """Take both.
+        """Wrap an array.
 
         Args:
-            ids: (N,) different.
-            values: (N, …).
+            ids: (N,) unique ids.
+            values: (N, …) values.
         Raises:
-            ShapeError: not one row per id, or an id comes twice.
+            ShapeError: the numbers of ids and rows differ, or an id is repeated.
         """
         self._places = {name: place for place, name in enumerate(ids)}
         if len(self._places) != len(values) or len(self._places) != len(ids):
@@ -103,10 +103,10 @@ class ArrayRows:
 
 @dataclass(frozen=True)
 class Rows:
-    """Pairs with what a loss needs beside them.
+    """Pairs with the arrays that losses need.
 
     Attributes:
-        pairs: (N,).
+        pairs: (N,) pairs.
         places: (N,) rows of their pictures.
         labels: (N, C) float32, 0 or 1.
         text_ids, image_ids: (N,) int64, equal for equal texts and pictures.
@@ -119,12 +119,12 @@ class Rows:
     image_ids: NDArray[np.int64]
 
     def __len__(self) -> int:
-        """N."""
+        """Number of pairs, N."""
         return len(self.pairs)
 
     @property
     def texts(self) -> list[str]:
-        """(N,) as written."""
+        """(N,) texts, unmodified."""
         return [pair.text for pair in self.pairs]
 
 
@@ -133,12 +133,12 @@ class Corpus:
     """Training and validation rows of a set, and its pictures.
 
     Attributes:
-        name: of the set.
+        name: name of the set.
         relations: C names, in the order of the labels.
-        train: every row.
-        val: one row per pair, of a drawn sample where they are many.
-        pictures: where the rows' `places` lead.
-        held_out: validation pairs that the sample was drawn from; 0 where all are in `val`.
+        train: all training rows.
+        val: validation rows, one per distinct pair; a sample if there are many.
+        pictures: rows of pictures, indexed by `places`.
+        held_out: number of validation pairs before sampling; 0 if `val` has all.
     """
 
     name: str
@@ -150,9 +150,9 @@ class Corpus:
 
     @property
     def backbone(self) -> dict[str, str] | None:
-        """What made the stored features: ``backbone``, ``weights_sha256`` and ``transform``; None for bytes.
+        """Encoder of the stored features (``backbone``, ``weights_sha256``, ``transform``); None for pixels.
 
-        A run keeps it beside its weights: of any other features its pictures mean nothing.
+        Stored with a run's weights, which are valid only for these features.
         """
         return self.pictures.backbone
 
@@ -187,21 +187,21 @@ def open_corpus(
     report: Callable[[int, int], None] = lambda done, total: None,
     beside: Callable[..., PictureRows] | None = None,
 ) -> tuple[PairSet, PictureRows]:
-    """Pairs with split and group, and their pictures.
+    """Open the data set of a run: pairs with split and group, and their pictures.
 
     Args:
-        config: which.
-        files: pictures are decoded from files each time, instead of stored features.
-        layer: which features are stored; of EfficientNet-Lite2 "stages" are "described".
-        mirrored: store those of mirrored training pictures as well; of the rows of `block_features` alone.
-        weights: of the backbone, a file or a folder; None looks in the usual places.
+        config: settings of the data.
+        files: whether pictures are decoded from files each time, instead of using stored features.
+        layer: layer of the stored features; for EfficientNet-Lite2, "stages" means "described".
+        mirrored: whether to store features of mirrored training pictures too (only for `block_features`).
+        weights: weight file of the backbone, or its folder; None looks in the usual places.
         device: torch device that computes features.
-        precision: as of `picture_features`.
-        report: called with pictures done and due while features are computed.
-        beside: what joins the rows of `DataConfig.beside`, `limner.research.scenes.beside.beside`.
+        precision: see `picture_features`.
+        report: called with pictures done and pictures in total while features are computed.
+        beside: joins the features of `DataConfig.beside`, see `limner.research.scenes.beside.beside`.
     Raises:
-        ConfigError: a set needs a folder that is not named; drawn pictures have no such features; or
-            pictures are to be cropped, mirrored or of another size where no backbone sees them anew.
+        ConfigError: a location is not known; drawings have no such features; or crop, flip or picture size is
+            set although features are stored.
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
     if config.beside and beside is None:
@@ -230,7 +230,7 @@ def open_corpus(
         from limner.research.training.framing import FileRows, framing_of
 
         return data, FileRows({pair.image_id: pair.image for pair in data.pairs}, framing_of(config))
-    from limner.encoders.base_file import BACKBONE  # with all that reads its files
+    from limner.encoders.base_file import BACKBONE  # imports everything that reads its files
     from limner.research.datasets.features import block_features, picture_features
 
     if layer in ("blocks", "described") or (config.backbone == BACKBONE and layer != "grid"):
@@ -262,10 +262,10 @@ def open_corpus(
 def _drawn(
     config: DataConfig, draw: Callable[..., tuple[PairSet, NDArray[np.uint8]]], layer: "Layer"
 ) -> tuple[PairSet, PictureRows]:
-    """Pairs and pictures of a set that is drawn.
+    """Pairs and pictures of a drawn set.
 
     Raises:
-        ConfigError: the backbone of such a layer reads files.
+        ConfigError: the backbone of this layer needs files.
     """
     if layer in ("blocks", "described"):
         raise ConfigError(IN_FILES)
@@ -276,10 +276,10 @@ def _drawn(
 
 
 def _elsewhere(config: DataConfig) -> "Callable[[FeatureKey, Sequence[str]], Features] | None":
-    """Opens stores at `features_from`, if there is such an address.
+    """A function that opens stores at `features_from`, or None if that is not set.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: `features_from` is not a URL.
     """
     if not config.features_from:
         return None
@@ -298,7 +298,7 @@ def _elsewhere(config: DataConfig) -> "Callable[[FeatureKey, Sequence[str]], Fea
 
 
 def _limited(data: PairSet, limit: int) -> PairSet:
-    """The first pairs of every split, and a name that says so: their features are stored apart."""
+    """The first pairs of each split; the name is changed, so that their features have their own store."""
     kept, counts = [], dict.fromkeys(("", "train", "val", "test"), 0)
     for pair in data.pairs:
         counts[pair.split] += 1
@@ -314,17 +314,17 @@ def corpus_of(
     limit: int | None = None,
     sample: int = 0,
 ) -> Corpus:
-    """The rows training may see.
+    """Collect the rows that training may use.
 
     Args:
-        data: with a split.
-        pictures: holds every picture of train and val.
-        relations: to predict; empty for all of the set.
-        limit: rows per split at most, the first ones.
-        sample: validation pairs at most, see `drawn_sample`; 0 for all.
+        data: a set with a split.
+        pictures: rows of all pictures of train and val.
+        relations: relations to predict; empty for all of the set.
+        limit: most rows per split, from the first; None for all.
+        sample: most validation pairs, see `drawn_sample`; 0 for all.
     Raises:
-        ConfigError: the set has no such relation.
-        DataError: no training or validation row, or a picture without a row.
+        ConfigError: the set does not have a relation.
+        DataError: there is no training or validation row, or a picture has no row.
     """
     for name in relations:
         if name not in data.relations:
@@ -348,14 +348,14 @@ def corpus_of(
 
 
 def drawn_sample(pairs: Sequence[Pair], size: int) -> tuple[Pair, ...]:
-    """At most so many pairs, drawn by seed 0; a group, and with it a story or a document, comes whole or not.
+    """Sample at most `size` pairs with seed 0, in whole groups (stories, documents).
 
     Args:
-        pairs: (N,) with groups.
-        size: at least 1.
+        pairs: (N,) pairs with groups.
+        size: number of pairs, at least 1.
     Returns:
-        In their order; all where they are no more. A group larger than that is never drawn; where all are,
-        the first pairs are taken.
+        The sample in the original order; all pairs if there are no more. Groups larger than `size` are left
+        out; if all are larger, the first pairs are returned.
     """
     if len(pairs) <= size:
         return tuple(pairs)
@@ -371,7 +371,7 @@ def drawn_sample(pairs: Sequence[Pair], size: int) -> tuple[Pair, ...]:
 
 
 def rows_of(pairs: Sequence[Pair], pictures: PictureRows, relations: Sequence[str]) -> Rows:
-    """Rows of some pairs.
+    """Build the rows of pairs.
 
     Raises:
         DataError: a pair lacks a label, or its picture has no row.
@@ -392,27 +392,27 @@ def rows_of(pairs: Sequence[Pair], pictures: PictureRows, relations: Sequence[st
 Chosen = NDArray[np.int64]
 Part = tuple[Chosen, np.random.Generator]
 AHEAD = 3
-"""Batches begun and not yet learned from, where pictures are files: a bound on memory."""
-_PARTS = 1  # sets the generators of pictures' parts apart from that of a batch
+"""Batches decoded ahead if pictures are files; limits memory."""
+_PARTS = 1  # separates the generators of crops from that of a batch
 
 
 @dataclass(frozen=True)
 class Batch:
-    """S pairs of one step of training; where stories are drawn, all steps of B stories.
+    """The S pairs of one training step: S pairs, or all steps of B stories.
 
-    Of several processes each encodes a share: R of the S pairs, which are whole stories. Losses are of all.
+    Each of several processes encodes a share of R pairs (whole stories); losses use all S.
 
     Attributes:
-        ids: of the pairs, (S,).
-        rows: (S,) int64, which training pairs they are.
-        words: (R, L) int64; (R, 1) of padding for systems without a vocabulary.
-        lengths: (R,) int64, on the CPU.
-        steps: (B,) int64 of each story, on the CPU; ones where pairs are drawn.
-        pictures: R features or bytes.
+        ids: (S,) ids of the pairs.
+        rows: (S,) int64 training rows.
+        words: (R, L) int64 word ids; (R, 1) of padding for systems without a vocabulary.
+        lengths: (R,) int64 on the CPU.
+        steps: (B,) int64 on the CPU, steps per story; ones if the batch consists of pairs.
+        pictures: R rows of features or bytes.
         neg: (S, S) bool, the truly wrong pairs.
-        epoch: from 0, for terms that are weighed in slowly.
-        near: pairs drawn beside them, such as a neighbour of each; None for most systems.
-        shares: pairs of each process, with sum S; R is one of them.
+        epoch: from 0, for terms whose weight is increased gradually.
+        near: additional pairs, such as a neighbour of each; None for most systems.
+        shares: number of pairs of each process, with sum S; R is one of them.
     """
 
     ids: tuple[str, ...]
@@ -428,7 +428,7 @@ class Batch:
 
     @property
     def own(self) -> slice:
-        """The R pairs that this process encodes."""
+        """Slice of the R pairs that this process encodes."""
         if len(self.shares) < 2:
             return slice(None)
         start = sum(self.shares[: processes.rank()])
@@ -436,30 +436,30 @@ class Batch:
 
     @property
     def own_rows(self) -> Tensor:
-        """(R,) int64, which training pairs these are."""
+        """(R,) int64 training rows of this process's pairs."""
         return self.rows[self.own]
 
     @property
     def own_steps(self) -> Tensor:
-        """(·,) int64 of each of their stories, with sum R."""
+        """int64 steps per story of this process, with sum R."""
         if len(self.shares) < 2:
             return self.steps
         return torch.split(self.steps, share_of(len(self.steps)))[processes.rank()]
 
     def whole(self, made: Tensor) -> Tensor:
-        """(R, …) of this share → (S, …) of all shares, with gradients."""
+        """Gather (R, …) of this process to (S, …) of all processes, with gradients."""
         return whole(made, self.shares)
 
     @property
     def stories(self) -> Tensor:
-        """(S,) int64, which of the B stories each step is of."""
+        """(S,) int64 number of each step's story."""
         return torch.repeat_interleave(self.steps).to(self.neg.device)
 
 
 def stories_of(pairs: Sequence[Pair]) -> list[Chosen]:
-    """Places of the pairs of every story, in the story's order; a pair of no story is a story of its own.
+    """Indices of the pairs of each story, in the story's order; a pair without a story is a story of its own.
 
-    Stories come in order of their first pair. Pairs of one story without a place in it keep their order.
+    Stories are ordered by their first pair. Pairs without a position keep their order.
     """
     members: dict[str, list[int]] = {}
     for place, pair in enumerate(pairs):
@@ -471,7 +471,7 @@ def stories_of(pairs: Sequence[Pair]) -> list[Chosen]:
 
 
 class TrainingBatches:
-    """Draws and assembles them."""
+    """Samples and assembles training batches."""
 
     def __init__(
         self,
@@ -483,15 +483,15 @@ class TrainingBatches:
         stories: bool = False,
         size: int | None = None,
     ) -> None:
-        """Take what batches are made of.
+        """Set up batches.
 
         Args:
-            corpus: whose training rows are drawn.
-            vocabulary: numbers the words; None or an empty one for systems that read texts by other means.
-            config: batch size, length of texts, duplicates and seed.
-            device: where a batch goes.
-            stories: draw whole stories, not pairs.
-            size: pairs or stories of a batch; None for ``data.batch``.
+            corpus: corpus whose training rows are used.
+            vocabulary: vocabulary; None or an empty one for systems with another text encoder.
+            config: settings: batch size, length of texts, duplicates and seed.
+            device: device of the batches.
+            stories: whether to sample whole stories instead of pairs.
+            size: pairs or stories per batch; None for ``data.batch``.
         """
         rows = corpus.train
         self._rows, self._pictures, self._config, self._device = rows, corpus.pictures, config, device
@@ -507,11 +507,11 @@ class TrainingBatches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches; the remainder of an epoch's order is left for other epochs."""
+        """Number of full batches; the remainder of an epoch is dropped."""
         return max(1, self._count // self.size)
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Batches of an epoch; their order follows from seed and epoch, for any number of processes."""
+        """Batches of an epoch; their order depends only on seed and epoch, not on the number of processes."""
 
         def made(part: Part) -> Batch:
             chosen, _ = part
@@ -524,11 +524,11 @@ class TrainingBatches:
         yield from self.made_ahead(made, epoch)
 
     def made_ahead(self, made: Callable[[Part], Batch], epoch: int) -> Iterator[Batch]:
-        """What is made of every part of an epoch's order; files are decoded while the one before is learned.
+        """Apply `made` to each part of an epoch's order; picture files are decoded in the background.
 
         Args:
-            made: depends on its argument alone; called in a thread where pictures are files.
-            epoch: whose order.
+            made: a pure function; called in a thread if pictures are files.
+            epoch: the epoch, from 0.
         """
         if self._pictures.drawn is None:
             yield from map(made, self.order(epoch))
@@ -537,7 +537,7 @@ class TrainingBatches:
             yield from batches
 
     def order(self, epoch: int) -> Iterator[Part]:
-        """Rows, or stories, of every batch of an epoch, and a generator of its own."""
+        """Yield the rows, or stories, of each batch of an epoch, with a generator for each."""
         seed = self._config.loop.seed
         order = np.random.default_rng([seed, epoch]).permutation(self._count)
         for step in range(self.steps_per_epoch):
@@ -545,7 +545,7 @@ class TrainingBatches:
             yield order[start : start + self.size], np.random.default_rng([seed, epoch, start])
 
     def batch(self, chosen: Chosen, steps: Tensor | None = None, *, epoch: int) -> Batch:
-        """Some rows as a batch; of pictures that are files seed, epoch and row say which part is seen."""
+        """Assemble rows into a batch; crops of picture files depend on seed, epoch and row."""
         rows, device, pictures = self._rows, self._device, self._pictures
         counts = torch.ones(len(chosen), dtype=torch.int64) if steps is None else steps
         shares = tuple(int(part.sum()) for part in torch.split(counts, share_of(len(counts))))
@@ -575,12 +575,12 @@ class TrainingBatches:
         )
 
     def usable(self, rows: Tensor) -> Tensor:
-        """(B,) rows → (B, n) bool, training pairs with another text and another picture."""
+        """(B,) rows → (B, n) bool, True for training pairs with another text and another picture."""
         texts, images = self.text_ids, self.image_ids
         return (texts[rows][:, None] != texts) & (images[rows][:, None] != images)
 
     def wrong_beside(self, batch: Batch) -> Tensor:
-        """(B, B) bool, pairs j that are neither pair i nor its `near` one, nor a duplicate of either."""
+        """(B, B) bool, True for pairs j that are not pair i, its `near` pair, or a duplicate of either."""
         texts, images, near = self.text_ids, self.image_ids, batch.near or batch
         return batch.neg & (
             (texts[near.rows][:, None] != texts[batch.rows])
@@ -589,17 +589,17 @@ class TrainingBatches:
 
 
 def epoch_order(weights: NDArray[np.float64], seed: int, epoch: int) -> NDArray[np.int64]:
-    """Rows of an epoch in their order, each as often as its weight says.
+    """Rows of an epoch in random order, repeated by weight.
 
-    A row of weight 2.3 comes twice in every epoch, and a third time in three of ten; which rows do is drawn
-    without replacement, with chances that follow the fractions.
+    A row of weight 2.3 occurs twice in each epoch, and a third time with probability 0.3; rows for the
+    fractions are sampled without replacement.
 
     Args:
-        weights: (N,) how often each row comes, at least 0, not all 0.
-        seed: of the generator.
-        epoch: of the generator, from 0.
+        weights: (N,) expected occurrences of each row, at least 0, not all 0.
+        seed: seed of the generator.
+        epoch: epoch, from 0, also part of the seed.
     Returns:
-        Rows, as many as the rounded sum of the weights. With all weights 1 it is a permutation.
+        Rows; their number is the rounded sum of the weights. If all weights are 1, it is a permutation.
     Raises:
         ConfigError: a weight is negative or not finite, or all are 0.
     """
@@ -611,7 +611,7 @@ def epoch_order(weights: NDArray[np.float64], seed: int, epoch: int) -> NDArray[
     rows = np.repeat(np.arange(len(weights)), whole)
     more = max(1, round(float(weights.sum()))) - len(rows)
     if more > 0:
-        # Gumbel's trick: the largest keys are a draw without replacement in proportion to the fractions
+        # Gumbel trick: the largest keys are a sample without replacement, proportional to the fractions
         keys = np.where(part > 0, np.log(np.maximum(part, 1e-300)), -np.inf) + random.gumbel(size=len(part))
         rows = np.concatenate([rows, np.argsort(-keys, kind="stable")[:more]])
     return random.permutation(rows)

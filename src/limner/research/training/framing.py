@@ -1,7 +1,4 @@
-"""Files of pictures, and how each becomes the square that a backbone is trained on, or measured on.
-
-What is drawn in training follows from a generator that the caller gives; measuring draws nothing.
-"""
+"""Crops pictures to the square input of a backbone: random in training, deterministic in evaluation."""
 
 import math
 import os
@@ -30,15 +27,15 @@ LOG_SHAPE = (math.log(SHAPE[0]), math.log(SHAPE[1]))
 
 @dataclass(frozen=True)
 class TrainingFraming:
-    """Which part of a picture is seen.
+    """How pictures are cropped.
 
     Attributes:
-        side_px: of the square.
-        crop: "none" scales width and height apart, so that all of the picture is seen; "random" scales the
-            shorter side to the square's and draws where along the longer one the square lies, which is the
-            middle in measuring; "resized" draws a part of 8 to 100 % of the area with sides of 3:4 to 4:3,
-            and measures the centre of the picture, scaled to 8/7 of the square.
-        flip: mirror a picture in training with probability one half.
+        side_px: side of the square, pixels.
+        crop: "none" stretches the whole picture to the square. "random" scales the shorter side to the square
+            and takes a random (in evaluation the central) square along the longer side. "resized" takes a
+            random part of 8 to 100 % of the area with an aspect ratio of 3:4 to 4:3; in evaluation the centre
+            of the picture scaled to 8/7 of the square.
+        flip: whether to mirror pictures in training with probability ½.
     Source: docs/methods/data.md §6.
     """
 
@@ -48,22 +45,22 @@ class TrainingFraming:
 
     @property
     def shorter_px(self) -> int:
-        """Pixels of the shorter side that measuring makes use of."""
+        """Pixels of the shorter side needed in evaluation."""
         return shorter_side_px(self.side_px, "crop") if self.crop == "resized" else self.side_px
 
     @property
     def drawn_from_px(self) -> int | None:
-        """Pixels of the shorter side that training makes use of; None for all, of which a part is taken."""
+        """Pixels of the shorter side needed in training; None for the original size."""
         return None if self.crop == "resized" else self.side_px
 
     def plain(self, picture: Image.Image) -> ByteArray:
-        """An upright RGB picture → (side, side, 3) bytes, as it is measured."""
+        """An upright RGB picture → (side, side, 3) bytes, for evaluation."""
         if self.crop == "random":
             return crop(picture, (0.5, 0.5), self.side_px)
         return frame(picture, self.side_px, "crop" if self.crop == "resized" else "squash")
 
     def drawn(self, picture: Image.Image, rng: np.random.Generator) -> ByteArray:
-        """An upright RGB picture → (side, side, 3) bytes, as it is trained on."""
+        """An upright RGB picture → (side, side, 3) bytes, for training."""
         if self.crop == "none":
             found = self.plain(picture)
         elif self.crop == "random":
@@ -75,12 +72,12 @@ class TrainingFraming:
 
 
 def framing_of(config: DataConfig) -> TrainingFraming:
-    """How the settings of a run frame the files of its pictures."""
+    """The framing in the settings of a run."""
     return TrainingFraming(config.picture_size, config.crop, config.flip)
 
 
 class FileRows:
-    """Files, decoded and framed each time; for training a backbone along."""
+    """Picture files, decoded and cropped on each access; for fine-tuning a backbone."""
 
     backbone = None
 
@@ -90,12 +87,12 @@ class FileRows:
         framing: TrainingFraming = TrainingFraming(),
         workers: int | None = None,
     ) -> None:
-        """Take the files.
+        """Set up the files.
 
         Args:
             files: `Pair.image_id` → file.
-            framing: which part of a picture is seen.
-            workers: threads that decode; None for one per core.
+            framing: how pictures are cropped.
+            workers: number of decoding threads; None for one per core.
         """
         self._files = [Path(path) for path in files.values()]
         self._places = {name: place for place, name in enumerate(files)}
@@ -106,16 +103,16 @@ class FileRows:
         return places_in(self._places, ids)
 
     def take(self, places: Places) -> NDArray[Any]:
-        """(B, side, side, 3) bytes, as pictures are measured."""
+        """(B, side, side, 3) bytes, for evaluation."""
         framing = self._framing
         return self._each(lambda place: framing.plain(self._decoded(place, framing.shorter_px)), places)
 
     def drawn(self, places: Places, seeds: Sequence[Sequence[int]]) -> NDArray[Any]:
-        """(B, side, side, 3) bytes, as pictures are trained on.
+        """(B, side, side, 3) bytes, for training.
 
         Args:
             places: (B,) rows.
-            seeds: (B,) of a generator of each picture's own.
+            seeds: (B,) seeds of each picture's generator.
         """
 
         def one(place: int, seed: Sequence[int]) -> ByteArray:
@@ -141,14 +138,14 @@ class FileRows:
 
 
 def crop(picture: Image.Image, at: Sequence[float] | NDArray[np.float64], side_px: int) -> ByteArray:
-    """Shorter side to that of the square, then the square.
+    """Scale the shorter side to the square's side, then crop a square.
 
     Args:
-        picture: RGB, upright.
-        at: where the square lies along width and height, each in [0, 1]; 0.5 is the centre.
-        side_px: of the square.
+        picture: upright RGB picture.
+        at: position of the square along width and height, each in [0, 1]; 0.5 is the centre.
+        side_px: side of the square, pixels.
     Returns:
-        (side, side, 3).
+        (side, side, 3) bytes.
     """
     scale = side_px / min(picture.size)
     width, height = (max(side_px, round(side * scale)) for side in picture.size)
@@ -158,12 +155,12 @@ def crop(picture: Image.Image, at: Sequence[float] | NDArray[np.float64], side_p
 
 
 def part(size: tuple[int, int], rng: np.random.Generator) -> tuple[int, int, int, int]:
-    """A part of a picture of random area and shape, anywhere: left, top, right, bottom, in pixels.
+    """A random crop of random area and aspect ratio: left, top, right, bottom, in pixels.
 
-    After ten draws that do not fit it is the largest part in the middle whose shape is allowed.
+    After ten samples that do not fit, the largest central crop with an allowed aspect ratio.
 
-    Source: the random resized crop of torchvision, which VSE++ trains with; docs/methods/data.md §6. Departs:
-    drawn from a generator of the picture's own, so that it does not depend on what was drawn before.
+    Source: torchvision's random resized crop, which VSE++ uses; docs/methods/data.md §6. Departs: each
+    picture has its own generator, so that its crop does not depend on others.
     """
     width, height = size
     for _ in range(TRIES):

@@ -1,7 +1,6 @@
-"""The training loop, the only one: any model whose `step` gives named losses.
+"""The training loop for all models: steps, validation, best weights, and resuming.
 
-It draws batches, takes steps, validates, keeps the best weights and can go on after a kill at the
-very step it had saved, bit for bit on a CPU. It knows no system, no data set and no test split.
+A run resumes at the last saved step, bit for bit on the CPU.
 """
 
 import math
@@ -30,8 +29,8 @@ class Task(Protocol):
     """What the loop trains.
 
     Attributes:
-        model: holds every weight.
-        steps_per_epoch: batches in one epoch.
+        model: module with all weights.
+        steps_per_epoch: number of batches in an epoch.
     """
 
     @property
@@ -41,45 +40,45 @@ class Task(Protocol):
     def steps_per_epoch(self) -> int: ...  # noqa: D102
 
     def batches(self, epoch: int) -> Iterable[Any]:
-        """A process's shares of the batches of an epoch; these are a function of seed and epoch alone."""
+        """This process's shares of an epoch's batches, which depend only on seed and epoch."""
         ...
 
     def step(self, batch: Any) -> Mapping[str, Tensor]:  # noqa: ANN401  (a system's own batch)
-        """Scalar losses by name; ``total`` is the one to minimise."""
+        """Scalar losses by name; ``total`` is minimised."""
         ...
 
     def describe(self, batch: Any) -> str:  # noqa: ANN401
-        """Ids of a batch's samples, for the message when a loss is not finite."""
+        """Ids of a batch's samples, for the error message if a loss is not finite."""
         ...
 
     def open(self, folder: Path) -> None:
-        """Told the folder of the run before training or `remember`; for what no checkpoint has room for."""
+        """Called with the run folder before training and `remember`, for data too large for checkpoints."""
         ...
 
     def memory(self) -> dict[str, Tensor]:
-        """What is kept between steps beside the weights, such as a bank of embeddings.
+        """State between steps other than weights, such as a bank of embeddings.
 
-        Every process is asked, and has on its disk what it keeps in files of its own; the first's is saved.
+        Called in each process, which must have flushed its own files; the first process's state is saved.
         """
         ...
 
     def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """Go on from what `memory` gave, bit for bit; what does not fit is a CheckpointError."""
+        """Restore the state from `memory`, bit for bit; raises CheckpointError if it does not match."""
         ...
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something to show: a step taken or an epoch validated.
+    """A finished step or a validated epoch, for displaying progress.
 
     Attributes:
         kind: step or epoch.
-        position: where training stands.
+        position: progress of training.
         values: mean losses of the epoch so far, or validation figures.
         remaining_s: estimated seconds to the end.
-        steps: batches of an epoch.
-        epochs: due in all.
-        metric: the figure that selects.
+        steps: batches per epoch.
+        epochs: total number of epochs.
+        metric: figure by which the best weights are selected.
     """
 
     kind: Literal["step", "epoch"]
@@ -106,18 +105,18 @@ class Loop:
         saved_with: Mapping[str, Any] | None = None,
         val_pairs: int | None = None,
     ) -> None:
-        """Prepare; nothing is drawn or written yet.
+        """Prepare the run without writing anything.
 
         Args:
             task: model, batches and losses.
-            config: settings.
-            folder: of the run; made if absent. Holds the best weights, the resumable state and a
-                line per epoch.
-            validate: figures on the validation split, called once an epoch without gradients.
-            maximise: whether more of `config.metric` is better.
-            report: called after every step and epoch; True asks to save and stop there.
-            saved_with: plain values stored beside the weights (the resolved config).
-            val_pairs: that `validate` looks at; stated beside its figures in the history.
+            config: settings of the loop.
+            folder: run folder; created if missing. Holds the best weights, the resumable state and the
+                history.
+            validate: returns figures on the validation split; called once per epoch without gradients.
+            maximise: whether higher values of `config.metric` are better.
+            report: called after each step and epoch; returning True saves and stops.
+            saved_with: values stored with the weights (the resolved settings).
+            val_pairs: number of pairs used by `validate`, recorded in the history.
         """
         self._task, self._config, self._folder = task, config, folder
         self._validate, self._sign, self._report = validate, 1.0 if maximise else -1.0, report
@@ -125,11 +124,11 @@ class Loop:
         self._rank = processes.rank()
         weights, rates = task.model.named_parameters(), (config.lr, config.betas, config.weight_decay)
         own = optimiser(config.optimiser, weights, *rates, rates=config.rates)
-        # a rate of its own is its own floor: it never falls
+        # a part with its own rate keeps it: its minimum equals the rate
         floors = [0.0, *(group["lr"] for group in own.param_groups[1:])]
         others = config.share_of_rate if config.schedule == "cosine" else _unchanged
         schedule: ReduceLROnPlateau | LambdaLR = (
-            # torch's relative threshold loosens where the best is negative, and ties would count as better
+            # torch's relative threshold is wrong for negative values, and would count ties as improvements
             ReduceLROnPlateau(
                 own,
                 "max",
@@ -152,13 +151,13 @@ class Loop:
         self._began, self._began_at = time.monotonic(), 0
 
     def fit(self) -> Position:
-        """Train to the end, from the saved state where the folder holds one.
+        """Train to the end, starting from the saved state if the folder has one.
 
         Returns:
-            The final position; after a stop it is not yet `finished`.
+            The final position; after a stop it is not `finished`.
         Raises:
-            NumericsError: a loss is not finite, naming step, term and samples.
-            CheckpointError: the saved state does not fit, or nothing can be written.
+            NumericsError: a loss is not finite; the message names step, term and samples.
+            CheckpointError: the saved state does not match, or a file cannot be written.
         """
         make_folder(self._folder)
         self._task.open(self._folder)
@@ -166,7 +165,7 @@ class Loop:
         processes.share_norms(self._task.model)
         if processes.mirror(self._file):
             self._task.remember(self._state.restore(self._file))
-            self._write_history()  # a kill or a full disk may have come between the state and this
+            self._write_history()  # a crash or a full disk may have occurred between the two files
         else:
             processes.seed_all(self._config.seed + self._rank)
             processes.share(self._task.model)
@@ -175,7 +174,7 @@ class Loop:
         while not self.finished:
             self._task.model.train()
             drawn = islice(self._task.batches(position.epoch), position.step, None)
-            # closed on a stop and on an error, so that nothing goes on being decoded
+            # closed on a stop and on an error, which ends background decoding
             with closing(batch for batch in drawn) as batches:
                 del drawn
                 for batch in batches:
@@ -191,13 +190,13 @@ class Loop:
 
     @property
     def finished(self) -> bool:
-        """Whether the last epoch was taken, or nothing has become better for too long."""
+        """Whether the last epoch is done, or there was no improvement for `stop_after_stale` epochs."""
         position, patience = self._state.position, self._config.stop_after_stale
         stale = position.epoch - 1 - position.best_epoch
         return position.epoch >= self._config.epochs or (patience is not None and stale >= patience)
 
     def _step(self, batch: Any) -> None:  # noqa: ANN401
-        """One update."""
+        """Take one step."""
         position, model, scaler = self._state.position, self._task.model, self._scaler
         self._state.optimiser.zero_grad(set_to_none=True)
         try:
@@ -217,9 +216,9 @@ class Loop:
         else:
             wrong = None
         before = scaler.get_scale()
-        # where one process overflows all leave the update out: the others would wait for its gradients
+        # if one process overflows, all skip the update, because the others would wait for its gradients
         if scaler.is_enabled() and processes.any_asks(wrong is not None, model):
-            # as torch does where gradients overflow; here there are none
+            # as torch does for overflowing gradients; here the loss overflowed
             less = {"scale": before * scaler.get_backoff_factor(), "_growth_tracker": 0}
             scaler.load_state_dict(scaler.state_dict() | less)
         else:
@@ -247,7 +246,7 @@ class Loop:
     def _save(self) -> None:
         """Write the resumable state."""
         memory = self._task.memory()
-        processes.gather()  # what each keeps beside the state is on its disk
+        processes.gather()  # every process has flushed its own files
         if self._rank == 0:
             self._state.save(self._file, memory)
         processes.meet(self._config.seed, self._state.position.taken)
@@ -263,7 +262,7 @@ class Loop:
         self._task.model.eval()
         with torch.no_grad():
             figures = dict(self._validate(self._task.model))
-        # machines of different kinds may round differently, and all must decide alike
+        # machines may round differently, but all must decide alike
         figures[metric] = processes.alike_number(figures[metric], self._device)
         value = self._sign * figures[metric]
         if not math.isfinite(value):
@@ -274,7 +273,7 @@ class Loop:
             schedule.step(value)
         else:
             with warnings.catch_warnings():
-                # a run stopped after the last step of an epoch takes none before this one when it goes on
+                # a run resumed after the last step of an epoch takes no optimiser step before this
                 warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")
                 schedule.step()
         if position.best is None or value > self._sign * position.best:
@@ -292,7 +291,7 @@ class Loop:
         return self._tell("epoch", figures)
 
     def _tell(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> bool:
-        """Hand an event to whoever shows progress; whether they ask to stop."""
+        """Report an event; returns whether to stop."""
         position = self._state.position
         done = max(position.taken - self._began_at, 1)
         left = self._config.epochs * self._task.steps_per_epoch - position.taken
@@ -303,7 +302,7 @@ class Loop:
 
 
 def _unchanged(epoch: int) -> float:
-    """What a rate of its own is multiplied with under "steps"."""
+    """Factor of a part's own rate under "steps": always 1."""
     del epoch
     return 1.0
 
@@ -317,18 +316,18 @@ def optimiser(
     *,
     rates: Mapping[str, float],
 ) -> torch.optim.Optimizer:
-    """An optimiser of the parameters that take gradients.
+    """Build an optimiser of the parameters that require gradients.
 
     Args:
-        name: which.
-        parameters: all of a model, by name.
-        lr: rate.
-        betas: of Adam.
-        weight_decay: of either.
-        rates: part of the model, by the beginning of its names → rate of its own.
+        name: adam or adadelta.
+        parameters: all parameters of a model, with names.
+        lr: learning rate.
+        betas: betas of Adam.
+        weight_decay: weight decay.
+        rates: prefix of parameter names → learning rate of that part.
     Returns:
-        Group 0 holds what has no rate of its own, the others follow in the order of `rates`; a part that the
-        model does not have gets no group.
+        The optimiser. Group 0 has the parameters without a rate of their own; the others follow in the order
+        of `rates`, without empty groups.
     """
     groups: dict[str, list[nn.Parameter]] = {"": [], **{part: [] for part in rates}}
     for key, parameter in parameters:
@@ -340,5 +339,5 @@ def optimiser(
     ]
     if name == "adadelta":
         return torch.optim.Adadelta(some, lr=lr, weight_decay=weight_decay)
-    # one kernel per step instead of several per tensor: a fourth of the time on a CPU
+    # fused: one kernel per step instead of several per tensor; a quarter of the time on a CPU
     return torch.optim.Adam(some, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)

@@ -1,8 +1,8 @@
-"""Training in several processes (gloo or nccl), on one machine or on many: each its share, all the whole.
+"""Training in several processes (gloo or nccl), on one or more machines.
 
-With one process every function does nothing. A loss is computed by every process on the whole batch, so that
-gradients that flow back to a share are those of one process that holds it all, times the number of processes,
-and `average_gradients` makes them equal.
+With one process all functions are no-ops. Each process encodes its share of a batch and computes the loss of
+the whole batch, so the gradients of a share are those of a single process times the number of processes;
+`average_gradients` makes them equal.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ from limner.files import make_folder, replacing
 from limner.research.losses.ranking import wide
 
 PATIENCE = timedelta(days=1)
-"""How long others wait where the first process works alone: for features, for a graph of neighbours."""
+"""Timeout while the first process works alone, on features or a neighbour graph."""
 SILENCE = timedelta(minutes=20)
-"""How long a step waits for a process that says nothing: a node without power closes no connection."""
-_PIECE = 1 << 26  # bytes of a file that are sent at once
+"""Timeout of a step; a node that loses power does not close its connections."""
+_PIECE = 1 << 26  # bytes of a file per message
 _FAILED = "limner/failed"
 _LOST = (
     "gloo",
@@ -39,21 +39,21 @@ _LOST = (
     "connection",
     "timed out",
     "socket",
-)  # how torch words that a process does not answer
+)  # torch's messages for a lost process
 _waiting: list[Any] = []
 
 
 class OthersError(LimnerError):
-    """Another process of the run ended; it has said why."""
+    """Another process of the run failed and has reported the reason."""
 
 
 def join(device: str) -> str:
-    """Join the group that ``torchrun`` started, if it did; nccl on CUDA devices, else gloo.
+    """Join the process group if started by ``torchrun``; nccl on CUDA devices, else gloo.
 
     Returns:
-        The device of this process: among several, ``auto`` and ``cuda`` become one card per process.
+        The device of this process; with several processes, ``auto`` and ``cuda`` become one GPU per process.
     Raises:
-        ConfigError: see `limner.devices.device_of`; or all processes would share one card.
+        ConfigError: see `limner.devices.device_of`; or all processes would share one device.
     """
     chosen = device_of(device)
     count = int(os.environ.get("WORLD_SIZE", "1"))
@@ -72,34 +72,34 @@ def join(device: str) -> str:
 
 
 def leave() -> None:
-    """Leave the group, if there is one."""
+    """Leave the process group, if there is one."""
     _waiting.clear()
     if distributed.is_initialized():
         distributed.destroy_process_group()
 
 
 def several() -> bool:
-    """Whether there are others."""
+    """Whether there is more than one process."""
     return distributed.is_initialized() and distributed.get_world_size() > 1
 
 
 def rank() -> int:
-    """0 for the process that writes files."""
+    """Rank of this process; 0 writes files."""
     return distributed.get_rank() if several() else 0
 
 
 def count() -> int:
-    """How many processes train together."""
+    """Number of processes (world size)."""
     return distributed.get_world_size() if several() else 1
 
 
 def leads() -> bool:
-    """Whether this is the first process of its machine, or node, which looks after the files there."""
+    """Whether this is the first process of its machine (local rank 0), which manages the files there."""
     return not several() or os.environ.get("LOCAL_RANK", str(rank())) == "0"
 
 
 def waiting() -> Any:  # noqa: ANN401  (a group, as torch takes it)
-    """All processes, on the CPU and with `PATIENCE`: where one works and the others wait."""
+    """Process group on the CPU with timeout `PATIENCE`, for waiting while one process works."""
     if not _waiting:
         _waiting.append(distributed.new_group(backend="gloo", timeout=PATIENCE))
     return _waiting[0]
@@ -107,10 +107,10 @@ def waiting() -> Any:  # noqa: ANN401  (a group, as torch takes it)
 
 @contextmanager
 def first_alone() -> Iterator[None]:
-    """Within it the first process works before all others, so that they find the files it wrote.
+    """Context in which the first process runs before all others, so that they find the files it wrote.
 
-    Then come the first ones of the other machines, which find them where the disk is shared and make their
-    own where it is not, and then all others.
+    The first processes of the other machines are next: on a shared disk they find the files, otherwise they
+    make their own. Then all others run.
     """
     turn = 0 if rank() == 0 else 1 if leads() else 2
     for _ in range(turn if several() else 0):
@@ -121,12 +121,12 @@ def first_alone() -> Iterator[None]:
 
 
 def mirror(path: Path) -> bool:
-    """Give every machine the first process's file, where their disks are not shared.
+    """Copy the first process's file to all machines, unless their disks are shared.
 
     Args:
-        path: on every machine; a file that differs from the first process's is replaced.
+        path: path of the file on each machine; a different file there is replaced.
     Returns:
-        Whether the first process has such a file; without one, nothing is done to others.
+        Whether the first process has the file; if not, other machines' files stay as they are.
     """
     if not several():
         return path.exists()
@@ -168,11 +168,11 @@ def _received(size: int) -> Iterator[torch.Tensor]:
 
 @contextmanager
 def one_voice() -> Iterator[None]:
-    """Of all processes that fail, the first alone says why, and on which machine.
+    """Context in which only the first of several failing processes reports its error, with its machine.
 
     Raises:
-        LimnerError: of the same class as within, its message beginning with machine and process.
-        OthersError: another process failed before, and has said so; its message is empty then.
+        LimnerError: the error, of the same class, with machine and process before the message.
+        OthersError: another process failed first and has reported it; the message is empty.
     """
     try:
         yield
@@ -194,23 +194,23 @@ def one_voice() -> Iterator[None]:
 
 
 def _spoken() -> bool:
-    """Whether another process has failed before this one."""
+    """Whether another process has already reported a failure."""
     try:
         store = distributed.distributed_c10d._get_default_store()
         return int(store.add(_FAILED, 1)) > 1
     except RuntimeError:
-        return False  # the store has gone with its machine
+        return False  # the store was on a machine that is gone
 
 
 def share(model: nn.Module) -> None:
-    """Give every process the weights and buffers of the first."""
+    """Broadcast the weights and buffers of the first process."""
     if several():
         for tensor in model.state_dict().values():
             distributed.broadcast(tensor, src=0)
 
 
 def any_asks(asks: bool, model: nn.Module) -> bool:
-    """Whether any process asks, so that a signal which reaches them at different steps stops all at one."""
+    """Whether any process asks to stop, so that all stop at the same step."""
     if not several():
         return asks
     held = torch.tensor([int(asks)], device=next(model.parameters()).device)
@@ -219,23 +219,23 @@ def any_asks(asks: bool, model: nn.Module) -> bool:
 
 
 def gather() -> None:
-    """Wait for all."""
+    """Barrier: wait for all processes."""
     if several():
         distributed.barrier()
 
 
 def seed_all(seed: int) -> None:
-    """Seed python, NumPy and torch (every device)."""
+    """Seed Python, NumPy and torch (all devices)."""
     random.seed(seed)
     np.random.seed(seed % 2**32)  # noqa: NPY002  (libraries still draw from the global generator)
     torch.manual_seed(seed)
 
 
 def meet(seed: int, taken: int) -> None:
-    """Wait for all, then draw on from a state that only depends on seed, process and step.
+    """Wait for all processes, then seed the generators from seed, process and step.
 
-    The first process's file holds no other generators than its own; this makes those of the others
-    the same whether a run was resumed here or not.
+    Checkpoints have only the first process's generators; this makes those of the others independent of
+    whether the run was resumed.
     """
     if several():
         distributed.barrier()
@@ -243,13 +243,13 @@ def meet(seed: int, taken: int) -> None:
 
 
 def share_of(rows: int, number: int | None = None) -> list[int]:
-    """How many of some rows or stories each process takes, in their order.
+    """Number of rows (or stories) of each process, in order.
 
     Args:
-        rows: to share out.
-        number: of processes; None for those there are.
+        rows: total number of rows.
+        number: number of processes; None for the current ones.
     Raises:
-        ConfigError: there are fewer than processes.
+        ConfigError: there are fewer rows than processes.
     """
     number = number or count()
     if rows < number:
@@ -260,11 +260,11 @@ def share_of(rows: int, number: int | None = None) -> list[int]:
 
 
 def whole(own: Tensor, shares: Sequence[int]) -> Tensor:
-    """All processes' rows, end to end; gradients flow back to each.
+    """Gather the rows of all processes, concatenated; gradients flow back to each.
 
     Args:
-        own: (R, …) of this process, R = shares[rank].
-        shares: rows of every process.
+        own: (R, …) rows of this process, R = shares[rank].
+        shares: number of rows of each process.
     """
     if not several():
         return own
@@ -273,7 +273,7 @@ def whole(own: Tensor, shares: Sequence[int]) -> Tensor:
 
 
 class _Whole(torch.autograd.Function):
-    """The rows of all; torch's own gathers with gradients take shares of one size, or are going away."""
+    """All-gather with gradients; torch's own needs equal shares or is deprecated."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor, shares: tuple[int, ...]) -> Tensor:  # noqa: ANN401
@@ -292,7 +292,7 @@ class _Whole(torch.autograd.Function):
 
 
 class _Sum(torch.autograd.Function):
-    """The sum over processes."""
+    """All-reduce (sum) with gradients."""
 
     @staticmethod
     def forward(ctx: Any, own: Tensor) -> Tensor:  # noqa: ANN401
@@ -310,15 +310,15 @@ class _Sum(torch.autograd.Function):
 
 
 def columns(own: Tensor, shares: Sequence[int], width: int, *, whole: bool = False) -> Iterator[Tensor]:
-    """Some columns of all rows at a time; of several processes, each gets some of them.
+    """Yield blocks of columns of all processes' rows; each process gets some of the blocks.
 
     Args:
-        own: (R, D) of this process, on the CPU where there are several.
-        shares: rows of every process, with sum N.
-        width: columns at a time, at least 1.
-        whole: all columns at once, for the first process alone.
+        own: (R, D) rows of this process, on the CPU if there are several.
+        shares: number of rows of each process, with sum N.
+        width: columns per block, at least 1.
+        whole: whether the first process gets all columns at once instead.
     Yields:
-        (N, width or fewer).
+        (N, ≤ width) blocks.
     """
     number = count()
     if whole:
@@ -341,7 +341,7 @@ def columns(own: Tensor, shares: Sequence[int], width: int, *, whole: bool = Fal
 
 
 def alike(drawn: Tensor) -> Tensor:
-    """The first process's draw from chance, for all."""
+    """Broadcast the first process's random tensor."""
     if several():
         drawn = drawn.contiguous()
         distributed.broadcast(drawn, src=0)
@@ -349,14 +349,14 @@ def alike(drawn: Tensor) -> Tensor:
 
 
 def alike_number(value: float, device: str) -> float:
-    """The first process's number, for all."""
+    """Broadcast the first process's number."""
     if not several():
         return value
     return float(alike(torch.tensor([value], dtype=torch.float64, device=device)))
 
 
 def average_gradients(model: nn.Module) -> None:
-    """Mean over processes; whoever's share does not reach a parameter that others reach has 0 there."""
+    """Average the gradients over processes; a process without a gradient that others have counts as 0."""
     if not several():
         return
     parameters = list(model.parameters())
@@ -373,20 +373,20 @@ def average_gradients(model: nn.Module) -> None:
 def in_shares(
     rows: int, block: int, made: Callable[[slice], FloatArray], device: torch.device | None
 ) -> FloatArray:
-    """Rows that are made block by block, each block by one process, and then known to all.
+    """Compute rows in blocks, each by one process, and gather them in all.
 
     Args:
-        rows: how many, at least 1.
-        block: rows of a block; the same for any number of processes, and so is every bit of a row.
-        made: rows → (R, …).
-        device: of the processes' group.
+        rows: number of rows, at least 1.
+        block: rows per block, independent of the number of processes, so that results are equal to the bit.
+        made: slice of rows → (R, …) values.
+        device: device of the process group.
     """
     starts = range(0, rows, block)[rank() :: count()]
     blocks = [slice(start, min(start + block, rows)) for start in starts]
     parts = [made(some) for some in blocks]
     if not several():
         return np.concatenate(parts)
-    # whoever has no block learns the shape of a row from the first process, which has one
+    # processes without a block get the shape of a row from the first process
     shape = parts[0].shape[1:] if parts else ()
     form = torch.tensor([len(shape), *shape, *([0] * 7)][:8], device=device)
     size, *axes = alike(form).tolist()
@@ -397,7 +397,7 @@ def in_shares(
 
 
 def summed(values: NDArray[Any], device: torch.device | None) -> NDArray[Any]:
-    """The sum over processes; exact where all but one have 0."""
+    """Sum over processes; exact if all but one have 0."""
     if not several():
         return values
     held = torch.from_numpy(np.ascontiguousarray(values)).to(device)
@@ -407,7 +407,7 @@ def summed(values: NDArray[Any], device: torch.device | None) -> NDArray[Any]:
 
 
 def by_first(make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-    """What the first process makes while the others wait, for all."""
+    """Compute an array in the first process, and broadcast it."""
     if not several():
         return make()
     group = waiting()
@@ -424,13 +424,10 @@ def by_first(make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
 
 
 class WholeBatchNorm(_BatchNorm):
-    """Batch norm whose mean and variance are of the whole batch, on any device; the same weights and names.
-
-    torch's own for several processes takes cards alone.
-    """
+    """Synchronised batch norm for any device, with the same weights and names (torch's needs GPUs)."""
 
     def forward(self, values: Tensor) -> Tensor:
-        """(B, F, …) of this process."""
+        """Normalise (B, F, …) of this process."""
         if not (self.training and several()):
             alone: Tensor = super().forward(values)
             return alone
@@ -460,7 +457,7 @@ class WholeBatchNorm(_BatchNorm):
 
 
 def share_norms(model: nn.Module) -> None:
-    """Let all batch norms of a model see the whole batch, where there are several processes."""
+    """Replace all batch norms of a model by synchronised ones if there are several processes."""
     for module in model.modules() if several() else ():
         if isinstance(module, _BatchNorm):
             module.__class__ = WholeBatchNorm

@@ -1,7 +1,6 @@
-"""Settings every system shares: where the data come from, the loop, and presets that fill in defaults.
+"""Settings common to all systems: data, loop, and presets.
 
-A preset fills in what a file leaves open; what departs from it is a deviation, and a run says them all.
-It knows no system.
+A preset supplies the settings that a file leaves out; differences from it are deviations, which are recorded.
 """
 
 import math
@@ -23,12 +22,12 @@ NO_DEVIATION = NAMES_AND_PLACES | {"loop.seed", "loop.save_every_steps"}
 Crop = Literal["none", "random", "resized"]
 Preset = Literal["paper", "release", "sound", "laptop"]
 PUBLISHED: tuple[Preset, ...] = ("paper", "release")
-"""Presets that state a run whole; the others are laid over one of them."""
+"""Presets that specify all settings; the others are overlays on one of them."""
 AS_SAVED: Mapping[str, bool] = {"saved": True}
-"""Context of `limner.config.build` for settings of a finished run: no preset of today fills them in."""
+"""Context of `limner.config.build` for the settings of a finished run, in which presets are not applied."""
 
 WHOLE = {"crop": "none", "flip": False, "picture_size": 224}
-"""Of `DataConfig`: as stored features see a picture."""
+"""Settings of `DataConfig` that match stored features."""
 
 
 OptimiserName = Literal["adam", "adadelta"]
@@ -40,24 +39,24 @@ class LoopConfig(Record):
     Attributes:
         epochs: passes over the training data.
         optimiser, lr, weight_decay: adam or adadelta.
-        betas: of adam.
-        rates: parts of the model, by the beginning of their names, with a rate of their own, which falls
-            along a cosine alone.
+        betas: betas of adam.
+        rates: prefix of parameter names → learning rate of that part, which changes only with a cosine
+            schedule.
         clip_norm: largest gradient norm, or None.
-        schedule: of the rates: "plateau" cuts them when validation stops to improve, "steps" at `steps`, and
-            "cosine" lets them fall to 0 along half a cosine over `epochs`.
-        restarts: epochs, rising, at which a cosine begins anew; each falls to 0 at the next or at the end.
-        steps: rising epochs, at each of which the rate is multiplied by `step_factor`; none keep it as it is.
-        step_factor: above 0.
-        plateau_patience: validations without a better value that the rate survives: the next one cuts it. A
-            tie is no better value.
-        plateau_factor: what the rate is multiplied with then.
-        stop_after_stale: epochs in a row without a better value that end training; None for never.
-        metric: the validation figure that selects; the caller says its direction.
-        precision: of products; "bfloat16" and "float16" have half the bits, while weights, sums and losses
-            keep all. An update that overflows float16 is left out and counted, and gradients scaled down.
-        save_every_steps: steps between resumable checkpoints, the most that a kill can lose.
-        seed: of python, NumPy and torch.
+        schedule: schedule of the rates: "plateau" reduces them when validation stops improving, "steps" at
+            `steps`, and "cosine" along half a cosine to 0 over `epochs`.
+        restarts: rising epochs at which a cosine restarts; each falls to 0 at the next or at the end.
+        steps: rising epochs at which the rate is multiplied by `step_factor`; empty for a constant rate.
+        step_factor: factor, above 0.
+        plateau_patience: number of validations without improvement that are tolerated; the next one reduces
+            the rate. A tie is not an improvement.
+        plateau_factor: factor of the rate then.
+        stop_after_stale: number of epochs without improvement after which training ends; None for never.
+        metric: validation figure by which the best weights are selected.
+        precision: precision of matrix products; weights, sums and losses stay in float32. An update that
+            overflows float16 is skipped and counted, and the gradient scale reduced.
+        save_every_steps: steps between resumable checkpoints, the most that a crash can lose.
+        seed: seed of Python, NumPy and torch.
     """
 
     epochs: int = 20
@@ -87,7 +86,7 @@ class LoopConfig(Record):
         return self
 
     def share_of_rate(self, epoch: int) -> float:
-        """What the rates of an epoch are multiplied with under "cosine" and "steps"."""
+        """Factor of the rates in an epoch under "cosine" and "steps"."""
         if self.schedule == "steps":
             return float(self.step_factor ** sum(step <= epoch for step in self.steps))
         ends = [0, *self.restarts, max(self.epochs, *self.restarts, 1)]
@@ -97,36 +96,35 @@ class LoopConfig(Record):
 
 
 class DataConfig(SourceConfig):
-    """Which pairs, and how they become batches.
+    """Settings of the data: pairs, features and batches.
 
     Attributes:
         set: name of a registered set, or mixture.
-        mixture: name → data set, of the set mixture; each has a split of its own, and what one of them
-            validates or tests on, none trains on.
-        features: folder of the feature stores, and of the manifest of pictures that were looked at.
-        features_from: address of complete feature stores on object storage, which are read from there by
-            shards; "" has them in `features`.
-        features_cache_gb: of such a store that `features` keeps on this machine's disk at most, 10⁹ bytes.
-        backbone: whose features are stored, or what is trained along.
-        beside: encoders of pictures, such as ``resnet50``, files of detectors, and last ``traits`` of the
-            pictures' files, which the system limner reads beside its backbone; see
-            `limner.research.scenes.beside.beside`.
-        picture_size: side in pixels of what a backbone sees that is trained along.
-        crop, flip: which part of a picture it sees, and whether some are mirrored in training; see
-            `limner.research.training.framing.TrainingFraming`. Stored features are of whole pictures in 224².
-        relations: those to predict; empty for all of the set.
-        shuffle_relations: deal the labels anew inside each split: the control.
-        tokeniser, min_count: of the vocabulary.
-        max_length: words of a text that count.
-        vectors: start of the word vectors: learned on the training texts ("cbow"), "random", or of `glove`.
+        mixture: for set "mixture": name → settings of a data set. Each has its own split; no set trains on
+            what another validates or tests on.
+        features: folder of the feature stores and of the manifest of pictures.
+        features_from: URL of complete feature stores on object storage, which are read by shards; "" for
+            none.
+        features_cache_gb: largest cache of such a store in `features`, 10⁹ bytes.
+        backbone: backbone whose features are stored, or that is fine-tuned.
+        beside: extra encoders such as ``resnet50``, files of detectors, and ``traits`` (last), whose features
+            the system limner uses in addition; see `limner.research.scenes.beside.beside`.
+        picture_size: side of the input of a fine-tuned backbone, pixels.
+        crop, flip: cropping and mirroring for a fine-tuned backbone, see
+            `limner.research.training.framing.TrainingFraming`. Stored features are of whole pictures at 224².
+        relations: relations to predict; empty for all of the set.
+        shuffle_relations: control condition: whether to permute the labels within each split.
+        tokeniser, min_count: settings of the vocabulary.
+        max_length: number of words of a text that are used.
+        vectors: initial word vectors: learned on the training texts ("cbow"), "random", or read from `glove`.
         glove: file of word vectors in GloVe's text format.
-        vector_epochs: passes over the texts to learn them.
+        vector_epochs: passes over the texts when learning word vectors.
         batch: pairs per step.
-        mask_duplicates: no duplicate of the right text or picture is a wrong candidate.
-        limit: pairs per split at most; None for all.
-        validation_sample: pairs that validation looks at, at most: whole groups, drawn once by seed 0. 0 for
-            all.
-        stories, world_seed, picture_px: of picturebook.
+        mask_duplicates: whether duplicates of the true text or picture are excluded from the wrong
+            candidates.
+        limit: most pairs per split; None for all.
+        validation_sample: most validation pairs, sampled once in whole groups with seed 0; 0 for all.
+        stories, world_seed, picture_px: settings of picturebook.
     """
 
     mixture: dict[str, MixtureEntry] = Field(default_factory=dict)
@@ -156,33 +154,33 @@ class DataConfig(SourceConfig):
 
     @property
     def whole(self) -> bool:
-        """Whether a backbone sees pictures as stored features do."""
+        """Whether pictures are used whole, as in stored features."""
         return self.model_dump(include=set(WHOLE)) == WHOLE
 
 
 class RunConfig(Record):
-    """Settings of one run; every system adds its own.
+    """Settings of one run; each system adds its own.
 
     Attributes:
         system: name in the registry.
         row: name of the row in the tables, such as ``CMCM_Story``.
-        preset: see `Preset`; several joined by "+" are laid over each other, as "sound+laptop". One that is
-            not `PUBLISHED` is laid over "release" unless one of those is named.
-        stated: what preset, data set and row's file say together, from which deviations are counted; its
-            `data.set` is the one whose overlay was laid, "" for none. Empty where settings were not read from
-            files: then of the preset alone.
+        preset: see `Preset`; several joined by "+" are applied in order, such as "sound+laptop". One that is
+            not `PUBLISHED` is applied on top of "release", unless a published one is named.
+        stated: settings from preset, data set and row's file together, from which deviations are counted; its
+            `data.set` is the set whose overlay was applied, "" for none. Empty if settings were not read from
+            files; deviations are then counted from the preset.
         data: see `DataConfig`.
         loop: see `LoopConfig`.
-        model: sizes and parts, of a class of the system's own.
+        model: sizes and parts of the model, in a class of the system.
     Source: docs/methods/index.md §3.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {name: {} for name in get_args(Preset)}
-    ROW: ClassVar[frozenset[str]] = frozenset()  # settings by which the rows of the tables differ
-    OURS: ClassVar[Mapping[str, Any]] = {}  # objectives in which no preset is what the paper prints
-    DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether the system's batches heed `MixtureEntry.weight`
-    READS_BESIDE: ClassVar[bool] = False  # whether it reads `DataConfig.beside`
-    SMOKE: ClassVar[Mapping[str, Any]] = {}  # what `smoke` puts in place of a system's own settings
+    ROW: ClassVar[frozenset[str]] = frozenset()  # settings in which the rows of a table differ
+    OURS: ClassVar[Mapping[str, Any]] = {}  # objectives that differ from the paper in all presets
+    DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether batches use `MixtureEntry.weight`
+    READS_BESIDE: ClassVar[bool] = False  # whether the system uses `DataConfig.beside`
+    SMOKE: ClassVar[Mapping[str, Any]] = {}  # replacements by `smoke` in the system's own settings
 
     system: str
     row: str = ""
@@ -213,7 +211,7 @@ class RunConfig(Record):
         whole = merged(under, values)
         due = merged(under, whole.get("stated", {})).get("data", {})
         if whole.get("backbone", "finetune") != "finetune" and isinstance(whole.get("data"), dict):
-            # crops are of pictures that a backbone trains on: those of the preset go with its backbone
+            # crops apply only to a fine-tuned backbone, so the preset's crops are used only with its backbone
             plain = {key: value for key, value in WHOLE.items() if whole["data"].get(key) == due.get(key)}
             whole = merged(whole, {"data": plain})
         return whole
@@ -230,10 +228,10 @@ class RunConfig(Record):
         return self
 
     def deviations(self) -> list[str]:
-        """``key=value`` of every setting that preset, data set and row would not give; see `stated`.
+        """``key=value`` of each setting that differs from preset, data set and row; see `stated`.
 
-        What is trained on is none, unless nothing that was laid over the row is of it. Objectives of ours,
-        which the preset "paper" takes where the printed ones cannot work, are deviations at that preset.
+        The data set itself is not a deviation if an overlay for it was applied. Objectives in `OURS`, which
+        the preset "paper" uses where the printed ones cannot work, are deviations at that preset.
         """
         given = {"set", "mixture"}
         due = {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
@@ -242,7 +240,7 @@ class RunConfig(Record):
         )
         mine, due = flat(self.model_dump(mode="json", exclude={"stated"})), flat(plain)
         overlay = self.stated.get("data", {}).get("set", self.data.set)
-        # a mixture states of each of its sets what it needs
+        # each set of a mixture has its own settings
         alone = [f"data.set={self.data.set}"] if self.data.set not in (overlay, "mixture") else []
         if "paper" in self.preset.split("+"):
             alone += [f"{key}={value}" for key, value in self.OURS.items() if mine[key] == due[key] == value]
@@ -253,7 +251,7 @@ class RunConfig(Record):
         ]
 
     def _compared(self, key: str, value: object) -> object:
-        """What of a setting, by dotted key, counts for `deviations`: all of it, but for files of a system."""
+        """The value of a setting (by dotted key) as compared for `deviations`."""
         del key
         return value
 
@@ -261,14 +259,14 @@ class RunConfig(Record):
     def resolved(
         cls, row: Mapping[str, Any], preset: str = "", overlay: Mapping[str, Mapping[str, Any]] | None = None
     ) -> dict[str, Any]:
-        """Settings of a row at a preset, what a data set needs laid between the two.
+        """Settings of a row at a preset, with the overlay of a data set in between.
 
         Args:
-            row: of the row's file; it wins over presets and data set.
-            preset: in place of the row's own; it then rules what the row only repeats of its own preset.
-            overlay: "" and names of presets → what the data set needs always, and at that preset.
+            row: settings of the row's file; they override presets and data set.
+            preset: replaces the row's own preset, including settings that the row only repeats from it.
+            overlay: settings of the data set: under "" always, under the name of a preset only at that one.
         Returns:
-            Values for the class, with what deviations are counted from as `stated`.
+            Values for the class, including `stated`.
         """
         over = overlay or {}
         own = cls._beyond_preset(row) if preset else dict(row)
@@ -284,7 +282,7 @@ class RunConfig(Record):
 
     @classmethod
     def _beyond_preset(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of a row without those that its own preset gives anyway."""
+        """Settings of a row without those equal to its own preset."""
         preset = values.get("preset", "release")
         plain = cls.model_validate(
             {"system": values["system"], "preset": preset, "data": {"set": "picturebook"}}
@@ -294,16 +292,16 @@ class RunConfig(Record):
         return kept(values, lambda key, value: key in always or key not in due or value != due[key])
 
     def smoke(self) -> Self:
-        """The same run in a few seconds and without downloads: the same code, no meaningful result."""
+        """Settings for a run of a few seconds without downloads, whose result is meaningless."""
         data = self.data.model_copy(
             update={
                 "batch": min(8, self.data.batch),
                 "max_length": min(16, self.data.max_length),
                 "min_count": 1,
                 "vector_epochs": 1,
-                # words are narrower than the file's
+                # word vectors are smaller than the file's
                 "vectors": "random" if self.data.vectors == "glove" else self.data.vectors,
-                "backbone": "tiny",  # its weights come with limner
+                "backbone": "tiny",  # has bundled weights
                 "limit": min(self.data.limit or 48, 48),
                 "stories": min(self.data.stories, 12),
             }
@@ -314,18 +312,18 @@ class RunConfig(Record):
 
 
 def layers(preset: str) -> Sequence[Any]:
-    """Presets by name in the order in which they are laid over each other, the published one first."""
+    """Names of presets in the order in which they are applied, the published one first."""
     names = preset.split("+")
     return names if any(name in PUBLISHED for name in names) else ["release", *names]
 
 
 def every_preset(values: Mapping[str, Any]) -> dict[Preset, Mapping[str, Any]]:
-    """The presets of a system for which all are the same."""
+    """The presets of a system whose presets are all equal."""
     return {name: values if name in PUBLISHED else {} for name in get_args(Preset)}
 
 
 def replaced(config: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401  (settings of any class)
-    """Settings with other values; a table of values replaces settings within settings."""
+    """Copy settings with other values; nested values replace nested settings."""
     return config.model_copy(
         update={
             key: replaced(getattr(config, key), value) if isinstance(value, Mapping) else value
@@ -335,7 +333,7 @@ def replaced(config: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401  (s
 
 
 def kept(values: Mapping[str, Any], wanted: Callable[[str, Any], bool], prefix: str = "") -> dict[str, Any]:
-    """Nested values of which only some stay, by dotted key and value."""
+    """Filter nested values by dotted key and value."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         if not isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""Scalars of a run for TensorBoard: the losses of every few steps, the figures of every epoch.
+"""Writes scalars of a run for TensorBoard: losses every few steps, figures every epoch.
 
-The package is an optional extra, imported when a board is made and not before. It draws nothing and
-decides nothing; a run that resumes goes on in the same folder, with no step twice and no epoch left out.
+The package is an optional extra, imported only when needed. A resumed run continues in the same folder,
+without repeated or missing entries.
 """
 
 from pathlib import Path
@@ -17,13 +17,13 @@ FOLDER, EVERY_STEPS, RATE = "tensorboard", 10, "lr"
 
 
 class TensorBoardLog:
-    """Writes below ``RUN/tensorboard``; a context, because the last scalars are written at its end."""
+    """Writes to ``RUN/tensorboard``; a context manager, because the last scalars are written at its end."""
 
     def __init__(self, run: Path) -> None:
-        """Check that the package is there; nothing is written before the first event.
+        """Check that the package is installed; nothing is written before the first event.
 
         Args:
-            run: folder of the run.
+            run: run folder.
         Raises:
             MissingError: the extra is not installed.
         """
@@ -45,7 +45,7 @@ class TensorBoardLog:
             self._writer.close()
 
     def __call__(self, event: Event) -> None:
-        """Write an event of the loop: ``loss/`` by steps; ``epoch/``, ``val/`` and ``lr`` by epochs."""
+        """Write an event of the loop: ``loss/`` by step; ``epoch/``, ``val/`` and ``lr`` by epoch."""
         step = event.position.taken
         if self._writer is None:
             self._writer = self._begin(event)

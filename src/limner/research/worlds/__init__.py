@@ -1,8 +1,8 @@
-"""Picture-book worlds: drawn stories whose truth is known.
+"""Synthetic picture books: generated stories with known ground truth.
 
-One module per idea: tales (what is true, what happens and what is said), canvas and render (how it
-looks), book (stories of one seed, and the data set of them), book_files (how it is stored). Drawings and
-wordings lie in tables.
+`tales` defines scenes and texts, `canvas` and `render` draw them, `book` generates stories from a seed and
+registers the data set, `book_files` writes files, `demo` makes the demonstration. Shapes and wordings are in
+TOML tables.
 """
 
 from limner.research.worlds.book import RELATIONS, BookPage, Distractor, PictureBook, SyntheticStory

@@ -1,7 +1,4 @@
-"""Seeded stories: their casts, their plots, and what each text is to its picture.
-
-Brings tales, wording and drawing together under one seed. It writes no files; `files` does.
-"""
+"""Generates stories from a seed (cast, plot, texts and their relations), and registers the data set."""
 
 from __future__ import annotations
 
@@ -57,11 +54,11 @@ Split = Literal["train", "val", "test"]
 
 @dataclass(frozen=True)
 class BookPage:
-    """One page: a picture's truth and the words beside it.
+    """One page: the ground truth of its picture, and its text.
 
     Attributes:
         scene: what the picture shows.
-        text: the words, their entities and their relations to the picture.
+        text: the text, its entities and its relations to the picture.
         caption: literal description of the picture.
     """
 
@@ -81,10 +78,10 @@ class Distractor:
 
     Attributes:
         scene: what it shows.
-        page: 0-based page it could be mistaken for.
-        kind: ``character`` (same place and deed, other character) or ``deed`` (same character and place,
-            other deed).
-        caption: literal description.
+        page: the page that it resembles, from 0.
+        kind: ``character`` (same place and activity, other character) or ``deed`` (same character and place,
+            other activity).
+        caption: literal description of the picture.
     """
 
     scene: DrawnScene
@@ -95,16 +92,16 @@ class Distractor:
 
 @dataclass(frozen=True)
 class SyntheticStory:
-    """A story with everything that is true of it.
+    """A story with its ground truth.
 
     Attributes:
         id: s000, s001, ….
         title: hero and deed.
         split: by story.
-        pages: the truth, in order.
-        style: the hand that drew all its pictures.
+        pages: ground truth of the pages, in order.
+        style: drawing style of all its pictures.
         cast: its characters; the hero first.
-        illustrator: name of the hand.
+        illustrator: name of the illustrator.
     """
 
     id: str
@@ -134,47 +131,47 @@ class SyntheticStory:
         )
 
     def image_id(self, page: int) -> str:
-        """Id of a page's picture: story id and 1-based number after the cover."""
+        """Id of a page's picture: story id and number of the picture, where the cover is 01."""
         return f"{self.id}-{page + 2:02d}"
 
     def graph(self, page: int) -> dict[str, Any]:
-        """Scene graph of a page's picture: labels, boxes in 0 to 1, index triples.
+        """Scene graph of a page's picture, see `scene_graph`.
 
         Source: docs/methods/data.md §1.2.
         """
         return scene_graph(self.pages[page].scene, self.style, self.image_id(page))
 
     def picture(self, page: int, size_px: int = 384) -> Image.Image:
-        """The picture of a page, RGB, square of `size_px` pixels."""
+        """The picture of a page, RGB, `size_px` pixels square."""
         return draw(self.pages[page].scene, self.style, size_px)
 
     def distractors(self, count: int, seed: int = 0) -> tuple[Distractor, ...]:
-        """Pictures in the same hand that belong to no page.
+        """Pictures in the same style that belong to no page.
 
         Args:
-            count: how many, 0 or more; half show another character, half another deed.
+            count: number of pictures, 0 or more; half show another character, half another activity.
             seed: seed of the choice.
         """
         rng = np.random.default_rng([seed, self.style.seed])
         stranger = draw_character(rng, taken=self.cast)
-        shown = {(page.scene.activity, page.scene.phase) for page in self.pages}
-        found: list[Distractor] = []
+        shown_deeds = {(page.scene.activity, page.scene.phase) for page in self.pages}
+        pictures: list[Distractor] = []
         for i in range(count):
             at = int(rng.integers(len(self.pages)))
             scene, hero = self.pages[at].scene, self.cast[0]
             if i % 2 == 0:
                 other = with_hero(scene, hero, stranger)
-                found.append(Distractor(other, at, "character", caption(other)))
+                pictures.append(Distractor(other, at, "character", caption(other)))
                 continue
-            tale, phase = _other_deed(rng, scene, shown)
+            tale, phase = _other_deed(rng, scene, shown_deeds)
             setting = Setting(scene.place, scene.weather, scene.time)
             other = compose(tale, phase, setting, hero, flip=scene.flip, zoom=scene.zoom)
-            found.append(Distractor(other, at, "deed", caption(other)))
-        return tuple(found)
+            pictures.append(Distractor(other, at, "deed", caption(other)))
+        return tuple(pictures)
 
 
 def _other_deed(rng: np.random.Generator, scene: DrawnScene, shown: set[tuple[str, str]]) -> tuple[Tale, str]:
-    """A deed that the story does not show, fit for the scene's place if there is one."""
+    """An activity that the story does not show, if possible one that suits the scene's place."""
     all_deeds = [
         (tale, phase)
         for tale in tales().values()
@@ -198,8 +195,8 @@ def draw_character(rng: np.random.Generator, taken: Sequence[Character] = ()) ->
     """Sample a character with a new species and name.
 
     Args:
-        rng: source of chance.
-        taken: characters it must not be confused with.
+        rng: random generator.
+        taken: characters whose species and names are excluded.
     """
     species = _pick(rng, [s for s in SPECIES if s not in {who.species for who in taken}])
     female = species == "girl" or (species != "boy" and bool(rng.random() < 0.5))
@@ -236,7 +233,7 @@ def draw_style(rng: np.random.Generator) -> Style:
 
 
 class PictureBook:
-    """Synthetic stories; story number i depends on the seed and i only.
+    """Generator of synthetic stories; story i depends only on the seed and i.
 
     Args:
         seed: 0 or more.
@@ -248,11 +245,11 @@ class PictureBook:
         self.seed = seed
 
     def stories(self, n: int, pages: tuple[int, int] = (6, 10)) -> list[SyntheticStory]:
-        """Make stories.
+        """Generate stories.
 
         Args:
-            n: how many, 0 or more; splits go by story: of ten, seven train, one val, two test.
-            pages: fewest and most pages, 6 to 10.
+            n: number of stories, 0 or more; of every ten, seven are train, one val and two test.
+            pages: fewest and most pages, within 6 to 10.
         Returns:
             Stories with ids s000, s001, ….
         Raises:
@@ -293,7 +290,7 @@ class PictureBook:
 
 
 def _plan(rng: np.random.Generator, count: int) -> list[tuple[Tale, str, Setting]]:
-    """Plot of a story by page: opening, one or two whole activities, moments, closing; time passes."""
+    """Plot of a story, page by page: opening, one or two complete activities, moments, closing."""
     book = list(tales().values())
     activities = [tale for tale in book if tale.role == "activity"]
     deeds = [int(k) for k in rng.choice(len(activities), 2 if count >= 8 else 1, replace=False)]
@@ -306,7 +303,7 @@ def _plan(rng: np.random.Generator, count: int) -> list[tuple[Tale, str, Setting
     for role, at in (("opening", 0), ("closing", len(parts) + 1)):
         ends = [tale for tale in book if tale.role == role]
         parts.insert(at, [(ends[int(rng.integers(len(ends)))], "during")])
-    # A day does not run backwards: what needs the evening comes late.
+    # time of day never goes back: parts that need the evening come late
     inner = sorted(parts[1:-1], key=lambda part: min(_FLOW[t] for t in part[0][0].times))
     parts = [parts[0], *inner, parts[-1]]
     plan: list[tuple[Tale, str, Setting]] = []
@@ -328,7 +325,7 @@ NAME = "picturebook"
 
 
 def picture_book_pairs(stories: Sequence[SyntheticStory]) -> PairSet:
-    """The pages of stories as pairs; split by story, with thirteen relations.
+    """The pages of stories as pairs, split by story, with thirteen relations.
 
     Args:
         stories: stories of a `PictureBook`.
@@ -366,11 +363,11 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
     """Pairs and drawings of many stories.
 
     Args:
-        stories: how many, at least 10 so that every split has one.
+        stories: number of stories, at least 10 so that no split is empty.
         seed: seed of the stories.
-        size_px: side of a drawing; 0 draws none.
+        size_px: side of the drawings, pixels; 0 renders none.
     Returns:
-        Pairs; (N, size_px, size_px, 3) bytes in their order, the caller's own; (0, 0, 0, 3) of none.
+        Pairs, and a new (N, size_px, size_px, 3) array of bytes in their order; (0, 0, 0, 3) for size 0.
     Raises:
         ConfigError: fewer than 10 stories.
     """
@@ -384,18 +381,18 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
 
 @lru_cache(maxsize=2)
 def _drawn(stories: int, seed: int, size_px: int) -> tuple[PairSet, Pixels]:
-    """Cache of books: the runs of a table use the same ones, which take a minute to draw."""
+    """Cached, because the runs of a table use the same books, which take a minute to render."""
     books = PictureBook(seed).stories(stories)
     return picture_book_pairs(books), drawings(books if size_px else [], size_px)
 
 
 def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dict[str, SceneGraph]:
-    """True scene graphs of the pictures of many stories, by picture, with scores of 1.
+    """True scene graphs of the pictures of many stories: picture → graph, with scores of 1.
 
     Args:
-        stories: as for `picture_book`.
-        seed: likewise.
-        shuffled: seed of the control, in which graphs are dealt to other pictures of the same split.
+        stories: see `picture_book`.
+        seed: see `picture_book`.
+        shuffled: seed of the control condition, which permutes the graphs within each split.
     """
     from limner.research.scenes.graphs import shuffled_graphs
 
@@ -407,7 +404,7 @@ def world_graphs(stories: int, seed: int, *, shuffled: int | None = None) -> dic
 
 @lru_cache(maxsize=2)
 def _true_graphs(stories: int, seed: int) -> tuple[list[SceneGraph], list[str]]:
-    """Graphs of all pictures and their splits, kept: where a thing lies is found by drawing it."""
+    """Graphs and splits of all pictures; cached, because boxes are found by drawing."""
     from limner.research.scenes.graphs import SceneGraph
 
     books = PictureBook(seed).stories(stories)

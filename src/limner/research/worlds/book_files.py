@@ -1,7 +1,7 @@
-"""Write picture books to a folder, in the formats the rest of limner reads.
+"""Writes picture books to a folder, in formats that limner reads.
 
-`stories.jsonl` as the storybook data, `metadata.jsonl` as a Hugging Face image folder, scene graphs,
-relations and the right answers. It chooses nothing and reads nothing back.
+Writes `stories.jsonl`, `metadata.jsonl` (as in a Hugging Face image folder), scene graphs, relations and the
+correct answers.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def xmp_packet(description: str, creator: str, rights: str) -> bytes:
 
 
 def save(picture: Image.Image, path: Path, words: str, creator: str, carrier: Carrier) -> str:
-    """Save a picture with its caption where `carrier` says; the same arguments give the same bytes.
+    """Save a picture and its caption; the same arguments give the same bytes.
 
     Args:
-        picture: RGB.
-        path: ends in .png or .jpg.
+        picture: RGB picture.
+        path: file ending in .png or .jpg.
         words: caption.
-        creator: who drew it.
-        carrier: exif and xmp are written into the file, sidecar beside it as `name.txt`; metadata and none
-            write nothing here.
+        creator: name of the illustrator.
+        carrier: where to store the caption: exif or xmp in the file, or sidecar in `name.txt`; metadata and
+            none store nothing here.
     Returns:
         SHA-256 of the file, 64 hex digits.
     """
@@ -75,12 +75,12 @@ def save(picture: Image.Image, path: Path, words: str, creator: str, carrier: Ca
 
 
 def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    """Write JSON lines, UTF-8, one row per line."""
+    """Write a JSON Lines file, UTF-8."""
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 def cover_scene(story: SyntheticStory) -> DrawnScene:
-    """The scene of a story's cover: its two characters wave, where the story begins."""
+    """The scene of a story's cover: its two characters wave, in the setting of the first page."""
     first = story.pages[0].scene
     setting = Setting(first.place, first.weather, first.time)
     return compose(tales()["friends"], "during", setting, story.cast[0], story.cast[1])
@@ -95,18 +95,17 @@ def write(
     captions: Carrier = "metadata",
     distractors: int = 0,
 ) -> None:
-    """Write stories, pictures and truth.
+    """Write stories, pictures and ground truth.
 
     Args:
-        folder: created if missing; must not hold a `stories.jsonl`.
+        folder: created if missing; must not contain a `stories.jsonl`.
         stories: at least one.
-        size_px: side of the pictures.
+        size_px: side of the pictures, pixels.
         suffix: png or jpg.
-        captions: where the literal caption of a picture goes; `metadata` is the column `text` of
-            metadata.jsonl.
-        distractors: further pictures per story that belong to no page.
+        captions: where to store captions, see `save`; `metadata` is the column `text` of metadata.jsonl.
+        distractors: number of additional pictures per story that belong to no page.
     Raises:
-        DataError: the folder is in use, no stories, or an unknown option.
+        DataError: the folder has a `stories.jsonl`, there are no stories, or an option is unknown.
     """
     if captions not in CARRIERS:
         raise DataError(f"picture book: {unknown('place for captions', captions, CARRIERS)}")
@@ -115,7 +114,7 @@ def write(
     if not stories:
         raise DataError(f"{folder}: no stories to write, expected at least one")
     if (folder / "stories.jsonl").exists():
-        raise DataError(f"{folder}: holds a stories.jsonl already; give an empty folder")
+        raise DataError(f"{folder}: already contains a stories.jsonl; give an empty folder")
     (folder / "images").mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     graphs: list[dict[str, Any]] = []

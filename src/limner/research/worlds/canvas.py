@@ -1,7 +1,6 @@
-"""A supersampled canvas in unit coordinates, with the hand of a `Style`.
+"""A supersampled canvas in unit coordinates that draws in a `Style`.
 
-Lines wobble, fills follow the palette, soft shadows and paper grain are added, and every labelled part
-records its box. It knows no objects: what is drawn where is up to its callers.
+Lines wobble, fills follow the palette, and each labelled part records its bounding box.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ NAMED: dict[str, RGB] = {
     "tomato": (224, 84, 60),
     "rose": (236, 128, 132),
 }
-# palette: saturation, brightness, and a colour everything leans towards with its weight
+# palette: saturation, brightness, tint and weight of the tint
 PALETTE: dict[str, tuple[float, float, RGB, float]] = {
     "bright": (1.08, 1.0, (255, 250, 235), 0.04),
     "pastel": (0.82, 1.06, (255, 246, 240), 0.26),
@@ -74,12 +73,12 @@ def mix(a: RGB, b: RGB, share: float) -> RGB:
 
 
 def darker(colour: RGB, share: float = 0.2) -> RGB:
-    """The colour in its own shade (towards a warm dark), share 0 to 1."""
+    """Mix with a warm dark colour; `share` from 0 to 1."""
     return mix(colour, (52, 30, 48), share)
 
 
 def lighter(colour: RGB, share: float = 0.3) -> RGB:
-    """The colour in light (towards warm white), share 0 to 1."""
+    """Mix with warm white; `share` from 0 to 1."""
     return mix(colour, (255, 252, 244), share)
 
 
@@ -104,7 +103,7 @@ def curve(points: Sequence[Point], closed: bool = True, steps: int = 8) -> list[
 
 
 def bend(start: Point, end: Point, bulge: float, steps: int = 10) -> list[Point]:
-    """Quadratic arc between two points, bulging to the left of its direction by `bulge` of its length."""
+    """Quadratic arc between two points; it bulges to the left by `bulge` times its length."""
     (x0, y0), (x1, y1) = start, end
     mx, my = (x0 + x1) / 2 + (y1 - y0) * bulge, (y0 + y1) / 2 - (x1 - x0) * bulge
     out = []
@@ -116,11 +115,11 @@ def bend(start: Point, end: Point, bulge: float, steps: int = 10) -> list[Point]
 
 
 class Canvas:
-    """A picture in the making.
+    """A square canvas.
 
     Args:
-        size_px: side of the finished square; 0 records boxes without drawing a pixel.
-        style: the hand.
+        size_px: side of the finished picture, pixels; 0 records only boxes.
+        style: drawing style.
         flip: mirror left and right.
         zoom: magnification around (0.5, 0.8).
     """
@@ -140,7 +139,7 @@ class Canvas:
 
     @contextmanager
     def part(self, key: str) -> Iterator[None]:
-        """Everything drawn inside belongs to the box of `key`."""
+        """Context in which everything drawn extends the box of `key`."""
         self._open.append(key)
         try:
             yield
@@ -148,7 +147,7 @@ class Canvas:
             self._open.pop()
 
     def colour(self, colour: RGB | str) -> RGB:
-        """The colour as this hand mixes it."""
+        """A colour, adjusted to the style's palette."""
         r, g, b = NAMED[colour] if isinstance(colour, str) else colour
         saturation, bright, lean, share = PALETTE[self.style.palette]
         grey = 0.3 * r + 0.59 * g + 0.11 * b
@@ -156,11 +155,11 @@ class Canvas:
         return mix((toned[0], toned[1], toned[2]), lean, share)
 
     def _place(self, points: Sequence[Point] | Floats, pad: float, *, steady: bool = False) -> list[Point]:
-        """Unit coordinates → pixels of the large canvas, after wobble, zoom and flip; boxes grow."""
+        """Unit coordinates → pixels of the large canvas, after wobble, zoom and flip; extends boxes."""
         p = np.asarray(points, dtype=np.float64)
         x, y = p[:, 0], p[:, 1]
         if not steady:
-            # One fixed warp of the page: taking an object away leaves every other line where it was.
+            # the wobble is a fixed warp of the page, so removing an object does not move other lines
             a, f = self.style.wobble, self._phases
             x, y = (
                 x + a * (np.sin(31 * y + f[0]) + 0.5 * np.sin(17 * x + 53 * y + f[1])),
@@ -170,10 +169,15 @@ class Canvas:
         if self.flip:
             x = 1 - x
         if self._open:
-            found = (x.min() - pad, y.min() - pad, x.max() + pad, y.max() + pad)
+            extent = (x.min() - pad, y.min() - pad, x.max() + pad, y.max() + pad)
             for key in self._open:
-                x0, y0, x1, y1 = self.boxes.get(key, found)
-                self.boxes[key] = min(x0, found[0]), min(y0, found[1]), max(x1, found[2]), max(y1, found[3])
+                x0, y0, x1, y1 = self.boxes.get(key, extent)
+                self.boxes[key] = (
+                    min(x0, extent[0]),
+                    min(y0, extent[1]),
+                    max(x1, extent[2]),
+                    max(y1, extent[3]),
+                )
         return list(zip((x * self.side).tolist(), (y * self.side).tolist(), strict=True))
 
     def area(
@@ -185,14 +189,14 @@ class Canvas:
         alpha: int = 255,
         raw: bool = False,
     ) -> None:
-        """Filled polygon with this hand's outline.
+        """Draw a filled polygon with an outline.
 
         Args:
             points: corners in unit coordinates.
             fill: colour.
-            line: factor on the outline's width; 0 draws none.
+            line: factor of the outline's width; 0 for no outline.
             alpha: opacity 0 to 255; below 255 no outline is drawn.
-            raw: take the colour as it is, without the palette.
+            raw: whether to use the colour without the palette.
         """
         width = self.style.line * line * self.zoom if alpha == 255 else 0.0
         dots = self._place(points, width / 2)
@@ -208,7 +212,7 @@ class Canvas:
         self._pen.line(dots, fill=(*colour, alpha), width=px, joint="curve")
 
     def blob(self, points: Sequence[Point], fill: RGB | str, *, line: float = 1.0, alpha: int = 255) -> None:
-        """Smooth closed shape through points."""
+        """Draw a smooth closed shape through points."""
         self.area(curve(points), fill, line=line, alpha=alpha)
 
     def oval(
@@ -223,14 +227,14 @@ class Canvas:
         alpha: int = 255,
         raw: bool = False,
     ) -> None:
-        """Ellipse with half axes rx, ry, turned by `turn` radians."""
+        """Draw an ellipse with semi-axes rx and ry, rotated by `turn` radians."""
         x, y = rx * ROUND[0], ry * ROUND[1]
         c, s = float(np.cos(turn)), float(np.sin(turn))
         points = np.stack([at[0] + x * c - y * s, at[1] + x * s + y * c], axis=1)
         self.area(points, fill, line=line, alpha=alpha, raw=raw)
 
     def slab(self, box: Box, fill: RGB | str, *, line: float = 1.0, alpha: int = 255) -> None:
-        """Upright rectangle; its sides are cut up so that they can wobble."""
+        """Draw an upright rectangle; its sides are subdivided so that they wobble."""
         x0, y0, x1, y1 = box
         corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]
         points = [
@@ -243,7 +247,7 @@ class Canvas:
     def stroke(
         self, points: Sequence[Point], width: float, fill: RGB | str, *, line: float = 1.0, alpha: int = 255
     ) -> None:
-        """Thick line with round ends, outlined like everything else."""
+        """Draw a thick line with round ends and an outline."""
         rim = self.style.line * line if alpha == 255 else 0.0
         dots = self._place(points, (width / 2 + rim) * self.zoom)
         if self.image is None:
@@ -260,7 +264,7 @@ class Canvas:
                     self._pen.ellipse((x - px / 2, y - px / 2, x + px / 2, y + px / 2), fill=tint)
 
     def gradient(self, top: float, bottom: float, first: RGB, last: RGB) -> None:
-        """Fill a band of the whole width from one colour to another, unlabelled."""
+        """Fill a band over the full width with a vertical gradient; no box is extended."""
         if self.image is None:
             return
         (_, y0), (_, y1) = self._place([(0, top), (1, bottom)], 0, steady=True)
@@ -272,21 +276,21 @@ class Canvas:
             self._pen.line([(0, y), (self.side, y)], fill=mix(a, b, share))
 
     def _dot(self, at: Point) -> Point:
-        """A point in pixels; no box grows."""
+        """A point in pixels; no box is extended."""
         keys, self._open = self._open, []
         (dot,) = self._place([at], 0)
         self._open = keys
         return dot
 
     def glow(self, at: Point, radius: float, colour: RGB, strength: float = 0.5) -> None:
-        """Soft round light, unlabelled; it also lifts the dark of the night around it."""
+        """Draw a soft round light, which also brightens the night around it; no box is extended."""
         dot = self._dot(at)
         if self.side:
             self.lights.append((dot[0] / self.side, dot[1] / self.side, radius * self.zoom, strength))
         self._soft(at, radius, radius, colour, strength)
 
     def shadow(self, at: Point, rx: float, ry: float = 0.018, strength: float = 0.3) -> None:
-        """Soft shadow on the ground, part of the open label's picture but not of its box."""
+        """Draw a soft shadow on the ground; no box is extended."""
         self._soft(at, rx * 1.25, ry * 1.5, (40, 34, 66), strength)
 
     def _soft(self, at: Point, rx: float, ry: float, colour: RGB, strength: float) -> None:

@@ -1,8 +1,7 @@
-"""The demonstration: drawn pictures and a few photographs, and four texts that want illustrating.
+"""The demonstration: drawings, a few photographs, and four texts to illustrate.
 
-Three texts tell in their own words, with pronouns, what some of the drawings show; other drawings only look
-like it. The fourth is an article about the photographs. One paragraph of the third and one of the fourth have
-no picture at all. It neither indexes nor illustrates.
+Three texts paraphrase, with pronouns, what some of the drawings show; the other drawings are distractors. The
+fourth is an article about the photographs. One paragraph each of the third and fourth text has no picture.
 """
 
 import json
@@ -36,7 +35,7 @@ from limner.research.worlds.tales import (
 
 @dataclass(frozen=True)
 class _Leaf:
-    """One step: its words and the scene that fits them, or no scene."""
+    """One step: its text and the scene that fits it, or no scene."""
 
     words: str
     tale: str = ""
@@ -50,13 +49,13 @@ class _Leaf:
 
 @dataclass(frozen=True)
 class DemoCollection:
-    """Result of the demonstration.
+    """Files of the demonstration.
 
     Attributes:
-        pictures: folder of the drawings, to index.
-        photographs: folder of the photographs, to index; their captions and credits are beside them.
-        texts: files to illustrate: Markdown, HTML, plain text, and Markdown again, the article.
-        answers: file name of a text → per step, the picture relative to its folder, or None if none fits.
+        pictures: folder of the drawings.
+        photographs: folder of the photographs, with captions and credits.
+        texts: texts to illustrate: Markdown, HTML, plain text, and the article in Markdown.
+        answers: file name of a text → for each step the correct picture, relative to its folder, or None.
     """
 
     pictures: Path
@@ -67,7 +66,7 @@ class DemoCollection:
 
 @dataclass(frozen=True)
 class _Plan:
-    """One text of the demonstration: its file, its steps, and the book that they belong to."""
+    """One text of the demonstration: its file, its steps, and the cast and style of its drawings."""
 
     file: str
     title: str
@@ -78,14 +77,14 @@ class _Plan:
 
 
 def _plans() -> list[_Plan]:
-    """The table beside this file."""
-    found = []
+    """Read the table of texts."""
+    plans = []
     for raw in read_table("demo")["book"]:
         leaves = tuple(_Leaf(step["words"], **step.get("scene", {})) for step in raw["step"])
         hero, friend = (Character(**who) for who in raw["cast"])
         style = Style(**(raw["style"] | {"ink": tuple(raw["style"]["ink"])}))
-        found.append(_Plan(raw["file"], raw["title"], leaves, (hero, friend), style, raw["captions"]))
-    return found
+        plans.append(_Plan(raw["file"], raw["title"], leaves, (hero, friend), style, raw["captions"]))
+    return plans
 
 
 def _markdown(title: str, leaves: Sequence[_Leaf]) -> str:
@@ -126,26 +125,26 @@ def _scene(leaf: _Leaf, cast: tuple[Character, Character]) -> DrawnScene:
 def _book(
     title: str, leaves: Sequence[_Leaf], cast: tuple[Character, Character], style: Style
 ) -> SyntheticStory:
-    """The book as a synthetic story, for its distractors; its relations are not judged."""
-    shown = [leaf for leaf in leaves if leaf.tale]
+    """The text as a synthetic story, which is needed for distractors; its relations are all False."""
+    illustrated = [leaf for leaf in leaves if leaf.tale]
     no = dict.fromkeys(CITE + CLUE, False)
-    scenes = [_scene(leaf, cast) for leaf in shown]
+    scenes = [_scene(leaf, cast) for leaf in illustrated]
     pages = tuple(
         BookPage(scene, PageText(leaf.words, (), frozenset(), no), caption(scene))
-        for leaf, scene in zip(shown, scenes, strict=True)
+        for leaf, scene in zip(illustrated, scenes, strict=True)
     )
     return SyntheticStory(title, title, "test", pages, style, cast, "limner")
 
 
 def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[DrawnScene, int | None]]:
-    """Pictures of a book: its pages with their numbers, then look-alikes without.
+    """Pictures of a book: its pages with their numbers, then distractors with None.
 
-    A look-alike with the hero's own deed shows another character; strangers differ from each other.
+    A distractor with the hero's activity shows another character; no two distractors have the same caption.
     """
     rng = np.random.default_rng([seed, book.style.seed])
     crowd: list[tuple[DrawnScene, int | None]] = [(page.scene, i) for i, page in enumerate(book.pages)]
     seen = {page.caption for page in book.pages}
-    # The kinds take turns; a small world may run out of other deeds, hence the bound and the spare turns.
+    # Alternate the two kinds; a small world may run out of other activities, hence the bound.
     for attempt in range(20 * count):
         if len(crowd) == len(book.pages) + count:
             break
@@ -157,21 +156,21 @@ def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[DrawnScene
 
 
 def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> DemoCollection:
-    """Write the demonstration: about 70 drawings, a few photographs, four texts, and the right answers.
+    """Write the demonstration: about 70 drawings, a few photographs, four texts, and the correct answers.
 
     Args:
-        folder: created if missing; what an earlier call wrote there is replaced.
-        seed: seed of the look-alikes and of the other books; the texts and photographs are always the same.
-        size_px: side of the drawings.
+        folder: created if missing; an earlier demonstration there is replaced.
+        seed: seed of the distractors and of the other books; texts and photographs are always the same.
+        size_px: side of the drawings, pixels.
     Returns:
-        Where everything is. `answers.json` in the folder holds the answers too.
+        The files. The answers are also in `answers.json` in the folder.
     Raises:
-        DataError: the folder holds something else.
+        DataError: the folder is not empty and not an earlier demonstration.
     """
     root = Path(folder)
     mark = root / "answers.json"
     if root.exists() and any(root.iterdir()) and not mark.exists():
-        raise DataError(f"{root}: not empty and not an earlier demonstration; give an empty folder")
+        raise DataError(f"{root}: is neither empty nor an earlier demonstration; give an empty folder")
     for part in ("pictures", "photographs", "texts"):
         shutil.rmtree(root / part, ignore_errors=True)
         (root / part).mkdir(parents=True)
@@ -225,10 +224,10 @@ def _album(
     seed: int,
     size_px: int,
 ) -> dict[int, Path]:
-    """Write pictures in shuffled order under camera-like names; page number → file."""
+    """Write pictures in shuffled order with camera-like names; returns page number → file."""
     folder.mkdir()
     order = np.random.default_rng([seed, book.style.seed, 1]).permutation(len(crowd))
-    found: dict[int, Path] = {}
+    files: dict[int, Path] = {}
     rows: list[dict[str, Any]] = []
     for number, k in enumerate(order):
         scene, page = crowd[int(k)]
@@ -237,7 +236,7 @@ def _album(
         save(draw(scene, book.style, size_px), path, words, f"{book.illustrator}, {LICENSE}", carrier)
         rows.append({"file_name": path.name, "text": words, "credit": book.illustrator, "license": LICENSE})
         if page is not None:
-            found[page] = path
+            files[page] = path
     if carrier == "metadata":
         write_lines(folder / "metadata.jsonl", rows)
-    return found
+    return files

@@ -1,10 +1,9 @@
-"""Scene in, picture and scene graph out: shapes, places, characters, and the finish of light and paper.
+"""Renders a scene to a picture and a scene graph: shapes, places, characters, light and paper.
 
-The same code draws pixels and records boxes, so the graph says what the picture shows. It decides nothing
-about the scene. Props, places and looks are tables of shapes that lie beside this file, such as `props.toml`;
-a shape is a line of words: ``[facts:] verb points numbers colour [option=value ...]``. A character is built
-from its feet up in its own units (1 = its height); hands reach for points of the page, so that what a text
-says is held is held.
+The same code draws pixels and records boxes, so graph and picture agree. Props, places and clothes are tables
+of shapes in TOML files such as `props.toml`; each shape is a line ``[facts:] verb points numbers colour
+[option=value ...]``. A character is drawn in its own units (1 = its height); its hands reach for points of
+the page, so that it really holds what the text says it holds.
 """
 
 from __future__ import annotations
@@ -30,15 +29,16 @@ COLOUR = re.compile(r"(#?\w+)((?:[+-][\d.]+)*)")
 
 @dataclass(frozen=True)
 class Shape:
-    """One line of a drawing.
+    """One shape of a drawing.
 
     Attributes:
-        verb: area, blob, slab, oval, stroke, arc, curl, glow, shadow, or the name of a smaller drawing.
-        points: (u, v, share): right and above of the origin, moved by a share of the way to the far end.
-        numbers: radii, widths and the like, as the verb wants them.
+        verb: area, blob, slab, oval, stroke, arc, curl, glow, shadow, or the name of another drawing.
+        points: (u, v, share): u to the right of and v above the origin, plus `share` of the way to the far
+            end.
+        numbers: radii, widths and other numbers that the verb takes.
         fill: colour, see `Pen.colour`; "" if the verb takes none.
-        when: every one of them must hold: alternatives among facts, `!` for none of them.
-        part: part of the thing that the shape belongs to, or "".
+        when: conditions that must all hold: alternative facts, or `!` before facts that must all be absent.
+        part: part of the object that the shape belongs to, or "".
         look: options of the canvas: line, alpha, turn, raw.
     """
 
@@ -51,8 +51,11 @@ class Shape:
     look: Mapping[str, Any]
 
     def holds(self, facts: frozenset[str]) -> bool:
-        """Whether the shape is drawn under these facts."""
-        return all(facts.isdisjoint(one.lstrip("!").split("|")) == one.startswith("!") for one in self.when)
+        """Whether the shape is drawn, given these facts."""
+        return all(
+            facts.isdisjoint(condition.lstrip("!").split("|")) == condition.startswith("!")
+            for condition in self.when
+        )
 
 
 def _shape(line: str) -> Shape:
@@ -79,24 +82,24 @@ def _shape(line: str) -> Shape:
 
 @cache
 def drawings(table: str) -> Mapping[str, tuple[Shape, ...]]:
-    """The drawings of a table beside this file, by name."""
+    """Read the drawings of a TOML table in this folder: name → shapes."""
     return {name: tuple(_shape(line) for line in lines) for name, lines in read_table(table).items()}
 
 
 @dataclass(frozen=True)
 class Pen:
-    """A canvas in the units of one thing: a point (u, v) lies u to its right and v above its origin.
+    """A canvas in the coordinates of one object: (u, v) is u to the right of and v above its origin.
 
     Attributes:
-        canvas: what is drawn on.
-        place: from (u, v) to the page.
-        unit: length on the page.
-        width: factor on the width of lines: 1 draws a big thing with the same pencil as a small one.
-        to: the far end of a thing with two ends, on the page.
-        turn: -1 where `place` mirrors.
-        owner: what the parts belong to, with a slash, or "".
-        facts: what is true of the thing.
-        colours: colours that have a name in this drawing only.
+        canvas: canvas to draw on.
+        place: maps (u, v) to the page.
+        unit: length of a unit on the page.
+        width: factor of the width of lines, independent of `unit`.
+        to: far end of an object with two ends, on the page.
+        turn: -1 if `place` mirrors.
+        owner: prefix of the labels of parts, with a slash, or "".
+        facts: facts about the object.
+        colours: names of colours of this drawing only.
     """
 
     canvas: Canvas
@@ -110,7 +113,7 @@ class Pen:
     colours: Mapping[str, RGB] = field(default_factory=dict)
 
     def moved(self, u: float, v: float, unit: float) -> Pen:
-        """The pen of a smaller drawing at (u, v), whose unit is `unit` of this one's and widens its lines."""
+        """A pen with its origin at (u, v), scaled by `unit`, including the width of lines."""
         x, y = self.place(u, v)
         z = unit * self.unit
         return replace(self, place=lambda a, b: (x + a * z, y - b * z), unit=z, width=z)
@@ -140,7 +143,7 @@ class Pen:
 
 
 def draw_shapes(pen: Pen, shapes: Sequence[Shape]) -> None:
-    """Draw those shapes whose facts hold, in their order; a verb may name a drawing of shapes.toml."""
+    """Draw the shapes whose conditions hold, in order; a verb may name a drawing of shapes.toml."""
     for shape in shapes:
         if shape.holds(pen.facts):
             with pen.canvas.part(pen.owner + shape.part) if shape.part else nullcontext():
@@ -172,9 +175,9 @@ def _draw(pen: Pen, shape: Shape) -> None:
         case "shadow":
             c.shadow(points[0] if points else pen.place(0, 0), n[0] * unit, *n[1:])
         case name:
-            own = replace(pen, colours={**pen.colours, "own": fill})
+            inner = replace(pen, colours={**pen.colours, "own": fill})
             for u, v, _ in shape.points:
-                draw_shapes(own.moved(u, v, n[0]), drawings("shapes")[name])
+                draw_shapes(inner.moved(u, v, n[0]), drawings("shapes")[name])
 
 
 HORIZON = 0.62
@@ -184,14 +187,14 @@ SKY: dict[str, tuple[RGB, RGB]] = {
     "sunset": ((146, 122, 184), (255, 182, 116)),
     "night": ((30, 40, 96), (96, 112, 176)),
 }
-# Ground of an open place: colour far away and near, and where it begins.
+# ground of an outdoor place: far colour, near colour, and its upper edge
 GROUND: dict[str, tuple[RGB, RGB, float]] = {
     "forest": ((120, 170, 96), (96, 150, 84), HORIZON),
     "farm": ((176, 190, 96), (150, 172, 84), 0.60),
     "garden": ((138, 190, 104), (122, 178, 94), 0.60),
 }
 TUFTS: dict[str, RGB] = {"forest": (74, 128, 70), "farm": (120, 140, 60)}
-# Wall and floor of a room, and its window.
+# wall, floor and window of a room
 ROOMS: dict[str, tuple[RGB, RGB, Box]] = {
     "kitchen": ((214, 228, 206), (214, 178, 138), (0.10, 0.14, 0.34, 0.38)),
     "house": ((244, 218, 184), (186, 138, 102), (0.11, 0.15, 0.37, 0.41)),
@@ -200,7 +203,7 @@ ROOMS: dict[str, tuple[RGB, RGB, Box]] = {
 
 
 def draw_place(c: Canvas, scene: DrawnScene) -> None:
-    """Draw the background of a scene; scenery gets boxes under its own names."""
+    """Draw the background of a scene and record boxes of scenery."""
     places, place = drawings("places"), scene.place
     high, low = sky_colours(scene)
     colours = {"high": high, "low": low, "pale": _pale(scene)}
@@ -226,7 +229,7 @@ def draw_place(c: Canvas, scene: DrawnScene) -> None:
 
 
 def sky_colours(scene: DrawnScene) -> tuple[RGB, RGB]:
-    """Top and bottom of the sky for the hour and weather."""
+    """Top and bottom colour of the sky for time and weather."""
     top, low = SKY[scene.time]
     share = {"cloudy": 0.45, "rainy": 0.65, "snowy": 0.5}.get(scene.weather, 0.0)
     grey: RGB = (70, 78, 110) if scene.time == "night" else (176, 184, 198)
@@ -265,7 +268,7 @@ def _tufts(c: Canvas, scene: DrawnScene, colour: RGB) -> None:
 
 
 def draw_weather(c: Canvas, scene: DrawnScene) -> None:
-    """Draw what falls or blows in front of everything; indoors nothing."""
+    """Draw rain, snow, wind and fog in front of everything; nothing indoors."""
     if not scene.outdoors:
         return
     if scene.weather == "rainy":
@@ -317,11 +320,11 @@ BLUSH: RGB = (240, 130, 120)
 
 
 def draw_figure(c: Canvas, figure: DrawnFigure, key: str) -> None:
-    """Draw one character; parts worn get boxes of their own (`key/scarf`, `key/coat`).
+    """Draw one character; clothes have separate boxes (`key/scarf`, `key/coat`).
 
     Args:
         c: canvas.
-        figure: who, where and how.
+        figure: the character, its position and pose.
         key: label of its box.
     """
     who, pen = figure.who, _pen(c, figure)
@@ -399,7 +402,7 @@ def _hands(figure: DrawnFigure, pen: Pen) -> tuple[Point, Point]:
 
 
 def _reach(pen: Pen, target: Point, side: int) -> Point:
-    """The target, or the farthest point towards it that an arm of 0.46 heights gets to."""
+    """The target, or the farthest point towards it within an arm's length (0.46 heights)."""
     sx, sy = pen.place(0.10 * side, 0.48)
     dx, dy = target[0] - sx, target[1] - sy
     far, most = hypot(dx, dy), 0.46 * pen.unit
@@ -453,7 +456,7 @@ def _face(pen: Pen, who: Character, mood: str) -> None:
     c, f, s, kind = pen.canvas, pen.place, pen.unit, who.species
     ev, gap, mid = (0.905, 0.12, 0.02) if kind == "frog" else (0.765, 0.09, 0.035)
     mv = {"frog": 0.66, "girl": 0.66, "boy": 0.66, "pig": 0.615, "elephant": 0.615}.get(kind, 0.645)
-    # Black eyes would drown in black fur.
+    # black eyes would not show on black fur
     white_eyes = kind == "frog" or mood == "surprised" or (kind == "cat" and who.shade == 2)
     for side in (-1, 1):
         u = mid + gap * side
@@ -488,7 +491,7 @@ def _face(pen: Pen, who: Character, mood: str) -> None:
 
 
 def _half_oval(pen: Pen, at: Point, rx: float, ry: float, steps: int = 8) -> list[Point]:
-    """Points along the half of an ellipse above a point, below it for a negative ry, on the page."""
+    """Points of half an ellipse above a point (below it for negative ry), on the page."""
     angles = [pi * i / steps for i in range(steps + 1)]
     return [pen.place(at[0] + rx * cos(a), at[1] + ry * sin(a)) for a in angles]
 
@@ -503,7 +506,7 @@ PAPER = (252, 248, 238)
 
 
 def _smooth_noise(rng: np.random.Generator, cells: int, side: int) -> Floats:
-    """Noise of mean 0 and spread 1 with blotches of side/cells pixels."""
+    """Noise with mean 0 and standard deviation 1, in patches of side/cells pixels."""
     coarse = rng.standard_normal((cells, cells)).astype(np.float32)
     fine = np.asarray(
         Image.fromarray(coarse).resize((side, side), Image.Resampling.BICUBIC), dtype=np.float64
@@ -513,13 +516,13 @@ def _smooth_noise(rng: np.random.Generator, cells: int, side: int) -> Floats:
 
 
 def grain(style: Style, side: int) -> Floats:
-    """Factor per pixel, near 1: the texture of paper and tool.
+    """Texture of paper and brush as factors near 1.
 
     Args:
-        style: the hand.
-        side: pixels.
+        style: drawing style.
+        side: side of the picture, pixels.
     Returns:
-        (side, side): factors.
+        (side, side) factors.
     """
     rng = np.random.default_rng(style.seed + 1)
     fine = rng.standard_normal((side, side))
@@ -545,14 +548,14 @@ def grain(style: Style, side: int) -> Floats:
 
 
 def lit(light: Floats, canvas: Canvas, side: int) -> Floats:
-    """Colour of the light per pixel: that of the hour, lifted towards white around every lamp and fire.
+    """Colour of the light for each pixel: that of the time of day, brighter around lamps and fires.
 
     Args:
-        light: (3,) factors of the hour.
-        canvas: knows its lights.
-        side: pixels.
+        light: (3,) factors for the time of day.
+        canvas: canvas with its lights.
+        side: side of the picture, pixels.
     Returns:
-        (side, side, 3).
+        (side, side, 3) factors.
     """
     i = (np.arange(side) + 0.5) / side
     glow = np.zeros((side, side))
@@ -563,14 +566,14 @@ def lit(light: Floats, canvas: Canvas, side: int) -> Floats:
 
 
 def finished(canvas: Canvas, scene: DrawnScene, size_px: int) -> Image.Image:
-    """The finished picture: reduced, lit, grained, with its paper.
+    """Finish a picture: downsample, apply light and texture, add the paper margin.
 
     Args:
-        canvas: all drawn.
-        scene: gives the hour.
-        size_px: side.
+        canvas: canvas with everything drawn.
+        scene: scene, for the time of day.
+        size_px: side, pixels.
     Returns:
-        RGB, (size_px, size_px).
+        RGB picture, (size_px, size_px).
     """
     if canvas.image is None:
         raise AssertionError("a canvas without pixels cannot be finished")
@@ -622,13 +625,13 @@ def draw(scene: DrawnScene, style: Style, size_px: int = 384) -> Image.Image:
     """Draw a scene in one illustrator's style.
 
     Args:
-        scene: what to show.
-        style: the hand.
+        scene: scene to draw.
+        style: drawing style.
         size_px: side of the square picture, pixels, at least 16.
     Returns:
-        RGB, (size_px, size_px); equal arguments give equal pixels.
+        RGB picture, (size_px, size_px); equal arguments give equal pixels.
     Raises:
-        DataError: a size below 16, or a prop nobody can draw.
+        DataError: the size is below 16, or a prop is unknown.
     """
     if size_px < 16:
         raise DataError(f"picture book: size {size_px} px, expected at least 16")
@@ -638,33 +641,33 @@ def draw(scene: DrawnScene, style: Style, size_px: int = 384) -> Image.Image:
 
 
 def boxes(scene: DrawnScene, style: Style) -> dict[str, Box]:
-    """Box of every labelled part, (x0, y0, x1, y1) in 0 to 1, without drawing pixels.
+    """Boxes of all labelled parts, (x0, y0, x1, y1) in [0, 1], without drawing pixels.
 
-    Keys: a prop's label, a character's name, `owner/part` for what is worn or inside, and scenery.
+    Keys: a prop's label, a character's name, `owner/part` for clothes and contents, and scenery.
     """
     canvas = Canvas(0, style, flip=scene.flip, zoom=scene.zoom)
     _compose(scene, canvas)
-    found = {key: canvas.unit_box(key) for key in canvas.boxes}
-    return {key: box for key, box in found.items() if box[2] - box[0] > 1e-3 and box[3] - box[1] > 1e-3}
+    result = {key: canvas.unit_box(key) for key in canvas.boxes}
+    return {key: box for key, box in result.items() if box[2] - box[0] > 1e-3 and box[3] - box[1] > 1e-3}
 
 
 def scene_graph(scene: DrawnScene, style: Style, image: str) -> dict[str, Any]:
-    """The scene graph of a picture: every score is 1, because it is the truth.
+    """The true scene graph of a picture, with scores of 1.
 
     Args:
-        scene: what is shown.
-        style: the hand; it moves the boxes by a hair.
+        scene: scene of the picture.
+        style: drawing style, which affects the boxes slightly.
         image: id of the picture.
     Returns:
         ``{"image", "objects": [{"label", "box", "score"}], "relations": [{"s", "p", "o", "score"}]}``.
     """
-    found = boxes(scene, style)
+    object_boxes = boxes(scene, style)
     species = {figure.who.name: figure.who.species for figure in scene.figures}
-    keys = list(found)
+    keys = list(object_boxes)
     objects = [
         {
             "label": species.get(key) or re.sub(r"\d+$", "", key.rsplit("/", 1)[-1]),
-            "box": [round(float(v), 5) for v in found[key]],
+            "box": [round(float(v), 5) for v in object_boxes[key]],
             "score": 1.0,
         }
         for key in keys

@@ -1,4 +1,4 @@
-"""What is true of a page of a picture book: who is there, where, doing what, and what the text says.
+"""Ground truth and texts of picture-book pages: who is there, where, doing what.
 
 Activities with a before, a during and an after, and moments between them, lie in tables beside this file. A
 sketch of one, a cast and a setting become a `DrawnScene`; drawing, wording and scene graphs all read this
@@ -35,18 +35,18 @@ PHASES = ("before", "during", "after")
 
 
 def read_table(name: str) -> dict[str, Any]:
-    """One of the tables beside this file."""
+    """Read a TOML table from this folder."""
     return read_toml(Path(__file__).with_name(f"{name}.toml"))
 
 
 @dataclass(frozen=True)
 class Character:
-    """One member of a cast: its look is the same on every page.
+    """A character; it looks the same on every page.
 
     Attributes:
         name: given name, such as Pip.
         species: one of SPECIES.
-        female: whether texts say she.
+        female: whether texts use "she".
         shade: variant of fur, skin or hair, 0 to 3.
         top, top_colour, pattern: clothing.
         extra, extra_colour: scarf or hat.
@@ -66,7 +66,7 @@ class Character:
 
     @property
     def look(self) -> str:
-        """Words that tell this character from others: a fox in a red scarf and a blue coat."""
+        """Description of the character's looks, such as "a fox in a red scarf and a blue coat"."""
         extra = f"{_a(self.extra_colour)} {self.extra}"
         top = f"{self.top_colour} overalls" if self.top == "overalls" else f"{_a(self.top_colour)} {self.top}"
         return f"{_a(self.species)} in {extra} and {top}"
@@ -78,16 +78,16 @@ def _a(word: str) -> str:
 
 @dataclass(frozen=True)
 class Style:
-    """The hand of an illustrator: the same for all pages of a story.
+    """Drawing style of an illustrator, the same for all pages of a story.
 
     Attributes:
-        seed: fixes grain and the wobble of the lines.
+        seed: seed of grain and wobble.
         palette: one of PALETTES.
         line: outline width as a fraction of the picture's side; 0 draws none.
         ink: outline colour, RGB 0 to 255.
         texture: one of TEXTURES.
-        wobble: how far lines stray, as a fraction of the side.
-        margin: whether the paper shows around the picture.
+        wobble: amplitude of the wobble of lines, as a fraction of the side.
+        margin: whether there is a paper margin.
     """
 
     seed: int
@@ -105,11 +105,11 @@ class DrawnFigure:
 
     Attributes:
         who: the character.
-        at: middle of the feet, unit square, y down.
+        at: point between the feet, in the unit square, y downwards.
         pose: one of POSES.
         emotion: one of EMOTIONS.
         facing: +1 to the right, -1 to the left.
-        hands: where the hands reach, nearest first; empty means hanging.
+        hands: points that the hands reach for, nearest first; empty if they hang down.
     """
 
     who: Character
@@ -122,13 +122,13 @@ class DrawnFigure:
 
 @dataclass(frozen=True)
 class Prop:
-    """A thing on a page.
+    """An object on a page.
 
     Attributes:
         label: noun, a key of props.toml.
-        state: what it looks like now, or "".
-        at: middle of its base, unit square, y down.
-        size: factor.
+        state: its current state, or "".
+        at: centre of its base, in the unit square, y downwards.
+        size: scale factor.
         to: second point, for things with two ends such as a string.
     """
 
@@ -141,18 +141,18 @@ class Prop:
 
 @dataclass(frozen=True)
 class DrawnScene:
-    """Everything that is true of one picture.
+    """Ground truth of one picture.
 
     Attributes:
-        place, weather, time: of PLACES, WEATHERS, TIMES.
+        place, weather, time: one of PLACES, WEATHERS, TIMES each.
         things: figures and props in drawing order, back to front.
-        relations: (subject, predicate, object); characters by name, things by label.
-        inside: labels of things seen inside or on others, such as the cake in the oven.
-        activity, phase: what is being done and how far it has come (one of PHASES).
+        relations: (subject, predicate, object); characters by name, objects by label.
+        inside: labels of objects inside or on others, such as the cake in the oven.
+        activity, phase: the activity and its phase (one of PHASES).
         tool: label of the tool in use, or "".
         doing: verb phrase of the first figure, present tense, for captions.
         flip: whether the picture is mirrored.
-        zoom: magnification around the middle of the ground, 1 or a little more.
+        zoom: magnification around (0.5, 0.8), 1 or slightly more.
     """
 
     place: str
@@ -170,13 +170,13 @@ class DrawnScene:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The nouns that are true of the picture."""
-        found = {self.place, *self.inside}
+        """Nouns for everything in the picture."""
+        nouns = {self.place, *self.inside}
         for figure in self.figures:
-            found |= {figure.who.species, figure.who.name, figure.who.extra, figure.who.top}
+            nouns |= {figure.who.species, figure.who.name, figure.who.extra, figure.who.top}
         for prop in self.props:
-            found |= {prop.label, prop.state} - {""}
-        return frozenset(found)
+            nouns |= {prop.label, prop.state} - {""}
+        return frozenset(nouns)
 
     @property
     def figures(self) -> tuple[DrawnFigure, ...]:
@@ -185,12 +185,12 @@ class DrawnScene:
 
     @property
     def props(self) -> tuple[Prop, ...]:
-        """Things, back to front."""
+        """Objects, back to front."""
         return tuple(thing for thing in self.things if isinstance(thing, Prop))
 
     @property
     def outdoors(self) -> bool:
-        """Whether sky is overhead."""
+        """Whether the place is outdoors."""
         return self.place not in INDOORS
 
 
@@ -216,13 +216,13 @@ class Sketch:
 
 @dataclass(frozen=True)
 class Tale:
-    """An activity or a moment.
+    """An activity (with phases before, during and after) or a moment.
 
     Attributes:
         name: key in its table.
         role: activity, opening, middle or closing.
         friend: whether a second character is part of it.
-        places, weathers, times: where and when it may happen.
+        places, weathers, times: possible settings.
         sketches: phase → drawing; a moment has only "during".
         lines: kind of line (one of LINES) → wordings.
     """
@@ -239,7 +239,7 @@ class Tale:
 
 @dataclass(frozen=True)
 class Setting:
-    """Where and when: one of PLACES, WEATHERS and TIMES each."""
+    """Place, weather and time: one of PLACES, WEATHERS and TIMES each."""
 
     place: str
     weather: str
@@ -251,12 +251,17 @@ def _tale(name: str, raw: Mapping[str, Any]) -> Tale:
     places = raw.get("places") or [p for p in PLACES if outdoors is None or outdoors == (p not in INDOORS)]
     drawn = {"during": raw} if "draw" in raw else {phase: raw[phase] for phase in PHASES}
     sketches = {}
-    for phase, one in drawn.items():
-        tool = one.get("tool", raw.get("tool", ""))
-        if not any(re.match(rf"{tool}[: ]", line) for line in one["draw"]):
+    for phase, sketch in drawn.items():
+        tool = sketch.get("tool", raw.get("tool", ""))
+        if not any(re.match(rf"{tool}[: ]", line) for line in sketch["draw"]):
             tool = ""
         sketches[phase] = Sketch(
-            one["draw"], one["links"], tuple(one.get("inside", ())), one["doing"], one["says"], tool
+            sketch["draw"],
+            sketch["links"],
+            tuple(sketch.get("inside", ())),
+            sketch["doing"],
+            sketch["says"],
+            tool,
         )
     return Tale(
         name,
@@ -279,10 +284,10 @@ def tales() -> Mapping[str, Tale]:
 
 
 def _thing(line: str, cast: Mapping[str, Character]) -> DrawnFigure | Prop:
-    found = THING.fullmatch(line)
-    if found is None:
+    match = THING.fullmatch(line)
+    if match is None:
         raise AssertionError(f"picture-book table: cannot read {line!r}")
-    label, states, x, y, size, points = found.groups()
+    label, states, x, y, size, points = match.groups()
     state = states.lstrip(":").split(":") if states else []
     at = (float(x), float(y))
     pairs = (pair.split(",") for pair in (points or "").split("/") if pair)
@@ -294,15 +299,15 @@ def _thing(line: str, cast: Mapping[str, Character]) -> DrawnFigure | Prop:
 
 
 def room_for_friend(tale: Tale, phase: str) -> bool:
-    """Whether a watching friend fits at the left edge without hiding anything."""
+    """Whether a watching friend fits at the left edge without covering anything."""
     if tale.role != "activity":
         return False
     for line in tale.sketches[phase].draw:
-        found = THING.fullmatch(line)
-        if found is None or float(found[3]) < 0.30:
+        match = THING.fullmatch(line)
+        if match is None or float(match[3]) < 0.30:
             return False
-        # A raised pair of arms needs the room itself.
-        if ":cheer" in line and float(found[3]) < 0.33:
+        # raised arms need the space
+        if ":cheer" in line and float(match[3]) < 0.33:
             return False
     return True
 
@@ -317,18 +322,16 @@ def compose(
     flip: bool = False,
     zoom: float = 1.0,
 ) -> DrawnScene:
-    """The scene of one page.
+    """Compose the scene of one page.
 
     Args:
-        tale: what happens.
+        tale: activity or moment.
         phase: before, during or after; moments have only "during".
-        setting: where and when.
-        hero: who does it.
-        friend: who else is there; in an activity it watches from the left edge.
-        flip: mirror the picture.
-        zoom: magnification; 1 when a friend watches, who would be cut off.
-    Returns:
-        The scene, true in every detail that is drawn.
+        setting: place, weather and time.
+        hero: main character.
+        friend: second character; in an activity it watches from the left edge.
+        flip: whether to mirror the picture.
+        zoom: magnification; 1 is used if a friend watches, who would otherwise be cut off.
     """
     sketch = tale.sketches[phase]
     cast = {"hero": hero} | ({"friend": friend} if friend else {})
@@ -362,7 +365,7 @@ def compose(
 def _link(
     text: str, names: Mapping[str, str], things: list[DrawnFigure | Prop], inside: tuple[str, ...]
 ) -> tuple[str, str, str]:
-    """Split "hero looking at oven" by the longest labels at both ends."""
+    """Split text such as "hero looking at oven" into subject, predicate and object, by the longest labels."""
     labels = {*names, *inside, *(thing.label for thing in things if isinstance(thing, Prop))}
     start = max((label for label in labels if text.startswith(label + " ")), key=len)
     end = max((label for label in labels if text.endswith(" " + label)), key=len)
@@ -370,7 +373,7 @@ def _link(
 
 
 def with_hero(scene: DrawnScene, old: Character, new: Character) -> DrawnScene:
-    """The same scene with another character in the place of `old`."""
+    """The same scene with `old` replaced by another character."""
     things = tuple(
         replace(thing, who=new) if isinstance(thing, DrawnFigure) and thing.who == old else thing
         for thing in scene.things
@@ -382,7 +385,7 @@ def with_hero(scene: DrawnScene, old: Character, new: Character) -> DrawnScene:
 
 
 def without(scene: DrawnScene, label: str) -> DrawnScene:
-    """The same scene without one thing: a prop by label or a character by name."""
+    """The same scene without one object (by label) or character (by name)."""
     things = tuple(
         thing
         for thing in scene.things
@@ -409,13 +412,13 @@ EXTRA_SHARES = (0.16, 0.16, 0.13, 0.09, 0.04, 0.08, 0.34)
 
 @dataclass(frozen=True)
 class PageText:
-    """The words of a page and what they are to the picture.
+    """The text of a page and its relations to the picture.
 
     Attributes:
         text: one to three sentences.
         kinds: kind of each sentence: says, action, story, subjective, quantity, deictic, meta, irrelevant,
             watcher.
-        mentions: entities named, as labels, states or names.
+        mentions: labels, states and names mentioned.
         relations: CITE and CLUE relation → whether it holds.
     """
 
@@ -427,12 +430,12 @@ class PageText:
 
 @cache
 def wordings() -> Mapping[str, Any]:
-    """Words for any story: `lines` by kind, `medium` by texture, `caption` by place, hour and weather."""
+    """Wordings of all stories: `lines` by kind, `medium` by texture, `caption` by place, time, weather."""
     return read_table("wording")
 
 
 def caption(scene: DrawnScene) -> str:
-    """Literal description of a picture: who (by looks), what, where, when; the hero is drawn last."""
+    """Literal description of a picture: who (by looks), what, where and when."""
     doing, _, watcher = scene.doing.partition(", while ")
     phrases = wordings()["caption"]
     words = [scene.figures[-1].who.look, doing, phrases[scene.place], phrases[scene.time]]
@@ -443,24 +446,24 @@ def caption(scene: DrawnScene) -> str:
 
 
 def plain(marked: str) -> tuple[str, frozenset[str]]:
-    """Remove the marks from a sentence.
+    """Remove the markup from a sentence.
 
     Args:
         marked: text with ``[noun]`` and ``[words|noun]``.
     Returns:
-        The text, and the nouns.
+        The plain text, and the nouns.
     """
     return MARK.sub(r"\1", marked), frozenset(m[2] or m[1] for m in MARK.finditer(marked))
 
 
 def fill(line: str, hero: Character, friend: Character | None, *, how: str) -> str:
-    """Put the characters into a line; the result still carries marks.
+    """Insert the characters into a line; the result still has markup.
 
     Args:
         line: wording from a table.
-        hero: who {H}, {name} and the pronouns stand for.
-        friend: who {friend} and {kind} stand for.
-        how: what {H} becomes: full, name, kind or pronoun.
+        hero: character for {H}, {name} and the pronouns.
+        friend: character for {friend} and {kind}.
+        how: form of {H}: full, name, kind or pronoun.
     """
     he, his, him = ("she", "her", "her") if hero.female else ("he", "his", "him")
     full = f"[{hero.name}] the [{hero.species}]"
@@ -487,14 +490,14 @@ def relations_of(scene: DrawnScene, kinds: Sequence[str], mentions: frozenset[st
     """Relations that hold between a text and the picture on its page.
 
     Args:
-        scene: what is drawn.
+        scene: scene of the picture.
         kinds: kinds of the sentences.
-        mentions: entities the text names.
+        mentions: entities that the text mentions.
     Returns:
-        Relation → whether it holds. *visible*: it describes what can be seen now and names nothing that is
-        not there. *temporal_before*: the picture shows the preparation of what the text reports (i < t);
-        *temporal_after*: its result (i > t); *temporal_during*: the very moment (i = t).
-        *elaboration_i_tool*: a tool is seen, not named.
+        Relation → whether it holds. *visible*: the text describes what can be seen and mentions nothing else.
+        *temporal_before*: the picture shows the preparation of what the text reports (i < t);
+        *temporal_after*: its result (i > t); *temporal_during*: the same moment (i = t).
+        *elaboration_i_tool*: the picture shows a tool that the text does not mention.
     """
     says, does = "says" in kinds, "action" in kinds
     phase = scene.phase
@@ -530,14 +533,14 @@ def write_page(
     """Write the text of one page.
 
     Args:
-        scene: its picture.
-        tale: where the wordings come from.
+        scene: scene of its picture.
+        tale: activity or moment, with its wordings.
         hero: main character.
-        friend: the other one of the story, in this picture or not.
-        style: named by remarks on how the picture was made.
-        rng: source of chance.
-        first: whether this is the first page, which names the hero in full.
-        used: wordings the story has used; they are avoided while others are left, and this page's are added.
+        friend: second character of the story, who need not be in this picture.
+        style: drawing style, for sentences about how the picture was made.
+        rng: random generator.
+        first: whether this is the first page, which gives the hero's full name.
+        used: wordings already used in the story, avoided if possible; this page's are added.
     """
     sketch = tale.sketches[scene.phase]
     draw = float(rng.random())
@@ -547,7 +550,7 @@ def write_page(
     if first and not lead:
         lead = ["says"]
     if scene.phase == "after":
-        # The deed came before what is seen.
+        # the activity precedes what the picture shows
         lead = lead[::-1]
     extra = str(rng.choice(EXTRA_KINDS, p=EXTRA_SHARES))
     if not lead:
@@ -559,21 +562,21 @@ def write_page(
         **tale.lines,
         **wordings()["lines"],
     }
-    said, spoken, mentions = [], [], frozenset[str]()
+    sentences, spoken, mentions = [], [], frozenset[str]()
     for i, kind in enumerate(kinds):
         if not pools[kind] or (kind == "watcher" and friend is None):
             continue
         fresh = [line for line in pools[kind] if line not in used] or list(pools[kind])
         line = str(rng.choice(fresh))
         used.add(line)
-        # Pronouns need somebody to point back to: the first sentence that speaks of the hero names it.
+        # pronouns need an antecedent: the first sentence about the hero uses the name
         how = "full" if first and i == 0 else "pronoun"
         if i == 0 and not first:
             how = str(rng.choice(["name", "kind", "pronoun", "full"], p=[0.42, 0.18, 0.25, 0.15]))
         if kind == "meta":
             line = line.replace("{medium}", wordings()["medium"][style.texture])
         text, named = plain(fill(line, hero, friend, how=how))
-        said.append(text)
+        sentences.append(text)
         spoken.append(kind)
         mentions |= named
-    return PageText(" ".join(said), tuple(spoken), mentions, relations_of(scene, spoken, mentions))
+    return PageText(" ".join(sentences), tuple(spoken), mentions, relations_of(scene, spoken, mentions))

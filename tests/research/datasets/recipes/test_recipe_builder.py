@@ -185,7 +185,7 @@ def test_recipeqa_joins_the_pages_under_the_same_rules(saved, tmp_path, capsys):
     assert (report["recipes"], report["segments"]) == (8, 24)
     assert report["readers"]["recipeqa"] == 2
     assert report["pages"] == 9
-    assert report["dropped"]["recipeqa: questions about a recipe that is there already"] == 3
+    assert report["dropped"]["recipeqa: further questions about a recipe"] == 3
     assert report["dropped"]["page: page that is there already"] == 1
     assert report["dropped"]["picture not there"] == 1
     listed = [one for one in lines(to / "dropped.jsonl") if one["page"] == "recipeqa/leeks"]

@@ -49,7 +49,7 @@ def test_a_recipe_under_several_questions_is_read_once(tmp_path):
     ]
     assert data.pairs[0].text == f"leeks {WORDS[0].format('leeks')}"
     assert data.pairs[0].image == "leeks0.png"
-    assert "recipeqa: questions about a recipe that is there already: 1" in data.notes
+    assert "recipeqa: further questions about a recipe: 1" in data.notes
 
 
 def withholding(name, *keys, task="textual_cloze", **more):
@@ -99,7 +99,7 @@ def test_steps_are_put_together_by_what_both_questions_show(tmp_path):
     assert [piece.text for piece in pieces] == [f"{step['title']} {step['body']}" for step in whole]
     pictures = [[one.target for one in piece.pictures] for piece in pieces]
     assert pictures == [["leeks0.png"], [], ["leeks2.png"]]
-    assert counted["steps put together from several questions"] == 5
+    assert counted["steps completed from several questions"] == 5
     assert counted["steps that no other question of their recipe has"] == 1
 
 
@@ -122,7 +122,7 @@ def test_recipes_without_id_are_known_by_their_words_and_short_ones_left_out(tmp
     )
     assert len(data.pairs) == 3
     assert set(data.notes) >= {
-        "recipeqa: questions about a recipe that is there already: 1",
+        "recipeqa: further questions about a recipe: 1",
         "recipeqa: steps: fewer than 3 tokens: 1",
         "recipeqa: recipes with fewer than 2 segments: 2",
         "recipeqa: questions without a context: 2",
@@ -149,7 +149,7 @@ def test_both_sets_open_by_name_with_their_split(tmp_path):
     rest = read_source(DataConfig(set="vist", annotations=str(tmp_path), missing="drop"))
     assert {pair.seq for pair in rest.pairs} == {"sval", "stest"}
     assert len(rest.missing) == 1
-    assert "vist: further stories left out, a picture of theirs being missing: 1" in rest.notes
+    assert "vist: further stories left out because a picture is missing: 1" in rest.notes
 
 
 def test_stories_need_five_distinct_positions(tmp_path):
@@ -168,8 +168,8 @@ def test_stories_need_five_distinct_positions(tmp_path):
     assert {(pair.seq, pair.split) for pair in data.pairs} == {("good", "val")}
     assert data.notes == (
         "vist: annotations without a story: 3",
-        "vist: stories left out, without five distinct positions: 3",
-        "vist: stories left out, a sentence or photo not being stated: 1",
+        "vist: stories left out without five distinct positions: 3",
+        "vist: stories left out because a sentence or photo is not stated: 1",
     )
 
 

@@ -1,4 +1,4 @@
-"""Splits of recipes by author: authors on both sides, or each on one."""
+"""Splits recipes by author: stratified by author, or with disjoint authors."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
@@ -14,7 +14,7 @@ VAL_SHARE = 0.1
 
 
 def author_key(author: str, source: str, story_id: str) -> Hashable:
-    """Who a recipe is by: its author, else its site, else itself.
+    """Key of a recipe's author: the author, else the site, else the recipe itself.
 
     Source: docs/methods/data.md §3.4.
     """
@@ -27,18 +27,19 @@ def author_key(author: str, source: str, story_id: str) -> Hashable:
 def split_by_author(
     ids: Sequence[str], authors: Sequence[Hashable], kind: AuthorSplit = "stratified", seed: int = 0
 ) -> list[SplitName]:
-    """A split 90/10 into train and test, then a tenth of train for validation.
+    """Split 90/10 into train and test, then take a tenth of train for validation.
 
-    Stratified: of every author with two or more recipes a tenth, at least one, goes to test; the single
-    recipes of the others are dealt as one pool. Validation takes every tenth of the remaining ones, author
-    by author, but never an author's last. Disjoint: whole authors, largest first, fill train, validation and
+    Stratified: a tenth of the recipes of each author with two or more, at least one, goes to test; authors
+        with
+    one recipe are treated as one author. Validation takes every tenth of the remaining recipes, author by
+    author, but never an author's last. Disjoint: whole authors, largest first, fill train, validation and
     test to 81, 9 and 10 %.
 
     Args:
-        ids: ids of the recipes (N,), all different.
-        authors: (N,) as `author_key` gives them.
-        kind: which.
-        seed: seed of the order inside authors and among them.
+        ids: (N,) unique ids of the recipes.
+        authors: (N,) keys from `author_key`.
+        kind: stratified or disjoint.
+        seed: seed of the order of authors and of each author's recipes.
     Returns:
         (N,) train, val or test.
     Raises:
@@ -59,11 +60,11 @@ def _stratified(groups: list[list[int]], count: int) -> list[SplitName]:
     rest: list[list[int]] = []
     for group in [*(group for group in groups if len(group) > 1), pool]:
         number = max(1, round(TEST_SHARE * len(group))) if len(group) > 1 else 0
-        for one in group[:number]:
-            result[one] = "test"
+        for row in group[:number]:
+            result[row] = "test"
         rest.append(group[number:])
-    # never an author's last, or validation would hold an author that train has not
-    free = [one for group in rest for one in group[1:]]
+    # never an author's last recipe, so that every author in validation is also in train
+    free = [row for group in rest for row in group[1:]]
     wanted = max(1, round(VAL_SHARE * sum(map(len, rest)))) if len(free) > 1 else 0
     for place in range(min(wanted, len(free))):
         result[free[int(place * (len(free) / wanted))]] = "val"
@@ -82,15 +83,15 @@ def _disjoint(groups: list[list[int]], count: int) -> list[SplitName]:
     filled = dict.fromkeys(wanted, 0)
     for place, group in enumerate(sorted(groups, key=len, reverse=True)):
         empty = [name for name in wanted if not filled[name]]
-        # the last authors go to the parts that are still empty
+        # the last authors go to splits that are still empty
         choices = empty if len(empty) >= len(groups) - place else wanted
         best = max(choices, key=lambda name: (wanted[name] - filled[name]) / wanted[name])
         filled[best] += len(group)
-        for one in group:
-            result[one] = best
+        for row in group:
+            result[row] = best
     return result
 
 
 def _shuffled(name: str, seed: int) -> str:
-    """A key that orders names at random, but alike on every machine and whatever else is there."""
+    """A pseudorandom sort key that depends only on name and seed."""
     return sha256(f"{seed}\0{name}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,6 +1,6 @@
-"""Builds a set of stories from pages: one picture per step, filtered, split, and every loss on a list.
+"""Builds a set of stories from web pages, with one picture per step; everything left out is listed.
 
-The order of the pipeline stands here and nowhere else: read, judge pictures, merge, filter, split, write.
+The pipeline: read, check pictures, merge, filter, split, write.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ DROPPED_NAME, PAGES_NAME, REPORT_NAME = "dropped.jsonl", "pages.jsonl", "report.
 MIN_SEGMENTS = 2
 NOT_FETCHED = "picture on the web, not asked for"
 Bring = Callable[[Iterable[str], str], Mapping[str, Fetched]]
-"""URLs and the folder they go to, below ``fetched`` → what became of them."""
+"""(URLs, their subfolder of ``fetched``) → URL → result of the download."""
 
 
 @dataclass
 class Draft:
-    """A page on its way into the set.
+    """A page being processed.
 
     Attributes:
-        page: as read.
-        root: folder that its saved pictures must lie below; None for a page off the web.
+        page: the page as read.
+        root: folder that must contain its saved pictures; None for a downloaded page.
         page_sha256: SHA-256 of its bytes.
-        segments: what is left of it.
-        removed: what is not.
-        stripped: boiler-plate phrases taken off.
-        english: whether the noun rule judged it.
+        segments: remaining segments.
+        removed: removed parts.
+        stripped: number of boilerplate phrases removed.
+        english: whether the noun rule was applied.
     """
 
     page: SavedPage
@@ -69,30 +69,30 @@ class Draft:
 
     @property
     def id(self) -> str:
-        """A name that stays the same when the page is read again, wherever the set is built."""
+        """Id derived from the page's URL or name, the same in every build."""
         name = self.page.url or self.page.where
         return "p" + sha256(name.encode("utf-8", "replace")).hexdigest()[:16]
 
     @property
     def pictures(self) -> list[PictureRef]:
         """All pictures of the page, in order."""
-        return [one for piece in self.page.pieces for one in piece.pictures]
+        return [picture for piece in self.page.pieces for picture in piece.pictures]
 
 
 class BuildReport(Record):
     """Result of a build, with its losses.
 
     Attributes:
-        pages: given, recipes of RecipeQA among them.
-        recipes, segments: in the set.
-        splits: name → recipes.
-        readers: how pages were read → how many.
-        orders: where pictures stand, after or before their words or beside them in cards → how many pages.
-        dropped: rule → how many parts, pictures or pages it removed.
-        stripped: boiler-plate phrases taken off.
-        boilerplate_version: version of the list.
-        noun_rule_off: pages that the noun rule did not judge, not being English.
-        without_license: recipes whose page states none.
+        pages: number of pages, including recipes of RecipeQA.
+        recipes, segments: numbers in the set.
+        splits: name → number of recipes.
+        readers: method of reading → number of pages.
+        orders: position of pictures (after or before their text, or beside it in cards) → number of pages.
+        dropped: rule → number of parts, pictures or pages that it removed.
+        stripped: number of boilerplate phrases removed.
+        boilerplate_version: version of the list of phrases.
+        noun_rule_off: number of pages that are not English, so that the noun rule was not applied.
+        without_license: number of recipes whose page states no licence.
     """
 
     pages: int
@@ -120,27 +120,27 @@ def build_recipes(
     recipeqa: Source | None = None,
     progress: Callable[[FetchProgress], None] | None = None,
 ) -> BuildReport:
-    """Read pages and build a set of stories of them.
+    """Build a set of stories from pages.
 
     Args:
         given: saved pages, folders of them, URLs.
-        to: folder of the set, which holds nothing, or an earlier build, which is replaced; pages and pictures
-            off the web are kept below it in ``fetched``.
-        settings: bounds of what is fetched.
-        split: how authors are parted.
+        to: folder of the set; an earlier build there is replaced. Downloads are stored in its subfolder
+            ``fetched``.
+        settings: limits of downloads.
+        split: kind of split by author.
         seed: seed of the split.
-        fetch: bring the pictures of saved pages, too, that lie on the web; those of URLs always come.
-        again: ask again for what was refused for good.
-        recipeqa: files and pictures of RecipeQA, whose recipes come after the pages under the same rules.
-        progress: called after every answer.
+        fetch: whether to download the remote pictures of saved pages; those of URLs always are.
+        again: whether to request permanently dead URLs again.
+        recipeqa: files and pictures of RecipeQA, whose recipes are added under the same rules.
+        progress: called after each response.
     Raises:
-        ConfigError: the folder holds a set that is no earlier build, or a file is in the way.
-        DataError: no recipe is left, too few authors, or the folder cannot be written.
-        MissingError: no such page, or a package is not installed.
+        ConfigError: the folder holds a set that was not built here, or `to` is a file.
+        DataError: no recipe is left, there are too few authors, or the folder cannot be written.
+        MissingError: a page does not exist, or a package is not installed.
     """
     sources = find_sources(given)
     if to.exists() and not to.is_dir():
-        raise ConfigError(f"{to}: a file; expected a folder for the set; choose another name")
+        raise ConfigError(f"{to}: is a file; expected a folder for the set; choose another name")
     if (to / FILE_NAME).exists() and not (to / REPORT_NAME).exists():
         raise ConfigError(f"{to}: holds a {FILE_NAME} that was not built here; choose another folder")
     robots = Robots(settings)
@@ -153,32 +153,32 @@ def build_recipes(
     passed_over: Counter[str] = Counter()
     if recipeqa is not None:
         drafts += _from_recipeqa(recipeqa, passed_over)
-    online = {one.target for draft in drafts if fetch or draft.root is None for one in draft.pictures}
+    online = {item.target for draft in drafts if fetch or draft.root is None for item in draft.pictures}
     drafts, twice = _once(drafts)
     failed |= twice
     judged = _judged(drafts, online, to, brought)
-    again_there = repeated([[picture_key(one) for one in draft.pictures] for draft in drafts], judged)
+    again_there = repeated([[picture_key(item) for item in draft.pictures] for draft in drafts], judged)
     for number, draft in enumerate(drafts):
         keys = map(picture_key, draft.pictures)
         _fill(draft, {key: judged[key].rule or again_there.get((number, key), "") for key in keys})
-    kept = _recipes(drafts)
+    recipes = _recipes(drafts)
     _write_lists(to, drafts, failed)
-    dropped = Counter(one.reason for draft in drafts for one in draft.removed)
+    dropped = Counter(item.reason for draft in drafts for item in draft.removed)
     dropped.update(f"page: {kind_of(reason)}" for reason in failed.values())
     dropped.update({f"recipeqa: {kind}": number for kind, number in passed_over.items() if number})
-    if not kept:
+    if not recipes:
         lost = "; ".join(f"{rule}: {number}" for rule, number in dropped.most_common(3)) or "no page given"
         raise DataError(
             f"{to}: no recipe left of {counted(len(drafts) + len(failed), 'page')}"
             f" ({lost}); see {DROPPED_NAME}"
         )
-    ids = [draft.id for draft in kept]
-    authors = [author_key(one.page.author, one.page.source, one.id) for one in kept]
+    ids = [draft.id for draft in recipes]
+    authors = [author_key(item.page.author, item.page.source, item.id) for item in recipes]
     parts = split_by_author(ids, authors, split, seed)
     report = BuildReport(
         pages=len(drafts) + len(failed),
-        recipes=len(kept),
-        segments=sum(len(draft.segments) for draft in kept),
+        recipes=len(recipes),
+        segments=sum(len(draft.segments) for draft in recipes),
         splits=dict(Counter(parts).most_common()),
         readers=dict(Counter(draft.page.reader for draft in drafts).most_common()),
         orders=dict(Counter(draft.page.order for draft in drafts).most_common()),
@@ -186,27 +186,27 @@ def build_recipes(
         stripped=sum(draft.stripped for draft in drafts),
         boilerplate_version=boilerplate().version,
         noun_rule_off=sum(not draft.english for draft in drafts),
-        without_license=sum(not draft.page.license for draft in kept),
+        without_license=sum(not draft.page.license for draft in recipes),
     )
-    rows = [_row(draft, part, judged, to) for draft, part in zip(kept, parts, strict=True)]
+    rows = [_row(draft, part, judged, to) for draft, part in zip(recipes, parts, strict=True)]
     _write_rows(to / REPORT_NAME, [report.model_dump()])
     _write_rows(to / FILE_NAME, rows)
     return report
 
 
 def _read(sources: Iterable[PageSource], to: Path, brought: Bring) -> tuple[list[Draft], dict[str, str]]:
-    """Pages as read, in order, and why others were not: page → reason."""
+    """Pages that were read, in order; and page → reason for those that were not."""
     came = brought([source.name for source in sources if source.path is None], "pages")
     drafts: list[Draft] = []
     failed: dict[str, str] = {}
     for source in sources:
         path, url = source.path, ""
         if path is None:
-            one = came.get(source.name)
-            if one is None or one.state == "dead":
-                failed[source.name] = one.reason if one else "no room left; raise --max-total-gb"
+            result = came.get(source.name)
+            if result is None or result.state == "dead":
+                failed[source.name] = result.reason if result else "size limit reached; raise --max-total-gb"
                 continue
-            path, url = to / "fetched" / "pages" / one.name, one.final_url or one.url
+            path, url = to / "fetched" / "pages" / result.name, result.final_url or result.url
         try:
             data = path.read_bytes()
             page = read_page(data, source.name, path.parent if source.path else None, url)
@@ -220,10 +220,10 @@ def _read(sources: Iterable[PageSource], to: Path, brought: Bring) -> tuple[list
 
 
 def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
-    """The recipes of RecipeQA as if each were a page; what holds none is counted.
+    """The recipes of RecipeQA as drafts; entries without a recipe are counted.
 
-    A name is looked for in the folders of the recipe's own split first. Copies count as one picture; of
-    different pictures none is taken, and all are listed.
+    Picture files are searched for by name, first in the folders of the recipe's split. Identical files count
+    as one picture; different files with one name are not used, and listed.
     """
     root = (source.pictures or source.place).resolve()
     files: defaultdict[str, list[Path]] = defaultdict(list)
@@ -235,15 +235,17 @@ def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
         where = f"recipeqa/{key}"
         pieces, removed = [], []
         for step in steps:
-            found = [path for one in step.pictures for path in files[Path(one.target).name]]
-            own = [path for path in found if split in path.relative_to(root).parts] or found
-            if any(not cmp(own[0], other, shallow=False) for other in own[1:]):
-                removed.append(LeftOut("different pictures of one name", pictures=tuple(map(str, own))))
+            paths = [path for picture in step.pictures for path in files[Path(picture.target).name]]
+            candidates = [path for path in paths if split in path.relative_to(root).parts] or paths
+            if any(not cmp(candidates[0], other, shallow=False) for other in candidates[1:]):
+                removed.append(
+                    LeftOut("different pictures of one name", pictures=tuple(map(str, candidates)))
+                )
                 pieces.append(SavedPiece(step.text))
                 continue
-            passed_over["further copies of a picture"] += len(own[1:])
-            file = str(own[0]) if own else None
-            refs = tuple(one.model_copy(update={"path": file}) for one in step.pictures)
+            passed_over["further copies of a picture"] += len(candidates[1:])
+            file = str(candidates[0]) if candidates else None
+            refs = tuple(picture.model_copy(update={"path": file}) for picture in step.pictures)
             pieces.append(SavedPiece(step.text, refs))
         page = SavedPage(where, "", "", "", "", "", "en", "recipeqa", "beside", tuple(pieces))
         digest = text_id("\n".join(piece.text for piece in pieces))
@@ -252,17 +254,17 @@ def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
 
 
 def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
-    """Each page once; copies of one would take each other's pictures for decoration."""
+    """Remove repeated pages, whose pictures would otherwise count as decoration."""
     first: dict[str, str] = {}
     words: dict[str, str] = {}
-    kept: list[Draft] = []
+    unique: list[Draft] = []
     twice: dict[str, str] = {}
     for draft in drafts:
         where = draft.page.where
         earlier = first.get(draft.id) or first.get(draft.page_sha256)
-        steps = {letters_of(one.text.lower()) for one in draft.page.pieces if not is_short(one.text)}
-        shared = Counter(words[one] for one in steps if one in words)
-        # the same recipe from another place: half of its longer steps word for word
+        steps = {letters_of(text.text.lower()) for text in draft.page.pieces if not is_short(text.text)}
+        shared = Counter(words[text] for text in steps if text in words)
+        # the same recipe from another site: half of its longer steps are identical
         if earlier is None and shared and 2 * shared.most_common(1)[0][1] >= len(steps):
             earlier = shared.most_common(1)[0][0]
         if earlier is not None:
@@ -270,8 +272,8 @@ def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
         else:
             first |= {draft.id: where, draft.page_sha256: where}
             words |= dict.fromkeys(steps - words.keys(), where)
-            kept.append(draft)
-    return kept, twice
+            unique.append(draft)
+    return unique, twice
 
 
 def picture_key(picture: PictureRef) -> str:
@@ -280,13 +282,13 @@ def picture_key(picture: PictureRef) -> str:
 
 
 def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: Bring) -> dict[str, Judged]:
-    """All pictures of the pages, each opened and checked once.
+    """Check each picture of the pages once.
 
     Args:
-        drafts: whose pictures they are.
-        online: addresses of those that may be brought.
+        drafts: pages with the pictures.
+        online: URLs that may be downloaded.
         to: folder of the set.
-        brought: brings them.
+        brought: downloads URLs.
     """
     judged: dict[str, Judged] = {}
     remote: dict[str, None] = {}
@@ -299,34 +301,34 @@ def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: 
                 else:
                     judged[key] = Judged("", "picture not there")
             elif draft.root is None or not Path(picture.path).is_relative_to(draft.root):
-                # a page by a stranger must not carry the reader's own files into a set
+                # an untrusted page must not copy the user's other files into a set
                 judged[key] = Judged("", "picture outside the folder of its page")
             elif key not in judged:
                 judged[key] = judge(key)
     came = brought([url for url in remote if url in online], "pictures")
     for url in remote:
-        one = came.get(url)
-        if one is None:
+        result = came.get(url)
+        if result is None:
             rule = "picture left for want of room" if url in online else NOT_FETCHED
             judged[url] = Judged("", rule)
-        elif one.state == "done":
-            judged[url] = judge(str(to / "fetched" / "pictures" / one.name))
+        elif result.state == "done":
+            judged[url] = judge(str(to / "fetched" / "pictures" / result.name))
         else:
-            judged[url] = Judged("", f"picture did not come: {one.reason.partition(':')[0]}")
+            judged[url] = Judged("", f"picture did not come: {result.reason.partition(':')[0]}")
     return judged
 
 
 def _fill(draft: Draft, refused: Mapping[str, str]) -> None:
-    """Copy the usable parts of a page, and list the others.
+    """Fill in the segments of a draft, and list the removed parts.
 
     Args:
-        draft: gets its segments.
-        refused: picture → why it must not be used, or "".
+        draft: the draft, changed in place.
+        refused: picture → rule that excludes it, or "".
     """
     pieces = []
     used: set[str] = set()
     for piece in draft.page.pieces:
-        kept: list[PictureRef] = []
+        usable: list[PictureRef] = []
         for picture in piece.pictures:
             key = picture_key(picture)
             rule = refused[key] or ("near-duplicate picture" if key in used else "")
@@ -334,42 +336,42 @@ def _fill(draft: Draft, refused: Mapping[str, str]) -> None:
                 draft.removed.append(LeftOut(rule, pictures=(picture.target,)))
             else:
                 used.add(key)
-                kept.append(picture)
-        pieces.append(SavedPiece(piece.text, tuple(kept)))
+                usable.append(picture)
+        pieces.append(SavedPiece(piece.text, tuple(usable)))
     segments, removed = one_picture_each(pieces)
-    found = filtered(segments, draft.page.language)
-    draft.segments, draft.stripped, draft.english = found.segments, found.stripped, found.english
-    draft.removed += removed + found.removed
+    result = filtered(segments, draft.page.language)
+    draft.segments, draft.stripped, draft.english = result.segments, result.stripped, result.english
+    draft.removed += removed + result.removed
 
 
 def _recipes(drafts: Sequence[Draft]) -> list[Draft]:
-    """Drafts with enough segments, each text once."""
-    kept: list[Draft] = []
+    """Drafts with enough segments, without repeated texts."""
+    recipes: list[Draft] = []
     seen: set[str] = set()
     for draft in drafts:
-        words = text_id("\n".join(one.text for one in draft.segments))
+        words = text_id("\n".join(segment.text for segment in draft.segments))
         rule = ""
         if len(draft.segments) < MIN_SEGMENTS:
             rule = f"recipe with fewer than {MIN_SEGMENTS} segments"
         elif words in seen:
             rule = "recipe that is there already"
         if rule:
-            draft.removed.append(LeftOut(rule, "\n\n".join(one.text for one in draft.segments)))
+            draft.removed.append(LeftOut(rule, "\n\n".join(segment.text for segment in draft.segments)))
             draft.segments = []
         else:
             seen.add(words)
-            kept.append(draft)
-    return kept
+            recipes.append(draft)
+    return recipes
 
 
 def _row(draft: Draft, part: SplitName, judged: Mapping[str, Judged], to: Path) -> dict[str, Any]:
     """A line of the set; its pictures are copied as they are."""
     page, pages = draft.page, []
-    for one in draft.segments:
-        found = judged[picture_key(one.picture)]
-        name = f"images/{found.sha256}{found.suffix}"
-        _copy(Path(found.path), to / name, found.sha256)
-        pages.append({"text": one.text, "image": name, "sha256": found.sha256})
+    for segment in draft.segments:
+        picture = judged[picture_key(segment.picture)]
+        name = f"images/{picture.sha256}{picture.suffix}"
+        _copy(Path(picture.path), to / name, picture.sha256)
+        pages.append({"text": segment.text, "image": name, "sha256": picture.sha256})
     stated = {name: getattr(page, name) for name in ("title", "source", "license", "author", "url")}
     return {"story_id": draft.id, **stated, "split": part, "pages": pages}
 
@@ -386,7 +388,7 @@ def _copy(path: Path, to: Path, digest: str) -> None:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Makes the folder of a file, and says what is wrong where it cannot be written."""
+    """Create the folder of a file, and turn errors of writing into a DataError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
@@ -395,7 +397,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def _write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) -> None:
-    """Losses, and the origin of every page."""
+    """Write the lists of removed parts and of pages."""
     lost: list[dict[str, Any]] = []
     pages: list[dict[str, Any]] = []
     for name, reason in failed.items():
@@ -403,12 +405,12 @@ def _write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) -
         pages.append({"page": name, "state": "not read", "reason": reason})
     for draft in drafts:
         page = draft.page
-        removed = [(one.reason, one) for one in draft.removed]
-        # words around the steps are cut by the readers, each with its reason
-        removed += [(f"read: {one.reason}", one) for one in page.left_out]
-        for rule, one in removed:
+        removed = [(part.reason, part) for part in draft.removed]
+        # parts removed while reading, each with its reason
+        removed += [(f"read: {part.reason}", part) for part in page.left_out]
+        for rule, part in removed:
             about = {"page": page.where, "rule": rule}
-            lost.append({**about, "text": one.text, "picture": " ".join(one.pictures)})
+            lost.append({**about, "text": part.text, "picture": " ".join(part.pictures)})
         stated = ("url", "source", "title", "author", "license", "reader", "order", "language")
         pages.append(
             {
@@ -426,19 +428,19 @@ def _write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) -
 
 
 def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Lines of JSON in a file that appears whole or not at all."""
+    """Write a JSON Lines file, atomically."""
     texts = (json.dumps(row, ensure_ascii=False) for row in rows)
     with _writing(path):
         write_lines(path, (text.encode("utf-8", "backslashreplace").decode() for text in texts))
 
 
 def kind_of(reason: str) -> str:
-    """A reason without what is particular to one page, for counting."""
+    """A reason without details of a page, for counting."""
     return reason.rpartition(": ")[2].partition(";")[0] if ": " in reason else reason
 
 
 def summary(report: BuildReport, to: Path) -> list[str]:
-    """The report as lines."""
+    """The report as lines for the terminal."""
     parts = ", ".join(f"{number:,} {name}" for name, number in report.splits.items())
     lines = [
         f"{counted(report.recipes, 'recipe')} with {counted(report.segments, 'step')} from"
@@ -447,16 +449,18 @@ def summary(report: BuildReport, to: Path) -> list[str]:
         *(f"  {number:>6,}  read by: {reader}" for reader, number in report.readers.items()),
         *(f"  {number:>6,}  pictures stand {order} their words" for order, number in report.orders.items()),
         *(f"  {number:>6,}  dropped: {rule}" for rule, number in report.dropped.items()),
-        f"  {report.stripped:>6,}  boiler-plate phrases stripped (list {report.boilerplate_version})",
+        f"  {report.stripped:>6,}  boilerplate phrases removed (list {report.boilerplate_version})",
     ]
     if report.noun_rule_off:
-        lines.append(f"  {report.noun_rule_off:>6,}  pages not judged by the noun rule, not being English")
+        lines.append(
+            f"  {report.noun_rule_off:>6,}  pages that are not English, so the noun rule was not applied"
+        )
     if report.without_license:
         lines.append(
-            f"{counted(report.without_license, 'recipe')} without a licence: theirs to use"
-            " privately, not to pass on"
+            f"{counted(report.without_license, 'recipe')} without a licence: for private use"
+            " only, do not redistribute"
         )
     if NOT_FETCHED in report.dropped:
-        lines.append("pictures of saved pages that lie on the web were left; --fetch brings them")
-    lines.append(f"what was dropped stands in {to / 'dropped.jsonl'}, the pages in {to / 'pages.jsonl'}")
+        lines.append("remote pictures of saved pages were not downloaded; --fetch downloads them")
+    lines.append(f"removed parts are listed in {to / 'dropped.jsonl'}, the pages in {to / 'pages.jsonl'}")
     return lines

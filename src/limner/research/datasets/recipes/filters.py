@@ -1,7 +1,7 @@
-"""Filters of segments and pictures, each rule counted by its name.
+"""Filters for segments and pictures; what each rule removes is counted.
 
-Pages hold much that is no instruction; the rules of the words are those of the conceptual-captions filters.
-Pictures are judged over the whole set, because a banner is known by standing on many pages.
+The text rules follow the filters of Conceptual Captions. Pictures are also compared across the whole set,
+because a banner recurs on many pages.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from limner.research.datasets.recipes.saved_pages import Segment
 from limner.text.document import LeftOut
 from limner.text.entity_grid import textblob
 
-# scripts without spaces have no words to find, so each letter counts
+# in scripts without spaces each character is a token
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
 
 
 @dataclass(frozen=True)
 class Boilerplate:
-    """The list of phrases that are stripped.
+    """Patterns of phrases to strip from texts.
 
     Attributes:
         version: version of the list.
-        prefixes, suffixes: as compiled.
+        prefixes, suffixes: compiled patterns.
     """
 
     version: int
@@ -42,18 +42,21 @@ class Boilerplate:
     suffixes: tuple[re.Pattern[str], ...]
 
     def strip(self, text: str) -> tuple[str, int]:
-        """The text without boiler-plate at its ends, and how many phrases went."""
+        """The text without boilerplate at its ends, and the number of phrases removed."""
         count, changed = 0, True
         text = text.strip()
         while changed and text:
             changed = False
             for pattern in self.prefixes:
-                if (found := pattern.match(text)) and found.end():
-                    text, changed, count = text[found.end() :].strip(), True, count + 1
-            # suffixes are bounded, so only the end is searched: long texts stay cheap
+                if (match := pattern.match(text)) and match.end():
+                    text, changed, count = text[match.end() :].strip(), True, count + 1
+            # suffixes are short, so searching only the end keeps long texts fast
             for pattern in self.suffixes:
                 found_here = pattern.finditer(text, max(0, len(text) - 200))
-                start = next((one.start() for one in found_here if one.end() == len(text)), len(text))
+                start = next(
+                    (suffix_match.start() for suffix_match in found_here if suffix_match.end() == len(text)),
+                    len(text),
+                )
                 if start < len(text):
                     text, changed, count = text[:start].strip(), True, count + 1
         return text, count
@@ -64,22 +67,22 @@ def boilerplate() -> Boilerplate:
     """The list that comes with limner."""
     data = tomllib.loads(Path(__file__).with_name("boilerplate.toml").read_text(encoding="utf-8"))
     prefixes, suffixes = (
-        tuple(re.compile(one, re.IGNORECASE) for one in data[key]) for key in ("prefixes", "suffixes")
+        tuple(re.compile(phrase, re.IGNORECASE) for phrase in data[key]) for key in ("prefixes", "suffixes")
     )
     return Boilerplate(data["version"], prefixes, suffixes)
 
 
 def tokens_of(text: str) -> list[str]:
-    """Lower-case words and numbers, in order; each letter of a script without spaces is one."""
+    """Lower-case words and numbers in order; in scripts without spaces, single characters."""
     return _TOKEN.findall(text.lower())
 
 
 def is_english(texts: Sequence[str], language: str = "") -> bool:
-    """Whether the noun rule may judge these texts, for the tagger knows English alone.
+    """Whether texts are English, so that the noun rule applies (the tagger knows only English).
 
     Args:
-        texts: texts of one page, judged together.
-        language: tag the page states, or "": then half of the tokens must be in the tagger's lexicon.
+        texts: texts of one page.
+        language: language tag of the page; if "", half of the tokens must be in the tagger's lexicon.
     """
     if language:
         return language.lower().split("-")[0].split("_")[0] == "en"
@@ -92,11 +95,11 @@ def fault_of(text: str, *, english: bool) -> str | None:
     """The first rule that a segment breaks, or None.
 
     Args:
-        text: boiler-plate already stripped.
+        text: text without boilerplate.
         english: whether the noun rule applies.
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.3.
-    Departs: length is judged first, so that one- and two-word scraps count under it; a token must occur
-        twice to be a repeated one, or no text of three words could pass.
+    Departs: length is checked first, so that one- and two-word texts count as too short; and a token counts
+        as repeated only if it occurs twice, because otherwise no text of three words could pass.
     """
     tokens = tokens_of(text)
     if len(tokens) < 3:
@@ -118,7 +121,7 @@ def fault_of(text: str, *, english: bool) -> str | None:
 
 
 def noun_ratio(tokens: Sequence[str]) -> float:
-    """Share of nouns among the tokens of an English text, 0 to 1; 0 without tokens."""
+    """Share of nouns among the tokens of an English text, in [0, 1]; 0 without tokens."""
     tagged = textblob().tag(" ".join(tokens), tokenize=False) if tokens else []
     nouns = [token for token, kind in tagged if kind.startswith("NN")]
     return len(nouns) / max(len(tokens), 1)
@@ -126,13 +129,13 @@ def noun_ratio(tokens: Sequence[str]) -> float:
 
 @dataclass
 class Filtered:
-    """Segments as filtered.
+    """Result of filtering a page's segments.
 
     Attributes:
-        segments: those that are kept, without boiler-plate.
-        removed: the others, with the rule that each broke.
-        stripped: boiler-plate phrases taken off.
-        english: whether the noun rule judged them.
+        segments: remaining segments, without boilerplate.
+        removed: removed segments, each with the rule that it broke.
+        stripped: number of boilerplate phrases removed.
+        english: whether the noun rule was applied.
     """
 
     segments: list[Segment]
@@ -142,21 +145,21 @@ class Filtered:
 
 
 def filtered(segments: Iterable[Segment], language: str = "") -> Filtered:
-    """Strip and judge the words of a page's segments.
+    """Strip and filter the texts of a page's segments.
 
     Args:
         segments: segments of one page.
-        language: tag the page states, or "".
+        language: language tag of the page, or "".
     """
-    shorn = [(*boilerplate().strip(one.text), one.picture) for one in segments]
+    shorn = [(*boilerplate().strip(segment.text), segment.picture) for segment in segments]
     english = is_english([text for text, _, _ in shorn], language)
-    found = Filtered([], [], sum(count for _, count, _ in shorn), english)
+    result = Filtered([], [], sum(count for _, count, _ in shorn), english)
     for text, _, picture in shorn:
         if rule := fault_of(text, english=english):
-            found.removed.append(LeftOut(rule, text, (picture.target,)))
+            result.removed.append(LeftOut(rule, text, (picture.target,)))
         else:
-            found.segments.append(Segment(text, picture))
-    return found
+            result.segments.append(Segment(text, picture))
+    return result
 
 
 MIN_SIDE_PX = 200
@@ -166,14 +169,14 @@ _MAX_ASPECT = 6.0
 
 @dataclass(frozen=True)
 class Judged:
-    """A picture as found on disk.
+    """Result of checking a picture file.
 
     Attributes:
-        path: its file.
-        rule: why it is not to be used; "" when it is.
-        sha256: SHA-256 of its bytes, "" when unreadable.
-        suffix: by its content, such as ".jpg".
-        phash: 64-bit perceptual hash, None when it was not computed.
+        path: the file.
+        rule: rule that excludes it; "" if it can be used.
+        sha256: SHA-256 of its bytes; "" if unreadable.
+        suffix: suffix for its format, such as ".jpg".
+        phash: 64-bit perceptual hash; None if not computed.
     """
 
     path: str
@@ -184,7 +187,7 @@ class Judged:
 
 
 def judge(path: str) -> Judged:
-    """Open a picture and judge it by itself."""
+    """Open a picture and apply the rules for single pictures."""
     try:
         file = read_file(path.encode("utf-8", "surrogateescape"))
         decoded = decode(file.data)
@@ -203,14 +206,14 @@ def judge(path: str) -> Judged:
 
 
 def repeated(pages: Sequence[Iterable[str]], judged: Mapping[str, Judged]) -> dict[tuple[int, str], str]:
-    """Pictures that are copies, or near-copies, of one that stands earlier, or that stand on many pages.
+    """Find near-duplicates of earlier pictures, and pictures on many pages.
 
     Args:
-        pages: per page, the targets of its pictures in order.
-        judged: target → picture; those that are refused already are not looked at.
+        pages: targets of the pictures of each page, in order.
+        judged: target → result of `judge`; excluded pictures are ignored.
     Returns:
-        (page number, target) → rule. Of a picture on one or two pages the first occurrence stays; one on
-        three or more is decoration and none stays.
+        (page number, target) → rule, for the pictures to exclude. Of a picture on one or two pages the first
+        occurrence is kept; one on three or more is taken for decoration and always excluded.
     """
     places = [
         (number, target)

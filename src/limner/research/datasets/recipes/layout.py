@@ -1,6 +1,6 @@
-"""Layout of the steps of a page: their start and end, and the order of picture and text.
+"""Layout of a page: where its steps start and end, and whether pictures precede or follow their text.
 
-All of it is judged page by page from the blocks alone, and what lies outside the steps is listed.
+Decided per page from its blocks; parts outside the steps are listed.
 """
 
 from __future__ import annotations
@@ -31,26 +31,28 @@ _AFTER_STEPS = re.compile(
 
 
 def steps_of_page(blocks: Sequence[Block], whole: Collection[str]) -> tuple[list[Block], list[LeftOut]]:
-    """The blocks that may be steps.
+    """Select the blocks that may be steps.
 
-    Supplies go, and sections of notes, comments and further reading after the first picture. Where a heading
-    such as "Method" has two pictures under it, what stands before goes, too. A picture before the steps that
-    shows the whole goes, and so do pictures with the same address later on.
+    Removes ingredients and tools; sections of notes, comments and related links after the first picture; if a
+    heading such as "Method" is followed by at least two pictures, everything before it; and a first picture
+    that shows the finished result, with its later repeats.
 
     Args:
         blocks: blocks of the main content.
-        whole: file names and alternative texts of pictures that show the finished whole.
+        whole: file names and alt texts of pictures that show the finished result.
     Returns:
-        Blocks, headings included, and what is left out.
+        The blocks, including headings; and what was left out.
     """
-    kept, lost = without_supplies(split_sections(blocks))
-    methods = [place for place, section in enumerate(kept) if names_method(section.title)]
-    below = {place: pictures_of(block for one in kept[place:] for block in one.blocks) for place in methods}
+    sections, lost = without_supplies(split_sections(blocks))
+    methods = [place for place, section in enumerate(sections) if names_method(section.title)]
+    below = {
+        place: pictures_of(block for item in sections[place:] for block in item.blocks) for place in methods
+    }
     start = next((place for place in methods if len(below[place]) >= 2), 0)
-    lost += [omitted("before the steps", with_heading(one)) for one in kept[:start]]
+    lost += [omitted("before the steps", with_heading(item)) for item in sections[:start]]
     result: list[Block] = []
     level = 0
-    for section in kept[start:]:
+    for section in sections[start:]:
         inside = level and section.level > level
         after = pictures_of(result) and _AFTER_STEPS.fullmatch(section.title.strip())
         level = level if inside else section.level if after else 0
@@ -58,52 +60,55 @@ def steps_of_page(blocks: Sequence[Block], whole: Collection[str]) -> tuple[list
             lost.append(omitted("after the steps", with_heading(section)))
         else:
             result += with_heading(section)
-    shown = {one.target for one in pictures_of(result) if {file_name(one.target), one.alt} & {*whole}}
+    whole_targets = {
+        item.target for item in pictures_of(result) if {file_name(item.target), item.alt} & {*whole}
+    }
     first = pictures_of(result)[:1]
-    if first and first[0].target in shown:
+    if first and first[0].target in whole_targets:
         lost.append(LeftOut("picture of the whole", first[0].alt, (first[0].target,)))
         result = [_without(block, first[0].target) for block in result]
-    return [one for one in result if one.text or one.pictures or one.kind == "break"], lost
+    return [item for item in result if item.text or item.pictures or item.kind == "break"], lost
 
 
 def file_name(target: str) -> str:
-    """The last part of an address, without what is asked of the server."""
+    """The last part of a URL's path, without the query."""
     return target.partition("?")[0].rpartition("/")[2]
 
 
 def _without(block: Block, target: str) -> Block:
-    return replace(block, pictures=tuple(one for one in block.pictures if one.target != target))
+    return replace(block, pictures=tuple(picture for picture in block.pictures if picture.target != target))
 
 
 def without_captions(blocks: Sequence[Block]) -> tuple[list[Block], list[LeftOut]]:
-    """The blocks without the captions of their pictures, where these say less than what stands beside them.
+    """Remove picture captions if they have less text than the paragraphs between the first and last picture.
 
-    Captions that say more are the steps, and stay. Of those that go, pictures without an alternative text
-    keep the words for it.
+    Otherwise the captions are the steps and are kept. A removed caption becomes the alt text of a picture
+    that has none.
     """
-    shown = [place for place, block in enumerate(blocks) if block.pictures] or [0]
-    between = blocks[shown[0] : shown[-1]]
+    pictured = [place for place, block in enumerate(blocks) if block.pictures] or [0]
+    between = blocks[pictured[0] : pictured[-1]]
     captions = [block for block in between if block.caption]
-    told = [block for block in between if not block.caption and block.kind != "heading"]
-    if not captions or letters(captions) >= letters(told):
+    paragraphs = [block for block in between if not block.caption and block.kind != "heading"]
+    if not captions or letters(captions) >= letters(paragraphs):
         return list(blocks), []
-    kept: list[Block] = []
+    result: list[Block] = []
     for block in blocks:
         if not block.caption:
-            kept.append(block)
+            result.append(block)
             continue
-        bare = not block.pictures and kept and kept[-1].pictures and not kept[-1].text
-        holder = kept.pop() if bare else block
+        bare = not block.pictures and result and result[-1].pictures and not result[-1].text
+        holder = result.pop() if bare else block
         pictures = tuple(
-            one if one.alt else one.model_copy(update={"alt": block.text}) for one in holder.pictures
+            picture if picture.alt else picture.model_copy(update={"alt": block.text})
+            for picture in holder.pictures
         )
         if pictures:
-            kept.append(replace(holder, text="", pictures=pictures, caption=False))
-    return kept, [LeftOut("caption of a picture", block.text) for block in blocks if block.caption]
+            result.append(replace(holder, text="", pictures=pictures, caption=False))
+    return result, [LeftOut("caption of a picture", block.text) for block in blocks if block.caption]
 
 
 def step_starts(blocks: Sequence[Block]) -> list[int]:
-    """Places of the blocks that begin an explicit step: items of numbered lists, and what counts steps."""
+    """Indices of the blocks that begin an explicit step: numbered list items, and texts such as "Step 1"."""
     worded = {"paragraph", "heading"}
     marked = markers_in([block.text if block.kind in worded else "" for block in blocks])
     return [
@@ -114,16 +119,18 @@ def step_starts(blocks: Sequence[Block]) -> list[int]:
 
 
 def picture_order(blocks: Sequence[Block], starts: Sequence[int]) -> PictureOrder:
-    """Whether pictures stand before their words or after them.
+    """Decide whether pictures precede or follow their text.
 
-    Where steps are marked, a picture right before the first and none after the last means before; so do
-    headings right behind pictures, the last with none under it. Else every stretch between headings and
-    breaks that begins with a picture and ends with words counts for before, one the other way round for
-    after; then the alternative texts are compared with the words on both sides. A draw is after.
+    1. With explicit steps: "before" if a picture directly precedes the first step and none follows the last.
+    2. "before" if every heading directly follows a picture and none follows the last heading.
+    3. Otherwise each stretch between headings and breaks votes: "before" if it starts with a picture and ends
+    with
+       text, "after" for the opposite.
+    4. If that is a tie, alt texts are compared with the texts on both sides; if still a tie, "after".
 
     Args:
         blocks: blocks of the steps, in order.
-        starts: places of those that begin an explicit step.
+        starts: indices of the blocks that begin an explicit step.
     """
     if len(starts) >= 2:
         first, last = starts[0], starts[-1]
@@ -138,30 +145,36 @@ def picture_order(blocks: Sequence[Block], starts: Sequence[int]) -> PictureOrde
     votes = 0
     for run in _runs(blocks):
         first_block, last_block = run[0], run[-1]
-        if any(one.pictures for one in run):
+        if any(entry.pictures for entry in run):
             leads, trails = not first_block.text, not last_block.text
             votes += leads - trails
     if not votes:
         for before, block, after in zip(blocks, blocks[1:], blocks[2:], strict=False):
-            alt = _words(one.alt for one in block.pictures)
+            alt = _words(entry.alt for entry in block.pictures)
             if not block.text:
                 votes += len(alt & _words([after.text])) - len(alt & _words([before.text]))
     return "before" if votes > 0 else "after"
 
 
 def _before_headings(blocks: Sequence[Block]) -> bool:
-    """Whether all headings of a level stand right behind a picture, and none has one under it at the end."""
-    shown = [place for place, block in enumerate(blocks) if block.pictures] or [0]
-    headings = [place for place, block in enumerate(blocks) if block.kind == "heading" and place > shown[0]]
-    if len(headings) < 2 or shown[-1] > headings[-1]:
+    """Whether all headings, of one level, directly follow a picture, and no picture follows the last."""
+    pictured = [place for place, block in enumerate(blocks) if block.pictures] or [0]
+    headings = [
+        place for place, block in enumerate(blocks) if block.kind == "heading" and place > pictured[0]
+    ]
+    if len(headings) < 2 or pictured[-1] > headings[-1]:
         return False
     level = blocks[headings[0]].level
-    own = [place for place, block in enumerate(blocks) if block.kind == "heading" and block.level == level]
-    return own == headings and all(place - 1 in shown and not blocks[place - 1].text for place in own)
+    same_level = [
+        place for place, block in enumerate(blocks) if block.kind == "heading" and block.level == level
+    ]
+    return same_level == headings and all(
+        place - 1 in pictured and not blocks[place - 1].text for place in same_level
+    )
 
 
 def _runs(blocks: Iterable[Block]) -> list[list[Block]]:
-    """Blocks between headings and breaks."""
+    """Split blocks at headings and breaks."""
     runs: list[list[Block]] = [[]]
     for block in blocks:
         if block.kind in {"heading", "break"}:
@@ -176,27 +189,27 @@ def _words(texts: Iterable[str]) -> set[str]:
 
 
 def words_first(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks of a page whose pictures come before their words, as if they came after.
-
-    Pictures that stand alone move into the next block of words.
-    """
+    """Reorder a page whose pictures precede their text: move them into the next block of text."""
     result: list[Block] = []
     waiting: tuple[PictureRef, ...] = ()
     for block in blocks:
         if not block.text and block.kind != "break":
             waiting += block.pictures
         else:
-            own = waiting if block.text else ()
-            result.append(replace(block, pictures=own + block.pictures))
+            moved = waiting if block.text else ()
+            result.append(replace(block, pictures=moved + block.pictures))
             waiting = waiting if not block.text else ()
     return [*result, Block("paragraph", pictures=waiting)] if waiting else result
 
 
 def cards_with_steps(blocks: Sequence[Block]) -> tuple[list[list[Block]], list[LeftOut]]:
-    """The cards of a page as steps, if they are: (blocks of each card in reading order, the rest).
+    """The cards of a page, if they are its steps.
 
-    Of several kinds of cards that with most pictures counts. It must hold half of the pictures of the page,
-    and half of the letters between its first and last card; else there are none.
+    Of several kinds of cards the one with most pictures is used. It must contain at least half of the page's
+    pictures and half of the letters between its first and last card.
+
+    Returns:
+        The blocks of each card in reading order, and the rest; both empty if the cards are not steps.
     """
     kinds: defaultdict[int, dict[int, list[Block]]] = defaultdict(dict)
     for block in blocks:

@@ -1,8 +1,8 @@
-"""One saved page as pieces of words and pictures, and pieces merged into segments with one picture each.
+"""Reads a saved page into pieces of text and pictures, and merges them into segments with one picture each.
 
-Readers in turn: steps that the page declares with pictures; declared words, or those of a known recipe
-site's own scraper, with the pictures around them; the layout of the page: cards, explicit steps, pictures
-between words.
+Methods, in order of preference: 1. steps with pictures in the page's schema.org data; 2. texts from a scraper
+for a known recipe site, or 3. from schema.org, with the pictures around them on the page; 4. the page's
+layout: cards, explicit steps, or pictures between texts.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedPiece:
-    """Words of a page with the pictures that belong to them.
+    """A text of a page with its pictures.
 
     Attributes:
-        text: may be "" for pictures alone.
-        pictures: in order; may be none.
+        text: "" if there are only pictures.
+        pictures: pictures in order; may be empty.
     """
 
     text: str
@@ -54,18 +54,18 @@ class SavedPiece:
 
 @dataclass(frozen=True)
 class Segment:
-    """Words with their one picture."""
+    """A text with exactly one picture."""
 
     text: str
     picture: PictureRef
 
 
 def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[SavedPiece]:
-    """One piece per explicit step, a heading in front of the first step under it.
+    """One piece per explicit step; a heading is prepended to the first step under it.
 
     Args:
-        steps: in order.
-        title: title of the page; as a heading of steps it says nothing of any.
+        steps: steps in order.
+        title: title of the page, which is not used as a heading of steps.
     """
     pieces, last = [], title
     for step in steps:
@@ -77,12 +77,10 @@ def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[SavedPiece]:
 
 
 def pieces_of_blocks(blocks: Sequence[Block], order: PictureOrder = "after") -> list[SavedPiece]:
-    """Pieces of a text without explicit steps: each picture closes what stands since the one before.
-
-    Where pictures stand before their words, each opens a piece instead.
+    """Pieces of a page without explicit steps: each picture ends a piece or, with order "before", starts one.
 
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.2.
-    Departs: the paper knows pictures after their words alone.
+    Departs: the paper has only pictures after their text.
     """
     pieces: list[SavedPiece] = []
     since: list[Block] = []
@@ -103,10 +101,10 @@ def _piece(blocks: Sequence[Block]) -> SavedPiece:
 
 
 def one_picture_each(pieces: Iterable[SavedPiece]) -> tuple[list[Segment], list[LeftOut]]:
-    """Merge pieces until each has exactly one picture.
+    """Merge pieces so that each segment has exactly one picture.
 
-    A piece without a picture goes to the next one, a trailing one to the previous; of several pictures the
-    first is kept; a picture without words is dropped.
+    A piece without a picture is merged with the next one, or at the end with the previous one. Of several
+    pictures the first is kept. A picture without text is dropped.
 
     Returns:
         Segments in order, and what was dropped.
@@ -123,7 +121,7 @@ def one_picture_each(pieces: Iterable[SavedPiece]) -> tuple[list[Segment], list[
             segments.append(Segment("\n\n".join(waiting), piece.pictures[0]))
             rule, lost = "further picture of a step", piece.pictures[1:]
             waiting = []
-        removed += [LeftOut(rule, one.alt, (one.target,)) for one in lost]
+        removed += [LeftOut(rule, picture.alt, (picture.target,)) for picture in lost]
     words = "\n\n".join(waiting)
     if words and segments:
         segments[-1] = Segment(f"{segments[-1].text}\n\n{words}", segments[-1].picture)
@@ -145,7 +143,7 @@ MAX_BYTES = 20_000_000
 _SAVED_FROM = re.compile(r"<!--\s*saved from url=\(\d+\)(\S+)\s*-->", re.IGNORECASE)
 _FEWEST_LETTERS = 12
 _MOST_PARAGRAPHS = 10_000
-"""Of one page: the readers of layouts compare them with each other."""
+"""Most paragraphs per page, because some methods compare them pairwise."""
 
 
 @dataclass(frozen=True)
@@ -153,14 +151,14 @@ class SavedPage:
     """Result of reading a page.
 
     Attributes:
-        where: file or URL it was read from.
-        url: where it stands on the web, as far as known; "".
-        source: its site, or the folder it was found in.
-        title, author, license, language: as stated, or "".
-        reader: how its pieces were found.
-        order: where its pictures stand.
-        pieces: in reading order; a piece may have no picture, or several.
-        left_out: what was cut away while reading.
+        where: file or URL that was read.
+        url: URL of the page, or "".
+        source: its site, or its folder.
+        title, author, license, language: as stated on the page, or "".
+        reader: method by which its pieces were found.
+        order: position of its pictures relative to their text.
+        pieces: pieces in reading order; each may have any number of pictures.
+        left_out: parts removed while reading.
     """
 
     where: str
@@ -177,16 +175,16 @@ class SavedPage:
 
 
 def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> SavedPage:
-    """Read a page: HTML, or Markdown by the suffix of its name.
+    """Read a page: HTML, or Markdown if the name has that suffix.
 
     Args:
         data: its bytes.
         where: file name or URL, for messages.
-        base: folder that relative picture paths start from; None for a page off the web.
-        url: where it came from, if known; a saved page may say so itself.
+        base: folder for relative picture paths; None for a downloaded page.
+        url: URL of the page, if known; otherwise taken from the saved page.
     Raises:
-        DataError: too large, not text, no words, or nested too deeply.
-        MissingError: the readers of known sites are not installed.
+        DataError: the page is too large, not text, without words, or nested too deeply.
+        MissingError: recipe-scrapers is not installed.
     """
     if len(data) > MAX_BYTES:
         raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected one page; split it")
@@ -196,13 +194,13 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Save
     if markdown:
         document = read_markdown(text, where, base)
         check_count(len(document.blocks), where, _MOST_PARAGRAPHS)
-        found = _general(document, where, set())
+        result = _general(document, where, set())
     elif not text.strip():
         raise DataError(f"{where}: is empty; expected an HTML page")
     else:
         root = parse_tree(text, where)
         url = url or _own_address(text, root)
-        document, found = _read_html(text, root, where, base, url)
+        document, result = _read_html(text, root, where, base, url)
     host = (urlsplit(url).hostname or "") if url else ""
     return SavedPage(
         where=where,
@@ -212,11 +210,11 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Save
         author=document.author,
         license=document.license,
         language=document.language,
-        reader=found.reader,
-        order=found.order,
+        reader=result.reader,
+        order=result.order,
         pieces=tuple(
-            SavedPiece(piece.text, tuple(_absolute(one, url) for one in piece.pictures))
-            for piece in found.pieces
+            SavedPiece(piece.text, tuple(_absolute(picture, url) for picture in piece.pictures))
+            for piece in result.pieces
         ),
         left_out=tuple(document.left_out),
     )
@@ -224,7 +222,7 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Save
 
 @dataclass(frozen=True)
 class _Found:
-    """Pieces, how they were found, and where their pictures stand."""
+    """Pieces, the method by which they were found, and the position of pictures."""
 
     reader: Reader
     pieces: list[SavedPiece]
@@ -232,14 +230,14 @@ class _Found:
 
 
 def _read_html(text: str, root: Element, where: str, base: Path | None, url: str) -> tuple[Document, _Found]:
-    """A page by the first of the readers that finds its pictures."""
+    """Read a page with the first method that finds at least two pictures."""
     lost: list[str] = []
     declared = declared_document(root, base, lost)
     if declared and sum(bool(step.pictures) for step in declared.steps) >= 2:
         document = read_html(text, where, base)
         document.left_out += map(LeftOut, lost)
         return document, _Found("declared steps", pieces_of_steps(document.steps, document.title))
-    # declared steps without pictures are no steps of the set: the page is read as if it had declared none
+    # declared steps without pictures are ignored
     document = read_html(text, where, base, declared=False)
     check_count(len(document.blocks), where, _MOST_PARAGRAPHS)
     document.blocks, captions = without_captions(document.blocks)
@@ -255,66 +253,68 @@ def _read_html(text: str, root: Element, where: str, base: Path | None, url: str
     document.title, document.author = title or document.title, author or document.author
     for reader, words in ways:
         check_count(len(words), where, _MOST_PARAGRAPHS)
-        found = _aligned(words, document.blocks, reader)
-        if _pictured(found.pieces) >= 2:
-            return document, found
-    shown = root.xpath("//meta[@property='og:image' or @name='twitter:image']/@content")
-    return document, _general(document, where, {file_name(one) for one in shown if one})
+        result = _aligned(words, document.blocks, reader)
+        if _pictured(result.pieces) >= 2:
+            return document, result
+    preview_urls = root.xpath("//meta[@property='og:image' or @name='twitter:image']/@content")
+    return document, _general(
+        document, where, {file_name(preview_url) for preview_url in preview_urls if preview_url}
+    )
 
 
 def _absolute(picture: PictureRef, url: str) -> PictureRef:
-    """The picture with its full address, unless its file is there."""
+    """The picture with an absolute URL, unless it has a file."""
     if not picture.path and url:
-        with suppress(ValueError):  # no address at all; it will be counted as not to be had
+        with suppress(ValueError):  # invalid URL; counted later as missing
             return picture.model_copy(update={"target": urljoin(url, picture.target)})
     return picture
 
 
 def _general(document: Document, where: str, whole: set[str]) -> _Found:
-    """Cards or explicit steps where they hold the page's pictures; else pictures part the words."""
+    """Read by layout: cards or explicit steps with most of the pictures, else split the text at pictures."""
     if not document.steps and not document.blocks:
         raise DataError(f"{where}: no words in the main content; expected a page with steps")
     title = _title(document)
-    shown = [
-        replace(one, kind="heading", level=1) if one.text == title and one.kind == "paragraph" else one
-        for one in document.blocks
+    marked = [
+        replace(item, kind="heading", level=1) if item.text == title and item.kind == "paragraph" else item
+        for item in document.blocks
     ]
-    blocks, outside = steps_of_page(shown, whole | {title} - {""})
+    blocks, outside = steps_of_page(marked, whole | {title} - {""})
     starts = step_starts(blocks)
     order = picture_order(blocks, starts)
-    named = [one.kind == "heading" and (one.text == title or names_method(one.text)) for one in blocks]
-    words = [one for one, is_name in zip(blocks, named, strict=True) if not is_name or one.pictures]
+    named = [item.kind == "heading" and (item.text == title or names_method(item.text)) for item in blocks]
+    words = [item for item, is_name in zip(blocks, named, strict=True) if not is_name or item.pictures]
     by_picture = pieces_of_blocks(words, order)
     if order == "before" and by_picture and not by_picture[0].pictures:
         outside.append(LeftOut("before the steps", by_picture.pop(0).text))
     most = min(2, _pictured(by_picture))
     steps: list[SavedPiece] = []
-    cards, beside = cards_with_steps(blocks)
+    cards, beside_cards = cards_with_steps(blocks)
     if document.steps or _has_explicit(blocks):
         ordered = words_first(blocks) if order == "before" else blocks
         made = cut(replace(document, blocks=ordered), "step", where)
         steps = pieces_of_steps(made.steps, title)
-    in_cards = [_card(one) for one in cards]
+    in_cards = [_card(item) for item in cards]
     if _pictured(in_cards) >= max(2, _pictured(steps)):
-        found = _Found("cards", in_cards)
-        outside += beside
+        result = _Found("cards", in_cards)
+        outside += beside_cards
     elif steps and _pictured(steps) >= most:
-        found = _Found("explicit steps", steps, order)
+        result = _Found("explicit steps", steps, order)
         outside += made.left_out
     else:
-        found = _Found("pictures close segments", by_picture, order)
-    document.left_out += [one for one in outside if one.text or one.pictures]
-    return found
+        result = _Found("pictures close segments", by_picture, order)
+    document.left_out += [item for item in outside if item.text or item.pictures]
+    return result
 
 
 def _card(blocks: Sequence[Block]) -> SavedPiece:
-    """A card as a piece, without the number in front of its words."""
+    """A card as a piece, without the number before its text."""
     worded = [block for block in blocks if not block.text.strip(" .:)#").isdecimal() or block.pictures]
     return _piece([replace(block, kind="paragraph") for block in worded])
 
 
 def _title(document: Document) -> str:
-    """The title of a page: as stated, or its one heading of the first level."""
+    """The title of a page: as stated, or its only first-level heading."""
     first = [block.text for block in document.blocks if block.kind == "heading" and block.level == 1]
     return document.title or (first[0] if len(first) == 1 else "")
 
@@ -324,7 +324,7 @@ def _pictured(pieces: list[SavedPiece]) -> int:
 
 
 def _has_explicit(blocks: list[Block]) -> bool:
-    """Two or more items of a numbered list, or headings that count steps."""
+    """Whether there are two or more numbered list items, or headings such as "Step 1"."""
     marked = mark_steps(blocks)
     items = sum(block.kind == "item" and block.ordered for block in join_continuations(marked))
     headings = sum(marker_of(section.title) is not None for section in split_sections(blocks))
@@ -332,7 +332,7 @@ def _has_explicit(blocks: list[Block]) -> bool:
 
 
 def _own_address(text: str, root: Element) -> str:
-    """The address a saved page states: by the browser that saved it, or as its canonical link."""
+    """URL stated in a saved page: in the browser's comment, or as the canonical link."""
     stated = root.xpath("//link[@rel='canonical']/@href") + root.xpath("//meta[@property='og:url']/@content")
     for candidate in [*_SAVED_FROM.findall(text[:4096])[:1], *map(str.strip, stated)]:
         with suppress(ValueError):
@@ -343,17 +343,17 @@ def _own_address(text: str, root: Element) -> str:
 
 
 def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
-    """Instructions, title and author by the scraper of the page's site, if it is a known one."""
+    """Instructions, title and author from recipe-scrapers, if it supports the page's site."""
     if not url or not urlsplit(url).hostname:
         return None
     try:
         from recipe_scrapers import scrape_html  # type: ignore[import-untyped, unused-ignore]
     except ModuleNotFoundError:
         raise MissingError(
-            "recipe-scrapers is not installed; it reads known recipe sites; pip install 'limner[recipes]'"
+            "recipe-scrapers, which reads known recipe sites, is not installed; pip install 'limner[recipes]'"
         ) from None
-    # A scraper is written for a site's pages of one day, and on others it raises what it happens to; the
-    # general extractor then reads the page, and the reader that was used is recorded.
+    # A scraper is written for a site's current pages and may raise anything on others. The page is then read
+    # by layout, and the method is recorded.
     try:
         scraper = scrape_html(text, org_url=url, supported_only=True)
     except Exception:
@@ -363,7 +363,7 @@ def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
         with suppress(Exception):
             value = getattr(scraper, name)()
             values = value if isinstance(value, list) else [value]
-            return [collapse(one) for one in values if isinstance(one, str)]
+            return [collapse(step_text) for step_text in values if isinstance(step_text, str)]
         return []
 
     words = stated("instructions_list")
@@ -371,9 +371,9 @@ def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
 
 
 def _aligned(words: list[str], blocks: list[Block], reader: Reader) -> _Found:
-    """Known steps with the pictures that stand beside them on the page, up to the next step."""
+    """Known texts of steps, with the pictures on the page between each and the next."""
     pictures: list[list[PictureRef]] = [[] for _ in words]
-    wanted = [letters_of(one.lower()) for one in words]
+    wanted = [letters_of(step_text.lower()) for step_text in words]
     places = [
         place
         for place, block in enumerate(blocks)
@@ -384,13 +384,15 @@ def _aligned(words: list[str], blocks: list[Block], reader: Reader) -> _Found:
     for block in words_first(blocks) if order == "before" else blocks:
         letters = letters_of(block.text.lower())
         later = range(max(current, 0), len(words))
-        found = next((number for number in later if _same(wanted[number], letters)), None)
-        if found is None and letters and current == len(words) - 1:
-            break  # what follows the last step belongs to no step
-        current = current if found is None else found
+        step_number = next((number for number in later if _same(wanted[number], letters)), None)
+        if step_number is None and letters and current == len(words) - 1:
+            break  # text after the last step
+        current = current if step_number is None else step_number
         if current >= 0:
             pictures[current] += block.pictures
-    pieces = [SavedPiece(text, tuple(own)) for text, own in zip(words, pictures, strict=True)]
+    pieces = [
+        SavedPiece(text, tuple(step_pictures)) for text, step_pictures in zip(words, pictures, strict=True)
+    ]
     return _Found(reader, pieces, order)
 
 

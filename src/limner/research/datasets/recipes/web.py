@@ -1,6 +1,6 @@
-"""Sources of pages: files, folders, and URLs, which are downloaded as the hosts' robots rules permit.
+"""Sources of pages: files, folders, and URLs, which are downloaded as far as robots.txt permits.
 
-What came stays in a folder with its manifest, so that a build that was stopped goes on.
+Downloads are stored in a folder with a manifest, so that an interrupted build can continue.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class PageSource:
     """One page to read.
 
     Attributes:
-        name: as shown: the path below the folder that was given, or the URL.
-        path: its file, None for a URL that has not come yet.
-        root: folder that its pictures must lie below.
+        name: name for messages: the path below the given folder, or the URL.
+        path: its file; None for a URL not yet downloaded.
+        root: folder that must contain its pictures.
     """
 
     name: str
@@ -42,27 +42,27 @@ class PageSource:
 
 
 def find_sources(given: Sequence[str]) -> list[PageSource]:
-    """The pages that paths and URLs name.
+    """List the pages named by paths and URLs.
 
     Args:
-        given: files, folders (searched through, links not followed) or URLs beginning with http.
+        given: files, folders (with subfolders, without following links), or http(s) URLs.
     Returns:
-        Each page once, in the order given, folders by name.
+        Each page once, in the given order; pages of a folder by name.
     Raises:
-        MissingError: no such file or folder.
-        DataError: a folder without a page, or a file of another kind.
+        MissingError: a file or folder does not exist.
+        DataError: a folder has no page, or a file has another suffix.
     """
-    found: dict[str, PageSource] = {}
-    for one in given:
-        if one.lower().startswith(("http://", "https://")):
-            found.setdefault(one, PageSource(one))
+    sources: dict[str, PageSource] = {}
+    for entry in given:
+        if entry.lower().startswith(("http://", "https://")):
+            sources.setdefault(entry, PageSource(entry))
             continue
-        place = Path(one)
-        with suppress(RuntimeError):  # the home of nobody
+        place = Path(entry)
+        with suppress(RuntimeError):  # no such user's home
             place = place.expanduser()
         for source in _local(place):
-            found.setdefault(str(source.path), source)
-    return list(found.values())
+            sources.setdefault(str(source.path), source)
+    return list(sources.values())
 
 
 def _local(place: Path) -> Iterable[PageSource]:
@@ -74,9 +74,9 @@ def _local(place: Path) -> Iterable[PageSource]:
         path = place.resolve()
         return [PageSource(path.name, path, path.parent)]
     root = place.resolve()
-    # a link that leads nowhere, or to itself, is a page that cannot be read, which whoever reads it lists
-    pages = [one for one in root.rglob("*") if one.suffix.lower() in SUFFIXES]
-    pages = sorted(one for one in pages if one.is_file() or one.is_symlink())
+    # broken links are included, so that they are reported as unreadable pages
+    pages = [page for page in root.rglob("*") if page.suffix.lower() in SUFFIXES]
+    pages = sorted(page for page in pages if page.is_file() or page.is_symlink())
     if not pages:
         raise DataError(f"{place}: no saved page inside; expected files ending in {', '.join(SUFFIXES)}")
     return [PageSource(str(path.relative_to(root)), path, root) for path in pages]
@@ -90,14 +90,14 @@ _MAX_BYTES = 512_000
 
 
 class Robots:
-    """Robots rules of hosts.
+    """robots.txt rules of hosts.
 
     Attributes:
-        pauses: host → pause in seconds that its rules ask for.
+        pauses: host → crawl delay in seconds.
     """
 
     def __init__(self, settings: FetchSettings) -> None:
-        """Ask under these bounds."""
+        """Use these limits for requests."""
         self._settings = replace(
             settings, kinds=("",), max_bytes=_MAX_BYTES, permit=None, host_pauses={}, retries=1
         )
@@ -105,19 +105,19 @@ class Robots:
         self.pauses: dict[str, float] = {}
 
     def ask(self, urls: Iterable[str]) -> None:
-        """Read the rules of the hosts of these URLs that are not known yet.
+        """Download robots.txt of the hosts of these URLs, unless already known.
 
-        No file (404 and the like) permits all; no answer, or a server error, permits nothing.
+        A missing file (4xx) permits everything; no response or a server error permits nothing.
 
         Raises:
-            MissingError: the reader of rules is not installed.
+            MissingError: protego is not installed.
         Source: RFC 9309, §2.3.1.
         """
         try:
             from protego import Protego
         except ModuleNotFoundError:
             raise MissingError(
-                "protego is not installed; it reads robots rules; pip install 'limner[recipes]'"
+                "protego, which reads robots.txt, is not installed; pip install 'limner[recipes]'"
             ) from None
         sites = {site for url in urls if (site := _site(url)) and site not in self._rules}
         if not sites:
@@ -128,19 +128,19 @@ class Robots:
             with open_manifest(Path(folder)) as manifest:
                 known = dict(manifest.known)
             for url, name in wanted.items():
-                site, one = url.removesuffix("/robots.txt"), known.get(url)
-                if one and one.state == "done":
+                site, result = url.removesuffix("/robots.txt"), known.get(url)
+                if result and result.state == "done":
                     text = (Path(folder) / name).read_bytes().decode("utf-8", "replace")
                     self._rules[site] = rules = Protego.parse(text)
                     if pause_s := rules.crawl_delay(AGENT):
                         self.pauses[urlsplit(site).netloc] = float(pause_s)
-                elif one and one.status and 400 <= one.status < 500 and one.status != 429:
+                elif result and result.status and 400 <= result.status < 500 and result.status != 429:
                     self._rules[site] = Protego.parse("")
                 else:
                     self._rules[site] = None
 
     def refusal(self, url: str) -> str:
-        """Why a URL must not be asked for; "" when it may."""
+        """Reason why a URL must not be requested; "" if it may."""
         site = _site(url)
         if site not in self._rules:
             return f"{UNASKED}{site}"
@@ -151,7 +151,7 @@ class Robots:
 
 
 def _site(url: str) -> str:
-    """Scheme and host of a URL in the form they are asked by; "" for what is none."""
+    """Scheme and host of a URL, normalised; "" if it is not a valid URL."""
     try:
         parts = urlsplit(plain_url(url))
     except AddressError:
@@ -164,7 +164,7 @@ _ROUNDS = 4
 
 
 def page_fault(data: bytes) -> str:
-    """Error of a page's bytes, or "" if they may be a page."""
+    """Describe the error in a page's bytes; "" if there is none."""
     return "" if data.strip() else "empty page"
 
 
@@ -178,19 +178,18 @@ def bring(
     again: bool = False,
     progress: Callable[[FetchProgress], None] | None = None,
 ) -> dict[str, Fetched]:
-    """Fetch what is not there yet, as far as the hosts permit.
+    """Download missing pages or pictures, as far as robots.txt permits.
 
     Args:
         urls: URLs of pages, or of pictures.
-        folder: is made when absent.
-        settings: bounds and pauses; hosts may ask for longer ones.
-        robots: what hosts permit; hosts met on the way are asked, too.
-        pages: pages, or else pictures.
-        again: ask again for what was refused for good.
-        progress: called after every answer.
+        folder: output folder; created if missing.
+        settings: limits and pauses; hosts may ask for longer pauses.
+        robots: rules of the hosts; rules of hosts reached by redirects are added.
+        pages: whether the URLs are pages; otherwise pictures.
+        again: whether to request permanently dead URLs again.
+        progress: called after each response.
     Returns:
-        URL → what became of it; `name` is its file below the folder. A URL that was not reached for want of
-        room is not in it.
+        URL → result; `name` is its file in the folder. URLs not tried because of the size limit are absent.
     Raises:
         DataError: the folder cannot be written, its manifest is damaged or in use.
     """
@@ -200,14 +199,18 @@ def bring(
     robots.ask(wanted)
     known: dict[str, Fetched] = {}
     kinds, fault = (PAGE_KINDS, page_fault) if pages else (settings.kinds, picture_fault)
-    # the pauses that hosts ask for are added to while they are met
+    # robots.pauses grows during the download
     bounds = replace(settings, kinds=kinds, permit=robots.refusal, host_pauses=robots.pauses)
     for _ in range(_ROUNDS):
         fetch_pictures(wanted, folder, bounds, again=again, progress=progress, fault=fault)
         with open_manifest(folder) as manifest:
             known = {url: manifest.known[url] for url in wanted if url in manifest.known}
-        # a redirect leads to hosts whose rules are not known before
-        met = [one.reason.removeprefix(UNASKED) for one in known.values() if one.reason.startswith(UNASKED)]
+        # hosts reached by redirects, whose rules are not yet known
+        met = [
+            result.reason.removeprefix(UNASKED)
+            for result in known.values()
+            if result.reason.startswith(UNASKED)
+        ]
         if not any(met):
             break
         robots.ask(filter(None, met))

@@ -1,7 +1,6 @@
-"""Pictures with captions: a folder with `captions.jsonl`, as Flickr8k is kept.
+"""Captioned pictures: a folder with `captions.jsonl`, the format in which Flickr8k is stored.
 
-One line is one picture and what people wrote about it: the literal set beside the stories.
-A picture that is not there is listed, never filled.
+Each line is one picture with its captions. Missing pictures are listed.
 """
 
 from dataclasses import replace
@@ -28,10 +27,10 @@ class CaptionedPicture(Record):
     """A picture and its captions: a line of the file.
 
     Attributes:
-        name: as written in the file; unique.
-        split: train, val or test, where stated.
+        name: file name as written in the file; unique.
+        split: train, val or test; "" if not stated.
         captions: at least one, none empty.
-        path: the file, absolute; None if it is not there.
+        path: absolute path of the file; None if it does not exist.
     """
 
     name: str = Field(alias="file_name", min_length=1)
@@ -44,13 +43,13 @@ def read_captions(folder: Path) -> list[CaptionedPicture]:
     """Read `captions.jsonl` of a folder.
 
     Args:
-        folder: holds the file and, below it, the pictures its lines name.
+        folder: contains the file and, in it or below, the pictures.
     Returns:
-        In file order.
+        The pictures in file order.
     Raises:
         MissingError: the file does not exist.
         DataError: the file cannot be read, a line is not a picture with captions, a caption is empty, or a
-            name comes twice or lies outside the folder.
+            name is repeated or lies outside the folder.
     """
     root, see = whole_path(folder), "limner.research.datasets.sets.captions"
     rows = json_rows(root / FILE_NAME, CaptionedPicture, one="picture", see=see, key="name")
@@ -59,7 +58,7 @@ def read_captions(folder: Path) -> list[CaptionedPicture]:
 
 
 def read_caption_pairs(source: Source) -> PairSet:
-    """Captions with their pictures: all captions of a picture, or the first alone.
+    """Read captions with their pictures: all captions of a picture, or only the first.
 
     Raises:
         MissingError, DataError: see `read_captions`; or too many pictures are missing.

@@ -1,7 +1,7 @@
 """CITE and CITE++: recipe steps with photographs and seven coherence relations.
 
-Each relation is the yes or no of one question; repeats of one recipe under several question ids stay,
-because only a grouped split can deal with them.
+Each relation is the answer to one yes/no question. Recipes repeated under several ids are kept; a grouped
+split keeps the copies together.
 """
 
 import re
@@ -27,7 +27,7 @@ _IMAGE_NAME = re.compile(r"(?P<slug>.+)_(?P<step>[0-9]+)_(?P<number>[0-9]+)\.jpg
 
 
 def read_cite(source: Source) -> PairSet:
-    """Read CITE (`data.csv`, fields parted by ``|``).
+    """Read CITE (`data.csv`, ``|``-separated).
 
     Raises:
         MissingError: the file does not exist.
@@ -40,8 +40,8 @@ def read_cite(source: Source) -> PairSet:
 
 
 def read_cite_plus(source: Source) -> PairSet:
-    """Read CITE++: two comma-separated files, ``q2-8_train_dis_11-08.csv`` and that of test as released, or
-    ``train.csv`` and ``test.csv``, in one folder or below it.
+    """Read CITE++: ``q2-8_train_dis_11-08.csv`` and ``q2-8_test_dis_11-08.csv``, or ``train.csv`` and
+    ``test.csv``, in a folder or its subfolders.
 
     Raises:
         MissingError: a file does not exist.

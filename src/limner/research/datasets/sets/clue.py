@@ -1,7 +1,7 @@
 """Clue: web captions, written by people or by captioning models, with six coherence relations.
 
-Two forms exist, and their columns How and Where are swapped relative to each other; both come out
-as the TSV has them.
+Of the two released forms, the CSVs have the columns How and Where swapped; both are read with the TSV's
+meaning.
 """
 
 from collections.abc import Mapping
@@ -20,8 +20,8 @@ TSV_NAME = "data-both-04-08-cleaned.tsv"
 CSV_NAMES: Mapping[PairSplit, str] = {"train": "conceptual_train_dis.csv", "test": "conceptual_test_dis.csv"}
 MAP_NAME = "img2idxmap.json"
 MODEL_FROM = 4581
-"""First index from which every picture has several captions: the outputs of captioning models."""
-SWAP_NOTE = "clue CSVs: columns How and Where are swapped relative to the TSV; put right while reading"
+"""First index of the captions written by captioning models, of which each picture has several."""
+SWAP_NOTE = "clue CSVs: columns How and Where are swapped relative to the TSV; corrected while reading"
 _FLAGS = ("Other", "When", "Where", "How")
 _FILLED = ("caption", "url")
 _COLUMNS = (*_FILLED, *RELATIONS, *_FLAGS, "Comment")
@@ -31,8 +31,8 @@ def read_clue(source: Source) -> PairSet:
     """Read the two CSVs of the CMCM release, with their split.
 
     Args:
-        source: the folder of the CSVs and, where there are pictures, of the map of URLs to their numbers, or
-            one above it; a picture is ``<number>.jpg``.
+        source: the folder of the CSVs and, if there are pictures, of the map from URLs to numbers (or a
+            folder above it); a picture is ``<number>.jpg``.
     Raises:
         MissingError: a file does not exist.
         DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
@@ -51,7 +51,7 @@ def read_clue(source: Source) -> PairSet:
             pairs.append(_pair(where, row, int(row["index"]), split))
     numbers = [pair.id for pair in pairs]
     if len(set(numbers)) != len(numbers):
-        raise DataError(f"{root.name}: an index comes twice in the CSVs; use the files as released")
+        raise DataError(f"{root.name}: an index is repeated in the CSVs; use the files as released")
     files = wanted(root) if source.pictures else None
     data = pair_set("clue", pairs, source, relations=RELATIONS, files=files)
     return replace(data, notes=(SWAP_NOTE, *data.notes))
@@ -61,7 +61,7 @@ def read_clue_tsv(source: Source) -> PairSet:
     """Read the TSV of all annotations; it states no split.
 
     Args:
-        source: the file, or the folder that holds it; the map of URLs lies beside it.
+        source: the file or its folder, which also has the map from URLs to numbers.
     Raises:
         MissingError: a file does not exist.
         DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
@@ -70,7 +70,7 @@ def read_clue_tsv(source: Source) -> PairSet:
     file = source.file(TSV_NAME)
     pairs = []
     for number, row in enumerate(read_table(file, "\t", _COLUMNS, quoted=False, filled=_FILLED)):
-        # captions are never quoted, a comment with quotation marks is
+        # captions are never quoted, but comments with quotation marks are
         if len(row["Comment"]) > 1 and row["Comment"][0] == row["Comment"][-1] == '"':
             row["Comment"] = row["Comment"][1:-1].replace('""', '"')
         pairs.append(_pair(f"{file.name}: row {number}", row, number, ""))
@@ -82,16 +82,16 @@ def wanted(place: Path) -> dict[str, str]:
     """Picture URL → file name.
 
     Args:
-        place: the map of URLs to numbers, or a folder that holds it, in it or below.
+        place: the map from URLs to numbers, or a folder that contains it (or has it in a subfolder).
     Raises:
         MissingError: the file does not exist.
-        DataError: not a JSON object of URL → integer ≥ 0, or a number comes twice.
+        DataError: not a JSON object of URL → integer ≥ 0, or a number is repeated.
     """
     file = Source(place).file(MAP_NAME)
-    found = read_json(file, dict[str, StrictInt], "one JSON object, picture URL → file number")
-    if len(set(found.values())) != len(found) or min(found.values(), default=0) < 0:
+    numbers = read_json(file, dict[str, StrictInt], "one JSON object, picture URL → file number")
+    if len(set(numbers.values())) != len(numbers) or min(numbers.values(), default=0) < 0:
         raise DataError(f"{file}: a number is negative or stands for two URLs; use the map as released")
-    return {url: f"{number}.jpg" for url, number in found.items()}
+    return {url: f"{number}.jpg" for url, number in numbers.items()}
 
 
 def _pair(where: str, row: Mapping[str, str], index: int, split: PairSplit) -> Pair:

@@ -1,8 +1,8 @@
-"""COCO captions: the files of 2014 or 2017 as released, or the Karpathy JSON with its split.
+"""COCO captions: the released files of 2014 or 2017, or the Karpathy JSON with its split.
 
-One caption of each picture counts, chosen once by seed, unless all are asked for. The released halves
-such as train2014 are recorded, and only Karpathy's file states a test split. The pictures of 2017 are those
-of 2014 under shorter names.
+By default one caption per picture is used, chosen by seed. The released parts, such as train2014, are
+recorded in `meta`; only Karpathy's file has a test split. The pictures of 2017 are those of 2014 with shorter
+names.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ class _Sentence(BaseModel):
 
 
 class _Picture(BaseModel):
-    """A picture in the Karpathy file; restval is train."""
+    """A picture in the Karpathy file; split restval counts as train."""
 
     number: int = Field(alias="cocoid")
     name: str = Field(alias="filename", min_length=1)
@@ -61,19 +61,19 @@ def read_coco(source: Source) -> PairSet:
     """Read COCO captions in either form.
 
     Args:
-        source: the Karpathy file, one ``captions_<half>.json``, or the folder of the former or of the halves
-            of one year, or one above it; pictures are known by their names of 2014 or of 2017. The choice of
-            a caption depends on seed and picture alone.
+        source: the Karpathy file, one ``captions_<half>.json``, or the folder (or one above it) of the former
+            or of both halves of a year. Pictures are found by their names of 2014 or 2017. The choice of a
+            caption depends only on seed and picture.
     Raises:
         MissingError: the file does not exist.
-        DataError: not of either form, a caption of no picture, or too many pictures are missing.
+        DataError: the file has another form, a caption has no picture, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """
     place = source.place
     files = _files(source) if place.is_dir() else [place]
     pictures = [picture for file in files for picture in _pictures(file)]
     if len({picture.number for picture in pictures}) != len(pictures):
-        raise DataError(f"{place}: a picture id comes twice; use the files as released")
+        raise DataError(f"{place}: a picture id is repeated; use the files as released")
     renamed = _renamed(source.pictures)
     pairs: list[Pair] = []
     names: dict[str, str] = {}
@@ -100,25 +100,29 @@ def read_coco(source: Source) -> PairSet:
 
 
 def _files(source: Source) -> list[Path]:
-    """Karpathy's file where it is there, else both halves of a year, else the one that is."""
+    """Find Karpathy's file, else both halves of a year, else one half."""
     with suppress(MissingError):
         return [source.find(KARPATHY_NAME)]
-    found: list[Path] = []
+    files: list[Path] = []
     for halves in HALVES:
         for half in halves:
             with suppress(MissingError):
-                found.append(source.find(f"captions_{half}.json"))
-        if found:
-            return found
+                files.append(source.find(f"captions_{half}.json"))
+        if files:
+            return files
     return [source.find(KARPATHY_NAME, *(f"captions_{half}.json" for halves in HALVES for half in halves))]
 
 
 def _renamed(pictures: Path | None) -> bool:
-    """Whether the pictures are those of 2017, by the names of their folders."""
+    """Whether the folder names are those of 2017."""
     if pictures is None or not pictures.is_dir():
         return False
-    near = [pictures.absolute().parent, pictures, *(one for one in pictures.iterdir() if one.is_dir())]
-    old, new = ({(one / half).is_dir() for one in near for half in halves} for halves in HALVES)
+    near = [
+        pictures.absolute().parent,
+        pictures,
+        *(folder for folder in pictures.iterdir() if folder.is_dir()),
+    ]
+    old, new = ({(folder / half).is_dir() for folder in near for half in halves} for halves in HALVES)
     return True in new and True not in old
 
 
@@ -129,20 +133,20 @@ def _pictures(file: Path) -> Sequence[_Picture]:
             _Karpathy,
             "the Karpathy JSON (images with split, sentences and cocoid), or captions_train2014.json",
         ).images
-    found = read_json(file, _Released, "an object with images and annotations of COCO captions")
-    own = {image.number: image for image in found.images}
-    for image in found.images:
+    released = read_json(file, _Released, "an object with images and annotations of COCO captions")
+    images = {image.number: image for image in released.images}
+    for image in released.images:
         image.half, image.sentences = file.stem.removeprefix("captions_"), []
-    for one in found.annotations:
-        if one.image_id not in own:
-            raise DataError(f"{file}: a caption names picture {one.image_id}, which images lacks")
-        own[one.image_id].sentences.append(_Sentence(raw=one.caption))
-    return found.images
+    for annotation in released.annotations:
+        if annotation.image_id not in images:
+            raise DataError(f"{file}: a caption names picture {annotation.image_id}, which is not in images")
+        images[annotation.image_id].sentences.append(_Sentence(raw=annotation.caption))
+    return released.images
 
 
 def _choice(seed: int, number: int, of: int) -> int:
-    """One of `of`, by seed and picture id alone, so that a subset of the pictures keeps its captions."""
+    """A number below `of` that depends only on seed and picture, so subsets keep their captions."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:8], "big") % of
 
 
-register(DataSet("coco", "photographs with captions, one or all of a picture", read_coco, folder="coco"))
+register(DataSet("coco", "photographs with captions (one or all per picture)", read_coco, folder="coco"))

@@ -1,7 +1,6 @@
-"""Conceptual Captions: a TSV of captions and addresses, without a header.
+"""Conceptual Captions: a TSV of captions and picture URLs, without a header.
 
-Pictures are files named by row number, as a download in file order leaves them; many addresses are dead,
-and each such row is counted and listed.
+Picture files are named by row number. Many URLs are dead; those rows are counted and listed.
 """
 
 from collections.abc import Iterator
@@ -16,14 +15,13 @@ _COLUMNS = ("caption", "url")
 
 
 def read_conceptual(source: Source) -> PairSet:
-    """Read captions and addresses.
+    """Read captions and URLs.
 
     Args:
-        source: the TSV, one ``caption <tab> url`` per line, or the folder of that of training as released;
-            a picture is ``<row>.jpg``, rows counted from 0. Many links are dead, so missing="drop" is the
-            rule here.
+        source: the TSV with ``caption <tab> url`` per line, or the folder of the released training file; a
+            picture is ``<row>.jpg``, rows from 0. Since many URLs are dead, missing="drop" is usual.
     Returns:
-        One pair per row, without a split; the address is the picture's identity until its bytes are known.
+        One pair per row, without a split; the URL identifies the picture until its bytes are known.
     Raises:
         MissingError: the file does not exist.
         DataError: not UTF-8, a line is not two filled fields, or too many pictures are missing.
@@ -37,10 +35,10 @@ def read_conceptual(source: Source) -> PairSet:
 
 
 def wanted(place: Path) -> dict[str, str]:
-    """Picture URL → file name; an address that comes twice has that of its first row.
+    """Picture URL → file name; a repeated URL has the name of its first row.
 
     Args:
-        place: the TSV, or a folder that holds it, in it or below.
+        place: the TSV, or a folder that contains it (or has it in a subfolder).
     Raises:
         MissingError, DataError: see `read_conceptual`.
     """
@@ -51,7 +49,7 @@ def wanted(place: Path) -> dict[str, str]:
 
 
 def _rows(source: Source) -> Iterator[tuple[int, str, str]]:
-    """Number, caption and address of every line."""
+    """Yield number, caption and URL of each line."""
     file = source.file(*FILE_NAMES)
     rows = read_table(file, "\t", _COLUMNS, quoted=False, header=False, filled=_COLUMNS)
     return ((number, row["caption"], row["url"]) for number, row in enumerate(rows))

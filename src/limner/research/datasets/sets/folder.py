@@ -1,7 +1,7 @@
-"""Any folder of pictures with captions: `metadata.jsonl` or `.csv`, and files beside the pictures.
+"""Any folder of captioned pictures, with `metadata.jsonl`, `metadata.csv` or sidecar files.
 
-The convention is that of image folders on Hugging Face, whose folders train, validation and test are splits.
-Words inside a picture or in its name do not count as captions.
+Follows Hugging Face's image folders; subfolders train, validation and test are splits. Embedded metadata and
+file names are not captions.
 """
 
 import os
@@ -33,14 +33,14 @@ def read_captioned_folder(source: Source) -> PairSet:
     """Read the pictures of a folder that have captions.
 
     Args:
-        source: the folder of the pictures, and of folders of them; all captions of a picture, or the first, a
-            table's before those of files beside the picture.
+        source: the folder. Uses all captions of a picture, or the first; captions in tables precede those in
+            sidecar files.
     Returns:
-        Pairs in the order of the folder; `notes` counts pictures without a caption and names damaged files.
+        Pairs in the order of the folder; `notes` counts pictures without a caption and lists damaged files.
     Raises:
         MissingError: the folder does not exist.
-        DataError: a table or folder cannot be read, a name is no Unicode, nothing has a caption, or too many
-            pictures are missing.
+        DataError: a table or folder cannot be read, a name is not UTF-8, no picture has a caption, or too
+            many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """
     root = Path(os.fsdecode(source_path(source.place)))
@@ -52,16 +52,18 @@ def read_captioned_folder(source: Source) -> PairSet:
             continue
         name = _name(root, entry.path)
         if isinstance(entry, FoundFile):
-            beside = read_sidecars(entry.sidecars, entry.path)
-            notes += [f"{root.name}: {name}: {warning}" for warning in beside.warnings]
-            found = [
-                one for one in (*entry.words.captions, *beside.captions) if one.source in CAPTION_SOURCES
+            sidecars = read_sidecars(entry.sidecars, entry.path)
+            notes += [f"{root.name}: {name}: {warning}" for warning in sidecars.warnings]
+            captions = [
+                caption
+                for caption in (*entry.words.captions, *sidecars.captions)
+                if caption.source in CAPTION_SOURCES
             ]
-            texts = list(dict.fromkeys(one.text for one in found))
+            texts = list(dict.fromkeys(caption.text for caption in captions))
         elif entry.folder or os.fsencode(Path(name).name) in TABLE_NAMES:
             raise DataError(f"{display(entry.path)}: {entry.reason}")
         else:
-            texts = [""]  # no picture, no words: listed as missing by the check of pictures
+            texts = [""]  # unusable picture: `with_pictures` lists it as missing
         bare += not texts
         split = _SPLITS.get(Path(name).parts[0].lower(), "")
         pairs += [

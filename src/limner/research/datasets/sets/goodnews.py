@@ -1,7 +1,7 @@
-"""GoodNews: captions of news pictures, several to an article.
+"""GoodNews: captions of news pictures, several per article.
 
-The article is the sequence of its pairs, so that a grouped split never parts it, as the public scripts do.
-The file is read as a stream, since it holds every article whole; no text of an article is kept.
+An article is the sequence of its pairs, so a grouped split keeps it together; the public scripts do not. The
+file is streamed, because it contains the full articles, whose text is not kept.
 """
 
 from collections.abc import Iterator
@@ -36,13 +36,13 @@ def read_goodnews(
     """Read the captions of GoodNews.
 
     Args:
-        source: the file, or a folder that holds it, in it or below; a picture is ``<article>_<number>.jpg``.
+        source: the file, or a folder that contains it (or has it in a subfolder); a picture is
+            ``<article>_<number>.jpg``.
     Returns:
-        One pair per captioned picture, without a split; `seq` is the article. Empty captions are counted in
-        `notes`.
+        One pair per captioned picture, without a split; `seq` is the article. `notes` counts empty captions.
     Raises:
         MissingError: the file does not exist.
-        DataError: not JSON, an article of another form or twice, or too many pictures are missing.
+        DataError: not JSON, an article has another form or is repeated, or too many pictures are missing.
     Source: docs/methods/data.md §2.6.
     """
     file = source.file(*FILE_NAMES)
@@ -52,7 +52,7 @@ def read_goodnews(
     empty = 0
     for name, article in _articles(file):
         if name in seen:
-            raise DataError(f"{file}: article {shown(name)!r} comes twice; use the file as released")
+            raise DataError(f"{file}: article {shown(name)!r} appears twice; use the file as released")
         seen.add(name)
         headline = article.get("headline")
         main = headline.get("main") if isinstance(headline, dict) else headline
@@ -68,7 +68,7 @@ def read_goodnews(
                     image=f"{name}_{number}.jpg",
                     seq=name,
                     pos=int(number) if number.isdecimal() else None,
-                    # not `url`, which is the picture's identity
+                    # not `url`, which would identify the picture
                     meta={"headline": main, "article_url": article.get("article_url")},
                 )
             )
@@ -78,7 +78,7 @@ def read_goodnews(
 
 
 def _articles(file: Path) -> Iterator[tuple[str, _Article]]:
-    """(id, article) one by one; never more than one article in memory."""
+    """Yield (id, article), with one article in memory at a time."""
     with installed("ijson", RESEARCH):
         import ijson  # type: ignore[import-untyped, unused-ignore]
 
@@ -96,12 +96,12 @@ def _articles(file: Path) -> Iterator[tuple[str, _Article]]:
         except (ijson.JSONError, UnicodeDecodeError) as error:
             reason = " ".join(str(error).split())
             raise DataError(
-                f"{file}: after article {shown(name)!r}: not JSON ({reason}); is the file whole?"
+                f"{file}: after article {shown(name)!r}: not JSON ({reason}); is the file complete?"
             ) from error
 
 
 def _shallow(events: Iterator[tuple[str, object]], file: Path) -> Iterator[tuple[str, object]]:
-    """The events of a file that is not nested deeply; in one that is, names of places fill the memory."""
+    """Pass events through; reject deep nesting, whose path names would exhaust the memory."""
     depth = 0
     for event in events:
         depth += event[0].startswith("start_") - event[0].startswith("end_")

@@ -1,4 +1,4 @@
-"""A file of pairs as JSON lines, one `limner.research.datasets.pairs.Pair` a line."""
+"""A JSON Lines file with one `limner.research.datasets.pairs.Pair` per line."""
 
 import os
 from dataclasses import replace
@@ -10,18 +10,18 @@ from limner.research.datasets.pairs import DataSet, Pair, PairSet, Source, regis
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:
-    """Read pairs from JSON lines.
+    """Read pairs from a JSON Lines file.
 
     Raises:
         MissingError: the file does not exist.
-        DataError: the file cannot be read, a line is not a pair, or an id comes twice.
+        DataError: the file cannot be read, a line is not a pair, or an id is repeated.
     """
     rows = json_rows(path, Pair, one="pair", see="limner.research.datasets.pairs", key="id")
     return tuple(pair for _, pair in rows)
 
 
 def read_pair_file(source: Source) -> PairSet:
-    """The pairs of a file; a relative picture lies below the folder of the pictures, or beside the file.
+    """Read a set of pairs; relative picture paths start at the folder of the pictures, or else of the file.
 
     Raises:
         MissingError, DataError: see `read_pairs`; or too many pictures are missing.
@@ -36,4 +36,4 @@ def read_pair_file(source: Source) -> PairSet:
     )
 
 
-register(DataSet("pairs", "a file of pairs as JSON lines", read_pair_file, beside=True))
+register(DataSet("pairs", "a JSON Lines file of pairs", read_pair_file, beside=True))

@@ -1,7 +1,7 @@
-"""Politics: pictures of political issues with the web pages they stood on, converted to JSON.
+"""Politics: pictures of political issues with the text of their web pages, converted to JSON.
 
-The set is handed out as pickles, which run code when loaded: they are refused, and docs/data.md says how
-to convert them elsewhere. The texts are cut as its authors cut them.
+The set is distributed as pickles, which limner rejects because loading them can run code; docs/data.md
+explains the conversion. Texts are shortened as by the authors.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from limner.research.datasets.pairs import DataSet, Pair, PairSet, PairSplit, So
 
 FILE_NAMES = ("politics.json", "politics.jsonl")
 MIN_CHARS = 500
-"""Texts of no more characters are left out."""
+"""Texts with at most this many characters are left out."""
 SENTENCES = 2
-"""Number of sentences of a text that count, from the first."""
+"""Number of sentences kept, from the first."""
 
 
 class _Item(BaseModel):
@@ -39,15 +39,16 @@ def read_politics(source: Source) -> PairSet:
     """Read the converted set.
 
     Args:
-        source: ``.json``, the nested map politics → issue → items, or ``.jsonl``, one item a line, or the
-            folder of ``politics.json`` or ``politics.jsonl``; `local_path` lies below the folder of the
+        source: ``.json``, a nested map politics → issue → items; ``.jsonl`` with one item per line; or the
+            folder of ``politics.json`` or ``politics.jsonl``. `local_path` is relative to the folder of the
             pictures.
     Returns:
-        One pair per item; pages of equal text are one sequence, so that no page is parted. `notes` counts the
-        texts left out.
+        One pair per item; items with equal text form one sequence, so that a page stays in one split. `notes`
+        counts the texts left out.
     Raises:
         MissingError: the file does not exist.
-        DataError: a pickle, not of either form, nothing left, or too many pictures are missing.
+        DataError: the file is a pickle or has another form, nothing is left, or too many pictures are
+            missing.
     Source: docs/methods/data.md §2.6.
     """
     file = source.file(*FILE_NAMES)
@@ -70,7 +71,7 @@ def read_politics(source: Source) -> PairSet:
             )
         )
     if not pairs:
-        raise DataError(f"{file}: no text of more than {MIN_CHARS} characters; is the file whole?")
+        raise DataError(f"{file}: no text of more than {MIN_CHARS} characters; is the file complete?")
     return pair_set(
         "politics", pairs, source, counted={f"texts of at most {MIN_CHARS} characters left out": short}
     )
@@ -78,8 +79,8 @@ def read_politics(source: Source) -> PairSet:
 
 def _nested(file: Path) -> Iterator[_Line]:
     form = dict[str, dict[str, list[_Item]]]
-    found = read_json(file, form, "politics → issue → list of local_path and content_text")
-    for politics, issues in found.items():
+    nested = read_json(file, form, "politics → issue → list of local_path and content_text")
+    for politics, issues in nested.items():
         for issue, items in issues.items():
             for item in items:
                 yield _Line(politics=politics, issue=issue, **item.model_dump())

@@ -1,8 +1,7 @@
-"""RecipeQA: recipes in steps, each with the first of its pictures.
+"""RecipeQA: recipes in steps, each with its first picture.
 
-The files hold questions, and a recipe stands under several of them, each of which withholds what it asks
-for: one has no pictures, another no titles. So a recipe is taken once, its steps put together from all of
-them. They pass the filters that pages pass.
+The files contain questions, several per recipe, each of which hides its answer: some lack pictures, others
+titles. The steps of a recipe are therefore merged from all its questions, and then filtered like web pages.
 """
 
 import hashlib
@@ -32,7 +31,7 @@ from limner.research.datasets.recipes.filters import filtered
 from limner.research.datasets.recipes.saved_pages import SavedPiece, one_picture_each
 
 PLACEHOLDER = "@placeholder"
-"""Placeholder of a cloze."""
+"""Text of a hidden answer in a cloze question."""
 
 
 class _File(TypedDict):
@@ -41,7 +40,7 @@ class _File(TypedDict):
 
 @dataclass
 class _Step:
-    """A step as one question shows it; "" stands for what it withholds."""
+    """A step as shown by one question; hidden fields are ""."""
 
     id: str
     body: str
@@ -49,7 +48,7 @@ class _Step:
     picture: str
 
     def is_part_of(self, other: "_Step") -> bool | None:
-        """Whether both are one step, by the first that both have; None if nothing tells."""
+        """Whether both are the same step, by the first field that both have; None if there is none."""
         for key in ("body", "id", "title", "picture"):
             mine, its = getattr(self, key), getattr(other, key)
             if mine and its:
@@ -57,7 +56,7 @@ class _Step:
         return None
 
     def fill(self, other: "_Step") -> bool:
-        """Add missing parts from the same step of another question; whether there were any."""
+        """Add missing fields from the same step of another question; returns whether any were added."""
         gained = [
             key for key in ("body", "title", "picture") if getattr(other, key) and not getattr(self, key)
         ]
@@ -66,7 +65,7 @@ class _Step:
         return bool(gained)
 
     def piece(self) -> SavedPiece:
-        """Text of a step, and its picture if there is one."""
+        """The step as a piece: title and body, and its picture if there is one."""
         pictures = (PictureRef(target=self.picture),) if self.picture else ()
         return SavedPiece(" ".join(filter(None, (self.title, self.body))), pictures)
 
@@ -75,14 +74,14 @@ def read_recipeqa(source: Source) -> PairSet:
     """Read the recipes of RecipeQA.
 
     Args:
-        source: one file, or a folder of ``train.json``, ``val.json`` and ``test.json`` (or ``new_train.json``
-            …), whose recipes then state their split; pictures as the steps name them.
+        source: one file, or a folder of ``train.json``, ``val.json`` and ``test.json`` (or
+            ``new_train.json``, …), which set the split; picture files are named in the steps.
     Returns:
-        One pair per step; `seq` is the recipe. What a filter or the rule of two segments removed, and data
-        of another form, is counted in `notes`.
+        One pair per step; `seq` is the recipe. `notes` counts what was removed: by filters, as recipes with
+        fewer than two segments, or as entries of another form.
     Raises:
-        MissingError: no such file, or the tagger of the filters is not installed.
-        DataError: not of the form, no recipe, or too many pictures are missing.
+        MissingError: the file does not exist, or textblob, needed by the filters, is not installed.
+        DataError: the file has another form or no recipe, or too many pictures are missing.
     Source: docs/methods/data.md §2.4, §3.3.
     """
     counted: Counter[str] = Counter()
@@ -95,15 +94,15 @@ def read_recipeqa(source: Source) -> PairSet:
 
 
 def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, PairSplit, list[SavedPiece]]]:
-    """Each recipe once, unfiltered: (id, split its file states or "", steps with their first picture).
+    """Yield each recipe once, unfiltered: id, split of its file or "", and steps with their first picture.
 
     Args:
-        source: as `read_recipeqa` takes it.
-        counted: what holds no recipe, questions about one that is there already, and steps to which these
-            added something, or which they do not fit, are counted here.
+        source: see `read_recipeqa`.
+        counted: receives the numbers of entries without a recipe, of further questions about a recipe, and of
+            steps that these completed or did not match.
     Raises:
         MissingError: the file does not exist.
-        DataError: not of the form.
+        DataError: the file has another form.
     """
     place = source.place
     files: list[tuple[Path, PairSplit]] = [(place, "")]
@@ -113,34 +112,36 @@ def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, P
             counted[f"splits read of {len(SPLITS)} ({', '.join(split for _, split in files)})"] = len(files)
     recipes: dict[str, tuple[PairSplit, list[list[_Step]]]] = {}
     for file, split in files:
-        found = read_json(file, _File, 'an object with "data", a list of questions')["data"]
-        for datum in found:
+        questions = read_json(file, _File, 'an object with "data", a list of questions')["data"]
+        for datum in questions:
             context = datum.get("context")
             steps = (
-                [_step(one) for one in context if isinstance(one, dict)] if isinstance(context, list) else []
+                [_step(entry) for entry in context if isinstance(entry, dict)]
+                if isinstance(context, list)
+                else []
             )
             if not steps:
                 counted["questions without a context"] += 1
                 continue
             key = _recipe_id(datum, steps)
             if key in recipes:
-                counted["questions about a recipe that is there already"] += 1
+                counted["further questions about a recipe"] += 1
             recipes.setdefault(key, (split, []))[1].append(steps)
     for key, (split, contexts) in recipes.items():
         yield key, split, [step.piece() for step in _joined(contexts, counted)]
 
 
 def _joined(contexts: Sequence[list[_Step]], counted: Counter[str]) -> list[_Step]:
-    """The steps of a recipe: those of its longest context, with what the others have of them.
+    """Merge the steps of a recipe: those of the longest context, completed from the others.
 
-    A step is known by what both contexts show of it, and by its place where they show nothing in common and
-    are equally long.
+    Steps are matched by the fields that both contexts show, or by position if they have none in common and
+    the contexts are equally long.
     """
     whole, *others = sorted(contexts, key=len, reverse=True)
     gained = set()
     for context in others:
         for place, step in enumerate(context):
-            same = next((at for at, one in enumerate(whole) if step.is_part_of(one)), None)
+            same = next((at for at, other in enumerate(whole) if step.is_part_of(other)), None)
             if same is None and len(context) == len(whole) and step.is_part_of(whole[place]) is None:
                 same = place
             if same is None:
@@ -148,12 +149,12 @@ def _joined(contexts: Sequence[list[_Step]], counted: Counter[str]) -> list[_Ste
             elif whole[same].fill(step):
                 gained.add(same)
     if gained:
-        counted["steps put together from several questions"] += len(gained)
+        counted["steps completed from several questions"] += len(gained)
     return whole
 
 
 def _recipe_id(datum: dict[str, Any], steps: list[_Step]) -> str:
-    """The id stated, else a hash of the bodies, or of all there is where these are withheld."""
+    """The stated id, else a hash of the bodies, or of the whole steps if the bodies are hidden."""
     stated = datum.get("recipe_id")
     if isinstance(stated, str | int) and not isinstance(stated, bool) and str(stated).strip():
         return str(stated)
@@ -164,7 +165,9 @@ def _recipe_id(datum: dict[str, Any], steps: list[_Step]) -> str:
 
 def _step(step: dict[str, Any]) -> _Step:
     images, number = step.get("images"), step.get("id")
-    names = [one for one in images if isinstance(one, str) and one] if isinstance(images, list) else []
+    names = (
+        [image for image in images if isinstance(image, str) and image] if isinstance(images, list) else []
+    )
     stated = str(number) if isinstance(number, str | int) and not isinstance(number, bool) else ""
     return _Step(stated, _words(step, "body"), _words(step, "title"), next(iter(names), ""))
 
@@ -178,9 +181,9 @@ def _words(step: dict[str, Any], key: str) -> str:
 def _pairs(key: str, split: PairSplit, pieces: list[SavedPiece], counted: Counter[str]) -> list[Pair]:
     segments, removed = one_picture_each(pieces)
     counted.update(one.reason for one in removed)
-    found = filtered(segments)
-    counted.update(f"steps: {one.reason}" for one in found.removed)
-    if len(found.segments) < 2:
+    usable = filtered(segments)
+    counted.update(f"steps: {one.reason}" for one in usable.removed)
+    if len(usable.segments) < 2:
         counted["recipes with fewer than 2 segments"] += 1
         return []
     return [
@@ -192,7 +195,7 @@ def _pairs(key: str, split: PairSplit, pieces: list[SavedPiece], counted: Counte
             seq=key,
             pos=number,
         )
-        for number, one in enumerate(found.segments)
+        for number, one in enumerate(usable.segments)
     ]
 
 

@@ -1,7 +1,7 @@
-"""Illustrated stories: a folder with `stories.jsonl` and the pictures it names.
+"""Illustrated stories: a folder with `stories.jsonl` and its pictures.
 
-The storybook, howto, recipes and headers sets share this format. A page becomes a step whose own picture is
-the right answer. Pages without words are left out and listed.
+This is the format of the sets storybook, howto, recipes and headers. Each page is a step, and its own picture
+is the correct one. Pages without text are left out and listed.
 """
 
 from dataclasses import dataclass, replace
@@ -24,9 +24,9 @@ class StorySet:
     """The illustrated stories of a folder.
 
     Attributes:
-        folder: its absolute path.
-        stories: in file order.
-        wordless: pages left out because they have no words, as ``story/page``, from page 1.
+        folder: absolute path.
+        stories: stories in file order.
+        wordless: pages left out because they have no text, as ``story/page``, pages from 1.
     """
 
     folder: Path
@@ -37,7 +37,7 @@ class StorySet:
         """The stories of one split, in file order.
 
         Raises:
-            DataError: the set has no story of that split.
+            DataError: the split is empty.
         """
         chosen = tuple(story for story in self.stories if story.split == name)
         if not chosen:
@@ -54,7 +54,7 @@ class _Page(BaseModel):
     text: str
     image: str = Field(min_length=1)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    # Known relations of text and picture in drawn books; read for coherence, not part of a Story.
+    # known text–picture relations of generated books; not part of a Story
     relations: dict[str, bool] = Field(default_factory=dict)
 
 
@@ -67,7 +67,7 @@ class _Row(BaseModel):
     author: str = ""
     illustrator: str = ""
     source: str = ""
-    # Where a page of a built set came from; only the credits are shown.
+    # source URL of a story in a built set
     url: str = ""
     split: Literal["", "train", "val", "test"] = ""
     cover: str | None = None
@@ -77,10 +77,10 @@ def read_stories(folder: Path | str) -> StorySet:
     """Read `stories.jsonl` of a folder.
 
     Args:
-        folder: holds the file and, below it, the pictures its lines name.
+        folder: contains the file and, in it or below, the pictures.
     Raises:
         MissingError: the file does not exist.
-        DataError: the file cannot be read, a line is not a story, an id comes twice, or a picture lies
+        DataError: the file cannot be read, a line is not a story, an id is repeated, or a picture lies
             outside the folder.
     """
     root = whole_path(folder)
@@ -106,7 +106,7 @@ def read_stories(folder: Path | str) -> StorySet:
 
 
 def read_story_pairs(source: Source) -> PairSet:
-    """The pages of stories, each with its first picture.
+    """Read the pages of stories as pairs, each with its first picture.
 
     Raises:
         MissingError, DataError: see `read_stories`; or too many pictures are missing.
@@ -136,7 +136,7 @@ register(DataSet("stories", "a folder with stories.jsonl", read_story_pairs, seq
 register(
     DataSet(
         "stepwise",
-        "recipes in steps, as limner data build-recipes writes them",
+        "recipes in steps, written by limner data build-recipes",
         read_story_pairs,
         sequence="recipe",
         folder="stepwise",

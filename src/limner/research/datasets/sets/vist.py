@@ -1,7 +1,7 @@
 """VIST: stories of five sentences, each written for one photo of an album.
 
-Public readers trust the order of the file; here the stated position decides, and a story is whole or left
-out, because systems that read a story before a step would learn from holes.
+Sentences are ordered by their stated position, not, as by public loaders, by file order. Incomplete stories
+are left out, because systems with context would learn from gaps.
 """
 
 from collections import Counter, defaultdict
@@ -37,14 +37,14 @@ def read_vist(source: Source) -> PairSet:
     """Read stories in sequence.
 
     Args:
-        source: one ``….story-in-sequence.json``, or the folder of those of train, val and test; a picture is
-            ``<photo_flickr_id>.<any suffix>``, in any folder below that of the pictures.
+        source: one ``….story-in-sequence.json``, or the folder of the files for train, val and test; a
+            picture is ``<photo_flickr_id>.<any suffix>``, in any subfolder.
     Returns:
-        Five pairs per story, with the split of the file; `seq` is the story, the album is in `meta`. Stories
-        left out are counted in `notes`.
+        Five pairs per story, with the split of the file; `seq` is the story, and `meta` has the album.
+        `notes` counts the stories left out.
     Raises:
         MissingError: the file does not exist.
-        DataError: not of the form, no whole story, or too many pictures are missing.
+        DataError: the file has another form, no story is complete, or too many pictures are missing.
     Source: docs/methods/data.md §2.5.
     """
     counted: Counter[str] = Counter()
@@ -56,29 +56,29 @@ def read_vist(source: Source) -> PairSet:
     for file, split in files:
         stories: dict[str, list[dict[str, Any]]] = defaultdict(list)
         for listed in read_json(file, _File, 'an object with "annotations", a list of lists')["annotations"]:
-            one = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
-            if isinstance(one, dict) and _plain(one.get("story_id")):
-                stories[_plain(one["story_id"])].append(one)
+            annotation = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
+            if isinstance(annotation, dict) and _plain(annotation.get("story_id")):
+                stories[_plain(annotation["story_id"])].append(annotation)
             else:
                 counted["annotations without a story"] += 1
         for key, sentences in stories.items():
             if key in seen:
-                raise DataError(
-                    f"{file}: story {shown(key)!r} stands in two files; use the files as released"
-                )
+                raise DataError(f"{file}: story {shown(key)!r} is in two files; use the files as released")
             seen.add(key)
             pairs += _pairs(key, split, sentences, counted)
     if not pairs:
         raise DataError(f"{source.place}: no story with five positions; expected VIST's story-in-sequence")
     data = pair_set("vist", pairs, source, named="stem")
     whole = Counter(pair.seq for pair in data.pairs)
-    kept = tuple(pair for pair in data.pairs if whole[pair.seq] == len(PLACES))
+    complete = tuple(pair for pair in data.pairs if whole[pair.seq] == len(PLACES))
     if broken := sum(number < len(PLACES) for number in whole.values()):
-        counted["further stories left out, a picture of theirs being missing"] = broken
-    if not kept:
-        raise DataError(f"{source.place}: no story has all its pictures; fetch them or read the texts alone")
+        counted["further stories left out because a picture is missing"] = broken
+    if not complete:
+        raise DataError(
+            f"{source.place}: no story has all its pictures; download them or read only the texts"
+        )
     notes = tuple(f"vist: {what}: {number:,}" for what, number in counted.items())
-    return replace(data, pairs=kept, notes=data.notes + notes)
+    return replace(data, pairs=complete, notes=data.notes + notes)
 
 
 def _files(source: Source) -> list[tuple[Path, PairSplit]]:
@@ -89,26 +89,26 @@ def _files(source: Source) -> list[tuple[Path, PairSplit]]:
 
 
 def _plain(value: object) -> str:
-    """An id, which some files write as a number."""
+    """An id as text; some files have numbers."""
     return str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def _pairs(key: str, split: PairSplit, sentences: list[dict[str, Any]], counted: Counter[str]) -> list[Pair]:
     places: dict[int, dict[str, Any]] = {}
-    for one in sentences:
-        stated = _plain(one.get("worker_arranged_photo_order"))
+    for sentence in sentences:
+        stated = _plain(sentence.get("worker_arranged_photo_order"))
         if stated.isdecimal() and len(stated) < 3:
-            places[int(stated)] = one
+            places[int(stated)] = sentence
     if len(sentences) != len(PLACES) or places.keys() != PLACES:
-        counted["stories left out, without five distinct positions"] += 1
+        counted["stories left out without five distinct positions"] += 1
         return []
     pairs = []
     for place in sorted(places):
-        one = places[place]
-        text = one.get("original_text") or one.get("text")
-        photo = _plain(one.get("photo_flickr_id"))
+        sentence = places[place]
+        text = sentence.get("original_text") or sentence.get("text")
+        photo = _plain(sentence.get("photo_flickr_id"))
         if not isinstance(text, str) or not text.strip() or not photo:
-            counted["stories left out, a sentence or photo not being stated"] += 1
+            counted["stories left out because a sentence or photo is not stated"] += 1
             return []
         pairs.append(
             Pair(
@@ -118,7 +118,7 @@ def _pairs(key: str, split: PairSplit, sentences: list[dict[str, Any]], counted:
                 split=split,
                 seq=key,
                 pos=place,
-                meta={"album": _plain(one.get("album_id"))},
+                meta={"album": _plain(sentence.get("album_id"))},
             )
         )
     return pairs

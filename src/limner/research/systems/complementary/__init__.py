@@ -1,6 +1,6 @@
-"""Complementary samples: weights that make loosely aligned pairs count, over a polysemous embedding.
+"""Complementary samples (T&K 2022): weights for training pairs from their neighbourhoods, with a PVSE model.
 
-All rows of the tables are settings of it; the neighbour graph is of training texts alone.
+All rows of the tables are settings of it. The neighbour graph contains only training texts.
 """
 
 import shutil
@@ -45,14 +45,14 @@ from limner.research.training.processes import alike, by_first, count, rank, sum
 HAL_NEAREST, AMRANI_NEAREST = 250, 50
 
 
-GRAPHS = "graphs"  # below the feature stores
+GRAPHS = "graphs"  # subfolder of the feature stores
 
 
 class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
-    """All rows of the tables."""
+    """Training objective of all rows of the tables."""
 
     def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig, parts: Parts) -> None:
-        """Prepare the training of a model; find the neighbours of the training texts if they are used."""
+        """Prepare training; finds the neighbours of the training texts if they are needed."""
         super().__init__(model, corpus, config, parts)
         self._rows = corpus.train
         neighbours = _neighbours(config, corpus, parts, model.device) if config.needs_graph else None
@@ -61,7 +61,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         self._weights = PairWeights(config, len(corpus.train), neighbours) if config.measures else None
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Batches of an epoch; the memory of the epoch before is looked at first, its own kept at the end."""
+        """Batches of an epoch; scores pairs from the memory first, and swaps the memory at the end."""
         if self._memory is not None:
             if epoch == 0 and self.config.weights.start == "warm":
                 self._memory.warm()
@@ -80,7 +80,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
             self._memory.close()
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
-        """Losses by name, and under ``weights/`` what is said of the weights."""
+        """Losses by name, and statistics of the weights under ``weights/``."""
         config, out = self.config, self._whole(batch)
         ranking, alpha = self._ranking(out.texts, out.images, batch)
         found = {"ranking": ranking}
@@ -101,7 +101,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         return {"total": total} | found
 
     def _whole(self, batch: Batch) -> Polysemous:
-        """Outputs of the model for all pairs of a batch; residuals are those of this process."""
+        """Outputs of the model for all pairs of a batch; residuals only of this process."""
         out: Polysemous = self.model(batch.words, batch.lengths, batch.pictures)
         return out._replace(texts=batch.whole(out.texts), images=batch.whole(out.images))
 
@@ -123,17 +123,14 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
             self._weights.load_state(memory)
 
     def close(self, folder: Path) -> None:
-        """Scores of the measures and the last weight of every training pair, if there are any.
-
-        The memory has served its purpose then, and is removed.
-        """
+        """Write the scores and last weights of the training pairs, if any, and delete the memory."""
         scores = self._weights and self._weights.pair_scores(tuple(pair.id for pair in self._rows.pairs))
         if scores:
             write_pair_scores(scores, folder)
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
 
     def _ranking(self, texts: Tensor, images: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """The ranking loss of the row, and its weights where it has some."""
+        """The ranking loss of the method, and its weights, if any."""
         config, method = self.config, self.config.method
         scores, margin = pair_scores(texts, images), config.margin
         unweighted = {
@@ -171,7 +168,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         if config.method == "pvse":
             return even
         if config.method == "random":
-            # on the CPU, whose generator a resumed run restores
+            # on the CPU, because only its generator is restored when resuming
             drawn = alike(torch.rand(len(even)).to(even))
             return config.weights.lam * drawn / drawn.sum()
         if config.method == "amrani":
@@ -188,7 +185,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         return config.weights.lam * even / len(even) if weights is None else weights
 
     def _hal_weights(self, texts: Tensor, images: Tensor, scores: Tensor, batch: Batch) -> HalWeights | None:
-        """With a bank and after the first epoch."""
+        """HAL's weights, if it uses a bank and after the first epoch."""
         bank = None if self._memory is None else self._memory.read()
         if bank is None:
             return None
@@ -223,7 +220,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         return triplet_loss(scores, drawn, self.config.margin, neg)
 
     def _near(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """One of the nearest neighbours of each row; the row itself where it has none."""
+        """A random near neighbour of each row; the row itself if it has none."""
         assert self._neighbours is not None  # noqa: S101  (given by `prepare`)
         table = self._neighbours[chosen, : self.config.baselines.thomas_nearest]
         counts = (table >= 0).sum(axis=1)
@@ -235,7 +232,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
 def _neighbours(
     config: ComplementaryConfig, corpus: Corpus, parts: Parts, device: torch.device
 ) -> NDArray[np.int32]:
-    """(n, N) neighbours of the training texts, −1 where there are fewer; kept beside stored features."""
+    """(n, N) neighbours of the training texts, padded with −1; cached next to the feature stores."""
     graph, rows = config.graph, corpus.train
     found: FloatArray
     if parts.sentences is not None:
@@ -269,7 +266,7 @@ class ComplementarySystem(System[ComplementaryConfig, Pvse]):
     training = ComplementaryTask
 
     def capabilities(self, config: ComplementaryConfig) -> Capabilities:
-        """Several vectors per text and picture, from grids."""
+        """Several vectors per text and picture; uses grid features."""
         heads = config.model.heads
         by_meaning = config.needs_graph and config.graph.vectors == "sentences"
         several = (

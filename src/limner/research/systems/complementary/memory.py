@@ -1,7 +1,7 @@
-"""Memory bank between epochs: one vector per training pair and side, from a past epoch.
+"""Memory bank: vectors of the texts and pictures of all training pairs, from a past epoch.
 
-Neighbourhood scores and some baselines compare a batch with the whole set, which only a memory can afford. A
-pair that no whole batch held in the first epoch is encoded at its end, so that from then on all have vectors.
+Neighbourhood scores and some baselines compare a batch with the whole training set. Pairs that were in no
+full batch of the first epoch are encoded at its end, so that all pairs have vectors from then on.
 """
 
 import math
@@ -28,17 +28,17 @@ from limner.research.training.processes import share_of, whole
 TEXT, IMAGE, SUMS, PREFIX, FOLDER = "text", "image", "sums", "bank.", "bank"
 Mode = Literal["r+", "c"]
 _BLOCK = 256
-_SHARED = 1 << 16  # rows of a table at once
+_SHARED = 1 << 16  # rows per block
 
 
 class Bank(NamedTuple):
-    """Vectors of training pairs as a past epoch saw them: all, or of several processes a share of the rows.
+    """Vectors of training pairs from a past epoch; of several processes, each holds a share of the rows.
 
     Attributes:
-        texts, images: (R, H) means of the heads, not of unit length.
-        seen: (R,) bool, which rows hold something.
-        rows: which of the n training pairs the R are.
-        shares: rows of every process, with sum n.
+        texts, images: (R, H) means of the heads, not normalised.
+        seen: (R,) bool, True for rows with vectors.
+        rows: training pairs of the R rows.
+        shares: number of rows of each process, with sum n.
     """
 
     texts: Tensor
@@ -48,15 +48,15 @@ class Bank(NamedTuple):
     shares: tuple[int, ...]
 
     def nearest(self, tables: Sequence[Tensor], by: Tensor, usable: Tensor, count: int) -> list[Tensor]:
-        """The columns of each row that are largest by some value; of several processes, of all their shares.
+        """The columns with the largest values in each row, gathered from all processes.
 
         Args:
-            tables: (B, R) each.
-            by: (B, R).
-            usable: (B, R) bool; what is not usable comes last.
-            count: number of the columns each process gives at most; one process gives all as they are.
+            tables: tables to select from, (B, R) each.
+            by: (B, R) values.
+            usable: (B, R) bool; columns that are not usable come last.
+            count: most columns per process; a single process returns all columns unchanged.
         Returns:
-            (B, M) of every table, and of `usable`.
+            (B, M) columns of each table, and of `usable`.
         """
         if len(self.shares) < 2:
             return [*tables, usable]
@@ -68,12 +68,12 @@ class Bank(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """Vectors of a process's pairs, and the number of the swap that each was last written for.
+    """Vectors of a process's pairs, with the number of the swap for which each was last written.
 
     Attributes:
-        text, image: (R, H) float32.
-        stamps: (R,) int32.
-        sums: (R,) int64, checksums of a row of the three, as it was last written.
+        text, image: (R, H) float32 vectors.
+        stamps: (R,) int32 numbers of swaps.
+        sums: (R,) int64 checksums of a row of the three.
     """
 
     text: Tensor
@@ -82,7 +82,7 @@ class _Table(NamedTuple):
     sums: Tensor
 
     def due(self, rows: Tensor, stamps: Tensor) -> Tensor:
-        """The checksums of rows as they are now, (R,), where their numbers are (R,) `stamps`."""
+        """(R,) checksums of rows with these stamps, computed from their current values."""
         parts = (self.text.numpy(), self.image.numpy())
         numbers = stamps.numpy()
         found = (
@@ -92,32 +92,32 @@ class _Table(NamedTuple):
         return torch.from_numpy(np.fromiter(found, np.uint64, len(rows)).view(np.int64))
 
     def sound(self) -> Tensor:
-        """(R,) bool, which rows are as they were written."""
+        """(R,) bool, True for rows whose checksum is correct."""
         return self.due(torch.arange(len(self.stamps)), self.stamps) == self.sums
 
 
 class EpochMemory:
-    """Two tables: one that is read, from past epochs, and one that is written for the next epoch.
+    """Two tables of vectors: one is read, the other is written for the next epoch; swapped after each epoch.
 
-    Until a pair is seen again its vectors stay; a pair never seen is 0 and not `seen`. After an epoch the
-    tables change roles. In the folder of a run they are memory-mapped files beside the checkpoint, since
-    16 kB a pair are too much for every checkpoint; of several processes each keeps a share of the rows.
-    A checkpoint says which table is read and how often they have changed roles. That is enough: steps after
-    it write again what a kill left behind, and the table that is read is not written before the next one.
+    A pair keeps its vectors until it is seen again; a pair never seen has 0 and is not `seen`. The tables are
+    memory-mapped files in the run folder, because 16 kB per pair are too much for each checkpoint; each of
+    several processes holds a share of the rows.
+    A checkpoint records only which table is read, and the number of swaps. That suffices: after a crash,
+    resumed steps rewrite the table being written, and the other one does not change before the next swap.
     """
 
     def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig) -> None:
-        """Make empty ones.
+        """Create an empty memory.
 
         Args:
-            model: whose embeddings are kept.
-            corpus: whose training rows have places.
-            config: settings; kmode "aligned" and "max" keep all heads, side by side.
+            model: model whose embeddings are stored.
+            corpus: corpus whose training rows have entries.
+            config: settings; kmode "aligned" and "max" store all heads, concatenated.
         """
         self._model, self._rows, self._pictures = model, corpus.train, corpus.pictures
         kmode = config.weights.kmode if config.measures else "mean"
         self._scale = {"mean": None, "aligned": math.sqrt(model.heads), "max": 1.0}[kmode]
-        self._often = not config.measures  # looked at in every step, not once an epoch
+        self._often = not config.measures  # read in each step, not once per epoch
         self._width = model.dim * (1 if self._scale is None else model.heads)
         self._seen = torch.zeros(len(self._rows), dtype=torch.bool, device=model.device)
         self._shares = tuple(share_of(len(self._rows)))
@@ -130,11 +130,11 @@ class EpochMemory:
         self._maps: list[np.memmap[Any, Any]] = []
 
     def open(self, folder: Path) -> None:
-        """Keep the tables in the folder of a run, from their first use on."""
+        """Store the tables in a run folder, from their first use on."""
         self._folder = folder / FOLDER
 
     def read(self) -> Bank | None:
-        """The epoch before, not to be changed; None in the first one, unless it began warm."""
+        """The previous epoch's vectors, read-only; None in the first epoch, unless it started warm."""
         if self._swaps == 0:
             return None
         if self._bank is None:
@@ -145,7 +145,7 @@ class EpochMemory:
         return self._bank
 
     def write(self, rows: Tensor, texts: Tensor, images: Tensor) -> None:
-        """Keep (B, K, H) embeddings of (B,) different rows for the next epoch, those of this share."""
+        """Store (B, K, H) embeddings of (B,) distinct rows of this process's share for the next epoch."""
         table, places = self._tables[1 - self._live], rows.cpu() - self._own.start
         mine = (places >= 0) & (places < len(table.stamps))
         places = places[mine]
@@ -157,22 +157,22 @@ class EpochMemory:
         table.sums[places] = table.due(places, table.stamps[places])
 
     def warm(self) -> None:
-        """Encode all pairs before the first epoch, where that is not done."""
+        """Encode all pairs before the first epoch, unless already done."""
         if self.read() is None:
             self._encode(np.arange(self._own.start, self._own.stop))
             self._swap()
 
     def close(self) -> None:
-        """Let what an epoch wrote be read from now on; every pair has vectors then.
+        """Swap the tables at the end of an epoch; all pairs then have vectors.
 
         Raises:
-            CheckpointError: what it wrote before the run was resumed is damaged.
+            CheckpointError: rows written before the run was resumed are damaged.
         """
         if self._resumed:
             self._resumed, table = False, self._tables[1 - self._live]
             number = torch.full_like(table.stamps, self._swaps + 1)
             mine = table.stamps == number
-            # a row whose number alone is damaged would count as not written
+            # a row with only its stamp damaged would count as not written
             _refuse(
                 self._folder,
                 1 - self._live,
@@ -183,7 +183,7 @@ class EpochMemory:
         self._swap()
 
     def state(self) -> dict[str, Tensor]:
-        """State for a checkpoint; the tables are flushed to the disk."""
+        """State for a checkpoint; flushes the tables to disk."""
         for one in self._maps:
             one.flush()
         held = {"swaps": self._swaps, "live": self._live, "width": self._width}
@@ -193,10 +193,10 @@ class EpochMemory:
         }
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what `state` gave, with the tables in the folder, bit for bit.
+        """Restore from `state` and the tables in the folder, bit for bit.
 
         Raises:
-            CheckpointError: other pairs, widths or processes; nothing is changed then.
+            CheckpointError: pairs, widths or the number of processes differ; nothing is changed.
         """
         shares = int(state.get(f"{PREFIX}shares", 1))
         if shares != len(self._shares):
@@ -223,10 +223,10 @@ class EpochMemory:
 
     @cached_property
     def _tables(self) -> tuple[_Table, _Table]:
-        """Both; opened, made or made up at their first use.
+        """Both tables, opened or created at first use.
 
         Raises:
-            CheckpointError: a resumed run's files are not there whole, or damaged.
+            CheckpointError: a resumed run's files are incomplete or damaged.
         """
         count = self._own.stop - self._own.start
         if self._folder is None:
@@ -253,18 +253,18 @@ class EpochMemory:
         return tables
 
     def _written(self) -> Tensor:
-        """(R,) bool: which rows were written for the next swap."""
+        """(R,) bool, True for rows written for the next swap."""
         return self._tables[1 - self._live].stamps == self._swaps + 1
 
     def _swap(self) -> None:
-        """Let the tables change roles."""
+        """Swap the tables."""
         read, fresh = self._tables[self._live], self._tables[1 - self._live]
         kept = ~self._written()
         for old, new in ((read.text, fresh.text), (read.image, fresh.image)):
             new[kept] = old[kept]
         changed = kept.nonzero().squeeze(1)
         fresh.sums[changed] = fresh.due(changed, fresh.stamps[changed])
-        self._seen[:] = True  # what no batch held was encoded
+        self._seen[:] = True  # pairs in no batch were encoded
         self._swaps, self._live, self._bank = self._swaps + 1, 1 - self._live, None
 
     def _encode(self, rows: NDArray[np.int64]) -> None:
@@ -280,7 +280,7 @@ class EpochMemory:
 def _opened(
     start: Path, shape: tuple[int, int], *, new: bool, mode: Mode = "r+"
 ) -> tuple[list[np.memmap[Any, Any]], _Table]:
-    """The files of a table, whose names begin alike, and what they hold."""
+    """Open the files of a table, which have a common prefix."""
     forms = {TEXT: (np.float32, shape), IMAGE: (np.float32, shape)}
     rows: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
         **forms,
@@ -292,7 +292,7 @@ def _opened(
 
 
 def _refuse(where: Path | None, number: int, sound: Tensor) -> None:
-    """Go on from no vector that is not as it was written."""
+    """Raise if a row's checksum is wrong."""
     if not sound.all():
         raise CheckpointError(
             f"{where}: {counted(int((~sound).sum()), 'row')} of table {number} damaged, the first of pair"
@@ -302,13 +302,15 @@ def _refuse(where: Path | None, number: int, sound: Tensor) -> None:
 
 
 def states(run: Path, state: Mapping[str, Tensor]) -> Iterator[tuple[Path, bool]]:
-    """The table that is read, of every process of a run, and whether it is as it was written.
+    """Check the table being read, for each process of a run.
 
     Args:
-        run: its folder.
-        state: what `EpochMemory.state` gave for its checkpoint; empty of systems without a memory.
+        run: run folder.
+        state: `EpochMemory.state` from its checkpoint; empty for systems without a memory.
+    Yields:
+        Path of a table, and whether all its checksums are correct.
     Raises:
-        CheckpointError: a file is not there whole.
+        CheckpointError: a file is incomplete.
     """
     if not state.get(f"{PREFIX}swaps"):
         return
@@ -323,11 +325,11 @@ def states(run: Path, state: Mapping[str, Tensor]) -> Iterator[tuple[Path, bool]
 def _mapped(
     path: Path, dtype: type[np.generic], shape: tuple[int, ...], *, new: bool, mode: Mode = "r+"
 ) -> np.memmap[Any, Any]:
-    """A table in a file, all zeros when new.
+    """A memory-mapped table, zeros if new.
 
     Raises:
         StorageError: the disk is full, or cannot be written.
-        CheckpointError: a resumed run's file is not there whole.
+        CheckpointError: a resumed run's file is incomplete.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if new:
@@ -345,7 +347,7 @@ def _mapped(
 
 
 def against(heads: Tensor, bank: Tensor) -> Tensor:
-    """(B, K, H) embeddings and (n, H) of a bank → (B, n) cosines of the means of the heads."""
+    """(B, K, H) embeddings and (n, H) bank vectors → (B, n) cosines of the heads' means."""
     means = normalize(heads.detach().mean(dim=1), dim=1)
     return torch.cat(
         [product(means, normalize(part.to(means), dim=1).t()) for part in torch.split(bank, _SHARED)], dim=1

@@ -1,7 +1,4 @@
-"""PVSE: texts and pictures with K embeddings each, and the best of their K² cosines as the score.
-
-What all rows of complementary samples train, and their settings.
-"""
+"""PVSE: K embeddings per text and picture, scored by the largest of K² cosines; and settings of all rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -18,17 +15,17 @@ from limner.research.nn.polysemous import GridTower, TextTower
 from limner.research.systems.base import ENCODE_BATCH, BackboneUse, Model, Parts, evaluating
 from limner.research.training.settings import Preset, RunConfig, every_preset, replaced
 
-_ROWS, _COLUMNS = 1024, 4096  # products of heads at once
+_ROWS, _COLUMNS = 1024, 4096  # rows and columns per block of products
 
 
 class PvseArchitecture(Record):
     """Sizes of the model.
 
     Attributes:
-        heads: K, embeddings of an item.
-        dim: H of an embedding, even.
-        word_width: E.
-        image_hidden: hidden size of the attention over places.
+        heads: K, embeddings per item.
+        dim: H, dimension of embeddings; even.
+        word_width: E, dimension of word vectors.
+        image_hidden: hidden size of the attention over grid cells.
         text_hidden: hidden size of the attention over words.
     Source: PVSE 2019; docs/methods/complementary.md §2.1.
     """
@@ -44,8 +41,8 @@ class Polysemous(NamedTuple):
     """Outputs of the model for B pairs.
 
     Attributes:
-        texts, images: (B, K, H) rows of unit length.
-        text_residuals, image_residuals: (B, K, H) what every head added.
+        texts, images: (B, K, H) unit vectors.
+        text_residuals, image_residuals: (B, K, H) outputs of the heads.
     """
 
     texts: Tensor
@@ -55,11 +52,11 @@ class Polysemous(NamedTuple):
 
 
 def pair_scores(texts: Tensor, images: Tensor) -> Tensor:
-    """The largest of the K² products of every pair, by one matrix product; gradients flow.
+    """The largest of the K·J cosines of each pair, by one matrix product; differentiable.
 
     Args:
-        texts: (B, K, H) rows of unit length.
-        images: (M, J, H) rows of unit length.
+        texts: (B, K, H) unit vectors.
+        images: (M, J, H) unit vectors.
     Returns:
         (B, M) cosines; equal maxima share the gradient.
     Raises:
@@ -72,7 +69,7 @@ def pair_scores(texts: Tensor, images: Tensor) -> Tensor:
 
 
 class Pvse(Model):
-    """Towers of texts and of grids of features."""
+    """The model: a text tower and a tower for grids of features."""
 
     name = "pvse"
 
@@ -114,12 +111,12 @@ class Pvse(Model):
         return (self.heads, self.dim)
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(B, P, F) grids, or what the backbone takes → (B, K, H) unit rows."""
+        """(B, P, F) grids, or input of the backbone → (B, K, H) unit vectors."""
         found: Tensor = self.grid(pictures).vectors
         return found
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, K, H) float32 rows of unit length; texts of like length are read together."""
+        """Texts → (N, K, H) float32 unit vectors; texts of similar length share a block."""
         found = np.zeros((len(texts), *self.shape), np.float32)
         if not texts:
             return found
@@ -134,7 +131,7 @@ class Pvse(Model):
         return found
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(N, K, H) and (M, K, H) unit rows → (N, M) largest cosines, in blocks.
+        """(N, K, H) and (M, K, H) unit vectors → (N, M) largest cosines, in blocks.
 
         Raises:
             ShapeError: widths differ.
@@ -184,17 +181,17 @@ class WeightsConfig(Record):
     """Weighting of the pairs of a batch, by neighbourhoods or a baseline.
 
     Attributes:
-        lam: λ, what the weights of a batch sum to; amrani takes the batch's size instead.
-        gamma: Γ; −1 lets weights grow where similarity falls.
-        mode: how the weights of both modalities become one.
-        reading: where λ stands; "sound" scores z over the training set and divides by τ.
+        lam: λ, sum of a batch's weights; amrani uses the batch size instead.
+        gamma: Γ; with −1 weights increase as similarity decreases.
+        mode: how the weights of the two modalities are combined.
+        reading: where λ is applied; "sound" standardises scores over the training set and divides by τ.
         tau: τ of "sound".
         beta, gamma_hat: β̂ and γ̂ of combined-val.
-        kmode: what stands for K heads in the scores: their "mean", heads "aligned" one by one, or the largest
-            ("max") of K² cosines, over at most 32 neighbours drawn each epoch.
-        own, nn: see `limner.research.losses.weighting`; "own" drops returns to the pair itself or keeps them.
-        hops: discrepancy is with the neighbours of neighbours (2), or with direct neighbours (1).
-        estimator: exact, or the paper's 1,000 drawn neighbours of neighbours.
+        kmode: similarity of K heads: of their "mean", of heads "aligned" one by one, or the largest ("max")
+            of K² cosines, over at most 32 neighbours sampled in each epoch.
+        own, nn: see `limner.research.losses.weighting.discrepancy`.
+        hops: whether discrepancy uses the neighbours of neighbours (2) or direct neighbours (1).
+        estimator: exact, or the paper's 1,000 sampled neighbours of neighbours.
         start: weights of the first epoch, "uniform" or from a "warm" pass over the training pairs.
     Source: T&K 2022, Sections 3.2 to 3.4; docs/methods/complementary.md §4 to §6.
     """
@@ -218,10 +215,10 @@ class GraphConfig(Record):
     """Neighbours of the training texts.
 
     Attributes:
-        vectors: doc2vec learned on the training texts, or a frozen encoder of sentences.
-        size: N, neighbours of a text.
-        method: method of the search.
-        width, min_count, epochs: of doc2vec.
+        vectors: doc2vec learned on the training texts, or a frozen sentence encoder.
+        size: N, neighbours per text.
+        method: search method, see `limner.research.datasets.neighbours.build_graph`.
+        width, min_count, epochs: settings of doc2vec.
     Source: T&K 2022, Sections 3.2 and 3.5; docs/methods/complementary.md §3.
     """
 
@@ -237,10 +234,10 @@ class BaselineConfig(Record):
     """Settings of the baselines.
 
     Attributes:
-        hal_bank: let HAL look for hubs among the embeddings of the epoch before.
-        hal_gamma, hal_epsilon: of HAL.
-        thomas_nearest: neighbours among which one is drawn.
-        nearest: neighbours in the bank, of HAL and AMRANI; None for 250 and 50.
+        hal_bank: whether HAL uses the embeddings of the previous epoch.
+        hal_gamma, hal_epsilon: γ and ε of HAL.
+        thomas_nearest: number of neighbours of which THOMAS samples one.
+        nearest: number of bank neighbours for HAL and AMRANI; None for 250 and 50.
     Source: docs/methods/complementary.md §8.
     """
 
@@ -265,20 +262,20 @@ _PUBLISHED: Mapping[str, Any] = {"loop": _LOOP, "backbone": "finetune", "data": 
 
 
 class ComplementaryConfig(RunConfig):
-    """One run of a row of the tables of complementary samples.
+    """Settings of the rows of complementary samples.
 
-    The authors released no code, so `release` is `paper`; `sound` scales the measures over the training set,
-    adds the modalities up and takes neighbours by meaning.
+    No code was released, so `release` equals `paper`. `sound` standardises the scores over the training set,
+    sums the modalities, and finds neighbours with the sentence encoder.
 
     Attributes:
         model: see `PvseArchitecture`.
-        method: what weighs the pairs, or what loss replaces weights; "hardest" is PVSE with the hardest
-            wrong candidate alone.
-        form: form of hal and mithun: their "own" loss, or their weights as "alpha" in the weighted hinge.
+        method: weighting method, or a loss that replaces weights; "hardest" is PVSE with only the hardest
+            wrong candidate.
+        form: for hal and mithun: their "own" loss, or their weights as "alpha" in the weighted hinge.
         margin: margin of all hinges, score units.
-        diversity_weight, domain_weight: of PVSE's two regularisers.
+        diversity_weight, domain_weight: weights of PVSE's two regularisers.
         weights, graph, baselines: see the classes.
-        backbone: "frozen" grids of features, a small net for "drawings", or "finetune" the backbone along.
+        backbone: "frozen" grids of features, a small network for "drawings", or "finetune".
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PUBLISHED) | {
@@ -328,17 +325,17 @@ class ComplementaryConfig(RunConfig):
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """Measures of neighbourhoods that make the weights."""
+        """Measures of neighbourhoods used for the weights."""
         return MEASURES.get(self.method, ())
 
     @property
     def needs_graph(self) -> bool:
-        """Whether neighbours are looked up."""
+        """Whether a neighbour graph is needed."""
         return bool(self.measures) or self.method == "thomas"
 
     @property
     def needs_bank(self) -> bool:
-        """Whether embeddings of the epoch before are looked at."""
+        """Whether embeddings of the previous epoch are needed."""
         return bool(self.measures) or self.method == "amrani" or self.baselines.hal_bank
 
     def smoke(self) -> Self:

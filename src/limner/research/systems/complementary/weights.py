@@ -1,6 +1,6 @@
-"""Weights of training pairs from their neighbourhoods, scored once per epoch for all pairs.
+"""Weights of training pairs from their neighbourhoods; all pairs are scored once per epoch.
 
-Keeps what a resumed run and the figures need of them; `limner.research.losses.weighting` has the formulas.
+The formulas are in `limner.research.losses.weighting`.
 """
 
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ from limner.research.training.processes import columns, summed
 
 SAMPLES = 1000
 HEADS_NEAREST = 32  # neighbours compared head by head under kmode "max"
-_CELLS, _FEWEST = 1 << 27, 16  # entries of vectors scored at once, and of one vector at least
+_CELLS, _FEWEST = 1 << 27, 16  # entries of vectors per block, and least number of entries of one vector
 PREFIX, LOGGED = "weights.", "weights/"
 
 
 class PairWeights:
-    """Scores of every training pair by measure and modality, and the weights of a batch from them."""
+    """Scores of all training pairs by measure and modality, and weights of batches."""
 
     def __init__(self, config: ComplementaryConfig, n: int, neighbours: NDArray[np.int32] | None) -> None:
-        """Begin without scores.
+        """Start without scores.
 
         Args:
-            config: settings of a method that has measures.
-            n: training pairs.
-            neighbours: (n, N), −1 where there are fewer.
+            config: settings of a method with measures.
+            n: number of training pairs.
+            neighbours: (n, N) neighbours, padded with −1.
         """
         assert neighbours is not None  # noqa: S101  (given by `prepare`)
         self._config, self._n = config, n
@@ -39,25 +39,25 @@ class PairWeights:
         self._matrix = weighting.neighbour_matrix(self._table)
         names = [f"{measure}/{side}" for measure in config.measures for side in (IMAGE, TEXT)]
         self._raw = {name: torch.zeros(n) for name in names}
-        self._joined = torch.zeros(2, n)  # of pictures and of texts, of this epoch
-        self._before = torch.zeros(2, n)  # of the epoch before
+        self._joined = torch.zeros(2, n)  # scores of pictures and texts in this epoch
+        self._before = torch.zeros(2, n)  # scores in the previous epoch
         self._last = torch.zeros(n)
-        self._epochs = torch.tensor([-1, -1])  # the epoch that has scores, and the first one that had
+        self._epochs = torch.tensor([-1, -1])  # epoch of the scores, and first epoch with scores
 
     def score(self, memory: EpochMemory, epoch: int, device: torch.device) -> None:
-        """Score all pairs for an epoch, once, on a device; nothing happens while there is no memory."""
+        """Score all pairs once for an epoch, on a device; does nothing while the memory is empty."""
         bank = memory.read()
         if bank is None or int(self._epochs[0]) == epoch:
             return
         own = self._config.weights
         for side, vectors in ((IMAGE, bank.images), (TEXT, bank.texts)):
             totals = {measure: torch.zeros(self._n, dtype=torch.float64) for measure in self._config.measures}
-            # A product is a sum over the entries of vectors, so that some entries of all pairs do at a time;
-            # only the largest of several products needs whole vectors.
+            # Products are sums over the entries of vectors, so blocks of entries can be processed in turn;
+            # only the maximum of several products needs whole vectors.
             width = max(_FEWEST, _CELLS // max(self._n, 1))
             for part in columns(vectors, bank.shares, width, whole=own.kmode == "max"):
                 held = part.to(device)
-                near = weighting.means(self._matrix, held)  # both measures begin with it
+                near = weighting.means(self._matrix, held)  # used by both measures
                 for measure in self._config.measures:
                     totals[measure] += self._measure(measure, held, near, epoch).cpu()
             for measure, total in totals.items():
@@ -78,11 +78,11 @@ class PairWeights:
         ).to(rows.device, torch.float32)
 
     def note(self, rows: Tensor, alpha: Tensor) -> dict[str, Tensor]:
-        """Keep the weights a batch had.
+        """Record the weights of a batch.
 
         Returns:
-            What is logged: how much the scores drifted since the epoch before, if they did; of combined-stats
-            also mean and deviation of the raw scores of each measure, whose product is its factor.
+            Values to log: drift of the scores since the previous epoch, if any; for combined-stats also mean
+            and standard deviation of the raw scores of each measure, whose product is its factor.
         """
         self._last[rows.cpu()] = alpha.detach().float().cpu()
         logged: dict[str, Tensor] = {}
@@ -96,7 +96,7 @@ class PairWeights:
         return logged
 
     def pair_scores(self, ids: tuple[str, ...]) -> PairScores | None:
-        """Scores for figures and pages; None before there are any."""
+        """Scores for figures and example pages; None before there are any."""
         epoch = int(self._epochs[0])
         if epoch < 0:
             return None
@@ -104,12 +104,12 @@ class PairWeights:
         return PairScores(ids, held | {"weight": self._last.numpy().astype(np.float32)}, max(epoch - 1, 0))
 
     def state(self) -> dict[str, Tensor]:
-        """For a checkpoint."""
+        """State for a checkpoint."""
         held = {"joined": self._joined, "before": self._before, "last": self._last, "epochs": self._epochs}
         return {PREFIX + name: tensor.clone() for name, tensor in (held | self._raw).items()}
 
     def load_state(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what `state` gave."""
+        """Restore from `state`."""
         own = {name.removeprefix(PREFIX): t.clone() for name, t in state.items() if name.startswith(PREFIX)}
         self._joined, self._before = own["joined"], own["before"]
         self._last, self._epochs = own["last"], own["epochs"]
@@ -129,14 +129,14 @@ class PairWeights:
         return weighting.discrepancy(self._matrix, vectors, own=own.own, nn=own.nn, hops=own.hops, near=near)
 
     def _every(self) -> list[Tensor]:
-        """(2n,) raw scores of each measure, of both modalities."""
+        """(2n,) raw scores of each measure, for both modalities."""
         return [
             torch.cat([self._raw[f"{measure}/{side}"] for side in (IMAGE, TEXT)])
             for measure in self._config.measures
         ]
 
     def _combined(self, side: str) -> Tensor:
-        """(n,) the score of a modality that weights come from; with mean 0 and deviation 1 if "sound"."""
+        """(n,) scores of a modality from which weights are computed; standardised if "sound"."""
         config = self._config
         scores = [self._raw[f"{measure}/{side}"] for measure in config.measures]
         sound = config.weights.reading == "sound"
@@ -151,6 +151,6 @@ class PairWeights:
 
 
 def shares(alpha: Tensor) -> dict[str, Tensor]:
-    """Statistics of the weights of a batch: largest ÷ smallest, and entropy of their shares in nats."""
+    """Statistics of a batch's weights: ratio of largest to smallest, and entropy in nats."""
     ratio, entropy = weighting.spread(alpha.detach())
     return {f"{LOGGED}ratio": torch.as_tensor(ratio), f"{LOGGED}entropy": torch.as_tensor(entropy)}

@@ -1,4 +1,4 @@
-"""GSDA: a contextual sentence encoder, scene graphs of neighbouring pictures, and captioning as dual task.
+"""GSDA: contextual sentence encoder, scene graphs of consecutive pictures, and captioning as dual task.
 
 All ablations are settings of it.
 """
@@ -41,12 +41,12 @@ from limner.research.training.settings import AS_SAVED
 
 
 class GsdaTask(SystemTask[GsdaConfig, Gsda]):
-    """Losses of GSDA and its ablations."""
+    """Training objective of GSDA and its ablations."""
 
     stories = True
 
     def __init__(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: Parts) -> None:
-        """Prepare the training of a model, with the keys of all training texts."""
+        """Prepare training; encodes the keys of all training texts."""
         super().__init__(model, corpus, config, parts)
         if model.graphs is not None:
             graphs = picture_graphs(config, corpus)
@@ -132,12 +132,12 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
 
 
 def rows_of_other_stories(steps: Tensor) -> Tensor:
-    """For every step a row of another story, drawn evenly.
+    """Sample for each step a row of another story, uniformly.
 
     Args:
-        steps: (B,) int64 on the CPU, at least two stories.
+        steps: (B,) int64 on the CPU, steps per story; B ≥ 2.
     Returns:
-        (S,) int64.
+        (S,) int64 rows.
     """
     total, ends = int(steps.sum()), torch.cumsum(steps, dim=0)
     free = torch.repeat_interleave(total - steps, steps)
@@ -146,11 +146,11 @@ def rows_of_other_stories(steps: Tensor) -> Tensor:
 
 
 def picture_graphs(config: GsdaConfig, corpus: Corpus) -> Mapping[str, SceneGraph]:
-    """Picture → scene graph, of every picture that has one, and of each training picture.
+    """Picture → scene graph, for all graphs in the file; each training picture must have one.
 
     Raises:
-        ConfigError: no graphs are named.
-        DataError: a training picture has no graph, or a damaged file.
+        ConfigError: no file of graphs is named.
+        DataError: a training picture has no graph, or the file is damaged.
     """
     ids = [pair.image_id for pair in corpus.train.pairs]
     graphs = made_up_graphs(ids) if config.graphs == MADE_UP else graphs_of(config)
@@ -164,7 +164,7 @@ def picture_graphs(config: GsdaConfig, corpus: Corpus) -> Mapping[str, SceneGrap
 
 
 def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
-    """Picture → graph, of every picture that has one."""
+    """Picture → graph, for all graphs in the file."""
     drawn = data_set(config.data.set).graphs if config.graphs in ("drawn", "shuffled") else None
     if drawn is not None:
         shuffled = config.loop.seed if config.graphs == "shuffled" else None
@@ -178,7 +178,7 @@ def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
 
 
 LABELS = "graphs.label_vectors"
-"""Name of the labels' vectors among a run's weights."""
+"""Name of the label vectors in a run's weights."""
 
 
 class GsdaSystem(System[GsdaConfig, Gsda]):
@@ -190,7 +190,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
     training = GsdaTask
 
     def capabilities(self, config: GsdaConfig) -> Capabilities:
-        """Reads stories, and generates them from pictures."""
+        """Encodes stories, and generates them from pictures."""
         keys = config.keys == "sentences"
         by_meaning = config.graph != "off" and not config.label_vectors
         return Capabilities(
@@ -203,7 +203,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
         )
 
     def gather(self, config: GsdaConfig, corpus: Corpus, parts: Parts) -> None:
-        """The keys, the words of captions, and the graphs of the training pictures."""
+        """Collect the key encoder, the words of captions, and the graphs of the training pictures."""
         encoder = parts.sentences
         if config.keys == "vse0":
             parts.sentences, parts.about["keys"] = _vse_keys(config)
@@ -220,7 +220,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             parts.about["spoken"] = json.loads(spoken.to_json())
 
     def recall(self, config: GsdaConfig, parts: Parts) -> None:
-        """VSE0 as the run kept it; its weights come with the model's."""
+        """Rebuild VSE0 from the run; its weights are part of the model's."""
         if config.keys != "vse0":
             return
         kept = parts.about.get("keys")
@@ -235,7 +235,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
         parts.sentences = vse.SYSTEM.build(own, Parts(words, width, own.data.max_length, backbone))
 
     def build(self, config: GsdaConfig, parts: Parts) -> Gsda:
-        """The retriever, with the graph encoder and the captioner that the settings ask for."""
+        """Build the retriever, with graph encoder and captioner if the settings need them."""
         graphs = captioner = None
         if config.graph != "off":
             own = config.graph_model
@@ -258,7 +258,7 @@ SYSTEM = GsdaSystem()
 
 
 def _vse_keys(config: GsdaConfig) -> tuple[vse.Vse, dict[str, Any]]:
-    """A trained VSE0 that other sentences are read through, and what must be kept to build it again."""
+    """A trained VSE0 that encodes keys, and the values needed to rebuild it."""
     if not config.keys_run:
         raise ConfigError(
             "gsda: keys = 'vse0' needs a trained run of it on the same split: train one (system = 'vse') and"
@@ -286,17 +286,15 @@ def _vse_keys(config: GsdaConfig) -> tuple[vse.Vse, dict[str, Any]]:
 
 
 def graph_labels(config: GsdaConfig, corpus: Corpus, sentences: TextEncoder | None) -> LabelVectors:
-    """Labels and predicates of every picture's graph with their vectors.
-
-    They are frozen, and any picture's graph must be readable.
+    """Frozen vectors of the labels and predicates in all pictures' graphs.
 
     Args:
         config: settings.
-        corpus: whose training pictures need a graph each; an empty graph is one.
-        sentences: reads labels where no file of word vectors is named.
+        corpus: corpus whose training pictures must each have a (possibly empty) graph.
+        sentences: encoder of labels if no file of word vectors is named.
     Raises:
-        ConfigError: no graphs are named.
-        DataError: a training picture has no graph, or a damaged file.
+        ConfigError: no file of graphs is named.
+        DataError: a training picture has no graph, or the file is damaged.
     """
     labels = graph_words(list(picture_graphs(config, corpus).values()))
     if sentences is None or config.label_vectors:

@@ -1,7 +1,6 @@
-"""GLAC-style captioner: the pictures of a story generate its sentences, one after the other.
+"""GLAC-style captioner, GSDA's dual task: generates a story's sentences from its pictures.
 
-GSDA's dual task: pictures that fit a story must be able to generate it. The decoder's state is carried from a
-sentence to the next and is zero only where a story begins.
+The decoder's state is carried from one sentence to the next, and is zero at the start of a story.
 """
 
 import math
@@ -22,9 +21,9 @@ from limner.research.nn.story import PictureSequenceEncoder
 from limner.research.nn.words import read_forward
 from limner.research.systems.base import Surprise, evaluating, to_tensor
 
-BOUNDARY = 0  # as input the start of a sentence, as output its end: padding is neither read nor generated
+BOUNDARY = 0  # as input the start of a sentence, as output its end; padding is never input or output
 UNKNOWN = 1
-AT_ONCE = 32  # stories
+AT_ONCE = 32  # stories per block
 _BEFORE = re.compile(r" (?=[,.;:!?%)])")
 _AFTER = re.compile(r"(?<=\() ")
 
@@ -33,17 +32,17 @@ class CaptionerArchitecture(Record):
     """Sizes of the captioner.
 
     Attributes:
-        local: width of what a picture says alone.
+        local: dimension of a single picture's projection.
         hidden: hidden size of the Bi-LSTM over the pictures, per direction.
-        joined: width of a picture within its story.
-        seen: width of what the decoder sees of a picture, at every word.
-        state: state of the decoder's two-layer LSTM.
-        word_width: E.
-        dropout: in every place but word vectors: between layers of both LSTMs, on the encoder's and the
-            decoder's outputs and on what the decoder sees.
-        word_dropout: on what the decoder's LSTM reads at a word.
-    Source: GLAC Net 2018; docs/methods/gsda.md §4.3. Where the two rates of the decoder, 0.1 and 0.5, belong
-    is our reading.
+        joined: dimension of a picture's encoding in its story.
+        seen: dimension of the picture input of the decoder.
+        state: hidden size of the decoder's two-layer LSTM.
+        word_width: E, dimension of word vectors.
+        dropout: dropout rate between layers of both LSTMs, on the outputs of encoder and decoder, and on the
+            picture input of the decoder.
+        word_dropout: dropout rate of the decoder's inputs.
+    Source: GLAC Net 2018; docs/methods/gsda.md §4.3. Where the decoder's two rates, 0.1 and 0.5, apply is our
+    interpretation.
     """
 
     local: int = Field(default=1024, ge=1)
@@ -60,9 +59,9 @@ class Captioned(NamedTuple):
     """Predictions of the captioner at the N tokens of S true sentences.
 
     Attributes:
-        logits: (N, V) unnormalised, the tokens of all sentences one after the other.
-        targets: (N,) int64, the words of a sentence and 0, its end, unless it is cut before it.
-        tokens: (S,) int64 on the CPU, of each sentence, at most `max_length` and 1; they sum to N.
+        logits: (N, V) unnormalised, for the tokens of all sentences, concatenated.
+        targets: (N,) int64, the words of each sentence and 0 for its end, unless it is truncated.
+        tokens: (S,) int64 on the CPU, tokens per sentence, at most `max_length` + 1, with sum N.
     """
 
     logits: Tensor
@@ -85,13 +84,13 @@ class Captioner(nn.Module):
 
         Args:
             architecture: sizes.
-            vocabulary: words the captioner may say, seen often enough in the training texts (10 times in
-                GLAC Net); its own, since those that are merely read may be rarer.
-            image_width: F of the picture features.
-            max_length: words of a sentence that are read; the next is still expected, so that a sentence
-                that is cut teaches no end where none was.
+            vocabulary: the captioner's own vocabulary: words that are frequent enough in the training texts
+                (10 occurrences in GLAC Net).
+            image_width: F, dimension of picture features.
+            max_length: words of a sentence used as input; the next word is still a target, so that a
+                truncated sentence does not teach a wrong end.
         Raises:
-            ConfigError: no word, or max_length < 1.
+            ConfigError: the vocabulary is empty, or `max_length` < 1.
         """
         super().__init__()
         if len(vocabulary) <= UNKNOWN + 1 or max_length < 1:
@@ -116,24 +115,23 @@ class Captioner(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights lie."""
+        """Device of the weights."""
         return self.say.weight.device
 
     def forward(self, features: Tensor, steps: Tensor, words: Tensor, lengths: Tensor) -> Captioned:
-        """Hear the true sentences word by word and say what was expected at each (teacher forcing).
+        """Predict the tokens of the true sentences with teacher forcing.
 
-        All sentences of a story are one sequence to the decoder, because its state is carried on: word by
-        word after the start of each, with that sentence's picture. The end is never an input.
+        The sentences of a story are one sequence for the decoder, because its state is carried over. The
+        input at each token is the previous word (the start symbol at first) with the sentence's picture.
 
         Args:
-            features: (S, F), the pictures of all stories one after the other; gradients reach them.
-            steps: (B,) int64 on the CPU, pictures and sentences of each story, at least 1, with sum S.
-            words: (S, L) int64, what lies beyond a sentence does not matter.
-            lengths: (S,) int64 on the CPU, in 1…L; of a longer one than `max_length` the words up to the one
-                after that count, and no end.
+            features: (S, F) picture features, the stories concatenated; gradients flow to them.
+            steps: (B,) int64 on the CPU, sentences per story, at least 1, with sum S.
+            words: (S, L) int64 word ids; values beyond a sentence are ignored.
+            lengths: (S,) int64 on the CPU, in 1…L; a sentence longer than `max_length` is truncated.
         Raises:
             ShapeError: the sizes contradict each other.
-            DataError: a number within a sentence that is no word.
+            DataError: an id in a sentence is not a word.
         Source: GLAC Net 2018; GSDA 2021, Eq. 7; docs/methods/gsda.md §4.3, §4.4.
         """
         steps, lengths = steps.cpu(), lengths.cpu()
@@ -159,24 +157,24 @@ class Captioner(nn.Module):
         return Captioned(self.say(self.dropout(states)), due, tokens)
 
     def seen(self, features: Tensor, steps: Tensor) -> Tensor:
-        """(S, F) pictures of stories of (B,) steps → (S, seen), what the decoder sees at every word."""
+        """Encode (S, F) pictures of stories of (B,) steps → (S, seen), the picture input of the decoder."""
         found: Tensor = self.tell(self.pictures(features, steps))
         return found
 
     def silence(self, stories: int) -> Tensor:
-        """(2, layers, B, state) zeros: hidden and cell state where a story begins."""
+        """Initial hidden and cell state: (2, layers, B, state) zeros."""
         weight = self.say.weight
         return weight.new_zeros(2, self.decoder.num_layers, stories, self.architecture.state)
 
     def advance(self, seen: Tensor, words: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Hear one word and expect the next.
+        """Advance the decoder by one word.
 
         Args:
-            seen: (B, seen), of the picture in question.
-            words: (B,) int64, the word before, or 0 where a sentence begins.
+            seen: (B, seen) picture input.
+            words: (B,) int64 previous words, or 0 at the start of a sentence.
             state: (2, layers, B, state).
         Returns:
-            (B, V) log-probabilities of the next word, 0 the end; and the state after `words`.
+            (B, V) log-probabilities of the next word (0 is the end), and the new state.
         """
         before = (state[0].contiguous(), state[1].contiguous())
         out, after = self.decoder(self._inputs(seen, words)[:, None], before)
@@ -184,15 +182,15 @@ class Captioner(nn.Module):
         return logs, torch.stack(after)
 
     def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """(S, L) int64 numbers on the weights' device and (S,) lengths on the CPU, to `max_length` + 1."""
+        """(S, L) int64 word ids on the weights' device, and (S,) lengths (CPU), up to `max_length` + 1."""
         words, lengths = self.vocabulary.batch(texts, self.max_length + 1)
         return torch.from_numpy(words).to(self.device), torch.from_numpy(lengths)
 
     def text(self, numbers: Iterable[int]) -> str:
-        """Numbers of words as a sentence, closing marks and brackets without a space before them.
+        """Convert word ids to a sentence, without spaces before closing punctuation.
 
         Raises:
-            DataError: a number that is no word.
+            DataError: an id is not a word.
         """
         known = self.vocabulary.words
         wanted = list(numbers)
@@ -206,12 +204,12 @@ class Captioner(nn.Module):
         """Surprise of each sentence of each story given its pictures, without dropout.
 
         Args:
-            pictures: per story (T, F).
-            stories: per story T sentences; a story without any counts for nothing.
+            pictures: (T, F) features of each story.
+            stories: T sentences of each story; stories without sentences are ignored.
         Returns:
-            The S sentences of all stories, one after the other.
+            Values for the S sentences of all stories, concatenated.
         Raises:
-            ShapeError: a story with more or fewer pictures than sentences.
+            ShapeError: the numbers of pictures and sentences of a story differ.
         """
         if [len(story) for story in stories] != [len(some) for some in pictures]:
             raise ShapeError("captioner: stories and pictures differ in number, expected one per sentence")
@@ -256,15 +254,15 @@ class Captioner(nn.Module):
 
 
 def generate(captioner: Captioner, pictures: Sequence[NDArray[np.floating]]) -> list[list[str]]:
-    """Generate stories from their pictures, the likeliest next word each time.
+    """Generate stories from their pictures by greedy decoding.
 
     Args:
-        captioner: trained.
-        pictures: per story (T, F) features in their order.
+        captioner: a trained captioner.
+        pictures: (T, F) features of each story, in order.
     Returns:
-        Per story one text per picture; none for a story without pictures.
+        For each story one text per picture.
     Raises:
-        ShapeError: features of another width.
+        ShapeError: the features have another width.
     """
     found: list[list[str]] = [[] for _ in pictures]
     some = [number for number, story in enumerate(pictures) if len(story)]
@@ -278,16 +276,16 @@ def generate(captioner: Captioner, pictures: Sequence[NDArray[np.floating]]) -> 
 
 
 def generate_numbers(captioner: Captioner, features: Tensor, steps: Tensor) -> list[list[list[int]]]:
-    """Generate B stories, all their first sentences at once, then their second, each from the state before.
+    """Generate B stories: the first sentences of all together, then the second, and so on.
 
-    A sentence has at least one word, no unknown one, and ends after `max_length` words whatever is likelier.
+    A sentence has 1 to `max_length` words, none of them unknown.
 
     Args:
-        captioner: any mode; it is put back.
-        features: (S, F) the pictures of all stories one after the other.
-        steps: (B,) int64 on the CPU, with sum S.
+        captioner: a captioner; its mode is restored.
+        features: (S, F) picture features, the stories concatenated.
+        steps: (B,) int64 on the CPU, sentences per story, with sum S.
     Returns:
-        Per story the numbers of the words of its sentences.
+        For each story the word ids of its sentences.
     Raises:
         ShapeError: the sizes contradict each other.
     """
@@ -308,14 +306,14 @@ def generate_numbers(captioner: Captioner, features: Tensor, steps: Tensor) -> l
 
 
 def greedy(captioner: Captioner, seen: Tensor, state: Tensor) -> tuple[list[list[int]], Tensor]:
-    """One sentence each for B pictures, the likeliest word at every place.
+    """Generate one sentence for each of B pictures by greedy decoding.
 
     Args:
-        captioner: in evaluation mode.
-        seen: (B, seen).
+        captioner: a captioner in evaluation mode.
+        seen: (B, seen) picture input.
         state: (2, layers, B, state) before the sentence.
     Returns:
-        Numbers of the words of the sentences, and the state after the last word of each.
+        Word ids of the sentences, and the state after the last word of each.
     """
     rows, max_length = len(seen), captioner.max_length
     words = torch.full((rows,), BOUNDARY, device=seen.device)
@@ -335,7 +333,7 @@ def greedy(captioner: Captioner, seen: Tensor, state: Tensor) -> tuple[list[list
 
 
 def _sayable(logs: Tensor, place: int, max_length: int) -> Tensor:
-    """(B, V) with what may not be generated at a place of a sentence at −∞."""
+    """Set the logits (B, V) of words that are not allowed at a position to −∞."""
     allowed = logs.clone()
     if place == max_length:
         allowed[:, BOUNDARY + 1 :] = -math.inf

@@ -1,4 +1,4 @@
-"""Scene graphs of pictures as GSDA takes them: side by side in a batch, with a vector of every label."""
+"""Batches of scene graphs for GSDA, and vectors of their labels."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ _MADE_UP = ("person", "animal", "tree", "house")
 
 
 def graph_words(graphs: Iterable[SceneGraph]) -> list[str]:
-    """Every label and predicate once, sorted: the words a graph encoder needs vectors of."""
+    """All distinct labels and predicates, sorted."""
     found: set[str] = set()
     for graph in graphs:
         found.update(thing.label for thing in graph.objects)
@@ -25,7 +25,7 @@ def graph_words(graphs: Iterable[SceneGraph]) -> list[str]:
 
 
 def made_up_graphs(ids: Iterable[str]) -> dict[str, SceneGraph]:
-    """Picture → a graph of two things that follow from its id alone, for runs without a detector."""
+    """Picture → an artificial graph of two objects, derived from its id, for test runs without a detector."""
     found = {}
     for name in ids:
         drawn = hashlib.sha256(name.encode()).digest()
@@ -40,13 +40,13 @@ def made_up_graphs(ids: Iterable[str]) -> dict[str, SceneGraph]:
 
 
 def batch_graphs(graphs: Sequence[SceneGraph], numbers: Mapping[str, int]) -> GraphBatch:
-    """Graphs side by side, without an edge between any two.
+    """Combine graphs into one batch.
 
     Args:
-        graphs: B of them, empty ones too.
-        numbers: label or predicate → its row among the label vectors.
+        graphs: B graphs, possibly empty.
+        numbers: label or predicate → its row in the label vectors.
     Raises:
-        DataError: a label without a number.
+        DataError: a label has no vector.
     """
     labels: list[int] = []
     owner: list[int] = []
@@ -77,9 +77,9 @@ class LabelVectors:
     """Labels and predicates with their vectors.
 
     Attributes:
-        labels: V different ones.
-        matrix: (V, E) float32.
-        unknown: labels none of whose words has a vector; their rows are zero, and the caller must say so.
+        labels: V distinct labels.
+        matrix: (V, E) float32 vectors.
+        unknown: labels without a known word; their rows are zero, which the caller must report.
     """
 
     labels: tuple[str, ...]
@@ -93,18 +93,18 @@ class LabelVectors:
 
 
 def label_words(label: str) -> list[str]:
-    """The words of a label: lower case, split at blanks, hyphens and underscores."""
+    """The words of a label, lower-cased and split at spaces, hyphens and underscores."""
     return label.lower().replace("-", " ").replace("_", " ").split()
 
 
 def word_label_vectors(labels: Sequence[str], vectors: Mapping[str, FloatArray]) -> LabelVectors:
-    """Vectors of labels by word vectors; of a label of several words, the mean of those that are known.
+    """Vectors of labels: the mean of the vectors of their known words.
 
     Args:
-        labels: different ones.
-        vectors: word in lower case → (E,), such as GloVe's.
+        labels: distinct labels.
+        vectors: lower-case word → (E,) vector, such as GloVe's.
     Raises:
-        DataError: no word is known at all.
+        DataError: no word is known.
         NumericsError: a vector is not finite.
     Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
     """
@@ -131,11 +131,11 @@ def word_label_vectors(labels: Sequence[str], vectors: Mapping[str, FloatArray])
 
 
 def sentence_label_vectors(labels: Sequence[str], encoder: TextEncoder) -> LabelVectors:
-    """Vectors of labels by an encoder of sentences, which knows every word.
+    """Vectors of labels from a sentence encoder.
 
     Args:
-        labels: different ones.
-        encoder: such as MiniLM, which needs no download.
+        labels: distinct labels.
+        encoder: sentence encoder, such as the bundled MiniLM.
     """
     rows = encoder.encode_text(labels) if labels else np.zeros((0, encoder.dim), np.float32)
     return LabelVectors(tuple(labels), rows)

@@ -1,6 +1,6 @@
-"""GSDA: sentences that know their story, pictures beside them in one space, and what trains them further.
+"""GSDA's model (contextual sentences and pictures in a joint space) and its settings.
 
-And its settings. The graph encoder and the captioner serve training and re-ranking; ranking needs neither.
+The graph encoder and the captioner are used for training and re-ranking only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,13 +31,13 @@ class GsdaArchitecture(Record):
     """Sizes and parts of the retriever.
 
     Attributes:
-        word_width: E.
-        hidden: hidden size of either LSTM, per direction.
-        attention: width in which words meet the other sentences.
-        dim: D of the joint space.
-        context: "others"; "own", the control whose words attend to the key of their own sentence; "literal"
-            for Equation 2 as printed, in which no sentence hears another; or "none": GSDA w/o CSE.
-        centre: subtract the training pictures' mean feature before they are projected.
+        word_width: E, dimension of word vectors.
+        hidden: hidden size of each LSTM, per direction.
+        attention: hidden size of the attention.
+        dim: D, dimension of the joint space.
+        context: "others"; "own", a control that attends to the key of the sentence itself; "literal",
+            Equation 2 as printed, which has no context; or "none" (GSDA w/o CSE).
+        centre: whether to subtract the training pictures' mean feature before the projection.
     Source: GSDA 2021, Section 3.2; docs/methods/gsda.md §2.
     """
 
@@ -53,10 +53,10 @@ class GraphArchitecture(Record):
     """Sizes of the encoder of scene graphs.
 
     Attributes:
-        convolution: "bipartite", relations being nodes; or "triple", that of sg2im.
-        dim: dimension of a graph's vector.
+        convolution: "bipartite" (relations are nodes) or "triple" (sg2im).
+        dim: dimension of graph vectors.
         width: width of the hidden layers.
-        layers: layers of the convolution.
+        layers: number of convolutions.
     Source: GSDA 2021, Section 3.3; docs/methods/gsda.md §3.4.
     """
 
@@ -82,8 +82,8 @@ class Gsda(StoryModel, FixedFeatures):
 
         Args:
             architecture: sizes and parts.
-            parts: its `sentences` are the keys, through which other sentences are read; where they are a
-                module, its weights are kept with the model's.
+            parts: its `sentences` encode the keys; if that is a module, its weights are stored with the
+                model's.
             graphs: encoder of scene graphs, for the graph terms and for re-ranking.
             captioner: captioner of the dual task.
         """
@@ -108,13 +108,13 @@ class Gsda(StoryModel, FixedFeatures):
         self.labels = {label: row for row, label in enumerate(parts.about.get("labels", ()))}
 
     def forward(self, words: Tensor, lengths: Tensor, keys: Tensor, steps: Tensor) -> Tensor:
-        """Sentences of B stories → (S, D) rows of unit length.
+        """Encode the sentences of B stories → (S, D) unit vectors.
 
         Args:
-            words: (S, L) int64, the sentences of all stories one after the other.
+            words: (S, L) int64 word ids, the stories concatenated.
             lengths: (S,) int64 on the CPU, in 1…L.
-            keys: (S, K) of the same sentences, constants.
-            steps: (B,) int64 on the CPU, with sum S.
+            keys: (S, K) keys of the same sentences.
+            steps: (B,) int64 on the CPU, sentences per story, with sum S.
         Raises:
             ShapeError: the sizes contradict each other.
         Source: GSDA 2021, Section 3.2; docs/methods/gsda.md §2.
@@ -126,11 +126,11 @@ class Gsda(StoryModel, FixedFeatures):
         return normalize(self.of_image(self.described(pictures) - self.centre), dim=1)
 
     def identity(self) -> tuple[object, ...]:
-        """Length of texts, and the keys."""
+        """Length of texts, and the key encoder."""
         return (self.max_length, self.keys.fingerprint)
 
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
-        """A sentence knows all others of its story."""
+        """See `StoryModel`; each sentence has its whole story as context."""
         texts = [text for story in stories for text in story]
         words, lengths = self.numbers(texts)
         keys = to_tensor(self.keys.encode_text(texts), self.device)
@@ -150,16 +150,16 @@ class Gsda(StoryModel, FixedFeatures):
         return generate(self.captioner, pictures)
 
     def encode_graphs(self, graphs: Sequence[SceneGraph]) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Scene graphs of M pictures → what they say of each other, by cosine.
+        """Encode scene graphs of M pictures as vectors to compare by cosine.
 
         Args:
-            graphs: graphs of labels that the run knows.
+            graphs: graphs whose labels the run knows.
         Returns:
-            (M, D) float32 unit rows, D the width of graph vectors, and (M,) True where a graph is empty: its
-            vector is learned but describes no picture, so nothing is to be compared with it.
+            (M, D) float32 unit vectors, and (M,) bool, True for empty graphs, whose vectors must not be
+            compared.
         Raises:
             ConfigError: the model has no graph encoder.
-            DataError: a label without a vector.
+            DataError: a label has no vector.
         """
         if self.graphs is None:
             raise ConfigError("gsda: the run has no graph encoder; train one with graph = 'soft'")
@@ -190,34 +190,35 @@ _PRESET: Mapping[str, Any] = {"loop": _LOOP, "label_vectors": "glove"}
 
 
 class GsdaConfig(RunConfig):
-    """One run of GSDA, GSDA w/o CSE (``model.context="none"``), w/o graph or w/o dual (mode "off").
+    """Settings of GSDA, GSDA w/o CSE (``model.context="none"``), w/o graph or w/o dual (mode "off").
 
-    The authors released no code, so `release` equals `paper`, with our readings where the paper is silent or
-    cannot work as printed; the modes that begin with "literal" are what is printed. `sound` centres the
-    features and reads other sentences through the encoder that needs no training.
+    No code was released, so `release` equals `paper`, with our choices where the paper is unclear or cannot
+    work as printed; modes that begin with "literal" follow the printed equations. `sound` centres the
+    features and uses the frozen sentence encoder for keys.
 
-    Departs: losses are means over sentences, so that they do not depend on the size of a batch.
+    Departs: losses are means over sentences, so that they do not depend on the batch size.
 
     Attributes:
         model: see `GsdaArchitecture`.
-        keys: what other sentences are read through: a run of VSE0, or a frozen encoder of "sentences".
-        keys_run: folder of that run, which must be of the same set and split.
+        keys: encoder of the other sentences: a run of VSE0 ("vse0"), or a frozen encoder ("sentences").
+        keys_run: folder of that run, of the same set and split.
         margin: Δ of the hinge, score units.
-        temperature: τ of every soft choice of a picture in the batch.
-        graph: what the graph term compares: "soft" choices, the true pictures ("literal_gt"), the best of the
-            batch ("literal_argmax"), or nothing.
+        temperature: τ of soft choices of a picture in the batch.
+        graph: pictures compared by the graph term: "soft" choices, the true pictures ("literal_gt"), the best
+            of the batch ("literal_argmax"), or "off".
         graph_weight: λ_g.
-        graph_margin: δ of the contrast that trains the graph encoder in mode "soft".
-        graphs: file of scene graphs; of drawn pictures "drawn", what they show, or "shuffled", the control;
-            "made-up" for runs of seconds alone.
+        graph_margin: δ of the contrastive term that trains the graph encoder in mode "soft".
+        graphs: file of scene graphs; for drawn pictures "drawn" (true graphs) or "shuffled" (control);
+            "made-up" only for smoke runs.
         graph_model: see `GraphArchitecture`.
-        label_vectors: word vectors of labels: "glove", the file `data.glove`, or another
-            file of that format; "" for the encoder of sentences.
-        caption: what the captioner tells from: "soft" choices, the true pictures ("teacher"), the best of the
-            batch ("literal"), sampled ones whose telling is the retriever's reward ("reinforce"), or nothing.
+        label_vectors: word vectors of labels: "glove" for the file `data.glove`, or another file of that
+            format; "" for the sentence encoder.
+        caption: pictures given to the captioner: "soft" choices, the true pictures ("teacher"), the best of
+            the batch ("literal"), sampled pictures with the caption's score as reward ("reinforce"), or
+            "off".
         caption_weight: λ_cap.
-        caption_min_count: times a word must be seen to be said.
-        mixed_epochs: first epochs, in which the true picture is described with probability one half.
+        caption_min_count: least number of occurrences of a word in the captioner's vocabulary.
+        mixed_epochs: first epochs, in which the true picture is used with probability ½.
         captioner: see `CaptionerArchitecture`.
         backbone: "frozen" features, or fixed colours of "drawings".
     Source: GSDA 2021, Sections 3.5 and 4.1; docs/methods/gsda.md §4, §6.
@@ -232,7 +233,7 @@ class GsdaConfig(RunConfig):
         },
     }
     ROW: ClassVar[frozenset[str]] = frozenset({"model.context", "graph", "caption"})
-    # soft choices of a picture, and of graphs a contrast beside them
+    # soft choices of pictures, with a contrastive term on graphs
     OURS: ClassVar[Mapping[str, Any]] = {"graph": "soft", "caption": "soft"}
     SMOKE: ClassVar[Mapping[str, Any]] = {
         "model": {"word_width": 12, "hidden": 8, "attention": 6, "dim": 16},
@@ -263,7 +264,7 @@ class GsdaConfig(RunConfig):
 
     @property
     def label_file(self) -> str:
-        """File of word vectors that labels are read by; "" for the encoder of sentences."""
+        """File of word vectors for labels; "" for the sentence encoder."""
         return self.data.glove if self.label_vectors == "glove" else self.label_vectors
 
     @model_validator(mode="after")
@@ -280,7 +281,7 @@ class GsdaConfig(RunConfig):
         return self
 
     def smoke(self) -> Self:
-        """See `RunConfig.smoke`; a run of VSE0 and scene graphs that are not named are made up for."""
+        """See `RunConfig.smoke`; replaces VSE0 and scene graphs if they are not named."""
         small = super().smoke()
         given: dict[str, Any] = {}
         if self.keys == "vse0" and not self.keys_run:
@@ -290,7 +291,7 @@ class GsdaConfig(RunConfig):
         return small.model_copy(update=given)
 
     def _compared(self, key: str, value: object) -> object:
-        """Which file is named counts for nothing, whether one is does for vectors of labels."""
+        """See `RunConfig`; names of files do not count, only whether label vectors come from a file."""
         if key == "keys_run" or (key == "graphs" and value not in ("drawn", "shuffled", MADE_UP)):
             return ""
         return bool(value) if key == "label_vectors" else value

@@ -1,4 +1,4 @@
-"""limner's own model, the encoder base among its rows: what trains it, and how a run is read back."""
+"""limner's own model (the encoder `base` is one of its rows): settings, training and registration."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -32,26 +32,27 @@ from limner.research.training.processes import share_of, whole
 from limner.research.training.settings import RunConfig, every_preset, replaced
 
 DRAWN = 256
-"""Classes of a step."""
+"""ImageNet classes per step."""
 SIGNAL, NOISE = 0.7, 0.7
-"""Shares of a class's direction and of some training picture in a made-up picture; chosen on validation."""
+"""Weights of a class's direction and of a training picture in synthetic features; chosen on validation."""
 
 
 class LimnerConfig(RunConfig):
-    """One run; it is of no paper, so all presets are the same: the backbone stays as published.
+    """Settings of limner's model; there is no paper, so all presets are equal.
 
     Attributes:
-        terms: what may be done with the weights, in one sentence, for the card of the exported file.
+        terms: licence terms of the weights in one sentence, for the metadata of the exported file.
         model: see `LimnerArchitecture`.
-        heads_epochs: first epochs, in which the projections learn and the backbone stays as published.
-        mirrored: show half of the pictures mirrored.
-        together: pictures of one story that come into a batch together, at most.
+        heads_epochs: first epochs, in which only the projections are trained.
+        mirrored: whether to mirror half of the pictures.
+        together: most pictures of one story per batch.
         temperature: τ of the softmax between texts and pictures.
-        look_temperature: τ of the softmax between pictures of a story and all others.
-        foreign_weight, look_weight: of the multilingual text side and of looks beside the English text side.
-        joined_weight: likewise of all that reads a text, added up; 0 trains either text side by itself.
-        class_weight: class weight of the names of ImageNet's classes with what the published classifier takes
-            for their pictures, see `Classes`; 0 leaves them out.
+        look_temperature: τ of the softmax between pictures of one story and all others.
+        foreign_weight, look_weight: weights of the multilingual text loss and of the picture–picture loss,
+            relative to the English text loss.
+        joined_weight: weight of the loss of both text encoders summed; 0 trains each on its own.
+        class_weight: weight of the loss on ImageNet class names with synthetic features, see `Classes`; 0
+            leaves it out.
     """
 
     PRESETS = every_preset(
@@ -100,18 +101,18 @@ class LimnerConfig(RunConfig):
 
 
 class Classes:
-    """Sampler of classes and synthetic features of them."""
+    """Samples ImageNet classes and synthetic features of them."""
 
     def __init__(self, net: BaseNet, features: Tensor, english: TextEncoder, foreign: TextEncoder) -> None:
-        """Work out where the pictures of each class lie.
+        """Compute the direction of each class in feature space.
 
         Args:
-            net: with its published classifier, and the moments of the features.
-            features: (P, F) of training pictures, by the published backbone.
+            net: network with its published classifier and the moments of the features.
+            features: (P, F) features of training pictures from the published backbone.
             english: encoder of English sentences.
-            foreign: encoder of sentences in many languages.
-        Source: the means of classes under linear discriminant analysis: those of a class with weights w lie
-            along Σ w, where Σ is the covariance of the features.
+            foreign: multilingual sentence encoder.
+        Source: linear discriminant analysis: the mean of a class with weights w is along Σ w, where Σ is the
+            covariance of the features.
         """
         from torchvision.models import ResNet50_Weights
 
@@ -144,18 +145,18 @@ class Classes:
 
 @dataclass(frozen=True)
 class PictureBatch:
-    """B pictures, each with all of its texts: T texts together.
+    """B pictures with all their texts, T in total.
 
     Attributes:
-        ids: ids of the pairs, (T,).
-        texts: (T,) int64, which training pairs they are.
-        owners: (T,) int64, which of the B pictures a text is of.
-        rows: (P, R) stored rows of the P pictures of this process's share.
-        neg: (T, B) bool, the pictures that are truly wrong for a text.
+        ids: (T,) ids of the pairs.
+        texts: (T,) int64 training rows of the pairs.
+        owners: (T,) int64 picture of each text, as an index below B.
+        rows: (P, R) stored rows of this process's P pictures.
+        neg: (T, B) bool, wrong pictures for each text.
         stories: (B,) int64, equal for pictures of one story.
-        shares: pictures of every process, with sum B; P is one of them.
-        text_shares: texts of every process, with sum T.
-        own_texts: which training pairs the texts of this share are.
+        shares: number of pictures of each process, with sum B; P is one of them.
+        text_shares: number of texts of each process, with sum T.
+        own_texts: training rows of this process's texts.
     """
 
     ids: tuple[str, ...]
@@ -170,13 +171,13 @@ class PictureBatch:
 
 
 class LimnerTask(SystemTask[LimnerConfig, Limner]):
-    """Batches of pictures with all of their texts, and their losses.
+    """Training objective, on batches of pictures with all their texts.
 
-    The context of all training texts is constant, so that it is made once.
+    The context of training texts is constant and computed once.
     """
 
     def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: Parts) -> None:
-        """Prepare the training of a model: all texts as vectors, and classes."""
+        """Prepare training: encode all texts, and set up classes."""
         super().__init__(model, corpus, config, parts)
         self._corpus = corpus
         sentences, multilingual = parts.sentences, parts.multilingual
@@ -210,11 +211,11 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches of an epoch."""
+        """Number of batches per epoch."""
         return self._steps
 
     def batches(self, epoch: int) -> Iterator[PictureBatch]:
-        """Batches of an epoch; they follow from seed and epoch."""
+        """Batches of an epoch, determined by seed and epoch."""
         frozen = self.config.model.changed_from > BLOCKS
         self.model.as_published = frozen or epoch < self.config.heads_epochs
         dealt = self._dealt(epoch)
@@ -223,12 +224,14 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
             yield self._batch(dealt[step], random)
 
     def _dealt(self, epoch: int) -> list[NDArray[np.int64]]:
-        """The pictures of every batch of an epoch; in each epoch as many batches."""
+        """The pictures of each batch; the number of batches is the same in each epoch."""
         config, seed = self.config, self.config.loop.seed
         order = epoch_order(self._weights, seed, epoch)
         random = np.random.default_rng([seed, epoch, 1])
         dealt: list[NDArray[np.int64]] = []
-        for name in dict.fromkeys(self._sets):  # no other set makes a batch easy
+        for name in dict.fromkeys(
+            self._sets
+        ):  # a batch has pictures of one set only, because other sets would be easy negatives
             own = [int(row) for row in order if self._sets[row] == name]
             waiting: dict[int, list[int]] = {}
             chunks: list[list[int]] = []
@@ -244,7 +247,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         return [dealt[number] for number in random.permutation(len(dealt))]
 
     def _batch(self, chosen: NDArray[np.int64], random: np.random.Generator) -> PictureBatch:
-        # a picture can come twice in an epoch; twice in a batch it would be its own wrong answer
+        # a picture may occur twice in an epoch, but twice in a batch it would be its own negative
         chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
         rows, device = self._corpus.train, self.model.device
         turned = random.random(len(chosen)) < 0.5
@@ -259,7 +262,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         owners = np.repeat(np.arange(len(chosen)), counts)
         said = rows.text_ids[texts]
         right = np.zeros((len(texts), len(chosen)), bool)
-        for column in range(len(chosen)):  # a picture is right for every text that equals one of its own
+        for column in range(len(chosen)):  # a picture is also correct for texts equal to one of its own
             right[:, column] = np.isin(said, said[owners == column])
         return PictureBatch(
             tuple(rows.pairs[row].id for row in texts),
@@ -281,7 +284,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         return found
 
     def sides(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
-        """Either text side alone, with which a library reads single texts and other languages."""
+        """Each text encoder on its own, as libraries use them."""
         net = self.model.net
         return {
             "english": (self._read(net.sentence, self._english, batch), 1.0),
@@ -289,7 +292,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         }
 
     def readings(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
-        """Name → (T, D) unit rows of the texts as something reads them, and the weight of its loss."""
+        """Name of a text encoder → (T, D) unit vectors of the texts, and the weight of its loss."""
         if not self.config.joined_weight:
             return self.sides(batch)
         some, device = batch.own_texts, self.model.device
@@ -299,16 +302,16 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         return self.sides(batch) | {"joined": (whole(joined, batch.text_shares), self.config.joined_weight)}
 
     def _read(self, side: nn.Module, vectors: Tensor, batch: PictureBatch) -> Tensor:
-        """(T, D) of the texts of all processes, each of which reads its own."""
+        """(T, D) vectors of all processes' texts, each encoded by its own process."""
         return whole(side(vectors[batch.own_texts].to(self.model.device)), batch.text_shares)
 
     def contrast(self, name: str, texts: Tensor, pictures: Tensor, batch: PictureBatch) -> Tensor:
-        """The loss of (T, D) texts, as the reading of this name has them, against (B, D) pictures."""
+        """InfoNCE loss of (T, D) texts, encoded by the encoder of this name, with (B, D) pictures."""
         logits = product(texts, pictures.t()) / self.config.temperature
         return info_nce_of_many(logits, batch.owners, batch.neg)
 
     def step(self, batch: PictureBatch) -> Mapping[str, Tensor]:
-        """Softmax losses: texts and pictures in English, in many languages, and pictures of one story."""
+        """InfoNCE losses of English texts, multilingual texts, and pictures of one story."""
         config, net = self.config, self.model.net
         features = self.model.features_of(batch.rows)
         pictures = whole(self.model.joint(features, batch.rows), batch.shares)
@@ -318,7 +321,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
             total = total + weight * losses[name]
         stories = batch.stories
         if config.look_weight and bool((stories[:, None] == stories).sum() > len(stories)):
-            # looks follow the backbone and do not bend it
+            # no gradient from the picture–picture loss to the backbone
             looks = whole(self.model.looks(features.detach(), batch.rows), batch.shares)
             own = torch.arange(len(stories), device=stories.device)
             losses["looks"] = same_group(looks, stories, own, config.look_temperature)
@@ -332,7 +335,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
 def context_of(corpus: Corpus, vectors: Tensor) -> Tensor:
     """(N, W) vectors of all training texts → (N, W) means of the other steps of their stories.
 
-    Of several texts of one picture each stands for its step; what has no story has no context.
+    If a picture has several texts, each counts as the step; texts without a story have zero context.
     """
     members: dict[str, list[int]] = {}
     for row, pair in enumerate(corpus.train.pairs):
@@ -348,7 +351,7 @@ def context_of(corpus: Corpus, vectors: Tensor) -> Tensor:
 __all__ = ["SYSTEM", "Limner", "LimnerArchitecture", "LimnerConfig", "LimnerSystem", "LimnerTask"]
 
 KEY = "multilingual"
-"""Name of the second encoder's fingerprint among a run's weights."""
+"""Name of the multilingual encoder's fingerprint in a run's weights."""
 
 
 class LimnerSystem(System[LimnerConfig, Limner]):
@@ -360,7 +363,7 @@ class LimnerSystem(System[LimnerConfig, Limner]):
     training = LimnerTask
 
     def capabilities(self, config: LimnerConfig) -> Capabilities:
-        """Reads stories through two encoders of sentences; a library takes the exported sides."""
+        """Encodes stories with two sentence encoders; libraries use the exported file."""
         both: frozenset[Reads] = frozenset({"sentences", "multilingual"})
         return Capabilities(
             stories=True,
@@ -372,11 +375,11 @@ class LimnerSystem(System[LimnerConfig, Limner]):
         )
 
     def build(self, config: LimnerConfig, parts: Parts) -> Limner:
-        """The model, whose looks read traits where the rows hold them."""
+        """Build the model, with traits if the rows have them."""
         return Limner(config.model, parts, traits=TRAITS in config.data.beside)
 
     def gather(self, config: LimnerConfig, corpus: Corpus, parts: Parts) -> None:
-        """Both encoders, with the vectors of a former run; what the stored rows are of; what must be kept."""
+        """Collect both encoders, and the facts about the stored rows that must be saved."""
         if corpus.backbone is not None:
             parts.about[STORED] = corpus.backbone
         assert parts.sentences is not None and parts.multilingual is not None  # noqa: S101, PT018  (declared)
@@ -386,10 +389,10 @@ class LimnerSystem(System[LimnerConfig, Limner]):
         parts.about[KEY] = parts.multilingual.fingerprint
 
     def recall(self, config: LimnerConfig, parts: Parts) -> None:
-        """The second encoder, if it is the one of training.
+        """Load the multilingual encoder, and check that it is the one of training.
 
         Raises:
-            CheckpointError: another version of it is installed.
+            CheckpointError: another version is installed.
         """
         found = sentence_encoder(MULTILINGUAL)
         if parts.about.get(KEY) != found.fingerprint:

@@ -1,7 +1,7 @@
-"""limner's own model: frozen sentence encoders and learned words read a text and the rest of its story.
+"""limner's own model: frozen sentence encoders and learned word vectors for a text and its story.
 
-Its pictures are read by the last blocks of EfficientNet-Lite2, as published or trained along, with what
-further encoders see; the network is that of the encoder `base`, which its runs are exported to.
+Pictures are encoded by the last blocks of EfficientNet-Lite2 (published or fine-tuned) and extra encoders.
+The network is that of the encoder `base`, to which runs are exported.
 """
 
 from collections.abc import Sequence
@@ -25,22 +25,22 @@ from limner.research.systems.text_side import StoryModel
 from limner.research.training.corpus import Corpus
 
 STORED = "backbone"
-"""Name of the encoder of the stored rows among a run's weights."""
+"""Name, in a run's weights, of the encoder of the stored rows."""
 TRAITS_SPACE = 64
-"""Numbers that traits become in looks."""
+"""Dimension of the projected traits in picture–picture vectors."""
 
 
 class LimnerArchitecture(BaseShape):
-    """Sizes and parts of the model, and what is left out of it in training.
+    """Sizes, parts and dropout rates of the model.
 
     Attributes:
-        dropout: share of the picture's features, and of hidden units.
-        text_dropout: share of a sentence vector's entries.
-        look_dropout: share of the features that looks read.
-        reads: what reads an English text: MiniLM alone, or MiniLM and the multilingual encoder.
-        context: what a step knows of its story: nothing, or the mean of its other steps.
-        words: read the words of a text as well, each by a vector that is learned on the training texts.
-        word_dropout: share of a text's words that are left out in training.
+        dropout: dropout rate of picture features and hidden units.
+        text_dropout: dropout rate of sentence vectors.
+        look_dropout: dropout rate of features for picture–picture vectors.
+        reads: encoders of an English text: MiniLM, or MiniLM and the multilingual encoder.
+        context: context of a step: none, or the mean of the story's other steps.
+        words: whether texts also use word vectors, learned on the training texts.
+        word_dropout: share of a text's words that are dropped in training.
     Source: docs/methods/limner.md §1.
     """
 
@@ -57,18 +57,18 @@ class LimnerArchitecture(BaseShape):
 
     @property
     def shape(self) -> BaseShape:
-        """The sizes alone."""
+        """Only the sizes."""
         return BaseShape(**{name: getattr(self, name) for name in BaseShape.model_fields})
 
 
 def others_mean(vectors: Tensor, steps: Tensor) -> Tensor:
-    """The mean of the other steps of its story, for every step; 0 for a story of one step.
+    """For each step the mean of the other steps of its story; 0 for a story of one step.
 
     Args:
-        vectors: (S, W), the steps of all stories one after the other.
-        steps: (B,) int64 of each story, at least 1, with sum S.
+        vectors: (S, W) vectors of steps, the stories concatenated.
+        steps: (B,) int64, steps per story, at least 1, with sum S.
     Returns:
-        (S, W).
+        (S, W) means.
     Raises:
         ShapeError: the sizes contradict each other.
     """
@@ -80,17 +80,16 @@ def others_mean(vectors: Tensor, steps: Tensor) -> Tensor:
 
 
 class Limner(StoryModel):
-    """The network of `base`, whose two text sides are added up, with words, context and further encoders.
+    """The network of `base` with the sum of its two text encoders, word vectors, context and extra encoders.
 
     Attributes:
-        as_published: the last blocks are as published, still or for good, so the features in the rows are
-            theirs.
-        maps: numbers that stand before the features in stored rows: 0 where no block is ever trained.
-        blocks_in: what the last blocks multiply in: as those whose features were stored.
-        beside: projection of what further encoders see in a picture; None without them.
-        traits: projection of a picture's traits, which looks read as well; None without them.
-        traits_share: length of what traits say in looks, beside 1 of what the backbone says.
-        words: (V, D) vectors of words; None if none are read.
+        as_published: whether the last blocks have their published weights, so that stored features are valid.
+        maps: numbers before the features in stored rows; 0 if no block is trained.
+        blocks_in: precision of the last blocks, equal to that of the stored features.
+        beside: projection of extra encoders' features; None without them.
+        traits: projection of traits for picture–picture vectors; None without them.
+        traits_share: length of the traits' part in picture–picture vectors; the backbone's is 1.
+        words: (V, D) word vectors; None without them.
     """
 
     name = "limner"
@@ -99,7 +98,7 @@ class Limner(StoryModel):
     beside_deviation: Tensor
 
     def __init__(self, architecture: LimnerArchitecture, parts: Parts, *, traits: bool = False) -> None:
-        """Initialise the projections at random, from torch's generator; the context begins as nothing.
+        """Initialise the projections at random, from torch's generator; the context's projection starts at 0.
 
         Args:
             architecture: sizes and parts.
@@ -129,7 +128,9 @@ class Limner(StoryModel):
             self.register_buffer("rarity", torch.zeros(len(parts.vocabulary)))
         self.traits = None
         if traits:
-            with torch.random.fork_rng(devices=[]):  # the other parts are drawn as they are without it
+            with torch.random.fork_rng(
+                devices=[]
+            ):  # so that the other parts get the same weights as without it
                 self.traits = Projection(TRAITS_WIDTH, TRAITS_SPACE)
             self.traits_share = nn.Parameter(torch.tensor(0.3))
         self.beside = None
@@ -143,7 +144,7 @@ class Limner(StoryModel):
         """(B, R) stored rows → (B, F) features.
 
         Raises:
-            ShapeError: rows of another width.
+            ShapeError: the rows have another width.
         """
         due = max(self.image_width, self.row)
         if rows.ndim != 2 or rows.shape[1] != due:
@@ -154,16 +155,16 @@ class Limner(StoryModel):
 
     @property
     def row(self) -> int:
-        """R of the backbone's own rows: maps and features."""
+        """Width of the backbone's part of a row: maps and features."""
         return self.maps + FEATURES
 
     @property
     def dim(self) -> int:
-        """D."""
+        """Dimension of the joint space, D."""
         return int(self.architecture.width)
 
     def settle(self, corpus: Corpus) -> None:
-        """Moments of all features, and how rare words are: ln(N / n) of n among N training texts."""
+        """Fit the moments of all features, and idf weights of words: ln(N / n) for n of N training texts."""
         mean, deviation = corpus.moments(lambda rows: rows[:, self.maps : self.row])
         self.net.feature_mean.copy_(mean)
         self.net.feature_deviation.copy_(deviation)
@@ -179,7 +180,7 @@ class Limner(StoryModel):
             self.rarity.copy_((len(texts) / counts.clamp(min=1)).log() * (counts > 0))
 
     def joint(self, features: Tensor, rows: Tensor) -> Tensor:
-        """(B, F) features of (B, R) stored rows → (B, D) unit rows that texts are compared with."""
+        """(B, F) features and (B, R) stored rows → (B, D) unit vectors to compare with texts."""
         made = self.net.joint(features)
         if self.beside is None:
             return made
@@ -187,9 +188,9 @@ class Limner(StoryModel):
         return normalize(made + self.beside(seen[:, : seen.shape[1] - self._of_traits]), dim=1)
 
     def looks(self, features: Tensor, rows: Tensor) -> Tensor:
-        """(B, F) features of (B, R) stored rows → (B, L) unit rows that pictures are compared by.
+        """(B, F) features and (B, R) stored rows → (B, L) unit vectors to compare with other pictures.
 
-        With traits both parts stand side by side, so that their cosines add up.
+        With traits, both parts are concatenated, so that their cosines are summed.
         """
         made = self.net.looks(features)
         if self.traits is None:
@@ -202,26 +203,24 @@ class Limner(StoryModel):
         return 0 if self.traits is None else TRAITS_WIDTH
 
     def _beside(self, rows: Tensor) -> Tensor:
-        """Standardised columns of further encoders and of traits."""
+        """Standardised columns of extra encoders and traits."""
         return (rows[:, self.row :] - self.beside_mean) / self.beside_deviation
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(M, R) stored rows → (M, D) unit rows."""
+        """(M, R) stored rows → (M, D) unit vectors."""
         return self.joint(self.features_of(pictures), pictures)
 
     def bags(self, texts: Sequence[str]) -> list[list[int]]:
-        """Numbers of the different known words of each text; none where words are not read."""
+        """Ids of the distinct known words of each text; empty without word vectors."""
         return [[] if self.words is None else self.vocabulary.known(text) for text in texts]
 
     def words_of_file(self, where: str) -> LearnedWords | None:
-        """Learned words of an exported file, or None.
-
-        A library reads an English text by MiniLM alone, and its words beside that.
+        """Word vectors for an exported file, or None; libraries use them with MiniLM only.
 
         Args:
-            where: the run, for the message.
+            where: the run, for messages.
         Raises:
-            ConfigError: the words were learned beside both sentence encoders.
+            ConfigError: the word vectors were learned with both sentence encoders.
         """
         if self.words is None:
             return None
@@ -230,28 +229,28 @@ class Limner(StoryModel):
                 f"{where}: reads words beside both sentence encoders, and a library reads a text by one of"
                 " them; train one with --set model.reads=minilm or --set model.words=false"
             )
-        # what only comes in capitals is never asked for
+        # words that occur only in capitals are never looked up
         known = self.rarity.nonzero().flatten().cpu()
         spelt = tuple(self.vocabulary.words[number - FIRST_WORD] for number in known.tolist())
         made = Vocabulary(spelt, self.vocabulary.tokeniser)
         return LearnedWords(made, self.words.detach()[known], self.rarity[known])
 
     def identity(self) -> tuple[object, ...]:
-        """Both encoders of sentences."""
+        """Both sentence encoders."""
         return (self.sentences.fingerprint, self.multilingual.fingerprint)
 
     def read(
         self, english: Tensor, foreign: Tensor, context: Tensor, bags: Sequence[Sequence[int]]
     ) -> Tensor:
-        """Texts as both encoders give them, and their words → unit rows.
+        """Combine the outputs of both encoders, context and words of S texts.
 
         Args:
-            english: (S, 384) of MiniLM.
-            foreign: (S, 512) of the multilingual encoder.
-            context: (S, 896), see `others_mean`.
-            bags: S texts' words, see `bags`.
+            english: (S, 384) vectors of MiniLM.
+            foreign: (S, 512) vectors of the multilingual encoder.
+            context: (S, 896) context, see `others_mean`.
+            bags: words of the S texts, see `bags`.
         Returns:
-            (S, D).
+            (S, D) unit vectors.
         """
         made: Tensor = self.net.sentence(english)
         if self.architecture.reads == "both":
@@ -263,7 +262,7 @@ class Limner(StoryModel):
         return normalize(made, dim=1)
 
     def _spoken(self, words: Tensor, bags: Sequence[Sequence[int]]) -> Tensor:
-        """(S, D) sums of the words' vectors, weighed by rarity; the weights of a text have length 1."""
+        """(S, D) idf-weighted sums of word vectors; the weights of a text have norm 1."""
         numbers = torch.tensor(
             [number for bag in bags for number in bag], dtype=torch.int64, device=self.device
         )
