@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from PIL import Image
+from set_files import lines, pictures
 
 from limner.errors import ConfigError, DataError, MissingError
 from limner.research.datasets import folders, read_source
@@ -13,17 +14,6 @@ from limner.research.training.corpus import open_corpus
 from limner.research.training.settings import DataConfig
 
 TEXTS = [f"a text of more than eight words that is number {n}" for n in range(12)]
-
-
-def pictures(folder, names):
-    for n, name in enumerate(names):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (40, 40), (20 * n, 10, 90)).save(folder / name)
-
-
-def lines(path, rows):
-    path.write_text("\n".join(map(json.dumps, rows)))
-    return path
 
 
 def make(name, folder):

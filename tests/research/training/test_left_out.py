@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from test_corpora import lines, pictures
+from set_files import lines, pictures
 
 from limner.checksums import noted
 from limner.research.cli.train import train
