@@ -15,9 +15,10 @@ import { openMenu } from "./menus.js";
 import { Panel } from "./panel.js";
 import { described, name } from "./pictures.js";
 import { fit } from "./reasons.js";
-import { importNotes, openSettings, openText } from "./settings.js";
+import { openSettings, openText } from "./settings.js";
 import { openSignIn } from "./signin.js";
 import { Store, undoable } from "./store.js";
+import { importNotes } from "./texts.js";
 import { openPicture } from "./viewer.js";
 
 const store = new Store(decodeURIComponent(location.pathname.split("/").filter(Boolean).pop()));
