@@ -331,6 +331,11 @@ $("export").addEventListener("click", () => openExport(store));
 $("settings").addEventListener("click", () => openSettings(store));
 $("again").addEventListener("click", () => openAgain(store));
 $("retext").addEventListener("click", () => openText(store));
+$("more").addEventListener("click", () => {
+  const act = (id, look) => ({ words: $(id).textContent, look, run: () => $(id).click() });
+  toLibrary();
+  openMenu("Storyboard", $("more"), [act("retext", "text"), act("again", "again"), act("settings", "settings"), !$("bring").hidden && act("bring", "plus"), act("to-library", "folder")]);
+});
 $("help").addEventListener("click", () => openHelp());
 $("title").addEventListener("change", () => store.edit({ kind: "retitle", title: $("title").value.trim() }));
 $("title").addEventListener("keydown", (event) => event.key === "Enter" && event.target.blur());
