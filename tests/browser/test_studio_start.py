@@ -152,14 +152,3 @@ def test_a_word_document_is_chosen_or_dropped_and_its_pictures_stay(start, colle
     page.locator("#notes", has_text="foot of the pages").wait_for()
     made = page.request.get(f"{page.url.replace('/projects/', '/api/projects/')}").json()
     assert made["board"]["steps"][1]["origin"] == "given"
-
-
-def test_a_file_that_is_no_text_says_what_it_is(start, visit):
-    page = start()
-    page.set_input_files("#file", {"name": "kite.docx", "mimeType": "", "buffer": b"\x89PNG\r\n\x1a\n\0\0"})
-    page.locator(
-        "#trouble .problem", has_text="is a PNG picture; expected a text, a Word document"
-    ).wait_for()
-    expect(page.locator("#text")).to_have_value("")
-    assert [line for line in visit.wrong if "422" not in line] == []
-    visit.wrong.clear()

@@ -12,6 +12,7 @@ import { guessFormat, importNotes, readText } from "./texts.js";
 const fields = { title: $("title"), text: $("text"), by: $("by"), format: $("format"), file: $("file") };
 const KEPT = ["title", "text", "by", "format"];
 const DRAFT = "start";
+const FEW_NOTES = 3;
 let formatIsChosen = false;
 let opened = null; // what was read of a document: its words, its pictures and its notes
 let opening = null;
@@ -34,7 +35,7 @@ function describeOpened() {
   const kept = `${count(pictures, "picture")} of the document ${pictures === 1 ? "is" : "are"} in the library and will be kept.`;
   const lost = "You changed the text or how it is cut: the document’s own pictures will not be kept. To keep them, open the file again and edit the text on the storyboard.";
   const notes = importNotes(opened?.notes);
-  put($("opened"), pictures > 0 && h("p", { class: "small" }, isAsOpened() ? kept : lost), notes && h("details", {}, h("summary", { class: "quiet small" }, `Import notes (${opened.notes.length})`), notes));
+  put($("opened"), pictures > 0 && h("p", { class: "small" }, isAsOpened() ? kept : lost), notes && h("details", { open: opened.notes.length <= FEW_NOTES }, h("summary", { class: "quiet small" }, `Import notes (${opened.notes.length})`), notes));
 }
 
 function restore() {
