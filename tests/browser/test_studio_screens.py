@@ -120,6 +120,22 @@ def test_nothing_lies_beyond_the_edge_of_a_phone(storyboard, *, width: int) -> N
     assert page.evaluate(BEYOND) == []
 
 
+def test_on_a_phone_what_concerns_the_whole_board_is_one_menu(storyboard) -> None:
+    page = storyboard(**PHONE | {"width": 360})
+    row = page.locator(".about")
+    assert row.locator(".button:visible").count() == 1
+    assert row.bounding_box()["height"] < 60
+    for name, dialog in (("Edit the text", "Edit the text"), ("Picture settings", "Picture settings")):
+        page.get_by_role("button", name="More for the storyboard").tap()
+        page.locator("dialog.menu-of").get_by_role("button", name=name).tap()
+        page.get_by_role("dialog", name=dialog).wait_for()
+        assert broken_rules(page) == []
+        page.keyboard.press("Escape")
+    page.get_by_role("button", name="More for the storyboard").tap()
+    page.locator("dialog.menu-of").get_by_role("button", name="Library").tap()
+    page.wait_for_url("**/library?project=*&step=1")
+
+
 def test_the_large_view_shows_the_whole_picture_and_takes_another(storyboard) -> None:
     page = storyboard()
     page.locator(".plate").first.focus()

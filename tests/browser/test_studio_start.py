@@ -1,8 +1,10 @@
 """The start page: a long text followed and cancelled, and the projects there are, kept in order."""
 
+import io
 import json
 import re
 
+import docx
 import pytest
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -104,3 +106,49 @@ def test_projects_are_found_named_copied_thrown_away_and_brought_back(start):
     page.locator(".toast button", has_text="Open it").click()
     page.wait_for_selector(".step .plate")
     expect(page.locator("#title")).to_have_value("A windy day")
+
+
+def word_document(picture):
+    """The bytes of a Word document whose second step shows a picture."""
+    document, data = docx.Document(), io.BytesIO()
+    document.add_paragraph("The fox stepped out.", style="List Number")
+    document.add_paragraph("Up went the kite.", style="List Number")
+    document.add_picture(str(picture))
+    document.sections[0].footer.paragraphs[0].text = "page 1"
+    document.save(data)
+    return data.getvalue()
+
+
+def test_a_word_document_is_chosen_or_dropped_and_its_pictures_stay(start, collection):
+    page, data = start(), word_document(min((collection / "kite").glob("*.jpg")))
+    page.evaluate(
+        """async (bytes) => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([new Uint8Array(bytes)], "soup.txt"));
+            document.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true }));
+        }""",
+        list(data),
+    )
+    expect(page.locator("#text")).to_have_value(re.compile("The fox stepped out"))
+    page.fill("#text", "")
+    expect(page.locator("#opened")).to_be_empty()
+
+    page.set_input_files("#file", {"name": "soup.docx", "mimeType": "", "buffer": data})
+    expect(page.locator("#text")).to_have_value(re.compile("Up went the kite"))
+    expect(page.locator("#format")).to_have_value("markdown")
+    page.locator(
+        "#opened", has_text="1 picture of the document is in the library and will be kept"
+    ).wait_for()
+    page.locator("#opened", has_text="Import notes (1)").wait_for()
+    page.select_option("#by", "sentence")
+    page.locator("#opened", has_text="own pictures will not be kept").wait_for()
+    page.select_option("#by", "")
+    page.reload()  # it is a draft as any other text
+    page.locator("#opened", has_text="will be kept").wait_for()
+    page.click("#go")
+    page.wait_for_selector("#board:not([aria-busy])")
+    expect(page.locator(".step .words")).to_have_count(2)
+    page.locator("#notes", has_text="Import notes").locator("summary").click()
+    page.locator("#notes", has_text="foot of the pages").wait_for()
+    made = page.request.get(f"{page.url.replace('/projects/', '/api/projects/')}").json()
+    assert made["board"]["steps"][1]["origin"] == "given"

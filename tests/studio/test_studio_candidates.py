@@ -2,14 +2,17 @@
 
 import asyncio
 import itertools
+import random
 import time
 
+import numpy as np
 import pytest
+from pydantic import TypeAdapter
 
 from limner.match import illustrate
 from limner.match.illustrate import BoardOptions
 from limner.studio.app import create_app
-from limner.studio.edits import Ban, Choose, Fix
+from limner.studio.edits import Ban, Choose, Edit, Fix
 from limner.studio.engine import made
 from limner.studio.jobs import JobCancelledError, Stoppable
 
@@ -154,3 +157,43 @@ def test_a_request_for_candidates_whose_client_is_gone_ends(studio, monkeypatch)
     scope |= {"path": f"/api/projects/{project.id}/steps/1/candidates", "http_version": "1.1"}
     asyncio.run(create_app(studio)(scope, receive, send))
     assert sent[0]["status"] != 200
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_what_was_weighed_before_changes_no_number(workshop, eight, monkeypatch, seed):
+    weigh, reused = illustrate.weigh, []
+
+    def compared(*given, known=None, **named):
+        found = weigh(*given, known=known, **named)
+        if known is not None and found.words is known.words:
+            reused.append(found)
+            fresh = weigh(*given, **named)
+            for name in ("items", "there", "found", "groups"):
+                np.testing.assert_array_equal(getattr(found.pool, name), getattr(fresh.pool, name))
+            for name, one in fresh.pool.channels.items():
+                for part, due in zip(found.pool.channels[name].arrays, one.arrays, strict=True):
+                    np.testing.assert_allclose(part, due, rtol=1e-5, atol=1e-6)  # cosines are of float32
+            for name in ("own", "freely", "alone", "odds"):
+                np.testing.assert_allclose(getattr(found, name), getattr(fresh, name), rtol=1e-4, atol=1e-5)
+        return found
+
+    monkeypatch.setattr(illustrate, "weigh", compared)
+    draw = random.Random(seed)
+    for _ in range(12):
+        step, other = draw.sample((0, 1, 2, 3, 4, 5, 7), 2)  # step 6 holds no words
+        items = workshop.strip(eight.id, step, 12).items
+        picture = draw.choice(items).picture.id
+        edit = draw.choice(
+            (
+                {"kind": "choose", "step": step, "picture": picture},
+                {"kind": "lock", "step": step},
+                {"kind": "unlock", "step": other},
+                {"kind": "blank", "step": step},
+                {"kind": "swap", "a": step, "b": other},
+                {"kind": "reword", "step": step, "text": "A cat sleeps."},
+            )
+        )
+        if edit["kind"] == "lock" and eight.board.steps[step].picture is None:
+            continue
+        eight = workshop.edit(eight.id, eight.revision, TypeAdapter(Edit).validate_python(edit))
+    assert reused

@@ -25,6 +25,14 @@ def project_of(page) -> dict:
     return answered(page, page.url.replace("/projects/", "/api/projects/"))
 
 
+def of_board(page, control: str) -> None:
+    """Click what concerns the whole board, which on a phone is in a menu."""
+    link = page.locator(control)
+    if not link.is_visible():
+        link = from_menu(page, page.locator("#more"), link.text_content())
+    link.click()
+
+
 def from_menu(page, opener, words: str):
     """Open a menu by its button; the locator of what it offers under these words."""
     opener.click()

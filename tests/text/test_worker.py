@@ -231,3 +231,12 @@ def test_a_process_whose_server_was_killed_says_nothing():
     process.stdout.close()
     _, told = process.communicate(b'{"text": "Mix. Bake.", "format": "plain", "by": null}\n', timeout=60)
     assert (process.returncode, told) == (0, b"")
+
+
+def test_a_text_larger_than_a_pipe_is_read_by_a_process_that_starts_slowly(monkeypatch):
+    slow = "import time; time.sleep(1); from limner.text import worker; worker.main()"
+    monkeypatch.setattr(worker, "_COMMAND", (sys.executable, "-P", "-c", slow))
+    reader = ReaderProcesses()
+    text = "A fox. " * 100_000
+    assert reader.read(text).story.steps[0].text == text.strip()
+    reader.close()

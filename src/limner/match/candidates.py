@@ -7,7 +7,9 @@ with the title of the text before it, which identifies the book.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +116,8 @@ class Asked:
             vectors = np.stack([known[text] for text in own]) if own[0] in known else none
             parts.append(vectors if len(vectors) > 1 else none)
             if len(vectors):
-                whole[step] = unit_rows(channel.name, vectors.mean(axis=0, keepdims=True))[0]
+                whole[step] = vectors.mean(axis=0)
+        whole = unit_rows(channel.name, whole)
         titled = None
         if readings.titled and channel.name in TITLED:
             titled = np.stack([known.get(text, np.zeros(dim, np.float32)) for text in readings.titled])
@@ -245,8 +248,10 @@ def pool_of(
     place = step, np.arange(len(cells)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     items = np.zeros((len(steps), max(lengths.tolist(), default=0)), dtype=np.int64)
     there, met = np.zeros(items.shape, dtype=bool), np.zeros(items.shape, dtype=bool)
-    items[place], there[place] = np.searchsorted(rows, row), True
-    met[tuple(part[np.searchsorted(cells, found)] for part in place)] = True
+    # Where the cells lie in arrays of one dimension, which are indexed several times as fast.
+    flat = step * items.shape[1] + place[1]
+    items.reshape(-1)[flat], there.reshape(-1)[flat] = (np.cumsum(listed) - 1)[row], True
+    met.reshape(-1)[flat[np.searchsorted(cells, found)]] = True
     if known is not None and np.array_equal(rows, known.rows):
         groups = known.groups
     else:
@@ -258,12 +263,13 @@ def pool_of(
         earlier = (steps * pictures + known.rows[known.items])[known.there]
         among = np.minimum(np.searchsorted(earlier, cells), max(len(earlier) - 1, 0))
         again = earlier[among] == cells if len(earlier) else np.zeros(len(cells), dtype=bool)
-        old, new = tuple(part[again] for part in place), tuple(part[~again] for part in place)
+        old, before = flat[again], np.flatnonzero(known.there)[among[again]]
+        new = tuple(part[~again] for part in place)
         channels = {}
         for one in asked:
             fresh = _compared(index, one, calibration, rows, items, there, new)
             for part, values in zip(fresh.arrays, known.channels[one.name].arrays, strict=True):
-                part[old] = values[known.there][among[again]]
+                part.reshape(-1)[old] = values.reshape(-1)[before]
             channels[one.name] = fresh
     available = index.pictures - int(np.count_nonzero(barred))
     return Pool(index.gallery, rows, groups, items, there, channels, available, met)
@@ -271,7 +277,7 @@ def pool_of(
 
 def _sorted(parts: Sequence[IntArray]) -> IntArray:
     """Numbers of some lists, each once; `np.unique` takes ten times as long for so many."""
-    every = np.sort(np.concatenate(parts))
+    every = np.sort(np.concatenate(parts), kind="stable")  # which merges parts that are sorted
     return every[np.flatnonzero(np.diff(every, prepend=-1))]
 
 
@@ -351,25 +357,39 @@ class Resemblance:
             + (near - self._mean[self._other]) * self._inverse[self._other]
         ) / 2
 
+    @cached_property
+    def _exact(self) -> Float64Array:
+        """(C, D) the vectors in the precision in which they are added."""
+        return self._vectors.astype(np.float64)
+
+    def over(self, pool: Pool) -> Resemblance:
+        """The same for other steps, or other candidates of each, if the pictures are the same in all."""
+        found = copy(self)
+        found._pool = pool
+        return found
+
     def of(self, shares: Float64Array) -> Float64Array:
         """Compute a (S, K) from the shares p (S, K), 0 for empty cells; 0 for pictures without a vector.
 
         Several steps are computed together, as a few products over all pictures that they consider.
         """
-        pool, usable, inverse, vectors = self._pool, self._usable, self._inverse, self._vectors
+        pool, usable, inverse = self._pool, self._usable, self._inverse
+        few = len(pool.rows) <= SHARED * pool.items.shape[1]
+        vectors = self._exact if few else self._vectors
         totals = np.bincount(pool.items.ravel(), weights=shares.ravel(), minlength=len(pool.rows))
         known: Float64Array = totals.astype(np.float64) * usable
         of_plain, of_scaled = known @ vectors, (known * inverse) @ vectors
         offset = self._mean * inverse
         found = np.zeros(pool.items.shape)
-        together = MANY if len(pool.rows) <= SHARED * pool.items.shape[1] else FEW
+        together = MANY if few else FEW
         for first in range(0, len(found), together):
             steps = slice(first, first + together)
             listed = np.zeros(len(pool.rows), dtype=bool)
             listed[pool.items[steps]] = True
             numbers = np.flatnonzero(listed)  # (N,) of those that the B steps consider
-            place = (np.cumsum(listed) - 1)[pool.items[steps]]  # (B, K)
-            near, scale = vectors[numbers].astype(np.float64), inverse[numbers]
+            every = len(numbers) == len(listed)
+            place = pool.items[steps] if every else (np.cumsum(listed) - 1)[pool.items[steps]]  # (B, K)
+            near, scale = vectors if few and every else vectors[numbers].astype(np.float64), inverse[numbers]
             shape = len(place), len(numbers)
             cells = (place + shape[1] * np.arange(shape[0])[:, None]).ravel()
             own = np.bincount(cells, weights=shares[steps].ravel(), minlength=shape[0] * shape[1])
@@ -377,7 +397,12 @@ class Resemblance:
             x, y = of_plain - p @ near, of_scaled - (p * scale) @ near  # (B, D)
             total = (known @ offset - p @ offset[numbers])[:, None]
             whole = (known.sum() - p.sum(axis=1))[:, None]
-            agreed = (y @ near.T - total + (x @ near.T - self._mean[numbers] * whole) * scale) / 2
+            agreed, scaled = y @ near.T, x @ near.T
+            agreed -= total
+            scaled -= self._mean[numbers] * whole
+            scaled *= scale
+            agreed += scaled
+            agreed /= 2
             agreed -= self._copied(known, p, numbers)
             agreed *= usable[numbers] / (np.maximum(whole, 0.0) + SHY)
             found[steps] = np.take_along_axis(agreed, place, axis=1)
@@ -391,10 +416,10 @@ class Resemblance:
             p: (B, N) those of the steps themselves.
             numbers: (N,) of the pictures.
         """
-        weights = np.tile(known, (len(p), 1))
-        weights[:, numbers] -= p
         everyone = len(known)
-        found = weights[:, numbers] * self._alike[numbers]
+        weights = np.broadcast_to(known, (len(p), everyone)).copy()
+        weights[:, slice(None) if len(numbers) == everyone else numbers] -= p
+        found = (weights if len(numbers) == everyone else weights[:, numbers]) * self._alike[numbers]
         if len(self._one) > everyone:
             one, other, alike = (part[everyone:] for part in (self._one, self._other, self._alike))
             for step, own in enumerate(weights):

@@ -67,7 +67,7 @@ class Considered:
         texts: S texts as written.
         worded: (S,) whether any word of it is compared, and not signs alone.
         cast: who they are about.
-        ids: C picture ids.
+        ids: M picture ids, of the gallery.
         pool: the candidates.
         score: (S, K) log-odds of a picture's own words and pixels; −inf if there is none.
         agreement: (S, K) log-odds that the other steps and fixed pictures add.
@@ -145,7 +145,10 @@ def explain(
         [] if s in known else [*([int(column)] if column != BLANK else []), *board.others(s)]
         for s, column in enumerate(board.columns)
     ]
-    ids = [[board.ids[board.pool.items[s, column]] for column in own] for s, own in enumerate(columns)]
+    ids = [
+        [board.ids[int(board.pool.rows[board.pool.items[s, column]])] for column in own]
+        for s, own in enumerate(columns)
+    ]
     wanted = list(dict.fromkeys(chain.from_iterable(ids)))
     records = dict(zip(wanted, pictures(wanted), strict=True))
     shown = board.written(wanted) if OCR in board.pool.channels else {}
@@ -195,7 +198,7 @@ def _step(
 def _candidate(
     board: Considered, s: int, column: int, records: Mapping[str, Picture], shown: Mapping[str, str]
 ) -> Candidate:
-    picture = records[board.ids[int(board.pool.items[s, column])]]
+    picture = records[board.ids[int(board.pool.rows[board.pool.items[s, column]])]]
     channels = {
         name: round(float(one.z[s, column]), 4)
         for name, one in board.pool.channels.items()

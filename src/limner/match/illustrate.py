@@ -290,17 +290,18 @@ def weigh(
     banned_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
     could = np.where(pool.found | banned_cells, own, -np.inf)  # without the bans
     own = np.where(banned_cells, -np.inf, own)
-    likes = {name: Resemblance(pool, space) for name, space in spaces.items()} if len(own) > 1 else {}
+    likes = _resemblances(pool, spaces, known) if len(own) > 1 else {}
     columns = {step: pool.column(step, row) for step, row in shown.items()}
     progress.advance(0)
     # probabilities without the fixed pictures, which must not make other pictures less likely
     found = np.where(pool.found, own, -np.inf)
     if known is not None and again:
-        freely = np.full(found.shape, -np.inf)
+        freely, alone = np.full(found.shape, -np.inf), np.zeros(found.shape)
         freely[pool.found] = known.freely[known.pool.found]
+        alone[pool.found] = known.alone[known.pool.found]
     else:
         freely = agreement(pool, found, calibration, likes)
-    alone = chances(pool, found, freely, calibration)
+        alone = chances(pool, found, freely, calibration)
     progress.advance(0)
     # What no channel knows counts where it is shown, and beside fixed pictures, which it may be like.
     counts = pool.there & ~banned_cells if guides else np.zeros(own.shape, dtype=bool)
@@ -338,6 +339,14 @@ def weigh(
     )
 
 
+def _resemblances(pool: Pool, spaces: Mapping[str, str], known: Weighed | None) -> dict[str, Resemblance]:
+    """Similarities of the candidates by space, those of earlier scores where the pictures are the same."""
+    same = known is not None and known.pool.gallery is pool.gallery and known.looks == spaces.get("looks")
+    if known is not None and same and known.likes and np.array_equal(known.pool.rows, pool.rows):
+        return {name: one.over(pool) for name, one in known.likes.items()}
+    return {name: Resemblance(pool, space) for name, space in spaces.items()}
+
+
 def decide(
     weighed: Weighed,
     pictures: Pictures,
@@ -371,7 +380,7 @@ def decide(
         texts=step_texts(weighed.story),
         worded=weighed.words.worded,
         cast=weighed.cast,
-        ids=[weighed.index.gallery.ids[row] for row in pool.rows],
+        ids=weighed.index.gallery.ids,
         pool=pool,
         score=own,
         agreement=np.where(np.isfinite(whole), whole - np.where(np.isfinite(own), own, 0.0), 0.0),
@@ -488,7 +497,7 @@ def _of_step(
         texts=[step_texts(weighed.story)[step]],
         worded=worded[cells],
         cast=weighed.cast,
-        ids=[weighed.index.gallery.ids[one] for one in pool.rows],
+        ids=weighed.index.gallery.ids,
         pool=row.pool,
         score=score,
         agreement=np.where(np.isfinite(whole), whole - np.where(np.isfinite(score), score, 0.0), 0.0),

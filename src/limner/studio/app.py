@@ -18,17 +18,16 @@ from starlette.types import Scope
 
 from limner.devices import checked_device
 from limner.errors import DataError, MissingError
-from limner.export.markdown import without_pictures, words_of
 from limner.library import elsewhere
 from limner.match.shown import shown_by
-from limner.records import Story, limner_version
+from limner.records import limner_version
 from limner.server import problems
 from limner.server.admission import leading_to, token_of
 from limner.server.security import is_loopback
 from limner.server.serving import bind, serve
 from limner.studio import interface, routes, shelf_routes
 from limner.studio.bringing import FILE_BYTES, UnknownBatchError
-from limner.studio.edits import TextFormat
+from limner.studio.edits import TextFormat, as_markdown, pictures_told
 from limner.studio.engine import Engine
 from limner.studio.jobs import UnknownJobError
 from limner.studio.pictures import cache_folder
@@ -36,14 +35,7 @@ from limner.studio.projects import UnknownProjectError, digest, projects_folder
 from limner.studio.routes import Studio
 from limner.studio.workshop import StaleError, Workshop
 from limner.templates import environment
-from limner.text.read import (
-    MAX_BYTES,
-    SUFFIXES,
-    decode_text,
-    is_container,
-    parse_story_report,
-    read_story_report,
-)
+from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, is_container, read_story_report
 from limner.text.worker import READER
 
 STATIC = Path(__file__).parent / "static"
@@ -138,11 +130,12 @@ def opened(
         raise MissingError(f"{file}: {error.strerror}; expected a text file that can be read") from error
     library = workshop.engine.illustrator().library
     allowed = elsewhere(library, allowed=allow_outside)
-    story: Story | None = None
+    document = None
     if is_container(data):
-        reading = read_story_report(file, elsewhere=allowed)
-        story, kind, text = reading.story, "markdown", words_of(without_pictures(reading.story))
-        for line in (*reading.summary(), f"{file.name}: its words are edited as Markdown from now on"):
+        document = as_markdown(read_story_report(file, elsewhere=allowed), library)
+        kind, text = document.format, document.text
+        note(f"{file.name}: its words are edited as Markdown from now on")
+        for line in document.notes:
             note(line)
     elif kind is None:
         known = ", ".join(suffix for suffix in _FORMATS if suffix)
@@ -159,19 +152,12 @@ def opened(
     for project in projects.ids():
         if projects.read(project).state.text == digest(text):
             return project
-    story = story or read_story_report(file, elsewhere=allowed).story
-    shown = shown_by(story, library)
-    told = [
-        *shown.notes,
-        *(f"step {n + 1} shows a picture outside the library; one is chosen" for n in shown.outside),
-    ]
+    if document is not None:
+        return workshop.create(text, format=kind, given=document.given, notes=document.notes).id
+    shown = shown_by(read_story_report(file, elsewhere=allowed).story, library)
+    told = pictures_told(shown)
     for line in told:
         note(f"{file.name}: {line}")
-    if is_container(data) and len(parse_story_report(text, format="markdown").story.steps) != len(
-        story.steps
-    ):
-        note(f"{file.name}: as Markdown it has other steps, so that its own pictures are not kept")
-        return workshop.create(text, format=kind).id
     return workshop.create(text, format=kind, given=shown.inside, told=told).id
 
 
@@ -253,7 +239,8 @@ def serve_studio(
             browse = files.enter_context(leading_to(address, thumbnails))
         guard = bound.guard("limner-studio")
         if bound.loopback:
-            guard = replace(guard, larger={shelf_routes.BATCHES: FILE_BYTES})
+            larger = dict.fromkeys((shelf_routes.BATCHES, routes.DOCUMENTS), FILE_BYTES)
+            guard = replace(guard, larger=larger)
         serve(
             create_app(studio, token=guard.token is not None),
             bound,

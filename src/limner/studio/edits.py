@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from limner.errors import DataError, counted
+from limner.export.markdown import without_pictures, words_of
 from limner.match.illustrate import BoardOptions
+from limner.match.shown import GivenPictures, shown_by
 from limner.progress import Progress
 from limner.records import Board, Record, Segmentation, Story
+from limner.store.library import PictureStore
 from limner.studio.step_edits import (
     Constraints,
     Frame,
@@ -258,6 +261,50 @@ def read_text(
     reading = READER.read(text, format=format, by=by, progress=progress)
     checked_length(reading.story)
     return reading
+
+
+class MarkdownDocument(Record):
+    """A Word document or a PDF as Markdown.
+
+    Attributes:
+        text: its words.
+        format: how to read them.
+        given: 0-based step → picture of the library that the document shows there.
+        notes: what is in no step, and what became of the pictures, one line each.
+    """
+
+    text: str
+    format: TextFormat = "markdown"
+    given: dict[int, PictureId]
+    notes: tuple[str, ...]
+
+
+def as_markdown(
+    reading: Reading, library: PictureStore, progress: Progress | None = None
+) -> MarkdownDocument:
+    """A document that was read, as Markdown that the studio can edit.
+
+    Args:
+        reading: the document; its pictures are files.
+        library: of which its pictures are kept.
+        progress: as of `read_text`.
+    Raises:
+        DataError: as `limner.text.worker.ReaderProcesses.read`.
+    """
+    story = reading.story
+    text = words_of(without_pictures(story))
+    shown = shown_by(story, library)
+    told, given = pictures_told(shown), shown.inside
+    if len(READER.read(text, format="markdown", progress=progress).story.steps) != len(story.steps):
+        told, given = ["as Markdown it has other steps, so that its own pictures are not kept"], {}
+    lines = [*reading.summary(), *(f"{reading.file}: {line}" for line in told)]
+    return MarkdownDocument(text=text, given=given, notes=tuple(lines))
+
+
+def pictures_told(shown: GivenPictures) -> list[str]:
+    """What became of the pictures that a text shows and the library does not hold, one line each."""
+    outside = (f"step {n + 1} shows a picture outside the library; one is chosen" for n in shown.outside)
+    return [*shown.notes, *outside]
 
 
 def checked_length(story: Story) -> Story:

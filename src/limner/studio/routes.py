@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Body, Depends, Header, Query, Request
 from fastapi import Path as Part
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
@@ -28,7 +28,7 @@ from limner.server.problems import ProblemError
 from limner.store.catalogue import Only, Order
 from limner.studio import schemas
 from limner.studio.bringing import Arrivals
-from limner.studio.edits import read_text
+from limner.studio.edits import TEXT_LETTERS, MarkdownDocument, as_markdown, read_text
 from limner.studio.engine import Engine, made
 from limner.studio.jobs import Job, Jobs, Stoppable
 from limner.studio.pictures import (
@@ -45,8 +45,11 @@ from limner.studio.projects import Choice, Projects, Trashed
 from limner.studio.schemas import Changes, DuplicateGroup, Page, PictureItem, Project, ProjectSummary
 from limner.studio.shelf import Shelf
 from limner.studio.workshop import Workshop
+from limner.text.read import container_of, is_container
+from limner.text.worker import READER
 
 LEFT_OUT, DUPLICATES = 1000, 100
+DOCUMENTS = "/api/documents"
 EVENT_S = 0.25
 _ID = re.compile(r"[0-9a-f]{64}")
 _WAIT = re.compile(r"\bwait=(\d{1,3})\b")
@@ -367,10 +370,24 @@ def project_router(studio: Studio) -> APIRouter:
                 by=request.by,
                 title=request.title,
                 options=request.options,
+                given=request.given,
+                notes=request.notes,
                 progress=progress,
             )
 
         return _done(studio.jobs, prefer, request.title, work, lambda made: made.id, visit=visit)
+
+    @routes.post(DOCUMENTS.removeprefix("/api"))
+    def document(
+        name: Annotated[str, Query(min_length=1, max_length=2000)],
+        data: Annotated[bytes, Body(media_type="application/octet-stream")],
+        visit: Visit,
+    ) -> MarkdownDocument:
+        """A Word document or a PDF, known by its content, as Markdown; nothing is kept.
+
+        `POST /api/projects` takes its text, format, given and notes as they are.
+        """
+        return _as_markdown(studio, " ".join(re.split(r"[/\\]", name)[-1].split())[:200], data, visit)
 
     @routes.get("/projects/{project}")
     def get(project: str) -> Project:
@@ -474,6 +491,27 @@ def project_router(studio: Studio) -> APIRouter:
         return Response(lines.encode("utf-8"), media_type="application/x-ndjson", headers=headers)
 
     return routes
+
+
+def _as_markdown(studio: Studio, name: str, data: bytes, visit: Stoppable) -> MarkdownDocument:
+    """A document as Markdown.
+
+    Raises:
+        DataError: it is neither a Word document nor a PDF, or longer than a text may be.
+        LimnerError: as `limner.text.worker.ReaderProcesses.read_document`.
+    """
+    if not is_container(data):
+        container_of(data, name)  # says what it is, where it knows
+        raise DataError(
+            f"{name}: is neither a text, a Word document (.docx) nor a PDF; save it as one of these"
+        )
+    reading = READER.read_document(data, name, progress=visit)
+    found = as_markdown(reading, studio.engine.illustrator().library, visit)
+    if len(found.text) > TEXT_LETTERS:
+        raise DataError(
+            f"{name}: {len(found.text):,} letters, at most {TEXT_LETTERS:,} are illustrated here; split it"
+        )
+    return found
 
 
 def search_router(studio: Studio) -> APIRouter:

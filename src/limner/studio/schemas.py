@@ -18,7 +18,7 @@ from limner.store.catalogue import Only
 from limner.studio.edits import Edit, Options, RelationName, State, Text, TextFormat, moved
 from limner.studio.pictures import is_there
 from limner.studio.projects import ProjectFile, digest
-from limner.studio.step_edits import PictureId, Title
+from limner.studio.step_edits import PictureId, Position, Title
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
 
@@ -336,9 +336,13 @@ class ProjectRequest(IllustrateRequest):
 
     Attributes:
         title: title of the project. Default: that of the text.
+        given: picture of the library that the text itself shows, by index of the step, from 0.
+        notes: lines to show with the project, such as the notes of `POST /api/documents`.
     """
 
     title: Title = ""
+    given: dict[Position, PictureId] = Field(default_factory=dict, max_length=1000)
+    notes: tuple[Annotated[str, StringConstraints(max_length=1000)], ...] = Field(default=(), max_length=1000)
 
 
 class RevisionRequest(Record):

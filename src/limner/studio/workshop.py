@@ -95,6 +95,7 @@ class Workshop:
         options: BoardOptions | None = None,
         given: dict[int, str] | None = None,
         told: Sequence[str] | None = None,
+        notes: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> Project:
         """Illustrate a text and keep it as a project.
@@ -107,6 +108,7 @@ class Workshop:
             options: how to illustrate it.
             given: 0-based step → picture of the library that the text itself shows.
             told: what is to be known of the pictures that it names; None: it has no folder, and shows none.
+            notes: what else is to be known of it, such as what reading its document left out.
             progress: as of `limner.match.illustrator.Illustrator.board`; an error that it raises leaves
                 no project behind.
         Raises:
@@ -126,6 +128,7 @@ class Workshop:
             board="",
             notes=(
                 *reading.summary(),
+                *notes,
                 *(_unshown(reading.story) if told is None else told),
                 *_unread(library, reading.story),
             ),

@@ -6,6 +6,7 @@ A server must not be kept busy by a text. A process reads one text, its input, a
 from __future__ import annotations
 
 import faulthandler
+import io
 import json
 import os
 import signal
@@ -16,13 +17,13 @@ import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from limner.errors import ConfigError, DataError, LimnerError
+from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.records import Record, Segmentation
-from limner.text.read import Format, Reading, parse_story_report
+from limner.text.read import Format, Reading, parse_story_report, read_story_stream
 
 if TYPE_CHECKING:
     from limner.progress import Progress
@@ -46,11 +47,15 @@ _Process = subprocess.Popen[bytes]
 class _Refused(Record):
     """The error in place of a story."""
 
-    kind: Literal["DataError", "ConfigError", "fault"]
+    kind: Literal["DataError", "ConfigError", "MissingError", "fault"]
     told: str
 
 
-_ERRORS: dict[str, type[LimnerError]] = {"DataError": DataError, "ConfigError": ConfigError}
+_ERRORS: dict[str, type[LimnerError]] = {
+    "DataError": DataError,
+    "ConfigError": ConfigError,
+    "MissingError": MissingError,
+}
 _ANSWER: TypeAdapter[Reading | _Refused] = TypeAdapter(Reading | _Refused)
 
 
@@ -92,7 +97,23 @@ class ReaderProcesses:
             ConfigError: as there.
             LimnerError: a fault of limner's own.
         """
-        asked = json.dumps({"text": text, "format": format, "by": by}).encode()  # halves of letters, too
+        return self._read({"text": text, "format": format, "by": by}, b"", progress)
+
+    def read_document(self, data: bytes, where: str, *, progress: Progress | None = None) -> Reading:
+        """Read the bytes of a file as `limner.text.read.read_story_stream` does, with the same errors.
+
+        Args:
+            data: the whole file, a Word document or a PDF; what is neither is read as plain text.
+            where: its name, for messages.
+            progress: as of `read`.
+        Raises:
+            MissingError: the package that reads PDFs is not installed.
+            LimnerError: as `read`.
+        """
+        return self._read({"where": where}, data, progress)
+
+    def _read(self, question: dict[str, str | None], data: bytes, progress: Progress | None) -> Reading:
+        asked = json.dumps(question).encode() + b"\n" + data  # halves of letters, too
         while not self._room.acquire(timeout=LOOK_S):
             _ask(progress)
         try:
@@ -114,13 +135,14 @@ class ReaderProcesses:
         _end_all(self._ahead)
 
     def _answer(self, process: _Process, asked: bytes, progress: Progress | None) -> Reading | _Refused:
-        until, waiting = time.monotonic() + self.deadline_s, asked
+        until = time.monotonic() + self.deadline_s
+        # `communicate` goes on with an answer after a timeout, but not with a question.
+        question, process.stdin = process.stdin, None
+        threading.Thread(target=_send, args=(question, asked), daemon=True).start()
         while True:
-            try:
-                answer, _ = process.communicate(waiting, timeout=LOOK_S)
+            with suppress(subprocess.TimeoutExpired):
+                answer, _ = process.communicate(timeout=LOOK_S)
                 break
-            except subprocess.TimeoutExpired:
-                waiting = b""  # what was not sent yet is kept by the process's own pipe
             _ask(progress)
             if time.monotonic() > until:
                 raise DataError(
@@ -161,6 +183,11 @@ def _ask(progress: Progress | None) -> None:
         progress.advance(0)
 
 
+def _send(pipe: IO[bytes], data: bytes) -> None:
+    with suppress(OSError), pipe:  # of a process that has ended
+        pipe.write(data)
+
+
 def _how_ended(code: int) -> str:
     """How a process ended that gave no answer."""
     if code == _OUT_OF_MEMORY:
@@ -179,12 +206,16 @@ def _end_all(processes: list[_Process]) -> None:
                     pipe.close()
 
 
-def _told(line: bytes) -> Reading | _Refused:
+def _told(question: bytes) -> Reading | _Refused:
+    line, _, data = question.partition(b"\n")
     asked = json.loads(line)
     try:
+        if "where" in asked:
+            return read_story_stream(io.BytesIO(data), asked["where"], format="plain")
         return parse_story_report(asked["text"], format=asked["format"], by=asked["by"])
-    except (DataError, ConfigError) as error:
-        return _Refused(kind="DataError" if isinstance(error, DataError) else "ConfigError", told=str(error))
+    except (DataError, ConfigError, MissingError) as error:
+        kind = next(name for name, own in _ERRORS.items() if isinstance(error, own))
+        return _Refused.model_validate({"kind": kind, "told": str(error)})
     except MemoryError:
         sys.exit(_OUT_OF_MEMORY)
     except Exception as error:  # the server has to say something, in one line

@@ -69,6 +69,7 @@ export const api = {
   writeWords: (id, words) => call("PUT", at("pictures", id, "words"), words),
   forgetWords: (id) => call("DELETE", at("pictures", id, "words")),
   folders: (path) => call("GET", at("folders") + query({ path })),
+  openDocument: (file, signal) => call("POST", at("documents") + query({ name: file.name }), file, signal),
   batches: () => call("GET", at("library", "batches")),
   beginBatch: () => call("POST", at("library", "batches"), {}),
   bring: (batch, name, file) => call("POST", at("library", "batches", batch, "files") + query({ name }), file),

@@ -15,7 +15,7 @@ const FORMATS = [
 ];
 const PREVIEWS = { html: "The first steps of the page.", pdf: "The first pages, as they will be.", pptx: "The first slides, nearly as they will be.", docx: "The first steps, nearly as Word shows them.", epub: "The first steps, nearly as e-readers show them." };
 const LAYOUTS = { "": "Automatic", book: "Picture book", recipe: "Recipe", article: "Article", slides: "Slides" };
-const PAGES = { "": "Automatic (A4, wide slides)", a4: "A4", a5: "A5", letter: "Letter" };
+const PAGES = { "": "Automatic", a4: "A4", a5: "A5", letter: "Letter" };
 
 /** Open the dialog for a project. */
 export async function openExport(store) {
@@ -65,6 +65,7 @@ function formats(store, wording, trouble, close) {
     if (own.selectedOptions[0]?.disabled) own.value = "";
     layout.hidden = shown.hidden = !having.length;
     pages.hidden = !wording.paged.includes(format);
+    pages.querySelector("option").textContent = `Automatic (${format === "pptx" ? "wide slides" : "A4"})`;
     content.hidden = format === "json"; // It holds everything, and no pictures.
     if (!having.length) return;
     // What is offered as "suits the text" is the first of the format where the suited one is not there.

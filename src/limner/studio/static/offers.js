@@ -148,7 +148,7 @@ export class Offers extends EventTarget {
     put(this.list, this.found.map((candidate, rank) => this.#offer(candidate, rank, shown)));
     if (focused) (this.list.querySelector(`[data-picture="${CSS.escape(focused)}"] .offer`) ?? this.list.querySelector(".offer"))?.focus();
     const number = this.found.length;
-    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : this.day ? "Taken on the same day, in the order of time" : "Best matches first. Click to use.";
+    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : this.day ? "Taken on the same day, in the order of time" : `Best matches first. ${matchMedia("(hover: none)").matches ? "Tap" : "Click"} to use.`;
     put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "No other matches.");
     this.more.hidden = number < this.limit || this.limit >= MOST;
   }

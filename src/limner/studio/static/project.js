@@ -15,9 +15,10 @@ import { openMenu } from "./menus.js";
 import { Panel } from "./panel.js";
 import { described, name } from "./pictures.js";
 import { fit } from "./reasons.js";
-import { importNotes, openSettings, openText } from "./settings.js";
+import { openSettings, openText } from "./settings.js";
 import { openSignIn } from "./signin.js";
 import { Store, undoable } from "./store.js";
+import { importNotes } from "./texts.js";
 import { openPicture } from "./viewer.js";
 
 const store = new Store(decodeURIComponent(location.pathname.split("/").filter(Boolean).pop()));
@@ -330,6 +331,11 @@ $("export").addEventListener("click", () => openExport(store));
 $("settings").addEventListener("click", () => openSettings(store));
 $("again").addEventListener("click", () => openAgain(store));
 $("retext").addEventListener("click", () => openText(store));
+$("more").addEventListener("click", () => {
+  const act = (id, look) => ({ words: $(id).textContent, look, run: () => $(id).click() });
+  toLibrary();
+  openMenu("Storyboard", $("more"), [act("retext", "text"), act("again", "again"), act("settings", "settings"), !$("bring").hidden && act("bring", "plus"), act("to-library", "folder")]);
+});
 $("help").addEventListener("click", () => openHelp());
 $("title").addEventListener("change", () => store.edit({ kind: "retitle", title: $("title").value.trim() }));
 $("title").addEventListener("keydown", (event) => event.key === "Enter" && event.target.blur());

@@ -6,6 +6,7 @@ import { button, h, put } from "./dom.js";
 import { draft, keepDraft } from "./drafts.js";
 import { thumbnail } from "./pictures.js";
 import { percent } from "./reasons.js";
+import { importNotes } from "./texts.js";
 
 const POSITIONS = [
   ["cautious", "Cautious", "only pictures that probably fit; other steps stay blank"],
@@ -66,9 +67,6 @@ function banned(store) {
 }
 
 const CUTS = [["", "step, as written"], ["heading", "heading"], ["paragraph", "paragraph"], ["sentence", "sentence"]];
-
-/** How the text was read and cut, a line each; null where nothing is to be said. */
-export const importNotes = (notes) => (notes?.length ? h("ul", { class: "notes" }, notes.map((note) => h("li", {}, note))) : null);
 
 /** The text itself, and how it is cut into steps. */
 export function openText(store) {

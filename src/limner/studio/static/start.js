@@ -7,17 +7,35 @@ import { openHelp } from "./help.js";
 import { follow, meter, reading } from "./jobs.js";
 import { listProjects } from "./recent.js";
 import { openSignIn } from "./signin.js";
-import { guessFormat, readText } from "./texts.js";
+import { guessFormat, importNotes, readText } from "./texts.js";
 
 const fields = { title: $("title"), text: $("text"), by: $("by"), format: $("format"), file: $("file") };
 const KEPT = ["title", "text", "by", "format"];
 const DRAFT = "start";
+const FEW_NOTES = 3;
 let formatIsChosen = false;
+let opened = null; // what was read of a document: its words, its pictures and its notes
+let opening = null;
+
+/** Whether the page holds the document that was opened, as it was read. */
+const isAsOpened = () => opened !== null && fields.text.value === opened.text && fields.format.value === opened.format && !fields.by.value;
 
 /** Keep what is on the page until its storyboard is there; with the job that makes it. */
 function remember(job = null) {
   const values = Object.fromEntries(KEPT.map((name) => [name, fields[name].value]));
-  keepDraft(DRAFT, values.text.trim() || values.title.trim() ? { ...values, formatIsChosen, job } : null);
+  const own = isAsOpened() ? { given: opened.given, notes: opened.notes } : null;
+  keepDraft(DRAFT, values.text.trim() || values.title.trim() ? { ...values, formatIsChosen, opened: own, job } : null);
+  describeOpened();
+}
+
+/** What was left out of a document, and whether its own pictures will be kept. */
+function describeOpened() {
+  if (!fields.text.value.trim()) opened = null;
+  const pictures = Object.keys(opened?.given ?? {}).length;
+  const kept = `${count(pictures, "picture")} of the document ${pictures === 1 ? "is" : "are"} in the library and will be kept.`;
+  const lost = "You changed the text or how it is cut: the document’s own pictures will not be kept. To keep them, open the file again and edit the text on the storyboard.";
+  const notes = importNotes(opened?.notes);
+  put($("opened"), pictures > 0 && h("p", { class: "small" }, isAsOpened() ? kept : lost), notes && h("details", { open: opened.notes.length <= FEW_NOTES }, h("summary", { class: "quiet small" }, `Import notes (${opened.notes.length})`), notes));
 }
 
 function restore() {
@@ -25,6 +43,8 @@ function restore() {
   if (!known) return;
   for (const name of KEPT) fields[name].value = known[name];
   formatIsChosen = known.formatIsChosen;
+  opened = known.opened ? { ...known.opened, text: fields.text.value, format: fields.format.value } : null;
+  describeOpened();
 }
 
 /** The text is in a project: the page is empty again, unless something else was typed meanwhile. */
@@ -32,6 +52,7 @@ function finished(job) {
   if (draft(DRAFT)?.job !== job) return;
   keepDraft(DRAFT, null);
   for (const name of ["title", "text"]) fields[name].value = "";
+  describeOpened();
 }
 
 function trouble(error) {
@@ -64,6 +85,7 @@ async function illustrate(event) {
       text: fields.text.value,
       format: fields.format.value,
       by: fields.by.value || undefined,
+      ...(isAsOpened() ? { given: opened.given, notes: opened.notes } : {}),
     });
     remember(job);
     await watch(job, fields.title.value.trim(), (project) => location.assign(links.project(project)));
@@ -107,16 +129,23 @@ async function found() {
 
 async function take(file) {
   if (!file) return;
+  opening?.abort();
+  const { signal } = (opening = new AbortController());
+  put($("trouble"), h("p", { class: "quiet small" }, "Opening ", h("bdi", {}, file.name), " …"));
   try {
-    const read = await readText(file);
+    const read = await readText(file, signal);
+    if (signal.aborted) return;
     fields.text.value = read.text;
     fields.format.value = read.format;
+    if (read.given) fields.by.value = "";
     formatIsChosen = true;
-    put($("trouble"), read.note && h("p", { class: "notes" }, read.note));
+    opened = { given: {}, ...read, text: fields.text.value };
+    put($("trouble"));
     remember();
     announce(`Opened ${file.name}`);
     $("go").focus();
   } catch (error) {
+    if (signal.aborted) return;
     put($("trouble"), problem({ title: `${file.name} was not opened`, message: error.message }));
   }
   fields.file.value = "";

@@ -1,6 +1,12 @@
-// A text file as words: its encoding and its format are told here, and a guess is said.
+// A file as words: the encoding and the format of a text are told here, and a guess is said; the server reads
+// what is no text.
 
-export const LIMIT = 2_000_000;
+import { api } from "./api.js";
+import { h } from "./dom.js";
+
+const LIMIT = 2_000_000;
+const DOCUMENT_LIMIT = 128 * 2 ** 20;
+const DOCUMENT = /^(PK\x03\x04|PK\x05\x06|(\xef\xbb\xbf)?[\s\0]*%PDF-\d)/;
 
 const SUFFIXES = { md: "markdown", markdown: "markdown", mdown: "markdown", mkd: "markdown", html: "html", htm: "html", xhtml: "html" };
 
@@ -11,26 +17,37 @@ export function guessFormat(text) {
   return "plain";
 }
 
+/** How the text was read and cut, a line each; null where nothing is to be said. */
+export const importNotes = (notes) => (notes?.length ? h("ul", { class: "notes" }, notes.map((note) => h("li", {}, note))) : null);
+
 /**
- * Read a file the user gave.
+ * Read a file the user gave; what it is, its content says.
  * @param {File} file
- * @returns {Promise<{text: string, format: string, note: string}>}
+ * @param {AbortSignal} signal
+ * @returns {Promise<{text: string, format: string, notes: string[], given?: Object<number, string>}>} given:
+ *   the pictures of the library that a document shows, by step
  */
-export async function readText(file) {
-  if (file.size > LIMIT) throw new Error(`It has ${(file.size / 1e6).toFixed(1)} MB; a text may have ${LIMIT / 1e6} MB.`);
+export async function readText(file, signal) {
+  const isDocument = DOCUMENT.test(latin(await file.slice(0, 1024).arrayBuffer()));
+  const limit = isDocument ? DOCUMENT_LIMIT : LIMIT;
+  if (file.size > limit) throw new Error(`It has ${megabytes(file.size)} MB; a ${isDocument ? "document" : "text"} may have ${megabytes(limit)} MB.`);
+  if (isDocument) return api.openDocument(file, signal);
   const bytes = new Uint8Array(await file.arrayBuffer());
   const { text, note } = decoded(bytes);
+  if (text === null) return api.openDocument(file, signal);
   if (!text.trim()) throw new Error("It holds no text.");
   const suffix = file.name.includes(".") ? file.name.split(".").pop().toLowerCase() : "";
-  return { text, format: SUFFIXES[suffix] ?? "plain", note };
+  return { text, format: SUFFIXES[suffix] ?? "plain", notes: note ? [note] : [] };
 }
 
+const latin = (buffer) => String.fromCharCode(...new Uint8Array(buffer));
+const megabytes = (size) => (size / 1e6).toFixed(size % 1e6 ? 1 : 0);
+
+/** Its words; null where it is no text. */
 function decoded(bytes) {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return { text: new TextDecoder("utf-16le").decode(bytes), note: "" };
   if (bytes[0] === 0xfe && bytes[1] === 0xff) return { text: new TextDecoder("utf-16be").decode(bytes), note: "" };
-  const start = String.fromCharCode(...bytes.slice(0, 5));
-  if (start.startsWith("PK\x03\x04") || start === "%PDF-") throw new Error("It is a Word document, a PDF or an archive, and this page opens text, Markdown and HTML. Copy its words and paste them here; or start the studio in a terminal with limner studio --text FILE, which opens Word documents and PDFs.");
-  if (bytes.includes(0)) throw new Error("It is not a text file. Copy its words and paste them here.");
+  if (bytes.includes(0)) return { text: null };
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), note: "" };
   } catch {
