@@ -179,6 +179,39 @@ def readable_name(stem: str) -> str:
     return " ".join(kept[places[0] : places[-1] + 1])
 
 
+_FRAME = re.compile(
+    r"(_?(?:dsc[nf]?|pict|dji|gopr|cimg|hpim|sam|imgp|mg(?=_\d{4})|img(?=[-_]?\d{4})|p(?=\d{7})).*?)(\d+)",
+    re.IGNORECASE,
+)
+
+
+def camera_number(stem: str) -> tuple[str, int] | None:
+    """A file name that a camera chose, as what comes before its number, and the number; None for others.
+
+    Args:
+        stem: file name without folder and suffix, ``DSC_0012``; ``img1`` and ``p12`` may be pages of a book.
+    """
+    found = _FRAME.fullmatch(stem)
+    return None if found is None else (found[1], int(found[2]))
+
+
+_MOMENT = re.compile(
+    r"(?<!\d)((?:19|20)\d\d)(-?)(\d\d)\2(\d\d)"
+    r"(?:[-_ T]| at )(\d\d)([-.:]?)(\d\d)\6(\d\d)(?:\d{3})?(?!\d|\s?[AP]M)"
+)
+
+
+def moment_of_name(stem: str) -> datetime | None:
+    """The time in a name that a phone chose, ``IMG_20190721_140355``; PXL states it in UTC."""
+    found = _MOMENT.search(stem)
+    if found is None:
+        return None
+    year, _, month, day, hour, _, minute, second = found.groups()
+    return exif_time(
+        f"{year}:{month}:{day} {hour}:{minute}:{second}", "+00:00" if stem.startswith("PXL_") else ""
+    )
+
+
 def _is_word(token: str) -> bool:
     """Whether a piece of a file name is a word of some language, not a serial number or a code."""
     token = token.strip("'’")
@@ -575,9 +608,9 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
 
 
 def words_of_name(path: bytes) -> Words:
-    """The file name as a caption, where a person chose it."""
+    """The file name as a caption, where a person chose it, and the time in it."""
     stem = PurePath(os.fsdecode(path)).stem.encode("utf-8", "ignore").decode()
-    return Words(captions=captions([readable_name(stem)], "filename"))
+    return Words(captions=captions([readable_name(stem)], "filename"), taken=moment_of_name(stem))
 
 
 def _names(people: object) -> list[str]:
