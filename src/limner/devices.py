@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Precision = Literal["float32", "bfloat16", "float16"]
 TORCH = "'limner[torch]'"
 """Argument of pip for the packages that CUDA cards and Apple GPUs need."""
+_FIRST_LOOK = threading.Lock()
 _NAMED = re.compile(r"cpu|mps|cuda(:\d{1,3})?", re.ASCII)
 
 
@@ -42,6 +43,11 @@ def openvino() -> Any:  # noqa: ANN401  (a package that may be absent)
     with installed("OpenVINO", "openvino"):
         import openvino
         import openvino.preprocess
+    import numpy as np
+
+    # What OpenVINO sets up at the first look into a tensor stops for ever where two threads look at once.
+    with _FIRST_LOOK:
+        _ = openvino.Tensor(np.zeros(1)).data
     return openvino
 
 
