@@ -313,6 +313,7 @@ def test_keywords_in_others_are_each_a_keyword(lists):
         ("PXL_20230101_123456789.PORTRAIT.jpg", "PXL_20230101_123456789.PORTRAIT.jpg.supplement.json"),
         (f"{'long' * 15}.jpg", f"{('long' * 15)[:46]}.json"),
         ("IMG_3400-edited.jpg", "IMG_3400.jpg.supplemental-metadata.json"),
+        ("IMG_3400-modifie\u0301.jpg", "IMG_3400.jpg.supplemental-metadata.json"),
     ],
 )
 def test_the_file_of_an_export_by_google_is_found(tmp_path, picture, export):

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import unicodedata
+from codecs import BOM_UTF16_LE
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -237,6 +238,12 @@ _TREES = (
     "{http://ns.acdsee.com/iptc/1.0/}Keywords",
 )
 """Where programs keep keywords that lie in others, ``Places|Norway|Bergen``."""
+_SHOWN = (
+    "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}PersonInImage",
+    "{http://www.metadataworkinggroup.com/schemas/regions/}Name",
+    "{http://ns.microsoft.com/photo/1.2/t/Region#}PersonDisplayName",
+)
+"""Who is shown."""
 _PLACES = (f"{_IPTC}Location", f"{_PHOTOSHOP}City", f"{_PHOTOSHOP}State", f"{_PHOTOSHOP}Country")
 _EXIF = "{http://ns.adobe.com/exif/1.0/}"
 _RIGHTS = "{http://ns.adobe.com/xap/1.0/rights/}"
@@ -253,13 +260,17 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
     Raises:
         ParseError: not well-formed XML; DefusedXmlException: it uses entities.
     """
-    root: Element = fromstring(packet.strip(b"\0 \r\n\t"))
+    if not packet.startswith(BOM_UTF16_LE):  # whose letters end with a zero
+        packet = packet.strip(b"\0 \r\n\t")
+    root: Element = fromstring(packet)
     properties: dict[str, list[str]] = defaultdict(list)
     for description in root.iter(f"{_RDF}Description"):
         for name, value in description.attrib.items():
             properties[name].append(value)
         for child in description:
             properties[child.tag] += _values(child)
+    for name in _SHOWN:  # of regions of the picture, however deep they lie
+        properties[name] += filter(None, (element.text for element in root.iter(name)))
 
     def texts(*names: str) -> list[str]:
         return [text for name in names for text in properties[name]]
@@ -274,7 +285,7 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
         f"{_PHOTOSHOP}Headline",
         f"{_DC}title",
     )
-    keywords = _listed([*texts(f"{_DC}subject"), *_branches(texts(*_TREES)), *texts(*_PLACES)])
+    keywords = _listed([*texts(f"{_DC}subject"), *_branches(texts(*_TREES)), *texts(*_SHOWN, *_PLACES)])
     rights = texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")
     return Words(
         captions=captions(described, "xmp") + captions([keywords], "keywords"),
