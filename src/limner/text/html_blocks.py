@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from limner.records import Mark, Part, Passage, PictureRef
 from limner.text.document import ASIDE, LINES, Block, LeftOut, pictures_of, resolve_picture
-from limner.text.html_cards import PICTURES, cards_of, letters
+from limner.text.html_cards import PICTURES, cards_of, is_of_gallery, letters
 from limner.text.plain import read_plain
 from limner.text.segment import with_captions
 
@@ -44,6 +44,7 @@ _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
 _PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|load(?:ing|er)|spinner|pixel|1x1", re.IGNORECASE)
 _PICTURE_FILE = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|webp)(?:[?#]\S*)?", re.IGNORECASE)
 _LONGEST_ADDRESS = 2_000
+_FIGURE = re.compile(r"(?:abb(?:ildung)?|bild|fig(?:ur[ae]?)?|foto|photo|рис)\b\.?\s?\d+", re.IGNORECASE)
 _CAPTION_NAME = re.compile(r"(?:(?:\w|(?<=\w)-){2,}(?<=\w[-_]))?caption(?:[-_]text)?", re.IGNORECASE)
 # Stand for <br>, a picture and a small picture until white space is collapsed; no text read here holds them.
 _LINE, _PICTURE, _ICON = "\0", "\1", "\2"
@@ -213,7 +214,12 @@ class _Walk:
             # White space before code is meant, and after it is not.
             text = "".join(node.itertext()).strip("\n").rstrip()
             self.close(Block("verbatim", text, parts=(Part(kind="code", text=text, quoted=self.quoted),)))
-        elif tag == "table" and not _is_layout(node) and self.cards.keys().isdisjoint(node.iterdescendants()):
+        elif (
+            tag == "table"
+            and not _is_layout(node)
+            and not _is_captioned(node)
+            and self.cards.keys().isdisjoint(node.iterdescendants())
+        ):
             self.table(node)
         elif tag == "hr":
             self.blocks.append(Block("break", lines=self.lines))
@@ -250,7 +256,7 @@ class _Walk:
         self.words.append(node.text or "")
         self.flush()
         for child in node:
-            if child.tag == "li":
+            if child.tag == "li" and not is_of_gallery(child, node):
                 number = _integer(child.get("value"), number)
                 around = self.aside, self.lines
                 self.aside, self.lines = child.get(ASIDE) or self.aside, _lines(child) or self.lines
@@ -347,10 +353,19 @@ def _is_icon(node: Element) -> bool:
     return min(sides) <= _ICON_PX or (bool(alt) and not any(map(str.isalnum, alt)))
 
 
+def _is_captioned(table: Element) -> bool:
+    """Whether a table holds a picture above its caption, and nothing else."""
+    cells = list(table.iter("td", "th"))
+    shown = len(cells) == 2 and next(cells[0].iter(*PICTURES), None) is not None
+    return shown and not letters(cells[0]) and _is_caption(cells[1], "td")
+
+
 def _is_caption(node: Element, tag: str) -> bool:
     """The words of a picture: named a caption, or a paragraph of emphasised words around a picture."""
     if tag == "figcaption":
         return True
+    if tag == "td" and _FIGURE.match(collapse("".join(node.itertext()))):
+        return next(node.iter(*PICTURES), None) is None
     if any(map(_CAPTION_NAME.fullmatch, (node.get("class") or "").split())):
         return next(node.iter(*PICTURES), None) is None
     if tag != "p" or next(node.iter(*PICTURES), None) is None:

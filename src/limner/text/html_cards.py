@@ -25,8 +25,8 @@ def cards_of(root: Element) -> dict[Element, Card]:
     Two or more children of one parent are cards when tag and first class agree and each has words and one to
     six pictures; their likes beside them are cards, too, with words or pictures alone. The innermost count;
     but figures only where they hold most of the words around them, for else they illustrate those.
-    Items of numbered lists are none. In a table, a row of pictures above a row of words makes a card of every
-    column.
+    Items of numbered lists are none, nor are those of a gallery. In a table, a row of pictures above a row of
+    words makes a card of every column.
 
     Returns:
         Element → (kind, number), both from 1; the cells of a column share one.
@@ -41,7 +41,8 @@ def cards_of(root: Element) -> dict[Element, Card]:
                 found[upper] = found[lower] = kinds["column", ""], next(numbers)
         alike: defaultdict[tuple[str, str], list[Element]] = defaultdict(list)
         for child in parent:
-            if child.tag in _CARDS and not (child.tag == "li" and parent.tag == "ol"):
+            numbered = child.tag == "li" and parent.tag == "ol"
+            if child.tag in _CARDS and not numbered and not is_of_gallery(child, parent):
                 alike[child.tag, (child.get("class") or "").partition(" ")[0]].append(child)
         for kind, nodes in alike.items():
             full = [
@@ -54,6 +55,11 @@ def cards_of(root: Element) -> dict[Element, Card]:
                 if not is_head and found.keys().isdisjoint(node.iterdescendants()):
                     found[node] = kinds[kind], next(numbers)
     return found
+
+
+def is_of_gallery(node: Element, parent: Element) -> bool:
+    """Whether an element is one of several pictures in a figure or in a list that is called a gallery."""
+    return node.tag == "figure" == parent.tag or (node.tag == "li" and "gallery" in (node.get("class") or ""))
 
 
 def _columns(table: Element) -> list[tuple[Element, Element]]:
