@@ -1,5 +1,6 @@
 """Devices by name, on machines with and without cards, and what autocast does with products."""
 
+import subprocess
 import sys
 from types import MappingProxyType
 
@@ -44,6 +45,37 @@ def test_without_a_card_s_driver_or_without_torch_auto_is_the_cpu(monkeypatch):
         assert device_of("auto") == device_of("cpu") == "cpu"
     with pytest.raises(MissingError, match=r"^torch is not installed; run: pip install 'limner\[torch\]'$"):
         device_of("cuda")
+
+
+_AT_ONCE = """
+import threading
+import numpy as np
+from limner.devices import openvino
+
+engine = openvino()
+from openvino import opset8
+number = opset8.parameter([1], np.float32)
+network = engine.Core().compile_model(engine.Model([opset8.relu(number)], [number]), "CPU")
+start = threading.Barrier(16)
+def infer():
+    request = network.create_infer_request()
+    start.wait()
+    request.infer([np.zeros(1, np.float32)])
+threads = [threading.Thread(target=infer) for _ in range(16)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_networks_run_though_all_threads_run_them_first_at_the_same_time():
+    # each child stands for ever in five of six runs where nothing is done about it
+    children = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", _AT_ONCE]) for _ in range(3)]
+    try:
+        assert [child.wait(timeout=120) for child in children] == [0, 0, 0]
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ Engine = Literal["auto", "torch", "openvino"]
 """What runs a network on a CPU; for a torch network, auto uses OpenVINO only after many pictures."""
 TORCH = "'limner[torch]'"
 """Argument of pip for the packages that CUDA cards and Apple GPUs need."""
+_FIRST_LOOK = threading.Lock()
 _NAMED = re.compile(r"cpu|mps|cuda(:\d{1,3})?", re.ASCII)
 
 
@@ -44,6 +45,11 @@ def openvino() -> Any:  # noqa: ANN401  (a package that may be absent)
     with installed("OpenVINO", "openvino"):
         import openvino
         import openvino.preprocess
+    import numpy as np
+
+    # What OpenVINO sets up at the first look into a tensor stops for ever where two threads look at once.
+    with _FIRST_LOOK:
+        _ = openvino.Tensor(np.zeros(1)).data
     return openvino
 
 

@@ -160,6 +160,26 @@ def test_xmp_packet():
     check_xmp(read_xmp(XMP))
 
 
+def test_xmp_packet_in_utf16():
+    check_xmp(read_xmp(XMP.decode().encode("utf-16")))
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        '<rdf:Description mwg-rs:Type="Face" mwg-rs:Name="Rosa"/>',
+        '<rdf:Description rdf:parseType="Resource"><mwg-rs:Name>Rosa</mwg-rs:Name></rdf:Description>',
+    ],
+    ids=["attribute", "element"],
+)
+def test_who_is_shown_is_a_keyword(region):
+    packet = f"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+        xmlns:mwg-rs="http://www.metadataworkinggroup.com/schemas/regions/"><rdf:Description>
+        <mwg-rs:Regions rdf:parseType="Resource"><mwg-rs:RegionList><rdf:Bag><rdf:li>{region}</rdf:li>
+        </rdf:Bag></mwg-rs:RegionList></mwg-rs:Regions></rdf:Description></rdf:RDF>"""
+    assert texts(read_xmp(packet.encode()), "keywords") == ["Rosa"]
+
+
 @pytest.mark.parametrize(
     ("languages", "due"),
     [

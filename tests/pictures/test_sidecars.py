@@ -72,6 +72,23 @@ def test_names(stem, due):
     assert readable_name(stem) == due
 
 
+@pytest.mark.parametrize(
+    ("stem", "due"),
+    [
+        ("IMG_20190721_140355", "2019-07-21T14:03:55"),
+        ("PXL_20190721_140355678", "2019-07-21T14:03:55+00:00"),
+        ("2019-07-21 14.03.55", "2019-07-21T14:03:55"),
+        ("Screenshot 2019-07-21 at 2.03.55 PM", None),
+        ("Screenshot 2019-07-21 at 11.03.55\u202fPM", None),
+        ("IMG-20190721-WA0003", None),
+        ("20191399_140355", None),
+        ("1120190721_140355", None),
+    ],
+)
+def test_the_time_in_a_name(stem, due):
+    assert words_of_name(f"/a/{stem}.jpg".encode()).taken == (due and datetime.fromisoformat(due))
+
+
 @given(st.text())
 def test_any_name_is_read_and_reading_twice_changes_nothing(stem):
     once = readable_name(stem)
@@ -296,6 +313,7 @@ def test_keywords_in_others_are_each_a_keyword(lists):
         ("PXL_20230101_123456789.PORTRAIT.jpg", "PXL_20230101_123456789.PORTRAIT.jpg.supplement.json"),
         (f"{'long' * 15}.jpg", f"{('long' * 15)[:46]}.json"),
         ("IMG_3400-edited.jpg", "IMG_3400.jpg.supplemental-metadata.json"),
+        ("IMG_3400-modifie\u0301.jpg", "IMG_3400.jpg.supplemental-metadata.json"),
     ],
 )
 def test_the_file_of_an_export_by_google_is_found(tmp_path, picture, export):

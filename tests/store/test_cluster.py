@@ -21,7 +21,7 @@ import limner
 from limner.errors import ConfigError, LimnerError
 from limner.locations import file_system, location
 from limner.store import cluster as cluster_module
-from limner.store.cluster import FOLDER, OWNER
+from limner.store.cluster import FOLDER
 from limner.store.ingest import index
 from limner.store.library import SETTINGS, PictureStore
 from limner.store.store import FILES
@@ -123,6 +123,13 @@ def test_what_a_worker_was_given_that_died_is_done_by_another(cluster, pictures,
     assert content(PictureStore.open(tmp_path / "lib")) == local[0]
 
 
+def written(library):
+    """Number of files that an index has committed so far."""
+    with suppress(LimnerError):
+        return PictureStore.open(library).store.count(FILES, "status = 'ok'")
+    return 0  # there is no library yet
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
 @pytest.mark.parametrize("place", ["folder", pytest.param("object storage", marks=pytest.mark.soak)])
@@ -135,13 +142,10 @@ def test_after_kill_9_the_same_command_does_the_rest(
     environment = ENVIRONMENT | object_store | {"XDG_DATA_HOME": str(tmp_path / "data")}
     command = [*JOBS, "fill", str(pictures), library, "", "slow", "0.4"]
     with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
-        written = 0
-        while process.poll() is None and not written:
+        while process.poll() is None and not written(library):
             time.sleep(0.05)
-            with suppress(LimnerError):  # there is no library yet
-                written = PictureStore.open(library).store.count(FILES, "status = 'ok'")
         process.kill()
-    assert 0 < written < 165
+    assert 0 < written(library) < 165
     report = fill(pictures, library, "", **environment)
     assert 0 < report["unchanged"] < 165
     assert report["new"] + report["unchanged"] == 165
@@ -151,31 +155,32 @@ def test_after_kill_9_the_same_command_does_the_rest(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["TERM", "HUP"])
-def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, pictures, tmp_path):
-    command = [*JOBS, "fill", str(pictures), str(tmp_path / "lib"), "", "slow", "0.4"]
+@pytest.mark.parametrize(
+    ("number", "starting"), [(signal.SIGTERM, False), (signal.SIGHUP, True)], ids=["TERM", "HUP at the start"]
+)
+def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, starting, pictures, tmp_path):
+    library = str(tmp_path / "lib")
+    command = [*JOBS, "fill", str(pictures), library, "", "slow", "0.4"]
 
     def own():
-        """Folders of clusters that name the process."""
-        places = Path("/tmp").glob(f"{FOLDER}*/{OWNER}")  # noqa: S108
-        return [one for one in places if one.exists() and one.read_text() == str(process.pid)]
+        """Folders of the process's cluster."""
+        return list(Path("/tmp").glob(f"{FOLDER}{process.pid}-*"))  # noqa: S108
 
     with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.DEVNULL) as process:
-        while process.poll() is None and not own():
+        while process.poll() is None and not (own() and (starting or written(library))):
             time.sleep(0.05)
         assert process.poll() is None
         process.send_signal(number)
-        process.wait(120)
+        assert process.wait(120) == 128 + number
     assert not own()
 
 
 def test_what_a_killed_process_left_is_cleared_away_by_the_next(tmp_path):
-    gone, here = tmp_path / f"{FOLDER}gone", tmp_path / f"{FOLDER}here"
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
-    for folder, owner in ((gone, process.pid), (here, os.getpid())):
-        folder.mkdir()
-        (folder / OWNER).write_text(str(owner))
+    gone, here = (tmp_path / f"{FOLDER}{owner}-x" for owner in (process.pid, os.getpid()))
+    for folder in (gone, here):
+        (folder / "session").mkdir(parents=True)
     cluster_module._clear_away(tmp_path)
     assert not gone.exists()
     assert here.exists()

@@ -203,6 +203,7 @@ def test_one_declared_step_that_the_page_shows_as_several_is_not_taken():
         "<p><img src='a.jpg'><br><em>At the lake</em></p>",
         "<p><picture><source srcset='a.jpg 1200w, b.jpg 300w'><img src='placeholder.gif'></picture></p>"
         "<p class='image-caption'>At the lake</p>",
+        "<table><tr><td><img src='a.jpg'></td></tr><tr><td class='tr-caption'>At the lake</td></tr></table>",
     ],
 )
 def test_a_caption_belongs_to_its_picture_and_is_no_step(shown):
@@ -213,6 +214,33 @@ def test_a_caption_belongs_to_its_picture_and_is_no_step(shown):
     assert (picture.target, picture.alt, picture.caption) == ("a.jpg", "At the lake", "At the lake")
     assert reading.story.between == ()
     assert [one.text for one in reading.left_out if one.reason == "caption of a picture"] == ["At the lake"]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "<figure class='wp-block-gallery'>{}{}</figure>",
+        "<ul class='wp-block-gallery'><li class='blocks-gallery-item'>{}</li>"
+        "<li class='blocks-gallery-item'>{}</li></ul>",
+    ],
+    ids=["figure", "list"],
+)
+def test_captions_of_a_gallery_are_no_steps(shown):
+    figure = "<figure><img src='{0}.jpg'><figcaption>Day {0}</figcaption></figure>"
+    page = f"<main><p>We walked far.</p>{shown.format(figure.format('a'), figure.format('b'))}</main>"
+    (step,) = parse_story_report(page, format="html").story.steps
+    assert step.text == "We walked far."
+    assert [(one.target, one.caption) for one in step.pictures] == [("a.jpg", "Day a"), ("b.jpg", "Day b")]
+
+
+@pytest.mark.parametrize(
+    ("words", "steps"), [("Fig. 2: the mill", 1), ("Saw the wood", 2)], ids=["caption", "step"]
+)
+def test_words_below_a_picture_in_a_table_are_its_caption_where_they_number_it(words, steps):
+    table = f"<table><tr><td><img src='a.jpg'></td></tr><tr><td>{words}</td></tr></table>"
+    story = parse_story_report(f"<main><p>We walked far.</p>{table}</main>", format="html").story
+    assert len(story.steps) == steps
+    assert story.steps[-1].pictures[0].caption == ("" if steps == 2 else words)
 
 
 def test_captions_that_are_the_only_words_are_the_text():

@@ -22,6 +22,12 @@ def steps_of(reading):
         ("[^1]: A note.\n    It goes on.", "footnote", ["[1] A note. It goes on."]),
         ("> [!NOTE]\n> Mind it.", "callout", ["Note: Mind it."]),
         ("> [!tip]+ Of mine\n> Mind it.\n>\n> Twice.", "callout", ["Tip: Of mine Mind it.", "Twice."]),
+        ("::: warning\nMind it.\n:::", "callout", ["Warning", "Mind it."]),
+        (":::tip[Of mine]\n\nMind it.\n\n:::", "callout", ["Of mine", "Mind it."]),
+        ("::: {.callout-note}\nMind it.\n:::", "callout", ["Note", "Mind it."]),
+        ('!!! note "Of mine"\n    Mind it.', "callout", ["Of mine", "Mind it."]),
+        ("%% for editors %%", "code of the page", []),
+        ("![[Another note#Its part]]", "code of the page", []),
         ("- [ ] flour\n- [x] eggs", "task list", ["☐ flour", "☑ eggs"]),
         ("import A from './a'", "code of the page", []),
         ("export const meta = {\n\n  a: 1,\n\n}", "code of the page", []),
@@ -34,7 +40,8 @@ def steps_of(reading):
         ("[ref]: https://example.org", "", []),
     ],
     ids=[
-        *("footnote", "callout", "titled", "tasks", "import", "export", "component", "html", "comment"),
+        *("footnote", "callout", "titled", "container", "Docusaurus", "Quarto", "MkDocs", "Obsidian comment"),
+        *("embedded note", "tasks", "import", "export", "component", "html", "comment"),
         *("hugo", "liquid", "html-comment", "reference"),
     ],
 )
@@ -43,6 +50,11 @@ def test_what_stands_beside_the_text_is_no_step(source, reason, words, by):
     assert steps_of(reading) == ["The first step.", "The last step."]
     assert {item.reason for item in reading.left_out} == ({reason} if reason else set())
     assert [part.text for part in reading.story.between] == words
+
+
+def test_a_container_that_only_groups_or_is_not_closed_leaves_its_steps():
+    text = "::: {.column}\n\nThe first step.\n\n:::\n\n::: warning\n\nThe last step.\n"
+    assert steps_of(read(text)) == ["The first step.", "Warning", "The last step."]
 
 
 def test_a_callout_and_tasks_of_a_headed_step_are_part_of_it():
@@ -58,10 +70,11 @@ def test_the_only_words_of_a_text_are_its_steps(text):
 
 
 def test_pictures_and_links_of_obsidian():
-    links = "![[b.PNG|At the lake]] [[Other page]] [[x|words]] [[1]](u) [[r]]\n\n[r]: /y\n"
-    first, second = read(f"One.\n\n![[a b.jpg|300]]\n\n{links}").story.steps
+    links = "![[b.PNG|At the lake|100x200]] [[Other page]] [[x|words]] [[1]](u) [[r]]\n\n[r]: /y\n"
+    first, second = read(f"One. ^block-1\n\n![[a b.jpg|300]]\n\n{links}").story.steps
     assert [(one.target, one.alt) for one in first.pictures] == [("a b.jpg", "")]
     assert [(one.target, one.alt) for one in second.pictures] == [("b.PNG", "At the lake")]
+    assert first.text == "One."
     assert second.text == "Other page words [1] [r]"
     assert [mark.target for mark in second.parts[0].marks] == ["Other page", "x", "u", "/y"]
 
@@ -73,7 +86,7 @@ def test_pictures_inside_code_are_none():
 
 def test_components_around_words_leave_the_words():
     tabs = "<Tabs items={['a']}>\n\nIn a tab.\n\n</Tabs>\n\n"
-    picture = "<Image src='a.jpg' alt='x' />\n"
+    picture = "<Image src='a.jpg' alt='x' width={300} />\n"
     first, second = read(f"{tabs}A <Badge>new</Badge> thing.\n\n{picture}").story.steps
     assert (first.text, second.text) == ("In a tab.", "A new thing.")
     assert [one.target for one in second.pictures] == ["a.jpg"]

@@ -51,6 +51,10 @@ _OF_PROGRAMS = (
 )
 """Folders of storage systems: thumbnails of pictures that lie elsewhere, and what was thrown away."""
 _NUMBERED = re.compile(rb"(.*)(\(\d+\))(\.[^.]+)", re.DOTALL)
+_EDITED = re.compile(
+    "-(?:edited|effects|smile|mix|bearbeitet|bewerkt|edytowane|modifié|modificato|ha editado|editat|編集済み)"
+    r"(?=\.\w+$)".encode()
+)
 _EXPORT = b".supplemental-metadata"
 _EXPORT_CUT = range(45, 48)
 """Letters after which Google's export cuts the name of a picture's JSON file."""
@@ -439,12 +443,12 @@ def _exported(name: bytes) -> list[bytes]:
     """Names that Google's export may give the JSON file of a picture.
 
     ``a.jpg`` has ``a.jpg.supplemental-metadata.json``, cut anywhere; long names are cut as well. The number
-    of ``a(1).jpg`` comes last, and ``a-edited.jpg`` has none of its own.
+    of ``a(1).jpg`` comes last, and ``a-edited.jpg``, in any language, has none of its own.
     """
     numbered = _NUMBERED.fullmatch(name)
     own, number = (numbered[1] + numbered[3], numbered[2]) if numbered else (name, b"")
     found = []
-    for one in dict.fromkeys((own, own.replace(b"-edited", b""))):
+    for one in dict.fromkeys((own, _EDITED.sub(b"", own))):
         whole = one + _EXPORT
         cuts = [*range(len(whole), len(one) - 1, -1), *(cut for cut in _EXPORT_CUT if cut < len(one))]
         found += [whole[:cut] + number + b".json" for cut in cuts]

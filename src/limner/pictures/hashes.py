@@ -25,6 +25,8 @@ BURST_S = 2.0
 """Frames of a video are at least as far apart."""
 BURST_NEXT = 16
 """Pictures that follow in time, of the same second among them, with which each is compared."""
+FRAME_BITS = 8
+"""By which frames that a camera numbered one after the other differ at most, where no time is stated."""
 EVEN = np.array([0, 1 << 63], dtype=np.uint64)
 """Hashes of pictures of one colour: black, and all others."""
 _SIDE_PX, _KEPT = 32, 8
@@ -108,7 +110,12 @@ def burst_pairs(hashes: HashArray, taken: TimeArray) -> tuple[IndexArray, IndexA
     return np.concatenate(left), np.concatenate(right)
 
 
-def near_groups(hashes: HashArray, bits: int = NEAR_BITS, taken: TimeArray | None = None) -> IndexArray:
+def near_groups(
+    hashes: HashArray,
+    bits: int = NEAR_BITS,
+    taken: TimeArray | None = None,
+    frames: tuple[IndexArray, IndexArray] | None = None,
+) -> IndexArray:
     """Group pictures whose hashes are linked by steps of at most `bits` differing bits, or as of one burst.
 
     An even picture, of one colour, is like no other: its hash says nothing of it.
@@ -117,6 +124,7 @@ def near_groups(hashes: HashArray, bits: int = NEAR_BITS, taken: TimeArray | Non
         hashes: (M,).
         bits: largest Hamming distance of a link.
         taken: (M,) seconds, NaN where unknown, see `burst_pairs`; None for nothing known.
+        frames: (P,), (P,) rows that may be neighbours in a burst, and are from `FRAME_BITS` bits down.
     Returns:
         (M,) number of the first row of each row's group.
     """
@@ -129,6 +137,11 @@ def near_groups(hashes: HashArray, bits: int = NEAR_BITS, taken: TimeArray | Non
     if taken is not None:
         left, right = burst_pairs(hashes[telling], taken[telling])
         labels = _linked(labels, [(labels[left], labels[right])])
+    if frames is not None:
+        left, right = (ends[np.isin(frames, telling).all(axis=0)] for ends in frames)
+        near = np.bitwise_count(hashes[left] ^ hashes[right]) <= FRAME_BITS
+        left, right = (labels[np.searchsorted(telling, ends[near])] for ends in (left, right))
+        labels = _linked(labels, [(left, right)])
     lowest = np.full(len(telling), len(hashes), dtype=np.int64)
     np.minimum.at(lowest, labels, telling)
     found[telling] = lowest[labels]

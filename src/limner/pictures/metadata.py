@@ -11,6 +11,7 @@ import json
 import os
 import re
 import unicodedata
+from codecs import BOM_UTF16_LE
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -179,6 +180,39 @@ def readable_name(stem: str) -> str:
     return " ".join(kept[places[0] : places[-1] + 1])
 
 
+_FRAME = re.compile(
+    r"(_?(?:dsc[nf]?|pict|dji|gopr|cimg|hpim|sam|imgp|mg(?=_\d{4})|img(?=[-_]?\d{4})|p(?=\d{7})).*?)(\d+)",
+    re.IGNORECASE,
+)
+
+
+def camera_number(stem: str) -> tuple[str, int] | None:
+    """A file name that a camera chose, as what comes before its number, and the number; None for others.
+
+    Args:
+        stem: file name without folder and suffix, ``DSC_0012``; ``img1`` and ``p12`` may be pages of a book.
+    """
+    found = _FRAME.fullmatch(stem)
+    return None if found is None else (found[1], int(found[2]))
+
+
+_MOMENT = re.compile(
+    r"(?<!\d)((?:19|20)\d\d)(-?)(\d\d)\2(\d\d)"
+    r"(?:[-_ T]| at )(\d\d)([-.:]?)(\d\d)\6(\d\d)(?:\d{3})?(?!\d|\s?[AP]M)"
+)
+
+
+def moment_of_name(stem: str) -> datetime | None:
+    """The time in a name that a phone chose, ``IMG_20190721_140355``; PXL states it in UTC."""
+    found = _MOMENT.search(stem)
+    if found is None:
+        return None
+    year, _, month, day, hour, _, minute, second = found.groups()
+    return exif_time(
+        f"{year}:{month}:{day} {hour}:{minute}:{second}", "+00:00" if stem.startswith("PXL_") else ""
+    )
+
+
 def _is_word(token: str) -> bool:
     """Whether a piece of a file name is a word of some language, not a serial number or a code."""
     token = token.strip("'’")
@@ -204,6 +238,12 @@ _TREES = (
     "{http://ns.acdsee.com/iptc/1.0/}Keywords",
 )
 """Where programs keep keywords that lie in others, ``Places|Norway|Bergen``."""
+_SHOWN = (
+    "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}PersonInImage",
+    "{http://www.metadataworkinggroup.com/schemas/regions/}Name",
+    "{http://ns.microsoft.com/photo/1.2/t/Region#}PersonDisplayName",
+)
+"""Who is shown."""
 _PLACES = (f"{_IPTC}Location", f"{_PHOTOSHOP}City", f"{_PHOTOSHOP}State", f"{_PHOTOSHOP}Country")
 _EXIF = "{http://ns.adobe.com/exif/1.0/}"
 _RIGHTS = "{http://ns.adobe.com/xap/1.0/rights/}"
@@ -220,13 +260,17 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
     Raises:
         ParseError: not well-formed XML; DefusedXmlException: it uses entities.
     """
-    root: Element = fromstring(packet.strip(b"\0 \r\n\t"))
+    if not packet.startswith(BOM_UTF16_LE):  # whose letters end with a zero
+        packet = packet.strip(b"\0 \r\n\t")
+    root: Element = fromstring(packet)
     properties: dict[str, list[str]] = defaultdict(list)
     for description in root.iter(f"{_RDF}Description"):
         for name, value in description.attrib.items():
             properties[name].append(value)
         for child in description:
             properties[child.tag] += _values(child)
+    for name in _SHOWN:  # of regions of the picture, however deep they lie
+        properties[name] += filter(None, (element.text for element in root.iter(name)))
 
     def texts(*names: str) -> list[str]:
         return [text for name in names for text in properties[name]]
@@ -241,7 +285,7 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
         f"{_PHOTOSHOP}Headline",
         f"{_DC}title",
     )
-    keywords = _listed([*texts(f"{_DC}subject"), *_branches(texts(*_TREES)), *texts(*_PLACES)])
+    keywords = _listed([*texts(f"{_DC}subject"), *_branches(texts(*_TREES)), *texts(*_SHOWN, *_PLACES)])
     rights = texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")
     return Words(
         captions=captions(described, "xmp") + captions([keywords], "keywords"),
@@ -575,9 +619,9 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
 
 
 def words_of_name(path: bytes) -> Words:
-    """The file name as a caption, where a person chose it."""
+    """The file name as a caption, where a person chose it, and the time in it."""
     stem = PurePath(os.fsdecode(path)).stem.encode("utf-8", "ignore").decode()
-    return Words(captions=captions([readable_name(stem)], "filename"))
+    return Words(captions=captions([readable_name(stem)], "filename"), taken=moment_of_name(stem))
 
 
 def _names(people: object) -> list[str]:

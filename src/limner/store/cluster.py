@@ -14,9 +14,10 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -34,7 +35,7 @@ from limner.store.batches import Reader
 from limner.store.known import DIGEST, DigestSet
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import FrameType, ModuleType
 
     from limner.pictures.find import FoundFile
 
@@ -43,8 +44,10 @@ SCALE = "'limner[scale]'"
 WAVE_FILES = 131_072
 """Number of files of one execution of Ray Data; while it runs, the next ones are listed."""
 _STORE_BYTES = 512 * 2**20
-FOLDER, OWNER = "limner-ray-", "limner.pid"
-"""Prefix of the folder of a local cluster; the file in it contains its process id."""
+FOLDER = "limner-ray-"
+"""Prefix of the folder of a local cluster; its process id follows."""
+_ENDING_S = 10.0
+"""For how long a cluster's processes may still write into its folder when the cluster has ended."""
 _LISTED = 4 * batching.COMMIT_FILES
 _TRIES = 3
 _READING = 4
@@ -81,8 +84,12 @@ class ClusterEngine:
         if not wave:  # nothing is new: no cluster is needed
             return
         here = None if self.address is not None else cores()
-        ends = _ended_in_order() if self.address is None else nullcontext()
-        with ends, _connected(self.address, self.workers or cores()) as ray:
+        ended: list[int] = []
+        # Ray sets handlers of its own as it starts, and what is raised meanwhile may be lost in it.
+        starting, running = _at_the_end(lambda number, _: ended.append(number)), _at_the_end(_exit)
+        with starting, _connected(self.address, self.workers or cores()) as ray, running:
+            if ended:
+                _exit(ended[0])
             arguments = {
                 "encoders": self.encoders,
                 "due": [(one.name, one.fingerprint) for one in batches.encoders],
@@ -257,32 +264,39 @@ def _quiet() -> None:
     DataContext.get_current().enable_progress_bars = False
 
 
+def _exit(number: int, frame: FrameType | None = None) -> None:
+    """Leave by an exception, so that cleaning up is done as after Ctrl-C."""
+    sys.exit(128 + number)
+
+
 @contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Convert signals that end the process to exceptions, so that cleaning up is done as after Ctrl-C."""
+def _at_the_end(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Have signals that end the process call a function instead."""
     ending = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None))]
     before = {number: signal.getsignal(number) for number in ending}
     if threading.current_thread() is not threading.main_thread():
         before = {}
     try:
-        for number, handler in before.items():
-            if handler is not signal.SIG_IGN:  # ignored, such as under nohup
-                signal.signal(number, lambda found, _: sys.exit(128 + found))
+        for number, known in before.items():
+            if known is not signal.SIG_IGN:  # ignored, such as under nohup
+                signal.signal(number, handler)
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, known in before.items():
+            signal.signal(number, known)
 
 
 def _clear_away(folder: Path) -> None:
     """Remove the folders of local clusters whose processes were killed."""
     for left in folder.glob(f"{FOLDER}*"):
-        with suppress(OSError, ValueError):
-            owner = int((left / OWNER).read_text(encoding="ascii"))
-            try:
-                os.kill(owner, 0)
-            except ProcessLookupError:
-                shutil.rmtree(left, ignore_errors=True)
+        owner = left.name.removeprefix(FOLDER).partition("-")[0]
+        try:
+            if owner.isdecimal():
+                os.kill(int(owner), 0)
+        except ProcessLookupError:
+            shutil.rmtree(left, ignore_errors=True)
+        except OSError:  # a process of another user
+            continue
 
 
 @contextmanager
@@ -313,8 +327,7 @@ def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
             # contains sockets, whose names have a maximum length
             short = "/tmp" if os.name == "posix" else None  # noqa: S108
             _clear_away(Path(short or tempfile.gettempdir()))
-            folder = tempfile.mkdtemp(prefix=FOLDER, dir=short)
-            Path(folder, OWNER).write_text(str(os.getpid()), encoding="ascii")
+            folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=short)
             # Twice the workers: while they hold a core each, Ray Data waits without end for one more where
             # all are taken. The cores are a count, not a limit; the workers alone compute.
             with warnings.catch_warnings():
@@ -338,5 +351,7 @@ def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
         yield ray
     finally:
         ray.shutdown()
-        if folder is not None:
+        until = time.monotonic() + _ENDING_S
+        while folder is not None and Path(folder).exists() and time.monotonic() < until:
             shutil.rmtree(folder, ignore_errors=True)
+            time.sleep(0.05)

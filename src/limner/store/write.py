@@ -7,6 +7,7 @@ that the next run does again with the same result. It reads no files and runs no
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ from limner.errors import DataError, NumericsError
 from limner.files import display
 from limner.language import ENGLISH, language_of, languages_of
 from limner.pictures.hashes import near_groups
-from limner.pictures.metadata import Words, unique_captions
+from limner.pictures.metadata import Words, camera_number, unique_captions
 from limner.records import Caption
 from limner.store.known import DIGEST, among, place, sorted_ids, sorted_rows
 from limner.store.store import (
@@ -498,11 +499,37 @@ def link_near(library: PictureStore) -> None:
     taken = np.array(
         [_clock(text.decode()) if text else np.nan for text in rows["taken"].tolist()], np.float64
     )
-    smallest = rows["id"][near_groups(hashes, taken=taken)]
+    frames = _frames(store, rows["id"])
+    smallest = rows["id"][near_groups(hashes, taken=taken, frames=frames)]
     changed = np.flatnonzero(smallest != rows["group"])
     for some in chunks(changed.tolist(), _GROUP_ROWS):
         columns = {"id": rows["id"][some], "group": smallest[some]}
         store.upsert(PICTURES, pa.table({name: own.astype(str) for name, own in columns.items()}))
+
+
+def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places of pictures of one size without a time that a camera numbered one after the other.
+
+    Args:
+        store: the tables.
+        ids: sorted.
+    """
+    numbered: dict[tuple[object, ...], int] = {}
+    for batch in store.scan(
+        PICTURES, ["id", "paths", "width_px", "height_px"], f"{PRESENT} AND taken IS NULL"
+    ):
+        for picture, paths, *size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            folder, name = os.path.split(paths[0])
+            stem, suffix = os.path.splitext(name)  # noqa: PTH122
+            if (found := camera_number(stem)) is not None:
+                numbered[folder, suffix, *size, *found] = place(ids, picture)
+    pairs = [
+        (row, numbered[*series, number + 1])
+        for (*series, number), row in numbered.items()
+        if (*series, number + 1) in numbered
+    ]
+    both = np.array(pairs, np.int64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
 
 
 def group_counts(store: Store) -> tuple[int, int]:

@@ -21,6 +21,8 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.container import container_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 from limner.errors import DataError
@@ -167,13 +169,25 @@ _WIKI = re.compile(r"(!?)\[\[([^\[\]|\n]++)(?:\|([^\[\]\n]*+))?\]\](?![(\[])")
 _PICTURE_NAME = re.compile(r"\.(?:avif|bmp|gif|heic|jpe?g|png|svg|tiff?|webp)\Z", re.IGNORECASE)
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _CALLOUT = re.compile(r"\[!([\w -]+)\][+-]?[ \t]*")
+_CONTAINER = "container"
+# ``::: tip``, ``:::tip[Title]``, ``::: {.callout-tip title="Title"}``; others only group what they hold.
+_CONTAINED = re.compile(
+    r"[ \t]*\{?\.?(?:callout-)?"
+    r"(note|tip|hint|info|important|success|warning|caution|danger|error|seealso)\b\}?"
+    r"(?:[ \t]*\{?title=)?[ \t]*(.*?)[ \t]*\}?\Z",
+    re.IGNORECASE,
+)
 _TASK = re.compile(r"\[([ xX])\](?=\s)")
 _ANCHOR = re.compile(r"(?<=\S)[ \t]++\{[#.:][^{}]*+\}\Z")
 _MODULE = re.compile(
     r"import\s+(?:[\"']|[^\n]{1,500}?\sfrom\s+[\"'])|import\s+\{"
     r"|export\s+(?:default|const|let|var|function|async|class)\s|export\s+[{*]"
 )
+_BLOCK_NAME = re.compile(r"[ \t]\^[\w-]{4,}\Z")
+_ASIDE = re.compile(r"%%.*%%\Z|!\[\[[^\[\]\n]+\]\]\Z", re.DOTALL)
+"""What Obsidian leaves out, and what it shows of another note."""
 _EXPRESSION = re.compile(r"\{(?:\{.*\}|%.*%|/\*.*\*/|[#:.][^}]*|[\w.]+)\}\Z", re.DOTALL)
+_VALUE = re.compile(r"\s[\w-]+=\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}")
 _COMPONENT = re.compile(
     r"<(/?)([A-Z]\w*[a-z]\w*(?:\.\w+)*+)"
     r"((?:[^<>{}\"'\w.](?:[^<>{}\"']|\"[^\"]*+\"|'[^']*+'|\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})*+)?)>"
@@ -242,6 +256,8 @@ def parser() -> MarkdownIt:
     made.validateLink = lambda url: True  # type: ignore[method-assign]
     made.normalizeLink = lambda url: url  # type: ignore[method-assign]
     made.use(footnote_plugin, inline=False, move_to_end=False)
+    made.use(container_plugin, _CONTAINER, validate=lambda *_: True)
+    made.use(admon_plugin)
     made.inline.ruler.before("link", "wiki", _wiki)
     made.core.ruler.after("block", "dialects", _dialects)
     made.core.ruler.push("components", _components)
@@ -260,7 +276,7 @@ def _wiki(state: StateInline, silent: bool) -> bool:
     if not silent:
         target, words = found[2].strip(), (found[3] or "").strip()
         if found[1] and _PICTURE_NAME.search(target):
-            alt = "" if _SIZE.match(words) else words
+            alt = "|".join(part for part in words.split("|") if not _SIZE.match(part))
             image = state.push("image", "img", 0)
             image.attrs = {"src": target, "alt": ""}
             image.content = alt
@@ -279,9 +295,11 @@ def _dialects(state: StateCore) -> None:
     for token in tokens:
         if token.map is not None and token.nesting >= 0:
             token.attrSet(LINES, f"{token.map[0]}-{token.map[1]}")
-    for heading, inline in pairwise(tokens):
-        if heading.type == "heading_open":
+    for first, inline in pairwise(tokens):
+        if first.type == "heading_open":
             inline.content = _ANCHOR.sub("", inline.content)
+        elif first.type == "paragraph_open":
+            inline.content = _BLOCK_NAME.sub("", inline.content)
     for first, inline in zip(tokens, tokens[2:], strict=False):
         if inline.type != "inline":
             continue
@@ -294,7 +312,22 @@ def _dialects(state: StateCore) -> None:
         elif first.type == "footnote_reference_open":
             label = re.sub(r"([^\w\s])", r"\\\1", first.meta["label"])
             inline.content = f"\\[{label}\\] {inline.content}"
-    state.tokens = _without_code(state)
+    lines = state.src.split("\n")
+    state.tokens = list(chain.from_iterable(_titled(token, lines) for token in _without_code(state)))
+
+
+def _titled(token: Token, lines: Sequence[str]) -> list[Token]:
+    """The beginning of a container as one of a callout, with its title; other tokens as they are."""
+    if token.type == "admonition_open":
+        token.attrSet(ASIDE, "callout")
+    if token.type != f"container_{_CONTAINER}_open" or (found := _CONTAINED.match(token.info)) is None:
+        return [token]
+    end = token.map[1] if token.map is not None else len(lines)
+    if any(":::" in line for line in lines[end : end + 1]):  # what is not closed ends with the text
+        token.attrSet(ASIDE, "callout")
+    title = found[2].strip("[]\"' ") or found[1].capitalize()
+    words = Token("inline", "", 0, content=f"**{title}**", children=[], level=token.level + 2)
+    return [token, Token("paragraph_open", "p", 1), words, Token("paragraph_close", "p", -1)]
 
 
 def _without_code(state: StateCore) -> list[Token]:
@@ -320,7 +353,9 @@ def _code_end(lines: Sequence[str], place: Sequence[int], inline: Token) -> int:
     if _MODULE.match(words):
         return _module_end(lines, *place)
     bare = _COMPONENT.sub("", words).strip() if words.startswith("<") else words
-    if not bare or _EXPRESSION.match(words):
+    shown = _WIKI.fullmatch(words)
+    pictured = shown is not None and _PICTURE_NAME.search(shown[2].strip())
+    if not bare or _EXPRESSION.match(words) or (_ASIDE.match(words) and not pictured):
         return place[1]
     if bare != words:
         inline.content = bare
@@ -349,7 +384,8 @@ def _components(state: StateCore) -> None:
 
 def _plain(found: re.Match[str], instead: str) -> str:
     closing, name, attributes = found.groups()
-    is_picture = name.casefold() in ("img", "image") and not closing and "{" not in attributes
+    attributes = _VALUE.sub("", attributes)
+    is_picture = name.casefold() in ("img", "image") and not closing and "src=" in attributes
     return f"<img{attributes}>" if is_picture else instead
 
 

@@ -129,6 +129,7 @@ _ASCII_SPACE = re.compile(r"[ \t\n\r\f]+")
 _PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|load(?:ing|er)|spinner|pixel|1x1", re.IGNORECASE)
 _PICTURE_FILE = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|webp)(?:[?#]\S*)?", re.IGNORECASE)
 _LONGEST_ADDRESS = 2_000
+_FIGURE = re.compile(r"(?:abb(?:ildung)?|bild|fig(?:ur[ae]?)?|foto|photo|рис)\b\.?\s?\d+", re.IGNORECASE)
 _CAPTION_NAME = re.compile(r"(?:(?:\w|(?<=\w)-){2,}(?<=\w[-_]))?caption(?:[-_]text)?", re.IGNORECASE)
 # Stand for <br>, a picture and a small picture until white space is collapsed; no text read here holds them.
 _LINE, _PICTURE, _ICON = "\0", "\1", "\2"
@@ -298,7 +299,12 @@ class _Walk:
             # White space before code is meant, and after it is not.
             text = "".join(node.itertext()).strip("\n").rstrip()
             self.close(Block("verbatim", text, parts=(Part(kind="code", text=text, quoted=self.quoted),)))
-        elif tag == "table" and not _is_layout(node) and self.cards.keys().isdisjoint(node.iterdescendants()):
+        elif (
+            tag == "table"
+            and not _is_layout(node)
+            and not _is_captioned(node)
+            and self.cards.keys().isdisjoint(node.iterdescendants())
+        ):
             self.table(node)
         elif tag == "hr":
             self.blocks.append(Block("break", lines=self.lines))
@@ -335,7 +341,7 @@ class _Walk:
         self.words.append(node.text or "")
         self.flush()
         for child in node:
-            if child.tag == "li":
+            if child.tag == "li" and not is_of_gallery(child, node):
                 number = _integer(child.get("value"), number)
                 around = self.aside, self.lines
                 self.aside, self.lines = child.get(ASIDE) or self.aside, _lines(child) or self.lines
@@ -432,10 +438,19 @@ def _is_icon(node: Element) -> bool:
     return min(sides) <= _ICON_PX or (bool(alt) and not any(map(str.isalnum, alt)))
 
 
+def _is_captioned(table: Element) -> bool:
+    """Whether a table holds a picture above its caption, and nothing else."""
+    cells = list(table.iter("td", "th"))
+    shown = len(cells) == 2 and next(cells[0].iter(*PICTURES), None) is not None
+    return shown and not letters(cells[0]) and _is_caption(cells[1], "td")
+
+
 def _is_caption(node: Element, tag: str) -> bool:
     """The words of a picture: named a caption, or a paragraph of emphasised words around a picture."""
     if tag == "figcaption":
         return True
+    if tag == "td" and _FIGURE.match(collapse("".join(node.itertext()))):
+        return next(node.iter(*PICTURES), None) is None
     if any(map(_CAPTION_NAME.fullmatch, (node.get("class") or "").split())):
         return next(node.iter(*PICTURES), None) is None
     if tag != "p" or next(node.iter(*PICTURES), None) is None:
@@ -541,8 +556,8 @@ def cards_of(root: Element) -> dict[Element, Card]:
     Two or more children of one parent are cards when tag and first class agree and each has words and one to
     six pictures; their likes beside them are cards, too, with words or pictures alone. The innermost count;
     but figures only where they hold most of the words around them, for else they illustrate those.
-    Items of numbered lists are none. In a table, a row of pictures above a row of words makes a card of every
-    column.
+    Items of numbered lists are none, nor are those of a gallery. In a table, a row of pictures above a row of
+    words makes a card of every column.
 
     Returns:
         Element → (kind, number), both from 1; the cells of a column share one.
@@ -557,7 +572,8 @@ def cards_of(root: Element) -> dict[Element, Card]:
                 found[upper] = found[lower] = kinds["column", ""], next(numbers)
         alike: defaultdict[tuple[str, str], list[Element]] = defaultdict(list)
         for child in parent:
-            if child.tag in _CARDS and not (child.tag == "li" and parent.tag == "ol"):
+            numbered = child.tag == "li" and parent.tag == "ol"
+            if child.tag in _CARDS and not numbered and not is_of_gallery(child, parent):
                 alike[child.tag, (child.get("class") or "").partition(" ")[0]].append(child)
         for kind, nodes in alike.items():
             full = [
@@ -570,6 +586,11 @@ def cards_of(root: Element) -> dict[Element, Card]:
                 if not is_head and found.keys().isdisjoint(node.iterdescendants()):
                     found[node] = kinds[kind], next(numbers)
     return found
+
+
+def is_of_gallery(node: Element, parent: Element) -> bool:
+    """Whether an element is one of several pictures in a figure or in a list that is called a gallery."""
+    return node.tag == "figure" == parent.tag or (node.tag == "li" and "gallery" in (node.get("class") or ""))
 
 
 def _columns(table: Element) -> list[tuple[Element, Element]]:
