@@ -5,7 +5,7 @@ import pytest
 from boards import space, unit
 
 from limner.errors import DataError
-from limner.research.evaluation.pairwise import MIXING, cosine_pairwise
+from limner.research.evaluation.linear import MIXING, cosine_pairwise
 from limner.store.search import Evidence, Index
 from limner.store.vectors import Gallery
 

@@ -21,8 +21,7 @@ from limner.research.datasets.sets.stories import read_stories
 from limner.research.datasets.splits import split_stories
 from limner.research.evaluation.decoding import max_marginals
 from limner.research.evaluation.judged import JudgedResult, judged_search
-from limner.research.evaluation.linear import linear_channels, load, pair_space
-from limner.research.evaluation.pairwise import cosine_pairwise
+from limner.research.evaluation.linear import cosine_pairwise, linear_channels, load, pair_space
 from limner.research.evaluation.stories import (
     Decoder,
     StoryResult,
