@@ -152,7 +152,11 @@ def test_after_kill_9_the_same_command_does_the_rest(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["TERM", "HUP"])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.soak)],  # both are handled by one function
+    ids=["TERM", "HUP"],
+)
 def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, pictures, tmp_path):
     command = [*JOBS, "fill", str(pictures), str(tmp_path / "lib"), "", "slow", "0.4"]
 
@@ -168,6 +172,17 @@ def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, pictures
         process.send_signal(number)
         process.wait(120)
     assert not own()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["TERM", "HUP"])
+def test_a_signal_to_end_is_an_exception(number):
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(SystemExit), cluster_module._ended_in_order():
+            signal.raise_signal(number)
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
 
 
 def test_what_a_killed_process_left_is_cleared_away_by_the_next(tmp_path):
