@@ -30,7 +30,7 @@ def shown(output):
 
 
 @pytest.mark.slow
-@pytest.mark.soak  # each of its three programs is shown alone: Ray, a store of objects, torchrun
+@pytest.mark.soak  # Ray and a store of objects are shown alone, and what torchrun sets in test_nodes.py
 @pytest.mark.skipif(os.name == "nt", reason="torchrun is of Unix")
 def test_the_first_commands_of_the_page_run_as_they_stand(tmp_path):
     for package in ("ray", "moto"):

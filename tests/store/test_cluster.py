@@ -175,6 +175,17 @@ def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, starting
     assert not own()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["TERM", "HUP"])
+def test_a_signal_to_end_is_an_exception(number):
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(SystemExit), cluster_module._ended_in_order():
+            signal.raise_signal(number)
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+
+
 def test_what_a_killed_process_left_is_cleared_away_by_the_next(tmp_path):
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()

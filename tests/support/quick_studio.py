@@ -1,4 +1,4 @@
-"""``limner studio`` that reads texts itself, without a process for each; other tests run it as it is."""
+"""``limner studio`` that reads texts itself and loads networks late; other tests run it as it is."""
 
 from limner.cli.main import main
 from limner.text.read import parse_story_report
@@ -11,5 +11,7 @@ def read(text, *, progress=None, **how):
 
 
 if __name__ == "__main__":
-    READER.read = read
+    from limner.studio import app
+
+    READER.read, app._warm = read, lambda engine: None
     main()

@@ -112,7 +112,7 @@ def settings_of(name, folder):
         data |= {"vectors": "random", "max_length": 8}
     if own == "gsda":
         more = more | {"graphs": str(folder / "graphs.jsonl")}
-    loop = {"epochs": 3, "lr": 3e-3, "metric": "MRR"} | more.get("loop", {})
+    loop = {"epochs": 2, "lr": 3e-3, "metric": "MRR"} | more.get("loop", {})
     frozen = {"backbone": "frozen"}
     return build(system(own).settings, {"system": own, "data": data} | frozen | more | {"loop": loop}, name)
 

@@ -1,7 +1,6 @@
 """Complementary samples in training: every row learns, weights and memory are right, kills lose nothing."""
 
 import json
-import multiprocessing
 import os
 import signal
 import time
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from corpora import made
+from forked import started
 
 from limner.config import build
 from limner.errors import CheckpointError, ConfigError, ShapeError
@@ -343,11 +343,8 @@ def waiting(folder, at):
 def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
     """Two steps an epoch: killed at the end of the first and of the second, and within the third."""
     cut = tmp_path / "cut"
-    server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["torch._dynamo", "limner.research.systems.complementary"])
     for at in (2, 4, 5):
-        process = server.Process(target=waiting, args=(str(cut), at))
-        process.start()
+        (process,) = started(waiting, (str(cut), at))
         until = time.monotonic() + 120
         while not (cut / "waiting").exists():
             assert process.is_alive()

@@ -1,13 +1,12 @@
 """The memory of an epoch: what is read when, resuming, and several processes."""
 
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from forked import codes, started
+from torch import distributed
 
 from limner.errors import CheckpointError
 from limner.research.systems.complementary.memory import FOLDER, EpochMemory, states
@@ -207,49 +206,39 @@ def test_a_state_is_a_copy_and_vectors_are_detached(tmp_path):
         cut.read()
 
 
-RANKS = """
-import sys
-from pathlib import Path
-import torch
-import torch.distributed as dist
-sys.path.insert(0, sys.argv[3])
-from test_memory import memory
-from limner.research.training import checkpoint
-rank, folder = int(sys.argv[1]), Path(sys.argv[2])
-dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-held = memory(5, folder=folder)
-def write(rows, values):
-    both = torch.tensor(values)[:, None, None].expand(-1, 2, 2)
-    held.write(torch.tensor(rows), both, both)
-write([0, 2, 4, 3], [1.0, 3.0, 5.0, 4.0])  # every process is told of the whole batch
-held.close()
-write([1, 2], [7.0, 8.0])
-held.close()
-write([4, 0], [9.0, 6.0])
-state = held.state()
-dist.barrier()
-if rank == 0:
-    checkpoint.save(folder / "saved.safetensors", state, {})
-dist.barrier()
-again = memory(5, folder=folder)
-again.load_state(checkpoint.load(folder / "saved.safetensors")[0])
-again.close()
-first, second = held.read(), again.read()
-usable = torch.tensor([[True, True, True, True, False]])
-near = first.nearest([first.texts[:, 0][None]], first.texts[:, 0][None], usable[:, first.rows], 2)
-bank = {"first": first.texts.clone(), "second": second.texts.clone(), "near": near[0][near[1]]}
-checkpoint.save(folder / f"{rank}.safetensors", bank, {})
-dist.destroy_process_group()
-"""
+def shares(rank, folder):
+    """Write and read the vectors of a memory as one of two processes."""
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    held = memory(5, folder=folder)
+
+    def write(rows, values):
+        both = torch.tensor(values)[:, None, None].expand(-1, 2, 2)
+        held.write(torch.tensor(rows), both, both)
+
+    write([0, 2, 4, 3], [1.0, 3.0, 5.0, 4.0])  # every process is told of the whole batch
+    held.close()
+    write([1, 2], [7.0, 8.0])
+    held.close()
+    write([4, 0], [9.0, 6.0])
+    state = held.state()
+    distributed.barrier()
+    if rank == 0:
+        checkpoint.save(folder / "saved.safetensors", state, {})
+    distributed.barrier()
+    again = memory(5, folder=folder)
+    again.load_state(checkpoint.load(folder / "saved.safetensors")[0])
+    again.close()
+    first, second = held.read(), again.read()
+    usable = torch.tensor([[True, True, True, True, False]])
+    near = first.nearest([first.texts[:, 0][None]], first.texts[:, 0][None], usable[:, first.rows], 2)
+    bank = {"first": first.texts.clone(), "second": second.texts.clone(), "near": near[0][near[1]]}
+    checkpoint.save(folder / f"{rank}.safetensors", bank, {})
+    distributed.destroy_process_group()
 
 
 @pytest.mark.slow
 def test_processes_share_the_rows(tmp_path):
-    words = [sys.executable, "-c", RANKS]
-    runs = [
-        subprocess.Popen([*words, str(rank), str(tmp_path), str(Path(__file__).parent)]) for rank in range(2)
-    ]
-    assert [run.wait() for run in runs] == [0, 0]
+    assert codes(started(shares, *((rank, tmp_path) for rank in range(2)))) == [0, 0]
     found = [checkpoint.load(tmp_path / f"{rank}.safetensors")[0] for rank in range(2)]
     assert [state["first"][:, 0].tolist() for state in found] == [[1, 7, 8], [4, 5]]  # each has its own rows
     assert [state["second"][:, 0].tolist() for state in found] == [[6, 7, 8], [4, 9]]  # resumed

@@ -1,14 +1,14 @@
 import json
+import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import safetensors.torch
 import torch
+from forked import codes, started
 from tasks import PlainTask
-from torch import nn
+from torch import distributed, nn
 
 from limner.errors import CheckpointError, NumericsError
 from limner.research.training import checkpoint
@@ -96,37 +96,30 @@ def test_a_run_that_is_asked_to_stop_saves_there_and_loses_nothing(tmp_path, sto
     assert_same_run(tmp_path / "whole", tmp_path / "cut")
 
 
-KILLED = """
-import os, sys
-sys.path.insert(0, sys.argv[1])
-from test_loop import *
-from limner.research.training import checkpoint as written
-torch.set_num_threads(int(sys.argv[3]))
-folder, how, number = Path(sys.argv[2]), sys.argv[4], int(sys.argv[5])
-kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
-whole, saves = written.save_file, []
+def dies(folder, threads, how, number):
+    """Train in this process, and end it after a step or half way through a save."""
+    torch.set_num_threads(threads)
+    whole, saves = checkpoint.save_file, []
 
-def save_file(tensors, name, metadata):
-    saves.append(name)
-    if len(saves) == number:
-        Path(name).write_bytes(b"half")
-        kill()
-    whole(tensors, name, metadata)
+    def kill():
+        os.kill(os.getpid(), signal.SIGKILL)
 
-if how == "save":
-    written.save_file = save_file
-loop(folder, report=lambda event: how == "step" and event.position.taken == number and kill()).fit()
-"""
+    def save_file(tensors, name, metadata):
+        saves.append(name)
+        if len(saves) == number:
+            Path(name).write_bytes(b"half")
+            kill()
+        whole(tensors, name, metadata)
+
+    if how == "save":
+        checkpoint.save_file = save_file
+    loop(folder, report=lambda event: how == "step" and event.position.taken == number and kill()).fit()
 
 
 def killed(folder, how, number):
     """Train in a process that is killed after a step, or half way through a save."""
     # Sums are rounded otherwise with another number of threads; a run keeps the one it began with.
-    words = [str(Path(__file__).parent), str(folder), str(torch.get_num_threads()), how, str(number)]
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, *words], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert codes(started(dies, (folder, torch.get_num_threads(), how, number))) == [-signal.SIGKILL]
 
 
 @pytest.mark.slow
@@ -215,37 +208,31 @@ def linear_task(rows):
 
 
 ONE_EPOCH = LoopConfig(epochs=1, lr=1e-2, metric="error")
-RANKS = """
-import sys; sys.path.insert(0, sys.argv[1])
-import torch.distributed as dist
-from test_loop import *
-rank, folder = int(sys.argv[2]), Path(sys.argv[3])
-dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-for number, job in enumerate(sys.argv[4:]):
-    how, name, precision = job.split()
-    task = linear_task(slice(rank, None, 2))
-    if rank == 1:  # the first process's weights must win
-        task.model = nn.Linear(3, 1)
-    stop = (lambda event: event.position.taken == 2) if how == "stop" else (lambda event: None)
-    if precision == "float16" and rank == 1:  # one process overflows once, and neither takes that step
-        plain, factors = task.step, iter([1.0, float("inf")] + [1.0] * 9)
-        task.step = lambda batch, of=plain, by=factors: {"total": of(batch)["total"] * next(by)}
-    loop(folder / name, task, ONE_EPOCH.model_copy(update={"precision": precision}), report=stop).fit()
-    checkpoint.save(folder / f"{number}-{rank}.safetensors", task.model.state_dict(), {})
-dist.destroy_process_group()
-"""
+
+
+def trains(rank, folder, *jobs):
+    """Train job after job as one of two processes."""
+    distributed.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    for number, (how, name, precision) in enumerate(job.split() for job in jobs):
+        task = linear_task(slice(rank, None, 2))
+        if rank == 1:  # the first process's weights must win
+            task.model = nn.Linear(3, 1)
+        if precision == "float16" and rank == 1:  # one overflows once, and neither takes that step
+            plain, factors = task.step, iter([1.0, float("inf")] + [1.0] * 9)
+            task.step = lambda batch, of=plain, by=factors: {"total": of(batch)["total"] * next(by)}
+
+        def stop(event, how=how):
+            return how == "stop" and event.position.taken == 2
+
+        config = ONE_EPOCH.model_copy(update={"precision": precision})
+        loop(folder / name, task, config, report=stop).fit()
+        checkpoint.save(folder / f"{number}-{rank}.safetensors", task.model.state_dict(), {})
+    distributed.destroy_process_group()
 
 
 def two_processes(folder, *jobs):
     """Train job after job ("whole" or "stop", folder, precision) in two processes; the weights of each."""
-    words = [sys.executable, "-c", RANKS, str(Path(__file__).parent)]
-    runs = [subprocess.Popen([*words, str(rank), str(folder), *jobs]) for rank in range(2)]
-    try:
-        assert [run.wait(timeout=300) for run in runs] == [0, 0]
-    finally:
-        for run in runs:
-            run.kill()
-            run.wait()
+    assert codes(started(trains, *((rank, folder, *jobs) for rank in range(2)))) == [0, 0]
     files = [[folder / f"{number}-{rank}.safetensors" for rank in range(2)] for number in range(len(jobs))]
     return [[checkpoint.load(file)[0] for file in pair] for pair in files]
 

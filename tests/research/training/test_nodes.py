@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 import whole_batch
+from forked import codes, started
 
 from limner.cli.main import run as limner
-from limner.research.training import checkpoint
+from limner.research.training import checkpoint, processes
 from limner.research.training.checkpoint import BEST, HISTORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="torchrun is of Unix")]
@@ -53,11 +54,15 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-def nodes(folders, *words):
-    """Start the same words on two machines; (exit code, stdout, stderr) of each."""
+def free_port():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        meeting = f"127.0.0.1:{free.getsockname()[1]}"
+        return free.getsockname()[1]
+
+
+def nodes(folders, *words):
+    """Start the same words on two machines; (exit code, stdout, stderr) of each."""
+    meeting = f"127.0.0.1:{free_port()}"
     start = ["-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", "1"]
     start += ["--rdzv-backend", "c10d", "--rdzv-id", "books", "--rdzv-endpoint", meeting]
     paths = os.pathsep.join([str(ROOT / "tests" / "support"), *sys.path])
@@ -90,43 +95,44 @@ def history(folder):
     return [json.loads(line) for line in (folder / HISTORY).read_text().splitlines()]
 
 
-def test_two_processes_have_the_figures_of_one_with_the_whole_batch(tmp_path):
+def takes_part(rank, folder, port):
+    """As one machine of two: gradients of which the second reaches more, then every run that there is."""
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ.update(place, WORLD_SIZE="2", RANK=str(rank), LOCAL_RANK="0")
+    processes.join("cpu")
+    model = torch.nn.ModuleList(torch.nn.Linear(1, 1) for _ in range(3))
+    reached = model[:2] if rank else model[:1]
+    sum(4 * part.weight.sum() for part in reached).backward()
+    processes.average_gradients(model)
+    slopes = [None if part.weight.grad is None else float(part.weight.grad) for part in model]
+    (folder / f"{rank}.json").write_text(json.dumps(slopes))
+    whole_batch.main(folder)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """The runs of two processes; that torchrun starts such is seen in the long test below."""
+    folder, port = tmp_path_factory.mktemp("nodes"), free_port()
+    assert codes(started(takes_part, *((rank, folder, port) for rank in range(2)))) == [0, 0]
+    return folder
+
+
+def test_two_processes_have_the_figures_of_one_with_the_whole_batch(two, tmp_path):
     """Every loss there is, over uneven halves: the same losses and validation figures but for rounding."""
-    whole_batch.main(tmp_path / "one")
-    (tmp_path / "other").mkdir()
-    found = nodes([tmp_path, tmp_path / "other"], "-m", "whole_batch", str(tmp_path / "two"))
-    assert [code for code, _, _ in found] == [0, 0], found[0][2]
+    whole_batch.main(tmp_path)
     for name in whole_batch.RUNS:
-        due, got = history(tmp_path / "one" / name), history(tmp_path / "two" / name)
-        assert len(due) == len(got) == 3
-        for one, two in zip(due, got, strict=True):
-            assert two["loss"] == pytest.approx(one["loss"], rel=3e-5, abs=1e-7), name
-            assert two["val"] == pytest.approx(one["val"], rel=3e-5), name
+        due, got = history(tmp_path / name), history(two / name)
+        assert len(due) == len(got) == 2
+        for one, other in zip(due, got, strict=True):
+            assert other["loss"] == pytest.approx(one["loss"], rel=3e-5, abs=1e-7), name
+            assert other["val"] == pytest.approx(one["val"], rel=3e-5), name
     # kept by rows: of forty pairs each process has twenty, where one process has all
-    sizes = [(tmp_path / way / "hal" / "bank" / "0-0.text").stat().st_size for way in ("one", "two")]
+    sizes = [(way / "hal" / "bank" / "0-0.text").stat().st_size for way in (tmp_path, two)]
     assert sizes[0] == 2 * sizes[1]
 
 
-UNEVEN = """
-import torch
-from limner.research.training import processes
-
-processes.join("cpu")
-model = torch.nn.ModuleList(torch.nn.Linear(1, 1) for _ in range(3))
-mine = model[:2] if processes.rank() else model[:1]
-sum(4 * part.weight.sum() for part in mine).backward()
-processes.average_gradients(model)
-print(*(None if part.weight.grad is None else float(part.weight.grad) for part in model))
-processes.leave()
-"""
-
-
-def test_what_the_share_of_one_process_does_not_reach_is_averaged_all_the_same(tmp_path):
-    (tmp_path / "uneven.py").write_text(UNEVEN)
-    (tmp_path / "other").mkdir()
-    found = nodes([tmp_path, tmp_path / "other"], str(tmp_path / "uneven.py"))
-    assert [code for code, _, _ in found] == [0, 0], found[0][2]
-    assert [said.strip() for _, said, _ in found] == ["4.0 2.0 None"] * 2
+def test_what_the_share_of_one_process_does_not_reach_is_averaged_all_the_same(two):
+    assert [json.loads((two / f"{rank}.json").read_text()) for rank in range(2)] == [[4, 2, None]] * 2
 
 
 @pytest.mark.soak
