@@ -126,7 +126,8 @@ def test_what_word_alone_knows_is_read_too(tmp_path):
     assert "Read this. Careful![1]" in between
 
 
-def test_a_document_is_known_by_its_content(soup, tmp_path):
+def test_a_document_is_known_by_its_content(soup, tmp_path, monkeypatch):
+    monkeypatch.setattr("limner.text.read.MAX_BYTES", 10)  # of a text: a document holds pictures
     named = tmp_path / "notes.md"
     named.write_bytes(soup.read_bytes())
     reading = read_story_report(named)

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ import torch
 from limner.errors import ConfigError, DataError
 from limner.research.cli.figure import figure
 from limner.research.cli.train import train
-from limner.research.datasets.pairs import one_row_per_pair
+from limner.research.datasets.pairs import Pair, one_row_per_pair
+from limner.research.paper.run_pages import _Ranked, _texts
 from limner.research.runs.run import Run, vectors
 from limner.research.training.corpus import open_corpus, rows_of
 
@@ -97,3 +99,12 @@ def test_what_cannot_be_shown_is_said(tmp_path, run):
     train(tmp_path / "other.toml", to=tmp_path / "other", smoke=True, set_=("data.world_seed=9",))
     with pytest.raises(DataError, match="another test part"):
         figure("complementary-3", to=tmp_path / "found.html", run=(run, tmp_path / "other"))
+
+
+def test_all_texts_of_a_picture_and_all_that_say_the_same_belong_to_it():
+    named = [("a", "p"), ("b", "p"), ("a", "q"), ("c", "q")]
+    pairs = [Pair(id=str(n), text=text, image=image) for n, (text, image) in enumerate(named)]
+    scores = np.array([[0.1], [0.3], [0.9], [0.5]])  # the text of pair 2 is that of pair 0
+    model = SimpleNamespace(score=lambda texts, images: scores)
+    found = _texts(_Ranked("run", model, np.zeros((4, 1)), np.zeros((4, 1))), 0, pairs)
+    assert [(one.text, one.right) for one in found.examples] == [("a", True), ("c", False), ("b", True)]
