@@ -54,7 +54,7 @@ def test_only_a_training_split_is_counted(relations, tmp_path, capsys):
 def test_misuse_is_said(relations, tmp_path):
     with pytest.raises(ConfigError, match="no file"):
         run("build-prior", "--to", tmp_path / "p.safetensors")
-    with pytest.raises(ConfigError, match=r"name a \.safetensors file"):
+    with pytest.raises(ConfigError, match=r"expected a \.safetensors file"):
         run("build-prior", relations, "--to", tmp_path / "p.pkl")
     with pytest.raises(MissingError, match="does not exist"):
         run("build-prior", relations, "--to", tmp_path / "no" / "p.safetensors")

@@ -6,13 +6,13 @@ _TITLES = {
     "Illustrate": {"demo": "Draw a small collection, index it and illustrate four texts."},
     "Research": {
         "data": "Audit data sets and fetch their pictures.",
-        "train": "Train a system as a settings file says.",
+        "train": "Train a system from a settings file.",
         "sweep": "Choose settings on validation by training a grid of them.",
         "measure": "Measure a trained system on its test split.",
         "evaluate": "Measure retrieval on a data set of illustrated stories.",
         "table": "Make a published table from finished runs.",
         "figure": "Draw a published figure from finished runs.",
-        "scenes": "Detect the objects in pictures and how they relate (scene graphs).",
+        "scenes": "Detect objects in pictures and their relations (scene graphs).",
     },
     "Studies": {"study": "Ask people which pictures fit, and analyse their votes."},
 }

@@ -1,4 +1,4 @@
-"""``limner data``: what a data set shares between its splits, and fetching the pictures it names.
+"""``limner data``: audit data sets, fetch their pictures, and build sets and priors.
 
 It finds the files, shows progress and prints; `limner.research.datasets` counts and fetches.
 """
@@ -35,7 +35,7 @@ data = App(
 
 @data.command
 def sets(*, json: Annotated[bool, Parameter(negative="")] = False) -> None:
-    """List the data sets that limner reads, and what each offers.
+    """List the data sets that limner reads, with their relations and order.
 
     Example: limner data sets
 
@@ -67,9 +67,9 @@ def audit(
     strict: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Count what the test rows of a data set share with the other rows.
+    """Count the pictures and texts that the test rows of a data set share with its other rows.
 
-    Prints the sizes of the parts, the test rows that were seen elsewhere, and what each two parts share.
+    Prints the sizes of the parts, the test rows with a copy in another part, and what each two parts share.
 
     Example: limner data audit clue --annotations clue
 
@@ -78,12 +78,12 @@ def audit(
     Parameters
     ----------
     name
-        A data set, as a settings file names it; 'limner data sets' lists them.
+        Data set; 'limner data sets' lists them.
     annotations
         File or folder of the annotations, as in a settings file. Default: data/SET below $LIMNER_DATA.
     pictures
-        Folder of the pictures, all of which are then opened. Unless given, published sets are only searched
-        for pictures of the names that their files state.
+        Folder of the pictures, all of which are then opened. Default for published sets: pictures are not
+        opened, only looked up by the names in the annotation files.
     missing
         What to do when more than 2 % of the pictures are missing: abort, or drop their rows.
     split
@@ -91,9 +91,9 @@ def audit(
     seed
         Seed of the splits.
     draws
-        Random splits drawn to say what chance would leak; 0 for none.
+        Random splits drawn to estimate the leaks by chance; 0 for none.
     strict
-        Group over every text, also those with fewer than 8 words.
+        Group by every text, including those of fewer than 8 words.
     json
         Print JSON instead of text.
     """
@@ -118,16 +118,16 @@ def fetch(
     allow_private: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Download the pictures a data set names; run it again to go on after a stop.
+    """Download the pictures of a data set; run it again to resume after a stop.
 
-    What came, what died and why stands in manifest.jsonl beside the pictures.
+    manifest.jsonl, beside the pictures, lists what was fetched and why others failed.
 
     Example: limner data fetch clue --to clue/images
 
     Parameters
     ----------
     name
-        A data set whose files name the addresses of its pictures: clue or conceptual.
+        Data set whose files contain picture addresses: clue or conceptual.
     to
         Folder for the pictures; made if absent.
     annotations
@@ -146,9 +146,9 @@ def fetch(
     max_total_gb
         Largest folder, in GB.
     again
-        Ask again for pictures that died for good (not found, no picture).
+        Retry pictures that failed for good (not found, not a picture).
     allow_private
-        Ask hosts inside private networks, too.
+        Allow hosts in private networks.
     json
         Print the report as JSON.
     """
@@ -185,8 +185,8 @@ def build_recipes(
 ) -> None:
     """Build a set of stories, one picture per step, from saved pages or URLs.
 
-    Robots rules are obeyed and hosts are asked slowly; run it again to go on after a stop. What was left out
-    and why stands in dropped.jsonl, where every page came from and its licence in pages.jsonl.
+    Robots rules are obeyed and requests are spaced out; run it again to resume after a stop. dropped.jsonl
+    lists what was left out and why, pages.jsonl the origin and licence of every page.
 
     Example: limner data build-recipes ~/saved-pages --to recipes
 
@@ -195,17 +195,17 @@ def build_recipes(
     sources
         Saved pages (.html, .md), folders of them, or URLs.
     to
-        Folder for the set; made if absent, an earlier build in it is replaced.
+        Folder for the set; made if absent. An earlier build in it is replaced.
     split
-        stratified: authors stand on both sides; disjoint: no author does.
+        stratified: authors may be in several parts; disjoint: every author is in one.
     seed
         Seed of the split.
     fetch
-        Fetch the pictures of saved pages that lie on the web, too.
+        Also fetch pictures of saved pages from the web.
     parallel
         Requests at once, one to a host.
     host_pause
-        Seconds between two requests to one host, or longer if the host asks for it.
+        Seconds between two requests to one host; longer if the host asks for it.
     timeout
         Seconds one page or picture may take.
     max_mb
@@ -213,13 +213,13 @@ def build_recipes(
     max_total_gb
         Largest folder of pages, and of pictures, in GB.
     again
-        Ask again for what died for good.
+        Retry what failed for good.
     allow_private
-        Ask hosts inside private networks, too.
+        Allow hosts in private networks.
     recipeqa
         Folder of RecipeQA, whose recipes are added under the same rules.
     recipeqa_pictures
-        Folder of its pictures, searched through. Default: that of --recipeqa.
+        Folder of its pictures, with subfolders. Default: that of --recipeqa.
     json
         Print the report as JSON.
     """
@@ -251,7 +251,7 @@ def build_prior(
     only: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Count how things of two kinds are usually related, for 'limner scenes --prior'.
+    """Count how objects of two classes are usually related, for 'limner scenes --prior'.
 
     Reads relations as Visual Genome publishes them (relationships.json or scene_graphs.json), or scene graphs
     as limner writes them (.jsonl). Files of any size are streamed.
@@ -265,8 +265,8 @@ def build_prior(
     to
         The prior, a .safetensors file; an existing one is replaced.
     names
-        JSON with idx_to_label and idx_to_predicate: what to count. The 150 most frequent labels and 50 most
-        frequent predicates of the files unless given.
+        JSON with idx_to_label and idx_to_predicate, the vocabulary to count. Default: the 150 most frequent
+        labels and 50 most frequent predicates of the files.
     only
         Text file of picture ids, one a line, such as a training split. Default: all pictures.
     json
@@ -301,12 +301,12 @@ def summary(report: FetchReport, folder: Path) -> list[str]:
             "probably what a host shows for a picture that is gone"
         )
     if report.left:
-        lines.append("the folder is as large as it may be; raise --max-total-gb to go on")
+        lines.append("the folder has reached its maximum size; raise --max-total-gb to go on")
     return lines
 
 
 def _folder(name: str, annotations: Path | None) -> Path:
-    """Where the annotation files of a set lie."""
+    """Folder of a set's annotation files."""
     place = os.environ.get("LIMNER_DATA")
     if annotations is None and not place:
         raise ConfigError(f"{name}: no folder given; pass --annotations FOLDER or set LIMNER_DATA")
@@ -314,17 +314,17 @@ def _folder(name: str, annotations: Path | None) -> Path:
 
 
 class FetchBar(Bar):
-    """Pictures of a fetch that came, that died, and the time left; in a log, a line now and then."""
+    """Progress of a fetch: pictures fetched and failed, time left; in a log, an occasional line."""
 
     def __init__(self) -> None:
         super().__init__(MofNCompleteColumn(), TextColumn("{task.fields[more]}"), transient=True)
         self._task = self.bar.add_task("pictures", total=None, more="")
 
     def __call__(self, now: FetchProgress) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         more = f"{now.dead:,} dead · {now.size_bytes / 1e6:,.0f} MB · {span(now.left_s)}"
         self.bar.update(self._task, total=now.total, completed=now.done + now.dead, more=more)
 
     def line(self, task: Task) -> str:
-        """How far it is, in words."""
+        """The progress as text."""
         return f"{task.completed:,.0f} of {task.total or 0:,.0f} pictures, {task.fields['more']}"

@@ -1,6 +1,6 @@
-"""``limner demo``: the whole way from pictures to pages, on a collection that comes with limner.
+"""``limner demo``: from pictures to pages, on a collection that comes with limner.
 
-Nothing is downloaded. It calls what a few lines of Python would.
+Nothing is downloaded. The same takes a few lines of Python.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     Parameters
     ----------
     folder
-        Where everything goes; an earlier demonstration there is replaced.
+        Folder to write; an earlier demonstration in it is replaced.
     seed
-        Seed of the distractors, the drawings that only look like the right ones.
+        Seed of the distractors: drawings that only look like the right ones.
     """
     say("drawing the collection …")
     collection = demo_collection(folder, seed=seed)
@@ -40,18 +40,18 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
     emit("\nEight photographs are added, and an article about them is illustrated")
     emit(str(library.add(collection.photographs, encoders=[DEFAULT])))
     pages.append(page(article))
-    emit("\nThe same article by pixels alone: here no picture has a caption")
+    emit("\nThe same article by pixels alone: no picture has a caption")
     unworded = Library(folder / "library-without-words")
     unworded.add(collection.pictures, collection.photographs, encoders=[DEFAULT], captions=False)
     alone = folder / f"{article.stem}-by-pixels.html"
     pages.append(_illustrated(article, unworded, collection.answers[article.name], alone))
     emit("")
-    for one in pages:
-        emit(f"open {one.resolve().as_uri()}")
+    for page_path in pages:
+        emit(f"open {page_path.resolve().as_uri()}")
 
 
 def _illustrated(text: Path, library: Library, answers: Sequence[str | None], page: Path) -> Path:
-    """Illustrate one text, print what came of it, and write its page."""
+    """Illustrate one text, print its storyboard, and write its page."""
     board = library.illustrate(text)
     right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
     emit(f"\n{board.story.title or text.name}\n{board}")
@@ -60,7 +60,7 @@ def _illustrated(text: Path, library: Library, answers: Sequence[str | None], pa
 
 
 def _is_right(chosen: Candidate | None, due: str | None) -> bool:
-    """Whether a step got the very picture that belongs to it, or a blank where none does."""
+    """Whether a step got the picture that belongs to it, or a blank if none does."""
     if chosen is None:
         return due is None
     return due is not None and any(path.endswith(f"/{due}") for path in chosen.picture.paths)

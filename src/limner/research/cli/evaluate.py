@@ -1,6 +1,6 @@
-"""``limner evaluate``: how well a library answers where the right pictures are known, or were judged.
+"""``limner evaluate``: retrieval from a library where the right pictures are known or were judged.
 
-It puts task, channels and decoders together and prints intervals; `limner.research.evaluation` measures.
+It combines task, channels and decoders and prints intervals; `limner.research.evaluation` measures.
 """
 
 import os
@@ -51,10 +51,10 @@ def evaluate(
     decoder: Annotated[tuple[Coupling, ...], PLAIN] = ("off", "chain", "anchor"),
     json: Flag = False,
 ) -> None:
-    """Measure retrieval on a data set of illustrated stories, or on judgements of your own.
+    """Measure retrieval on a data set of illustrated stories, or on your own relevance judgements.
 
-    Every page asks for its own picture among all pictures of the split; with --qrels, every topic asks for
-    the pictures that were judged right among all of the library. Intervals are 95 %, by bootstrap over
+    Every page is a query for its own picture among all pictures of the split; with --qrels, every topic is a
+    query for the pictures judged right, among all of the library. Intervals are 95 %, by bootstrap over
     stories or topics. The first row is chance: random scores.
 
     Example: limner evaluate storybook --library lib --channel labels
@@ -67,12 +67,12 @@ def evaluate(
         Folder or address of the library in which those pictures are indexed. Default: $LIMNER_LIBRARY,
         else the one used last, see 'limner library'.
     qrels
-        Judgements in TREC format whose documents are ids of pictures, such as 'limner study preferences'
-        writes from what was replaced in the studio; in place of a data set.
+        Judgements in TREC format whose documents are ids of pictures, as 'limner study preferences' writes
+        from your changes in the studio; instead of a data set.
     topics
-        The words of their topics: id, tab, words.
+        Text of the topics, one a line: id, tab, text.
     split
-        Stories to use; a set that states no split is divided by source, always the same way.
+        Stories to use; a set without splits is divided by source, always in the same way.
     channel
         captions, base, labels or clip (repeatable). Default: all the library has.
     weights
@@ -127,7 +127,7 @@ def evaluate(
 
 
 def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story, ...]:
-    """The stories of a split; divided by source where the set itself states no split."""
+    """The stories of a split; a set without splits is divided by source."""
     found = read_stories(data)
     if any(story.split for story in found.stories):
         return found.split(split)
@@ -171,7 +171,7 @@ def _print(
     rank_digits: int,
     as_json: bool,
 ) -> None:
-    """Figures with their intervals in a table, all but median ranks in percent, and a line below it."""
+    """Print a table of figures with intervals, in percent except median ranks, and a line below it."""
     if as_json:
         emit_json(results)
         return

@@ -1,4 +1,4 @@
-"""``limner figure``: the figures of the papers from measured runs, beside the published curves.
+"""``limner figure``: the papers' figures from measured runs, with the published curves.
 
 It parses options; `limner.research.paper.published_figures` draws.
 """
@@ -34,18 +34,18 @@ def figure(
     Parameters
     ----------
     name
-        cmcm-1 (the first picture of runs for a text), cmcm-3a (confidence curves), cmcm-3b (rank against gap,
-        on validation), cmcm-5 (plain and refined), cmcm-6 (galleries), cmcm-7 (attention, runs side by side),
-        cmcm-8 and cmcm-8-length (curves over λ and text length), cmcm-9 (a gallery with one text of
+        cmcm-1 (the top picture of each run for a text), cmcm-3a (confidence curves), cmcm-3b (rank against
+        gap, on validation), cmcm-5 (plain and refined), cmcm-6 (galleries), cmcm-7 (attention, runs side by
+        side), cmcm-8 and cmcm-8-length (curves over λ and text length), cmcm-9 (a gallery with one text of
         every relation: the paper's Figures 9 and 10), cmcm-entropy (rank of every CMCM_c against the entropy
         of its relation), complementary-scores (histograms of both measures), complementary-agreement (one
         measure against the other), complementary-weights (spread, entropy and drift of the weights by epoch),
-        complementary-variance (what either measure gained on every data set against the deviation of its
+        complementary-variance (the gain of each measure on every data set against the deviation of its
         scores), complementary-3 (a page of what runs find for texts, words and pictures), complementary-4 (a
-        page of the pairs that weigh most and least), vrss-attention (how the steps of test stories attend to
-        each other), vrss-features (test pictures on a plane, by t-SNE of the features that runs see them
-        through), vrss-galleries (a page of steps for which one run is better, the other, or neither), gsda-3
-        (a page of test stories, with what every run found for each sentence) or gsda-strips (the same of
+        page of the pairs with the largest and smallest weights), vrss-attention (how the steps of test
+        stories attend to each other), vrss-features (t-SNE of the features by which runs represent the test
+        pictures), vrss-galleries (a page of steps for which one run is better, the other, or neither), gsda-3
+        (a page of test stories with the picture of every run for each sentence) or gsda-strips (the same for
         validation stories).
     to
         File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries, gsda-3
@@ -55,28 +55,28 @@ def figure(
     run
         One run (cmcm-3b, complementary-…, vrss-attention), or the runs to compare (cmcm-1, cmcm-6, cmcm-7,
         cmcm-9, complementary-3, vrss-features, two for vrss-galleries, gsda-3 and gsda-strips in the order of
-        its rows); repeatable. Of runs that refine, galleries show the pictures after refinement.
+        its rows); repeatable. For runs with refinement, galleries show the refined results.
     text
-        Text to show (cmcm-7), id of a pair (cmcm-1, cmcm-6, cmcm-9), or either (complementary-3), name of a
-        test story (vrss-attention, gsda-3) or validation story (gsda-strips); repeatable. The first ones of
-        the run unless given; of gsda-3 and gsda-strips evenly spread.
+        Text to show (cmcm-7), id of a pair (cmcm-1, cmcm-6, cmcm-9), either (complementary-3), or name of a
+        test story (vrss-attention, gsda-3) or validation story (gsda-strips); repeatable. Default: the first
+        ones of the run; for gsda-3 and gsda-strips, evenly spread ones.
     picture
         Id of a test pair whose picture is a query (complementary-3); repeatable.
     relation
-        Relation that holds for the texts that are shown (cmcm-1, cmcm-6, cmcm-9); repeatable, for texts of
+        Relation of the texts shown (cmcm-1, cmcm-6, cmcm-9); repeatable, for texts of
         each.
     weights
-        Weights of the backbone, where features must still be computed (complementary-3, vrss-features).
+        Weights of the backbone, if features must still be computed (complementary-3, vrss-features).
     data
-        Data set of the results; the one that was measured unless given, and of several clue, or cite++.
+        Data set of the results. Default: the one that was measured; of several, clue, else cite++.
     split
-        Its split; the one that was measured unless given, and of several the released one, which is that of
+        Its split. Default: the one that was measured; of several, the released one, which is that of
         the published runs.
     row
-        Row of the tables whose runs a curve is of (cmcm-8, cmcm-8-length).
+        Table row whose runs the curves show (cmcm-8, cmcm-8-length).
     count
         Texts or stories shown when none is named; pairs at either end (complementary-4); steps per group
-        (vrss-galleries); stories with a colour of their own (vrss-features).
+        (vrss-galleries); stories with their own colour (vrss-features).
     resamples
         Bootstrap resamples for every interval.
     """

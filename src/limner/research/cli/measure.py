@@ -1,4 +1,4 @@
-"""``limner measure``: trained runs on the rows they never saw.
+"""``limner measure``: trained runs on their test or validation rows.
 
 It parses options and prints; `limner.research.runs` measures.
 """
@@ -32,11 +32,12 @@ def measure(
 ) -> None:
     """Measure trained runs and write their result files, which 'limner table' and 'limner figure' read.
 
-    Ten pools, the same for every run, and the full set; plain and, where relations are predicted, refined as
-    the run chose on validation. With --choices also c-way questions, picture to text and text to picture. Of
-    stories also every step: its own picture, those of its story, and how the found ones look; and where a run
-    generates sentences, their quality. A run of a mixture is measured on each of its sets by itself. Under
-    torchrun the processes share the work, for the same figures.
+    Ranks are taken in ten pools, the same for every run, and in the full set. Runs that predict relations are
+    measured plain and with the refinement chosen on validation. --choices adds c-way questions, picture to
+    text and text to picture. For stories, every step is measured as well: the rank of its own picture and of
+    those of its story, and how the found ones look; where a run generates sentences, so is their quality. A
+    run trained on a mixture is measured on each of its sets. Under torchrun the processes share the work; the
+    figures stay the same.
 
     Example: limner measure runs/cmcm runs/cmca
 
@@ -47,40 +48,40 @@ def measure(
     Parameters
     ----------
     runs
-        Folders that 'limner train' wrote.
+        Folders written by 'limner train'.
     part
         Rows to measure on.
     choices
-        Options of every c-way question (repeatable); 0 takes the data set's own number: 100 for COCO, 20 for
+        Options per c-way question (repeatable); 0 takes the data set's usual number: 100 for COCO, 20 for
         Conceptual Captions, 5 for others.
     distractors
-        Folder that keeps the questions. They are drawn once and read from then on, so that all runs answer
-        the same ones.
+        Folder of the questions. They are drawn once and reused, so that all runs answer the same ones.
     saliency
-        Measure by a model of the test pictures whether found ones look like the nouns of their step and like
-        its story (VSR@k), which takes a minute per five hundred pictures. Unless stated, up to 5000 pictures.
+        Measure whether found pictures look like the nouns of their step and like its story (VSR@k), by a
+        classifier of the test pictures; takes a minute per five hundred pictures. Default: on, up to 5000
+        pictures.
     judge
-        That model: linear, of the stored features, or vgg19, a network that is trained on the pixels, as the
-        paper's; bring its weights by 'limner models get vgg19', and a card.
+        That classifier: linear, on the stored features, or vgg19, trained on the pixels as in the paper; it
+        needs its weights ('limner models get vgg19') and a GPU.
     in_sample
-        The model has seen the pictures that it judges, as the paper's may have; else it is five-fold.
+        Train that classifier on the pictures it judges, as the paper may have done; otherwise by five folds.
     protocol
-        Pools that ranks are taken in: pools, or legacy for those of the CMCM release, which repeat pictures:
-        the first 500 pairs, and ten draws of 500 with replacement. Its results lie beside the others, are of
-        ranks alone, and serve 'limner table cmcm-… --protocol legacy' and nothing else.
+        Pools for the ranks: pools, or legacy for those of the CMCM release, which repeat pictures: the first
+        500 pairs, and ten draws of 500 with replacement. Legacy results contain ranks only, are stored beside
+        the others, and are read only by 'limner table cmcm-… --protocol legacy'.
     pull
-        Rank the steps of every story together, and print that alone: by the scores of the run and by how
-        alike pictures are, as their scene graphs say (graphs: a run of GSDA, its ψ) or their stored features.
-        From left to right (greedy, beam), as a chain, around one picture (anchor), and with the first step's
-        own picture given (pin); how much likeness counts, ω, is chosen on validation stories. Nothing is
-        written.
+        Only rank the steps of every story together and print the result, by the scores of the run and by the
+        similarity of pictures: of their scene graphs (graphs: ψ of a GSDA run) or of their stored features.
+        Decoding is from left to right (greedy, beam), as a chain, around one picture (anchor), and with the
+        first step's own picture given (pin); the weight of similarity, ω, is chosen on validation stories.
+        Nothing is written.
     weights
-        Weights of the backbone, where features must still be computed: a file, or a folder to look in.
+        Weights of the backbone, if features must still be computed: a file, or a folder to look in.
     device
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     precision
-        Precision, for runs that take pixels because they trained their backbone: float32, bfloat16 or
-        float16. Default: that of its training. Stored features keep to theirs.
+        Precision of runs with a trained backbone: float32, bfloat16 or float16. Default: that of the
+        training. Stored features keep theirs.
     json
         Print JSON instead of text.
     """

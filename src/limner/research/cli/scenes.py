@@ -1,4 +1,4 @@
-"""``limner scenes``: the objects in every picture of a collection, and how they relate.
+"""``limner scenes``: the objects in every picture of a collection, and their relations.
 
 It parses options, finds detector and prior, shows progress and prints; the work is done by
 `limner.research.scenes.detect`.
@@ -49,8 +49,8 @@ def scenes(
 ) -> None:
     """Write a scene graph for every picture of a folder or library, and a page that shows them.
 
-    Run it again to go on after a stop, or after changes: only new and changed pictures are looked at. The
-    pictures are never written to.
+    Run it again to resume after a stop, or after changes: only new and changed pictures are processed. The
+    pictures are never changed.
 
     Example: limner scenes ~/Pictures --detector yolox_nano.onnx --to scenes
 
@@ -69,9 +69,9 @@ def scenes(
     classes
         Names of the detector's classes, one a line. Default: COCO's.
     prior
-        Prior of relations, from 'limner data build-prior'; without it, relations come from positions.
+        Prior of relations, from 'limner data build-prior'; without it, relations come from box positions.
     labels
-        What the detector's labels are called in the prior: a TOML file of "label" = "class" lines, or 'coco'
+        Names of the detector's labels in the prior: a TOML file of "label" = "class" lines, or 'coco'
         for COCO's names in Visual Genome's.
     graphs
         Take these graphs (JSON lines) instead of a detector's; they name pictures by path, file name, or
@@ -81,11 +81,11 @@ def scenes(
     page
         Pictures on the page, spread over all; 0 writes no page.
     min_score
-        Least score of a detection.
+        Minimum score of a detection.
     overlap_only
         Relate only objects whose boxes overlap.
     ids
-        What graphs call their pictures: the hash of the file, as libraries and 'limner train' do (files with
+        Picture ids in the graphs: the hash of the file, as in libraries and 'limner train' (files with
         the same bytes share a graph), or the path below the folder.
     again
         Process all pictures again.
@@ -93,7 +93,7 @@ def scenes(
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. An .onnx file is run on the CPU
         by OpenVINO, on a CUDA card by onnxruntime-gpu.
     batch
-        Pictures that go through the detector together.
+        Pictures per batch of the detector.
     workers
         Threads that decode. Default: one per core.
     json
@@ -178,7 +178,7 @@ def sources(source: Path) -> "Sources":
 
 
 def _lines(report: "ScenesReport", to: Path, page: int) -> list[str]:
-    """A report as lines to read; of skipped files the first twenty are named, in the JSON form all."""
+    """The report as text; it names the first twenty skipped files, the JSON report all."""
     from limner.research.scenes.folder import GRAPHS, PAGE, SKIPPED
 
     speed = f", {report.looked_at / report.seconds:.1f} pictures/s" if report.seconds else ""
@@ -207,5 +207,5 @@ def _lines(report: "ScenesReport", to: Path, page: int) -> list[str]:
 
 
 def _counted(names: Iterable[tuple[str, int]]) -> str:
-    """The first ten names with their numbers."""
+    """The first ten names with their counts."""
     return ", ".join(f"{name} {count:,}" for name, count in islice(names, 10))

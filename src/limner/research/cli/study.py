@@ -1,4 +1,4 @@
-"""``limner study``: human studies, from the draw of the items to the tables of the report.
+"""``limner study``: human studies, from drawing the items to the tables of the report.
 
 It parses options and prints; `limner.research.study` makes, serves and analyses studies.
 """
@@ -32,11 +32,11 @@ def preferences(
     projects: Path | None = None,
     consent: Flag = False,
 ) -> None:
-    """Write what you replaced in the studio as preferences, topics and relevance judgements.
+    """Write your replacements in the studio as preferences, topics and relevance judgements.
 
-    In the folder --to: preferences.jsonl (query, context, preferred and rejected picture, time, library),
-    topics.tsv (query id and text) and qrels.txt (TREC format, which 'limner evaluate --qrels' reads). They
-    hold words of your texts and ids of your pictures, no picture and no path. Nothing is sent anywhere.
+    The folder --to gets preferences.jsonl (query, context, preferred and rejected picture, time, library),
+    topics.tsv (query id and text) and qrels.txt (TREC format, for 'limner evaluate --qrels'). They contain
+    words of your texts and ids of your pictures, but no picture and no path. Nothing is sent anywhere.
 
     Example: limner study preferences --consent --to my-preferences
 
@@ -45,11 +45,11 @@ def preferences(
     library
         Folder of the library. Default: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
     to
-        Folder to write into; made if it is not there.
+        Folder to write to; made if absent.
     projects
-        Folder of the studio's projects; that of the library's unless given, see 'limner studio'.
+        Folder of the studio's projects. Default: that of the library's projects, see 'limner studio'.
     consent
-        You agree that these files hold words of your texts; without it nothing is written.
+        Agree that these files contain words of your texts; without it nothing is written.
     """
     from limner.store.library import library_to_ask
     from limner.studio.preferences import read_preferences, write_preferences
@@ -57,7 +57,7 @@ def preferences(
 
     if not consent:
         raise ConfigError(
-            "study preferences: the files would hold words of your texts and what you chose for them;"
+            "study preferences: the files would contain words of your texts and your choices for them;"
             " add --consent if you agree"
         )
     found = read_preferences(projects or projects_found(library_to_ask(library, say)))
@@ -87,11 +87,12 @@ def serve(
     screen_out_code: str = "",
     screen_out_url: str = "",
 ) -> None:
-    """Show a study to raters in a browser and keep their votes.
+    """Show a study to raters in a browser and store their votes.
 
-    Raters open the printed address, agree, and answer page after page. They may stop and come back. Only
-    this machine can open it unless --host names another address; the printed one then holds a token, and
-    whoever is given it may take part. Ctrl-C ends it; nothing is lost, and it can be started again.
+    Raters open the printed address, agree, and answer page after page. They may stop and come back. The
+    study is open to this machine only, unless --host names another address; the printed address then
+    contains a token, and everybody who has it can take part. Ctrl-C stops the server; no vote is lost, and it
+    can be started again.
 
     Example: limner study serve preferences-study
 
@@ -100,45 +101,46 @@ def serve(
     Parameters
     ----------
     study
-        Folder that 'limner study create' made.
+        Folder made by 'limner study create'.
     votes
-        Where votes are kept: a postgresql:// URL or an SQLite file; votes.sqlite in the folder unless given.
+        Storage of the votes: a postgresql:// URL or an SQLite file. Default: votes.sqlite in the folder.
     host
         Address to listen on; 0.0.0.0 lets other machines in.
     port
         Port (default 8420; if taken, any free port).
     name
-        Name under which raters reach this server, such as that of a proxy before it (repeatable).
+        Host name by which raters reach this server, such as that of a proxy (repeatable).
     proxy
-        Address or network of a proxy before this server, such as 127.0.0.1 (repeatable). From these alone
-        X-Forwarded-For and X-Forwarded-Proto are believed; else all raters seem to come from the proxy.
+        Address or network of a proxy in front of this server, such as 127.0.0.1 (repeatable). Only these are
+        trusted to set X-Forwarded-For and X-Forwarded-Proto; without, all raters seem to come from the proxy.
     limit
-        Pages one rater is asked at most. Default: all that are open.
+        Maximum number of pages per rater. Default: all that are open.
     hold_minutes
-        How long a page is kept for a rater who does not answer.
+        Minutes a page stays reserved for a rater who does not answer.
     new_raters
-        New raters that one network address may bring a minute, as many of them at once; others are asked to
-        press again a little later. A whole class often has one address. 0 for any number.
+        Maximum number of new raters per minute from one network address; others are asked to try again
+        later. A whole class often shares one address. 0 for no limit.
     contact
-        Whom raters may ask, for a study that was created without; so are the next two. Raters beyond this
-        machine must be told all three.
+        Whom raters may ask. This and the next two are for studies created without them; raters on other
+        machines must be told all three.
     purpose
-        What their answers are for.
+        Purpose of their answers.
     retention
-        How long their answers are kept, and where.
+        How long and where their answers are kept.
     panel
         Raters come from Prolific (PROLIFIC_PID, STUDY_ID and SESSION_ID in the address) or Mechanical Turk
         (workerId, hitId and assignmentId), each worker once.
     completion_code
-        Shown to raters who are through.
+        Code shown to raters who have finished.
     completion_url
-        Where they go then, an https address; that of Prolific for the code with --panel prolific.
+        Address to which they are then sent (https). Default with --panel prolific: Prolific's address for the
+        code.
     screen_out
-        Ask a rater nothing more after so many wrong answers to attention checks; 0 for never.
+        Number of failed attention checks after which a rater gets no more pages; 0 for never.
     screen_out_code
-        Code shown to them.
+        Code shown to these raters.
     screen_out_url
-        Address where they go then, like --completion-url.
+        Address to which they are then sent, like --completion-url.
     """
     if limit is not None and limit < 1:
         raise ConfigError(f"--limit {limit}: expected at least 1")
@@ -182,16 +184,16 @@ def serve(
 
 
 def _notice(contact: str, purpose: str, retention: str) -> Notice | None:
-    """What raters are told, all of it or nothing."""
-    said = {"contact": contact, "purpose": purpose, "retention": retention}
-    missing = [f"--{name}" for name, words in said.items() if not words.strip()]
-    if len(missing) == len(said):
+    """The notice for raters, or None if no part of it is given."""
+    parts = {"contact": contact, "purpose": purpose, "retention": retention}
+    missing = [f"--{name}" for name, words in parts.items() if not words.strip()]
+    if len(missing) == len(parts):
         return None
     if missing:
         raise ConfigError(
             f"study: {' and '.join(missing)} missing; raters are told all three, or none of them"
         )
-    return Notice(**said)
+    return Notice(**parts)
 
 
 Paths = Annotated[tuple[Path, ...], PLAIN]
@@ -200,7 +202,7 @@ study = App(
     name="study",
     group_parameters=Group("Options", sort_key=0),
     help=(
-        "Ask people which pictures fit: create a study, serve it, see how far it is, report.\n\n"
+        "Ask people which pictures fit: create a study, serve it, see its progress, report.\n\n"
         "Example: limner study create preference --tested runs/cmcm --control runs/cmca --relation Story"
     ),
 )
@@ -238,8 +240,8 @@ def create(
 ) -> None:
     """Draw items, copy their pictures, and register the study before the first vote.
 
-    Items are a simple random sample by --seed, never chosen by what a system found. The folder holds the
-    registration with hashes of everything, what raters see, and the key; any later change is found.
+    Items are a simple random sample by --seed, independent of what the systems found. The folder contains
+    the registration with hashes of everything, what raters see, and the key; later changes are detected.
 
     Example: limner study create preference --tested runs/cmcm --control runs/cmca --relation Story
 
@@ -261,22 +263,23 @@ def create(
         The system it is compared with (tick-all: the model without context): a run of the same data, or
         storyboards of the same texts in the same order.
     truth
-        Tick-all from storyboards: those with the true pictures. Default: the ones that the texts
-        themselves show.
+        Tick-all from storyboards: those with the true pictures. Default: the pictures in the texts
+        themselves.
     items
-        In place of runs and storyboards: JSON lines with the pictures of any systems, see docs/studies.md.
+        Instead of runs and storyboards: JSON lines with the pictures of any systems, see docs/studies.md.
     relation
-        Pairwise from runs: draw among texts with this relation; NAME=RUN takes a tested run of its own
-        (repeatable). All texts unless given.
+        Pairwise from runs: draw among texts with this relation; NAME=RUN uses another tested run for it
+        (repeatable). Default: all texts.
     names
         Names of the systems in the report, separated by commas: tested, control; in tick-all the true picture
         first.
     part
         Part of the data set of measured runs.
     decoding
-        From runs measured on stories: every step by itself, or no first picture twice in a story.
+        From runs measured on stories: every step by itself (steps), or no top picture twice in a story
+        (distinct).
     refined
-        From runs: show the first pictures after refinement by relations, where a run refines.
+        From runs: show the top pictures after refinement by relations, for runs with refinement.
     size
         Items (tick-all: stories) drawn per relation; 0 takes all there are.
     seed
@@ -293,11 +296,11 @@ def create(
         Text file with what raters agree to. Default: a short text.
     contact
         Whom raters may ask, such as a name and an e-mail address. This and the next two are shown before
-        raters agree, and are needed before anybody beyond this machine is asked.
+        raters agree; they are required for raters on other machines.
     purpose
-        What their answers are for.
+        Purpose of their answers.
     retention
-        How long their answers are kept, and where.
+        How long and where their answers are kept.
     hypothesis
         Hypothesis to register (repeatable). Default: the one of the published study.
     json
@@ -340,7 +343,7 @@ def create(
 
 @study.command
 def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> None:
-    """Show how many votes there are and how many are missing, but not what raters prefer.
+    """Show how many votes there are and how many are missing, without showing preferences.
 
     Example: limner study status preference
 
@@ -349,8 +352,8 @@ def status(folder: Path, *, votes: str | None = None, json: Flag = False) -> Non
     folder
         Folder of the study.
     votes
-        Where votes are kept, as given to 'limner study serve': a postgresql:// URL or an SQLite file, or a
-        .jsonl file of exported votes; votes.sqlite in the folder unless given.
+        Storage of the votes, as given to 'limner study serve': a postgresql:// URL or an SQLite file; or a
+        .jsonl file of exported votes. Default: votes.sqlite in the folder.
     json
         Print JSON.
     """
@@ -373,10 +376,10 @@ def export(
     to: Path | None = None,
     overwrite: Flag = False,
 ) -> None:
-    """Write all votes: as JSON lines, which 'limner study report --votes FILE' reads, or as a table.
+    """Write all votes as JSON lines, for 'limner study report --votes FILE', or as a table.
 
-    The table has one row a vote: rater, page, item, stratum, whether it is an attention check and was passed,
-    answer, system, time, and whether the rater withdrew. A hash stands for workers of a panel.
+    The table has one row per vote: rater, page, item, stratum, whether it is an attention check and was
+    passed, answer, system, time, and whether the rater withdrew. Workers of a panel are named by a hash.
 
     Example: limner study export preference --to votes.jsonl
 
@@ -387,15 +390,15 @@ def export(
     folder
         Folder of the study.
     votes
-        Where votes are kept, see 'limner study status'.
+        Storage of the votes, see 'limner study status'.
     format
         jsonl (JSON lines) or csv (comma-separated values).
     worker_ids
-        Name workers as their panel does, with its numbers of study and visit, to pay them. With csv alone.
+        Use the panel's worker ids, with its study and session ids, to pay workers. With csv only.
     to
         File to write instead of printing.
     overwrite
-        Replace a file that is there.
+        Replace an existing file.
     """
     if worker_ids and format != "csv":
         raise ConfigError("--worker-ids: JSON lines never name workers; add --format csv")
@@ -414,9 +417,9 @@ def export(
 
 @study.command
 def withdraw(folder: Path, *, rater: str, votes: str | None = None) -> None:
-    """Delete all that a rater answered, as a rater may do on every page; others may take their places.
+    """Delete all answers of a rater, as raters can do themselves; others may take their places.
 
-    Reports leave withdrawn votes out and count them. What a panel calls the rater is deleted as well.
+    Reports leave withdrawn votes out and count them. The rater's panel id is deleted as well.
 
     Example: limner study withdraw preference --rater 9f3c61d07a2b
 
@@ -425,9 +428,9 @@ def withdraw(folder: Path, *, rater: str, votes: str | None = None) -> None:
     folder
         Folder of the study.
     rater
-        Number that the rater sees on their pages, the id in exported votes, or the worker id of a panel.
+        Number shown to the rater on every page, the id in exported votes, or the worker id of a panel.
     votes
-        Where votes are kept, see 'limner study serve'.
+        Storage of the votes, see 'limner study serve'.
     """
     from limner.research.study.votes import stored_votes
 
@@ -452,9 +455,9 @@ def report(
 ) -> None:
     """Run the registered analysis and print its tables.
 
-    Majorities, exact sign test, t-test with effect size, power, agreement, per relation; with all raters and
-    without those who failed an attention check. What raters withdrew is left out and counted; a report before
-    all votes are in says that it is an interim one.
+    Per relation: majorities, exact sign test, t-test with effect size, power and agreement, with all raters
+    and without those who failed an attention check. Withdrawn votes are left out and counted. A report before
+    all votes are in is marked as interim.
 
     Example: limner study report preference --format html --to report.html
 
@@ -463,13 +466,13 @@ def report(
     folder
         Folder of the study.
     votes
-        Where votes are kept, see 'limner study status'.
+        Storage of the votes, see 'limner study status'.
     format
-        md, latex (tables alone), html (one page) or json (every figure).
+        md, latex (tables only), html (one page) or json (every figure).
     published
-        Also show the figures that the papers print, beside ours.
+        Also show the figures of the papers.
     resamples
-        Resamples for the bootstrap intervals.
+        Bootstrap resamples for every interval.
     to
         File to write instead of printing.
     """
@@ -486,8 +489,8 @@ def report(
 def galleries(folder: Path, *, to: Path, votes: str | None = None, count: int = 4) -> None:
     """Write a page of items for which raters prefer one system, the other, or neither, with their pictures.
 
-    Items are spread evenly over each group, so that nobody chooses them. The page says which picture is
-    whose: show it when the study has ended.
+    Items are spread evenly over each group, so that nobody selects them. The page says which system found
+    each picture: show it only when the study has ended.
 
     Example: limner study galleries steps --to galleries.html
 
@@ -498,9 +501,9 @@ def galleries(folder: Path, *, to: Path, votes: str | None = None, count: int = 
     to
         File to write, .html.
     votes
-        Where votes are kept, see 'limner study status'.
+        Storage of the votes, see 'limner study status'.
     count
-        Items of each group.
+        Items per group.
     """
     from limner.research.study.report import write_preferred
 

@@ -1,4 +1,4 @@
-"""``limner sweep``: settings chosen on validation, by training every one of a grid.
+"""``limner sweep``: settings chosen on validation, by training every setting of a grid.
 
 It parses options, shows progress and writes; `limner.research.paper.sweeps` trains.
 """
@@ -30,9 +30,9 @@ def sweep(
     device: str = "auto",
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Train every setting of a grid and choose one on validation; run it again to go on after a stop.
+    """Train every setting of a grid and choose one on validation; run it again to resume after a stop.
 
-    Writes sweep.md, sweep.json and sweep.png beside the runs. The test split is never looked at.
+    Writes sweep.md, sweep.json and sweep.png beside the runs. The test split is never used.
 
     Example: limner sweep configs/cmcm/cmcm.toml --data clue --over loss.margin=0.1,0.2 --to sweep
 
@@ -41,8 +41,8 @@ def sweep(
     config
         Settings, TOML.
     over
-        key=value,value to vary; repeated, all combinations are trained. Keys that vary together are written
-        key,key=value:value,value:value.
+        key=value,value to vary (repeatable; all combinations are trained). Keys that vary together are
+        written key,key=value:value,value:value.
     to
         Folder of the sweep, with one run per setting and seed.
     data
@@ -53,9 +53,9 @@ def sweep(
     set_
         key=value that replaces a setting of every run (repeatable).
     metric
-        Validation figure that chooses; loop.metric unless given.
+        Validation figure to choose by. Default: loop.metric.
     smoke
-        Shrink everything to runs of seconds, to see that it works.
+        Shrink everything to runs of seconds, as a test.
     weights
         Weights of the backbone: a file, or a folder to look in.
     device

@@ -1,4 +1,4 @@
-"""``limner table``: a published table with our figures, intervals and marks beside the paper's.
+"""``limner table``: a published table with our figures, intervals and significance marks.
 
 It prints; `limner.research.paper.published` builds the table. ``--smoke`` first trains tiny models on drawn
 pictures.
@@ -32,10 +32,10 @@ def table(
 ) -> None:
     """Print a table of results beside the published one.
 
-    Beside every row stand the settings of its runs: preset, backbone, seeds, data and split; deviations from
-    the preset are listed below the table. ‡ marks a row that is compared with one of other settings. Cells
-    without a result show a dash and are counted. Run 'limner measure' on the runs first, for the tables of
-    complementary samples with --choices.
+    Every row states the settings of its runs: preset, backbone, seeds, data and split; deviations from the
+    preset are listed below the table. ‡ marks a row compared with one of different settings. Cells without a
+    result show a dash and are counted. Run 'limner measure' on the runs first, with --choices for the
+    complementary tables.
 
     Example: limner table cmcm-5 --runs runs
 
@@ -48,17 +48,17 @@ def table(
     name
         cmcm-1 and cmcm-2 (how often relations hold in CITE++ and Clue), cmcm-4 (CITE++), cmcm-5 (Clue),
         cmcm-7 (per relation), cmcm-8 (predicted relations), complementary-1 (settings of the data sets and
-        dispersion of the measures, of runs that weigh pairs), complementary-2 (c-way accuracy of all systems,
-        with their ranks), complementary-3 (ablation of the weights), vrss-1 (steps of stories, by themselves
-        and without repeats), gsda-1 (the same with the coherence of found pictures, and the quality of
-        generated sentences) or limner-1 (limner's own model, step by step).
+        dispersion of the measures, for runs that weight pairs), complementary-2 (c-way accuracy of all
+        systems, with their ranks), complementary-3 (ablation of the weights), vrss-1 (steps of stories, each
+        by itself and without repeats), gsda-1 (the same with the coherence of found pictures and the quality
+        of generated sentences) or limner-1 (limner's own model, step by step).
     runs
         Folder with measured runs; if omitted, only published figures are shown.
     data
-        Data set of the results, of cmcm-1 and cmcm-2 below $LIMNER_DATA/data; unless given that of the
-        published table, for cmcm-7 both that were measured, and for complementary-…, vrss-1, gsda-1 and
-        limner-1 all. Short runs (--smoke, data.limit) are of data
-        sets of their own, such as cite++-first48; a note below a table of CMCM names what it passes over.
+        Data set of the results; for cmcm-1 and cmcm-2, one below $LIMNER_DATA/data. Default: that of the
+        published table; for cmcm-7 both that were measured; for complementary-…, vrss-1, gsda-1 and limner-1
+        all. Short runs (--smoke, data.limit) count as separate data sets, such as cite++-first48; a note
+        below CMCM tables names the data sets left out.
     format
         md, latex or html.
     protocol
@@ -69,7 +69,7 @@ def table(
     to
         File to write instead of printing.
     smoke
-        Train tiny models on drawn pictures and make the table of them, to see that it works.
+        Train tiny models on drawn pictures and make the table from them, as a test.
     json
         Print JSON instead of text: every figure with its interval, and all settings.
     """

@@ -1,4 +1,4 @@
-"""``limner train``: a settings file becomes a trained run.
+"""``limner train``: train a system from a settings file.
 
 It parses options, shows progress and handles signals; `limner.research.runs.train` trains.
 """
@@ -41,11 +41,10 @@ def train(
     tensorboard: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Train a system as a settings file says; run it again to go on after a stop.
+    """Train a system from a settings file; run it again to resume after a stop.
 
-    The test split is dropped before anything is made from the data. A stop (Ctrl-C, SIGTERM) saves first;
-    a kill loses at most the steps since the last save, loop.save_every_steps apart. Under torchrun the
-    processes train together.
+    The test split is dropped before the data are used. Ctrl-C and SIGTERM save before stopping; a kill loses
+    at most loop.save_every_steps steps. Under torchrun the processes train together.
 
     Example: limner train configs/cmcm/cmcm.toml --data picturebook --set preset=laptop --to runs/cmcm
 
@@ -61,19 +60,19 @@ def train(
     set_
         key=value that replaces a setting, such as loop.lr=2e-4 (repeatable).
     smoke
-        Shrink everything to a run of seconds, to see that it works.
+        Shrink everything to a run of seconds, as a test.
     finetune
-        Train the picture backbone along instead of using stored features.
+        Train the image backbone as well, instead of using stored features.
     weights
         Weights of the backbone: a file, or a folder to look in.
     device
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and cuda
         are one card per process.
     precision
-        Precision: float32, bfloat16 or float16, the last two for cards and CPUs that are fast in them;
-        loop.precision of the settings unless given.
+        Precision: float32, bfloat16 or float16; the last two are fast on some GPUs and CPUs only. Default:
+        loop.precision of the settings.
     tensorboard
-        Write losses and figures below TO/tensorboard as well; needs the extra of that name.
+        Also write losses and figures below TO/tensorboard; needs the extra of that name.
     json
         Print the result as JSON.
     """
@@ -114,7 +113,7 @@ def train(
 
 
 def _show(run: Run, *, as_json: bool) -> None:
-    """The result on stdout."""
+    """Print the result."""
     from limner.research.evaluation.refinement import read_refinement
 
     position = run.position
@@ -143,10 +142,10 @@ def _figures(values: Mapping[str, float]) -> str:
 
 
 class Watch(ExitStack):
-    """Shows what a training tells, and asks it to stop after Ctrl-C or SIGTERM; a context.
+    """Context that shows the progress of a training and stops it after Ctrl-C or SIGTERM.
 
-    Epoch, losses, last validation and time left on stderr; in a pipe, one line per epoch. Once steps are
-    taken a signal only raises a flag, so that no step and no file is ever half done.
+    Epoch, losses, last validation and time left go to stderr; in a pipe, one line per epoch. During training
+    a signal only sets a flag, so that no step and no file is left half done.
     """
 
     def __init__(self, board: Path | None = None, *, shown: bool = True) -> None:
@@ -179,7 +178,7 @@ class Watch(ExitStack):
         return self
 
     def __call__(self, news: Note | FeatureProgress | Event) -> bool:
-        """Show it; whether to stop."""
+        """Show an event and return whether to stop."""
         from limner.research.runs.train import FeatureProgress, Note
 
         if isinstance(news, FeatureProgress):

@@ -1,6 +1,7 @@
-"""Measured runs as the rows of a table: their figures, resampled together, compared and marked.
+"""Table rows from measured runs: figures are resampled together, compared with a control, and marked.
 
-All figures see the same draws of groups, so that differences are paired, and one correction covers them.
+All figures use the same resamples of groups, so that differences are paired; one correction covers all
+comparisons.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -32,27 +33,27 @@ LEVEL = 0.05
 FEWEST_GROUPS = 10
 METRICS = ("MedR", "R@1", "R@5", "R@10")
 Statistic = Callable[[Weights], Values]
-"""Counts of every group, (R, G) → (R,)."""
+"""(R, G) counts of groups → (R,) values of a statistic."""
 Ranked = tuple[NDArray[np.int64], Values]
-"""Rows of the queries of one pool and their ranks."""
+"""Rows of a pool's queries, and their ranks."""
 R = TypeVar("R", Result, ChoiceResult, SequenceResult)
 
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A figure before it is resampled.
+    """A figure before resampling.
 
     Attributes:
-        kind: how it is written.
-        statistic: None if no result exists.
+        kind: format of the figure.
+        statistic: its statistic; None if there is no result.
         paper: the published figure, as printed.
-        deviation, paper_deviation, release, release_deviation: as in `Cell`.
-        higher_is_better: its direction.
-        applies: False where the row has no such figure.
-        minus: what is taken from the statistic, of a figure that is a difference.
+        deviation, paper_deviation, release, release_deviation: see `Cell`.
+        higher_is_better: direction of the figure.
+        applies: False if the row cannot have this figure.
+        minus: statistic that is subtracted, for a difference.
         against: the figure that it is compared with, or None.
-        comparable: False where there are too few groups to compare it with another.
-        uneven: whether it is compared with one of other settings.
+        comparable: False if there are too few groups for a comparison.
+        uneven: whether the figure it is compared with has other settings.
     """
 
     kind: Kind
@@ -76,14 +77,14 @@ ZERO = Figure("percent", lambda weights: np.zeros(len(weights)))
 
 @dataclass(frozen=True)
 class Cohort(Generic[R]):
-    """Runs that were measured on the same rows.
+    """Runs measured on the same rows.
 
     Attributes:
         systems: name → its runs, one per seed.
-        owner: (N,) group number of every row.
+        owner: (N,) group number of each row.
         groups: number of groups, the units of the bootstrap.
-        data, c, start: of runs that answered questions: their data set, options per question, and where the
-            groups begin among those of all data sets of a table.
+        data, c, start: for c-way questions: data set, options per question, and index of the first group
+            among those of all data sets of a table.
     """
 
     systems: Mapping[str, Sequence[R]]
@@ -102,13 +103,13 @@ class Cohort(Generic[R]):
         what: str = "pairs",
         plain: Sequence[str] = ("paper", "release"),
     ) -> "Cohort[R]":
-        """Sort results by system.
+        """Collect results by system.
 
         Args:
-            where: table, data set and split, for the message.
-            results: in order.
-            units: group of every row of a result.
-            what: the rows, for the message.
+            where: table, data set and split, for messages.
+            results: results, in order.
+            units: result → group of each row.
+            what: name of the rows, for messages.
             plain: see `by_system`.
         Raises:
             DataError: two runs were evaluated on different rows.
@@ -119,21 +120,21 @@ class Cohort(Generic[R]):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows and groups."""
+        """Numbers of rows and groups."""
         return len(self.owner), self.groups
 
     def runs(self, *names: str) -> Sequence[R]:
-        """Runs of a system under the first of its names that was measured; none where none was."""
+        """Runs of a system under the first of these names that was measured; empty if none was."""
         return next((self.systems[name] for name in names if name in self.systems), ())
 
     def ranked(
         self, metric: str, pools: Sequence[Ranked], paper: float | None = None, *, applies: bool = True
     ) -> Figure:
-        """A metric of ranks, taken in every pool and averaged over the pools (and so over the seeds).
+        """A rank metric, averaged over pools (and so over seeds).
 
         Args:
             metric: R@k or MedR.
-            pools: queries and ranks of every pool of every seed; empty if no result exists.
+            pools: queries and ranks of all pools of all seeds; empty if there is no result.
             paper: see `Figure`.
             applies: see `Figure`.
         """
@@ -150,16 +151,16 @@ class Cohort(Generic[R]):
 def check_alike(
     where: str, results: Sequence[R], rows: Callable[[R], object], what: str, how: str = "on one split seed"
 ) -> None:
-    """Reject results that differ in what they were evaluated on.
+    """Check that results were evaluated on the same rows.
 
     Args:
-        where: for the message.
-        results: to be compared.
-        rows: what must be equal.
-        what: that, in words.
-        how: to evaluate them alike.
+        where: table, data set and split, for messages.
+        results: results to compare.
+        rows: result → value that must be equal.
+        what: name of that value, for messages.
+        how: advice on how to evaluate them alike, for messages.
     Raises:
-        DataError: two differ.
+        DataError: two results differ.
     """
     for result in results:
         if rows(result) != rows(results[0]):
@@ -171,12 +172,12 @@ def check_alike(
 
 
 def by_system(results: Iterable[R], plain: Sequence[str] = ("paper", "release")) -> dict[str, list[R]]:
-    """Runs by the row they belong to: presets are never averaged, so another one than the plain one is named.
+    """Runs by row; presets are never averaged, so presets other than the plain one are part of the name.
 
     Args:
-        results: in order.
-        plain: the first of these presets that a system was run with needs no name; of a system that was run
-            with none of them, the one that makes them small enough for a laptop.
+        results: results, in order.
+        plain: presets that are not named; of a system, only the first of these that was run. If none was, the
+            laptop preset is not named.
     """
     runs = list(results)
     found: dict[str, list[R]] = {}
@@ -191,19 +192,19 @@ def by_system(results: Iterable[R], plain: Sequence[str] = ("paper", "release"))
 
 
 def _label(preset: str, presets: Collection[str]) -> str:
-    """A preset without that of laptops, which stands beside the row, unless that tells it from another."""
+    """Name of a preset; "laptop" is left out unless it is needed to distinguish rows."""
     whole = "+".join(part for part in preset.split("+") if part != LAPTOP)
     return preset if not whole or whole in presets else whole
 
 
 def average(values: Values, owner: NDArray[np.int64], groups: int, start: int = 0) -> Statistic:
-    """Mean of the values of rows.
+    """Statistic: mean of values over rows.
 
     Args:
-        values: (N,), NaN of rows that do not count.
-        owner: (N,) group number of every row.
+        values: (N,) values; NaN for rows that do not count.
+        owner: (N,) group number of each row.
         groups: number of groups.
-        start: place of the first of them among those that are drawn.
+        start: index of the first group among all resampled groups.
     """
     counted = ~np.isnan(values)
     sums = np.bincount(owner[counted], values[counted], groups)
@@ -219,19 +220,19 @@ def average(values: Values, owner: NDArray[np.int64], groups: int, start: int = 
 
 
 def recalls_of(k: int, pools: Sequence[Ranked], owner: NDArray[np.int64], groups: int) -> Statistic:
-    """Mean over the pools of the share of hits.
+    """Statistic: recall at k, averaged over pools.
 
     Args:
-        k: places that count as a hit.
-        pools: queries and ranks.
-        owner: (N,) group number of every row.
+        k: largest rank that counts as a hit.
+        pools: queries and ranks of each pool.
+        owner: (N,) group number of each row.
         groups: number of groups.
     """
     hits = np.stack([np.bincount(owner[rows], ranks <= k, groups) for rows, ranks in pools], axis=1)
     sizes = np.stack([np.bincount(owner[rows], minlength=groups) for rows, _ in pools], axis=1)
 
     def recalls(weights: Weights) -> Values:
-        drawn = weights.astype(np.float64)  # floats go through BLAS, integers do not
+        drawn = weights.astype(np.float64)  # floats use BLAS, integers do not
         found, size = drawn @ hits, drawn @ sizes
         return _mean(np.divide(found, size, out=np.full_like(found, np.nan), where=size > 0))
 
@@ -239,7 +240,7 @@ def recalls_of(k: int, pools: Sequence[Ranked], owner: NDArray[np.int64], groups
 
 
 def medians_of(pools: Sequence[Ranked], owner: NDArray[np.int64]) -> Statistic:
-    """Mean over the pools of the median rank; see `recalls_of`."""
+    """Statistic: median rank, averaged over pools; see `recalls_of`."""
     sorted_pools = []
     for rows, ranks in pools:
         order = np.argsort(ranks, kind="stable")
@@ -254,7 +255,7 @@ def medians_of(pools: Sequence[Ranked], owner: NDArray[np.int64]) -> Statistic:
 
 
 def _mean(values: Values) -> Values:
-    """(R, pools) → (R,) mean over the pools in which a resample has any query; NaN where in none."""
+    """(R, pools) → (R,) mean over pools in which a resample has queries; NaN if there are none."""
     there = ~np.isnan(values)
     count = there.sum(axis=1)
     total = np.where(there, values, 0.0).sum(axis=1)
@@ -270,14 +271,14 @@ def difference(
     applies: bool = False,
     apart: str = "",
 ) -> Figure:
-    """First minus second, compared with no difference; without a result where one of them has none.
+    """The difference of two figures, compared with 0; has no result if either has none.
 
     Args:
-        first: what is counted.
-        second: what is taken from it, on the same rows.
+        first: minuend.
+        second: subtrahend, on the same rows.
         paper: the published difference.
         applies: see `Figure`.
-        apart: what their settings differ in, "" for nothing.
+        apart: differences of their settings; "" for none.
     """
     there = first.statistic is not None and second.statistic is not None
     return replace(
@@ -296,23 +297,23 @@ def difference(
 
 
 def joined(differences: Iterable[str]) -> str:
-    """Settings that differ in any of several pairs of rows, each once."""
+    """Union of the settings that differ in several pairs of rows."""
     return "; ".join(dict.fromkeys(one for one in differences if one))
 
 
 def compare(
     figures: Sequence[Figure], rows: int, groups: int, *, resamples: int = RESAMPLES
 ) -> tuple[list[Cell], int]:
-    """Resample all figures together; mark those that differ from the one they are compared with.
+    """Resample all figures together and mark significant differences from their references.
 
     Args:
         figures: figures of one table.
-        rows: N, what a statistic counts.
+        rows: number of rows, N.
         groups: number of groups.
-        resamples: resamples of the bootstrap.
+        resamples: number of bootstrap resamples.
     Returns:
-        A cell per figure, and the number of comparisons that Holm's correction is for: none where there are
-        fewer than ten groups, of which a bootstrap says too little.
+        One cell per figure; and the number of comparisons for Holm's correction, 0 if there are fewer than
+        ten groups, too few for a bootstrap.
     """
     needed = [one for figure in figures for one in (figure, figure.against) if one is not None]
     every = dict.fromkeys(one for figure in needed for one in (figure.statistic, figure.minus) if one)
@@ -320,7 +321,7 @@ def compare(
     if any(figure.statistic for figure in figures):
         once = np.ones((1, groups), dtype=np.int64)
         found = bootstrap(list(every), groups, resamples=resamples, width=rows)
-        # on the data themselves, then on every resample
+        # first on the data, then on the resamples
         drawn = {one: np.concatenate([one(once), own]) for one, own in zip(every, found, strict=True)}
 
     def given(figure: Figure) -> dict[str, Any]:
@@ -361,7 +362,7 @@ def compare(
 
 
 Made = tuple[Figure | Cell, Sequence[ResultFile]]
-"""A figure before it is resampled, or a finished cell, and the runs that it is of."""
+"""A figure before resampling or a finished cell, and its runs."""
 
 
 def compared(
@@ -382,26 +383,25 @@ def compared(
     below: Sequence[str] = (),
     columns_of: Mapping[str, RunSettings] | None = None,
 ) -> Table:
-    """A table whose figures are resampled together; see `compare`.
+    """Build a table whose figures are resampled together; see `compare`.
 
     Args:
         table: its entry in ``reference/tables.toml``.
         title: one line.
-        columns: heading above neighbouring columns, and heading of its own, from left to right.
-        rows: by name, from top to bottom; one figure per column.
-        size: rows and groups, as in `compare`.
+        columns: heading of the block, and heading of the column, from left to right.
+        rows: name → figures, one per column, from top to bottom.
+        size: numbers of rows and groups, see `compare`.
         resamples: see `compare`.
-        control: row that all others are compared with, column by column, if it is among them.
-        called: what the notes call it, unless the entry does.
-        against: row → what its figures are compared with, instead of the control's; None keeps what a figure
-            says of itself.
-        labels: row → what it is called, where that is not its name.
-        remarks: row → what stands beside its name, instead of the number of its seeds.
-        apart: row → what its settings and those of what it is compared with differ in, instead of what the
-            runs of both say.
+        control: row that all others are compared with, column by column, if it is in the table.
+        called: name of the control in notes, unless the entry gives one.
+        against: row → figures to compare with, instead of the control's; None keeps a figure's own.
+        labels: row → label, if it is not the name.
+        remarks: row → remark next to the name, instead of the number of seeds.
+        apart: row → differences of its settings from those of what it is compared with, instead of those
+            found from the runs.
         above: notes before those of the entry.
-        below: notes after that on the marks.
-        columns_of: as in `Table`; its rows have no settings then.
+        below: notes after the one on the marks.
+        columns_of: see `Table`; rows then have no settings.
     """
     due = dict(against or {})
     if against is None and control in rows:
@@ -448,7 +448,7 @@ def compared(
 
 
 def gathered(columns: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """Heading above → the headings below it."""
+    """Heading of a block → headings of its columns."""
     found: dict[str, list[str]] = {}
     for block, name in columns:
         found.setdefault(block, []).append(name)
@@ -458,7 +458,7 @@ def gathered(columns: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 def _mark_best(
     count: int, column: Sequence[Figure | Cell], done: Mapping[str, list[Cell]], place: int
 ) -> None:
-    """Mark the best so many cells of a column in which more is better, or less; ties share the mark."""
+    """Mark the best `count` cells of a column; ties share the mark."""
     known = [one for one in column if isinstance(one, Figure) and one.statistic is not None]
     values = [own[place].value for own in done.values()]
     there = [value for value in values if value is not None]
@@ -479,13 +479,13 @@ def framed(
     above: Sequence[str] = (),
     below: Sequence[str] = (),
 ) -> Table:
-    """Finished rows as a table.
+    """Build a table from finished rows.
 
     Args:
         table: see `compared`.
         title: one line.
-        rows: from top to bottom.
-        blocks: title → columns.
+        rows: rows from top to bottom.
+        blocks: heading of a block → headings of its columns.
         above: notes before those of the entry.
         below: notes after them.
     """

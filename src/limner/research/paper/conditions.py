@@ -1,7 +1,7 @@
-"""Training settings of a table's runs: those shown with a row, and the differences of two rows.
+"""Training settings of a table's runs, and differences between compared rows.
 
-Two systems differ in what they are. What they are trained on, for how long, with which backbone and how wide
-their space is, a comparison takes to be alike; where it is not, the table says so.
+Compared systems should be trained on the same data, equally long, with the same backbone and dimension;
+tables report where they were not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +16,9 @@ NOT_RECORDED = "not recorded"
 SHARED = ("data.", "loop.", "model.dim")
 """Prefixes of settings that should be equal in the rows of a table."""
 APART = NAMES_AND_PLACES | {"data.set", "data.relations", "data.shuffle_relations", "loop.seed"}
-"""Settings among these that a row is about, or that stand beside it in any case."""
+"""Exceptions: settings in which rows are meant to differ, or that are always shown."""
 WITHOUT = ("data set", "split", "preset", "backbone", "settings")
-"""Settings that are compared if the others were not recorded."""
+"""Settings that are compared if settings were not recorded."""
 WORDS = {True: "on", False: "off", None: "none", "finetune": "trained"}
 
 
@@ -33,9 +33,9 @@ def settings_of(runs: Iterable[ResultFile]) -> RunSettings | None:
 
 
 def settings_from(found: Sequence[About]) -> RunSettings:
-    """The same of what results are of, at least one."""
+    """`settings_of`, from the descriptions of at least one run."""
     recorded = [one.deviations for one in found if one.deviations is not None]
-    # the seed of a run stands beside it in any case
+    # seeds are always shown
     lists = [[one for one in some if not one.startswith("loop.seed=")] for some in recorded]
     every = [one for one in lists[0] if all(one in other for other in lists)] if lists else []
     return RunSettings(
@@ -51,16 +51,16 @@ def settings_from(found: Sequence[About]) -> RunSettings:
 
 
 def uneven(own: Sequence[ResultFile], control: Sequence[ResultFile]) -> str:
-    """Differences of the settings of two compared rows, or "" if there are none or a row has no run.
+    """Differences between the settings of two compared rows; "" if there are none or a row has no run.
 
     Args:
-        own: runs of the one, measured on the rows that the control was measured on.
-        control: runs of the other.
+        own: runs of the row, measured on the same data as the control.
+        control: runs of the control.
     """
     if not own or not control:
         return ""
     mine, other = _shared(own), _shared(control)
-    if mine["settings"] != other["settings"]:  # one of them lists none
+    if mine["settings"] != other["settings"]:  # settings of one were not recorded
         mine, other = ({key: values[key] for key in WITHOUT if key in values} for values in (mine, other))
     return "; ".join(
         f"{key} {_written(mine.get(key))}, of the control {_written(other.get(key))}"
@@ -70,7 +70,7 @@ def uneven(own: Sequence[ResultFile], control: Sequence[ResultFile]) -> str:
 
 
 def seeds(*systems: Sequence[object]) -> str:
-    """Number of runs of a row, if it is more than one or the rows differ in it."""
+    """Remark on the number of runs, if it is more than one or differs between rows."""
     counts = sorted({len(runs) for runs in systems if runs})
     if counts in ([], [1]):
         return ""
@@ -78,11 +78,11 @@ def seeds(*systems: Sequence[object]) -> str:
 
 
 def unpublished(about: About) -> list[str]:
-    """Differences of a run from the published one that affect its figures: ``D 256 (paper 1024)``,
-    or ``(published preset 1024)`` where the paper states none.
+    """Differences of a run from the published one that affect its figures, such as ``D 256 (paper 1024)``, or
+    ``(published preset 1024)`` if the paper gives no value.
 
     Args:
-        about: of its result.
+        about: description of the run.
     Source: docs/methods, the section on settings of each system.
     """
     values = flat(about.config)
@@ -98,7 +98,7 @@ def unpublished(about: About) -> list[str]:
 
 
 def _of_weights(data: str, values: Mapping[str, Any]) -> list[str]:
-    """Settings of the weights that the paper chose for each data set."""
+    """Differences in the weighting settings that the paper chose for each data set."""
     sets = reference()["sets"]
     published, found = sets.get(data), []
     if published:
@@ -117,7 +117,7 @@ def _of_weights(data: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def _shared(runs: Sequence[ResultFile]) -> dict[str, frozenset[str]]:
-    """Setting → its values in words, of all that rows of one table should share."""
+    """Setting → its values as text, for all settings that rows of one table should share."""
     found: dict[str, set[str]] = {}
     for run in runs:
         about, values = run.about, flat(run.about.config)

@@ -1,4 +1,4 @@
-"""Pages of pictures and texts that hold all they show: nothing is fetched and nothing runs."""
+"""Self-contained HTML pages of pictures and texts, without scripts or external files."""
 
 import io
 import os
@@ -26,8 +26,8 @@ def check_page(out: Path) -> None:
     """Check that a page can be written, before anything is computed.
 
     Raises:
-        ConfigError: `out` is no .html file.
-        DataError, MissingError: it cannot be written.
+        ConfigError: `out` is not an .html file.
+        DataError, MissingError: the file cannot be written.
     """
     if out.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"figure: {out}: this one is a page of pictures and texts; name an .html file")
@@ -43,15 +43,15 @@ STYLES = {
 
 
 def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> None:
-    """Write a page; what is shown is drawn one after the other, so that few pictures are in memory.
+    """Write a page incrementally, so that only few pictures are in memory.
 
     Args:
-        out: an .html file; an existing one is replaced.
-        name: name of the template, one of `STYLES`: ``examples`` shows groups (of `Group`), ``scenes`` scenes
-            and ``strips`` stories.
+        out: the .html file; an existing one is replaced.
+        name: name of the template, one of `STYLES`: ``examples`` shows groups (see `Group`), ``scenes``
+            scenes, and ``strips`` stories.
         title: title of the page.
-        note: below it: what is shown and how it was chosen.
-        **shown: what the template names; may be drawn as it is read.
+        note: text below the title: what is shown and how it was chosen.
+        **shown: values for the template; may be generators.
     Raises:
         ConfigError, DataError, MissingError: see `check_page`.
     """
@@ -63,7 +63,7 @@ def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> 
     parts = own.get_template(f"{name}.html").generate(
         title=title,
         note=note,
-        style=Markup(style),  # noqa: S704 - our own file, no part of it comes from a user
+        style=Markup(style),  # noqa: S704 - our own file, without user input
         policy=policy(style),
         most_characters=TEXT_CHARACTERS,
         **shown,
@@ -74,10 +74,10 @@ def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> 
 
 
 def shown_picture(path: Path | bytes, side_px: int = SIDE_PX) -> Image.Image:
-    """The picture of a file, upright RGB, at a scale fit for showing it with so many pixels a side.
+    """Read a picture, upright RGB, decoded at a scale suitable for `side_px` pixels a side.
 
     Raises:
-        DataError: it does not open.
+        DataError: the file cannot be read.
     """
     file = os.path.abspath(os.fsencode(path))  # noqa: PTH100
     try:
@@ -87,7 +87,7 @@ def shown_picture(path: Path | bytes, side_px: int = SIDE_PX) -> Image.Image:
 
 
 def copy_of(picture: Image.Image, side_px: int = SIDE_PX) -> Copy:
-    """A copy of at most so many pixels a side, without metadata; smaller ones keep their size."""
+    """A copy with at most `side_px` pixels a side, without metadata; smaller pictures keep their size."""
     small = picture.convert("RGB")
     small.thumbnail((side_px, side_px))
     small.info = {}
@@ -97,7 +97,7 @@ def copy_of(picture: Image.Image, side_px: int = SIDE_PX) -> Copy:
 
 
 def alt(text: str) -> str:
-    """Alternative text: what is known of a picture is the text it came with."""
+    """Alt text of a picture, from the text of its pair."""
     words = " ".join(text.split())
     return f"picture with the text: {words[:TEXT_CHARACTERS]}" if words else "picture without a text"
 
@@ -107,10 +107,10 @@ class Example:
     """One picture with a text, or either.
 
     Attributes:
-        picture: shown whole; None for a text alone.
-        text: shown up to a length; the rest opens on a click.
-        facts: what is said of it, a line each.
-        right: whether it is the sought one, which is then marked.
+        picture: the picture, shown whole; None for only a text.
+        text: the text; a long one is shortened and opens on a click.
+        facts: lines below it.
+        right: whether it is the correct one, which is marked.
     """
 
     picture: Image.Image | None
@@ -125,9 +125,9 @@ class Group:
 
     Attributes:
         title: title of the row.
-        examples: in order.
-        level: 2 for a group of its own, 3 for one below the group before it.
-        lead: shown large beneath the title: the query.
+        examples: examples in order.
+        level: 2 for a group, 3 for a subgroup of the previous one.
+        lead: the query, shown large below the title.
     """
 
     title: str
@@ -137,7 +137,7 @@ class Group:
 
 
 def spread(members: Sequence[int], count: int) -> list[int]:
-    """At most so many members, evenly over all of them: the middle of every equal part."""
+    """At most `count` members at regular intervals."""
     kept = min(count, len(members))
     return [members[int((2 * part + 1) * len(members) / (2 * kept))] for part in range(kept)]
 
@@ -145,13 +145,13 @@ def spread(members: Sequence[int], count: int) -> list[int]:
 def in_parts(
     parts: Mapping[str, Sequence[Member]], whole: str, count: int, shown: Callable[[Member], Iterable[Group]]
 ) -> Iterator[Group]:
-    """Parts of a whole, each under its title and size, with some of its members.
+    """Yield the parts of a whole, each with its title and size, and some of its members.
 
     Args:
         parts: title → members.
-        whole: how many there are in all, in words.
-        count: members shown of each part, evenly spread, so that nobody chooses them.
-        shown: a member as groups.
+        whole: total number of members, as text.
+        count: number of members shown per part, at regular intervals.
+        shown: member → its groups.
     """
     for title, members in parts.items():
         yield Group(f"{title}: {len(members)} of {whole}", ())

@@ -1,6 +1,6 @@
-"""Figures that show numbers: curves, scatter, bars, histograms, galleries and attention, as files to print.
+"""Matplotlib figures: curves, scatter plots, bars, histograms, galleries and attention.
 
-Each function draws what it is given and returns the figure; a point without a result is not drawn.
+Each function returns a figure; points without a result are left out.
 """
 
 import io
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-# Okabe and Ito's colours: told apart with any colour vision, and in grey.
+# Okabe and Ito's colours, distinguishable with any colour vision and in grey.
 COLOURS = BLUE, ORANGE, GREEN, GREY = ("#0072B2", "#E69F00", "#009E73", "#777777")
 SUFFIXES = (".pdf", ".png", ".svg")
 _DPI = 200
@@ -56,14 +56,14 @@ def confidence_curves() -> Figure:
 
 
 def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], threshold: float) -> Figure:
-    """True rank of every query against the gap between its two best scores (Figure 3b).
+    """Rank of each query's true picture against the gap between its two best scores (Figure 3b).
 
     Args:
-        ranks: (N,) of validation queries.
-        gaps: (N,) at least 0.
-        threshold: below it a query counts as difficult; infinity makes all of them difficult.
+        ranks: (N,) ranks of validation queries.
+        gaps: (N,) gaps, at least 0.
+        threshold: gap below which a query is difficult; infinity makes all difficult.
     Raises:
-        DataError: no queries, or lengths differ.
+        DataError: there are no queries, or the lengths differ.
     """
     if not len(ranks) or len(ranks) != len(gaps):
         raise DataError(
@@ -97,7 +97,7 @@ def refinement_bars(table: Table) -> Figure:
     Args:
         table: table of retrieval, see `coherence_tables.build`.
     Raises:
-        ConfigError: the table has no blocks plain and refined.
+        ConfigError: the table has no blocks "plain" and "refined".
         DataError: no system has a median rank.
     """
     titles = [block.title for block in table.blocks]
@@ -141,7 +141,7 @@ def setting_curve(
     measured: Sequence[tuple[float, float, float, float]],
     published: Sequence[Sequence[float]],
 ) -> Figure:
-    """Median rank against a setting, ours and the published curve (Figure 8).
+    """Median rank against a setting: measured and published curve (Figure 8).
 
     Args:
         name: name of the setting.
@@ -165,13 +165,13 @@ def setting_curve(
 
 
 def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]]) -> Figure:
-    """Median rank of every CMCM_c against the entropy of its relation c, with the line of least squares.
+    """Median rank of each CMCM_c against the entropy of its relation c, with a least-squares line.
 
     Args:
         points: (relation, −p ln p of its prevalence p, median rank, low, high), in any order.
     Raises:
-        DataError: no points.
-    Source: a notebook of the release of CMCM 2022; docs/methods/cmcm.md §6.
+        DataError: there are no points.
+    Source: a notebook in the release of CMCM 2022; docs/methods/cmcm.md §6.
     """
     if not points:
         raise DataError("figure: no system of a single relation was measured; train and measure a CMCM_c")
@@ -179,7 +179,9 @@ def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]
     entropy, value, spread = _spread([point[1:] for point in points])
     axes.errorbar(entropy, value, spread, color=BLUE, marker="o", linestyle="none", elinewidth=0.8)
     for place, (name, *_) in enumerate(points):
-        left = entropy[place] > (entropy.min() + entropy.max()) / 2  # towards the middle, so that none is cut
+        left = (
+            entropy[place] > (entropy.min() + entropy.max()) / 2
+        )  # towards the middle, so that labels are not cut off
         axes.annotate(
             name,
             (entropy[place], value[place]),
@@ -201,9 +203,9 @@ def write(path: Path, make: Callable[..., Figure], *arguments: Any) -> None:  # 
     """Draw a figure and write it atomically.
 
     Args:
-        path: PDF, PNG or SVG by its suffix; the same figure is the same file.
-        make: one of the functions here.
-        arguments: arguments of it.
+        path: PDF, PNG or SVG file; equal figures give equal files.
+        make: a function of this module.
+        arguments: its arguments.
     Raises:
         ConfigError: another suffix.
         MissingError: the folder does not exist.
@@ -218,38 +220,38 @@ def write(path: Path, make: Callable[..., Figure], *arguments: Any) -> None:  # 
 
 
 def drawn(suffix: str, make: Callable[..., Figure], *arguments: Any) -> bytes:  # noqa: ANN401
-    """A figure as a file, drawn in one style, whatever the user's settings of matplotlib are; see `write`."""
+    """Render a figure as a file, independent of the user's matplotlib settings; see `write`."""
     dated = {".pdf": "CreationDate", ".svg": "Date"}.get(suffix)
     out = io.BytesIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rc("font", family="DejaVu Sans", size=9)
         matplotlib.rc("svg", fonttype="none", hashsalt="limner")
-        matplotlib.rc("text", parse_math=False)  # a caption may hold dollar signs
+        matplotlib.rc("text", parse_math=False)  # captions may contain dollar signs
         metadata = {dated: None} if dated else None
         make(*arguments).savefig(out, format=suffix[1:], dpi=_DPI, metadata=metadata)
     return out.getvalue()
 
 
 def _spread(points: Sequence[Sequence[float | None]]) -> tuple[Values, Values, Values]:
-    """(N,) places and (N,) values of points (place, value, low, high), and (2, N) how far intervals reach."""
+    """Split points (place, value, low, high) into (N,) places, (N,) values and (2, N) error bars."""
     place, value, low, high = np.array(points, dtype=np.float64).T
     return place, value, np.abs(np.stack([value - low, high - value]))
 
 
 def _legend(axes: "Axes") -> None:
-    """A legend where anything is named."""
+    """Add a legend if anything has a label."""
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False)
 
 
 def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Figure, list[Any]]:
-    """An empty figure with so many axes side by side, without frames.
+    """An empty figure with axes side by side, without frames.
 
     Args:
-        count: number of the axes.
-        width: inches, of the figure.
-        height: inches.
+        count: number of axes.
+        width: width of the figure, inches.
+        height: height of the figure, inches.
     """
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = list(figure.subplots(1, count, squeeze=False)[0])
@@ -259,15 +261,15 @@ def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Fig
 
 
 def feature_maps(spaces: Mapping[str, tuple[NDArray[np.floating], Sequence[str]]], most: int) -> Figure:
-    """Features of pictures on a plane by t-SNE, a panel per network that made them.
+    """t-SNE maps of picture features, one panel per network.
 
-    Neighbours in the space stay neighbours on the plane; distances between groups, and the directions, say
-    nothing. The pictures of the first stories have a colour each, those of all others are grey.
+    Only neighbourhoods are meaningful, not distances between groups or directions. The first stories have one
+    colour each; all others are grey.
 
     Args:
-        spaces: what made the features → (N, F) of the pictures, N ≥ 2, and the story of each.
-        most: stories with a colour of their own, at most ten.
-    Source: VRSS 2020, Section 3.3, which names this comparison and prints none; docs/methods/vrss.md §7.
+        spaces: name of the network → (N, F) features of the pictures, N ≥ 2, and the story of each.
+        most: number of coloured stories, at most ten.
+    Source: VRSS 2020, Section 3.3, which mentions this comparison without a figure; docs/methods/vrss.md §7.
     """
     with installed("scikit-learn", RESEARCH):
         from sklearn.manifold import TSNE
@@ -288,12 +290,12 @@ def feature_maps(spaces: Mapping[str, tuple[NDArray[np.floating], Sequence[str]]
 
 
 def score_histograms(scores: Mapping[str, Mapping[str, Scores]]) -> Figure:
-    """One panel per measure, one outline per modality, with mean and deviation in the legend.
+    """Histograms of scores: one panel per measure, one outline per modality, with mean and deviation.
 
     Args:
         scores: measure → modality → (n,) raw scores, before Γ.
     Raises:
-        DataError: nothing to draw.
+        DataError: there is nothing to draw.
         NumericsError: a score is not finite.
     Source: docs/methods/complementary.md §9.2.
     """
@@ -314,18 +316,18 @@ def score_histograms(scores: Mapping[str, Mapping[str, Scores]]) -> Figure:
 
 
 def agreement(first: Scores, second: Scores, names: Sequence[str], published: float) -> Figure:
-    """Every pair by its two scores, with Spearman's correlation in the title.
+    """Scatter plot of the pairs' two scores, with Spearman's correlation in the title.
 
     Args:
         first: (n,) scores of one measure.
-        second: (n,) of the other, in the same order.
+        second: (n,) scores of the other, in the same order.
         names: names of the measures.
         published: the paper's correlation.
     Source: docs/methods/complementary.md §9.2.
     """
     correlation = spearman(first, second)
     figure, (axes,) = panels(1, 4.2, 3.6)
-    step = max(1, len(first) // _MOST_POINTS)  # evenly spread rows: a larger file would show no more
+    step = max(1, len(first) // _MOST_POINTS)  # at regular intervals; more points would only enlarge the file
     axes.scatter(first[::step], second[::step], s=5, alpha=0.4, color=BLUE, linewidths=0)
     shown = "undefined" if np.isnan(correlation) else f"{correlation:.4f}"
     title = f"Spearman {shown} (the paper's {published:.4f}), n = {len(first)}"
@@ -335,13 +337,13 @@ def agreement(first: Scores, second: Scores, names: Sequence[str], published: fl
 
 
 def spearman(first: Scores, second: Scores) -> float:
-    """Spearman's rank correlation, ties counted by mean rank; NaN where either is constant.
+    """Spearman's rank correlation, with mean ranks for ties; NaN if either is constant.
 
     Args:
-        first: (n,), finite, n of at least 2.
-        second: (n,), likewise.
+        first: (n,) finite values, n ≥ 2.
+        second: (n,) finite values.
     """
-    with np.errstate(invalid="ignore"):  # of a constant
+    with np.errstate(invalid="ignore"):  # constant input
         return float(np.corrcoef(rankdata(first), rankdata(second))[0, 1])
 
 
@@ -352,9 +354,9 @@ class Gain:
     Attributes:
         data: name of the data set.
         measure: DIVERSITY or DISCREPANCY.
-        deviation: deviation of the raw scores over the training pairs.
-        gain: c-way accuracy, mean of both directions, minus that of equal weights.
-        published: whether it is the paper's.
+        deviation: standard deviation of the raw scores over the training pairs.
+        gain: c-way accuracy (mean of both directions) minus that of equal weights.
+        published: whether it is from the paper.
     """
 
     data: str
@@ -365,12 +367,12 @@ class Gain:
 
 
 def gain_against_deviation(gains: Sequence[Gain]) -> Figure:
-    """Whether a measure gains more where its scores differ more: a dot per data set, rings for the paper's.
+    """Gain of a measure against the deviation of its scores: a dot per data set, rings for the paper.
 
     Args:
-        gains: ours and the paper's.
+        gains: measured and published gains.
     Raises:
-        DataError: nothing to draw.
+        DataError: there is nothing to draw.
     Source: docs/methods/complementary.md §9.2.
     """
     if not gains:
@@ -396,10 +398,10 @@ def gain_against_deviation(gains: Sequence[Gain]) -> Figure:
 
 
 def training_of_weights(history: Sequence[Mapping[str, float]]) -> Figure:
-    """Spread, entropy and drift of the weights by epoch, as far as they were logged.
+    """Spread, entropy and drift of the weights by epoch.
 
     Args:
-        history: per epoch, name → value.
+        history: logged values of each epoch, name → value.
     Raises:
         DataError: nothing was logged.
     Source: docs/methods/complementary.md §6.1, §9.2.
@@ -418,7 +420,7 @@ def training_of_weights(history: Sequence[Mapping[str, float]]) -> Figure:
 
 
 def sweep_picture(points: Sequence[Point], metric: str) -> Figure:
-    """Means over seeds with every seed as a dot: over the one setting that is a number, else by name.
+    """Means over seeds, with a dot per seed, against the only numeric setting, or by name.
 
     Args:
         points: points of one sweep.
@@ -448,7 +450,7 @@ def sweep_picture(points: Sequence[Point], metric: str) -> Figure:
 
 
 def _numbers(points: Sequence[Point]) -> dict[str, float]:
-    """Position of every setting on the axis if there is one numeric setting; otherwise empty."""
+    """Position of each setting on the axis if exactly one setting is numeric; otherwise empty."""
     if len(points[0].settings) != 1:
         return {}
     try:
@@ -457,7 +459,7 @@ def _numbers(points: Sequence[Point]) -> dict[str, float]:
         return {}
 
 
-TEXT_HEIGHT = 0.28  # of the line of text above a row of pictures, in rows
+TEXT_HEIGHT = 0.28  # height of the text above a row of pictures, in rows
 
 
 @dataclass(frozen=True)
@@ -466,10 +468,10 @@ class GalleryRow:
 
     Attributes:
         text: the query.
-        relations: that hold between it and its own picture.
+        relations: relations between the text and its own picture.
         truth: its own picture.
-        answers: per system, its name, its best pictures in order, and the place of the right one among them
-            (from 0; None if it is not shown).
+        answers: for each system its name, its best pictures in order, and the index of the true one (from 0;
+            None if it is not among them).
     """
 
     text: str
@@ -479,12 +481,12 @@ class GalleryRow:
 
 
 def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]]) -> Figure:
-    """Weight of every word of a text, by system (Figure 7).
+    """Attention weights of the words of texts, by system (Figure 7).
 
     Args:
-        systems: name of each → per text its words and their weights, which sum to 1; all of the same texts.
+        systems: name → words of each text with their weights, which sum to 1; the same texts for all.
     Raises:
-        DataError: no system, no text, or one without words.
+        DataError: there is no system or text, or a text has no words.
     """
     texts = next(iter(systems.values()), ())
     if not texts or not all(words for own in systems.values() for words in own):
@@ -499,7 +501,7 @@ def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]])
         axes = grid[row, column]
         places = np.arange(len(words))
         axes.barh(places, [weight for _, weight in words], color=BLUE, height=0.72)
-        # one word is an even share: what the weight would be if no word counted more
+        # dotted line: uniform weights
         axes.axvline(1 / len(words), color=GREY, linewidth=0.8, linestyle=":")
         axes.set_yticks(places, [_plain(word) for word, _ in words])
         axes.invert_yaxis()
@@ -510,20 +512,21 @@ def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]])
 
 
 def gallery(rows: Sequence[GalleryRow]) -> Figure:
-    """Texts with their own picture and the best ones of several systems, the right one framed (Figures 1, 6,
-    9 and 10).
+    """Texts with their own picture and the best pictures of several systems; the true one is framed.
 
-    The relations of a text and its own picture stand above in blue, as in the paper.
+    Source: Figures 1, 6, 9 and 10 of the paper.
+
+    Relations of text and picture are shown above in blue, as in the paper.
 
     Args:
-        rows: each with the same systems.
+        rows: rows with the same systems.
     Raises:
-        DataError: no rows.
+        DataError: there are no rows.
     """
     if not rows:
         raise DataError("figure: no text to show; name one or measure a run first")
     columns = 1 + max((len(pictures) for row in rows for _, pictures, _ in row.answers), default=0)
-    # A text has a line of its own across all columns, or its length would widen the first of them.
+    # The text has its own line across all columns, so that it does not widen the first column.
     heights = [height for row in rows for height in (TEXT_HEIGHT, *[1.0] * len(row.answers))]
     figure = Figure(figsize=(1.35 * columns, 1.3 * sum(heights)), layout="constrained")
     grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
@@ -571,12 +574,12 @@ _MARGIN_IN, _TITLE_IN, _SIZE = 0.9, 0.35, 7
 
 @dataclass(frozen=True)
 class Attended:
-    """One story.
+    """Attention of one story.
 
     Attributes:
-        title: such as its name.
+        title: title, such as the story's name.
         steps: T texts.
-        shares: (T, T) rows are steps, columns the steps they attend to; rows sum to 1.
+        shares: (T, T) weights: rows are steps, columns the steps they attend to; rows sum to 1.
     """
 
     title: str
@@ -587,18 +590,18 @@ class Attended:
 def attention_maps(stories: Sequence[Attended]) -> Figure:
     """A heat map per story: rows are steps with their text, columns the steps they attend to.
 
-    Shares are written into the cells of stories of at most twelve steps, in per cent. The darkest colour is
-    the greatest share of all stories, so that they can be compared.
+    Stories of at most twelve steps have the weights in the cells, in per cent. All stories share one colour
+    scale.
 
     Args:
         stories: at least one.
     Raises:
-        DataError: no story, or one without steps.
+        DataError: there is no story, or a story has no steps.
     Source: docs/methods/vrss.md §7.
     """
     if not stories or not all(story.steps for story in stories):
         raise DataError("figure: no story, or one without steps, has no attention to draw; name another")
-    # Placed by hand: a layout engine would give cells of one size to no two stories.
+    # placed manually, because a layout engine would vary the size of cells between stories
     heights = [_CELL_IN * len(story.steps) + _MARGIN_IN for story in stories]
     most = max(len(story.steps) for story in stories)
     wide, high = _LABEL_IN + _CELL_IN * most + _BAR_IN, sum(heights)
@@ -633,7 +636,7 @@ def _map(axes: "Axes", story: Attended, darkest: float) -> None:
     axes.tick_params(length=0)
     axes.set_title(_plain(story.title), fontsize=_SIZE + 1, loc="left")
     axes.set_xlabel("step attended to", fontsize=_SIZE)
-    # white lines part the cells, since neighbours are often alike
+    # white lines separate cells of similar colour
     axes.set_xticks(np.arange(count + 1) - 0.5, minor=True)
     axes.set_yticks(np.arange(count + 1) - 0.5, minor=True)
     axes.grid(which="minor", color="white", linewidth=1)
@@ -651,7 +654,7 @@ def _map(axes: "Axes", story: Attended, darkest: float) -> None:
 
 
 def _label(text: str) -> str:
-    """The beginning of a text, in so many lines at most."""
+    """The beginning of a text, in a few lines."""
     return "\n".join(
         textwrap.wrap(
             _plain(" ".join(text.split())), LABEL_CHARACTERS, max_lines=LABEL_LINES, placeholder=" …"
@@ -660,5 +663,5 @@ def _label(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text without characters that cannot be drawn."""
+    """Remove characters that cannot be drawn."""
     return "".join(c if c.isprintable() else "·" for c in text)

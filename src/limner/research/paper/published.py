@@ -1,7 +1,7 @@
-"""The published tables by their names: what TOML says of each, with the figures of measured runs beside them.
+"""The published tables, filled with the figures of measured runs.
 
-``reference/`` holds rows, controls, notes and the papers' figures. A form of table says here how runs become
-rows and columns; `limner.research.paper.comparison` resamples and marks them all alike.
+The TOML files in ``reference/`` have rows, controls, notes and the papers' figures. This module maps runs to
+rows and columns; `limner.research.paper.comparison` resamples and marks them.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ NAMES = (
     "limner-1",
 )
 FOLDERS = ("cmcm-1", "cmcm-2", "complementary-1")
-"""Tables that read data sets, or what training left in folders, and no results."""
+"""Tables made from data sets or run folders, not from results."""
 LEGACY = ("cmcm-4", "cmcm-5", "cmcm-7")
 SPLITS = ("grouped", "released", "random")
 
 
 class PaperTables(Record):
-    """Tables that are one in the paper, such as one per split.
+    """The tables for one table of a paper, such as one per split.
 
     Attributes:
-        name: such as ``cmcm-5``.
-        tables: in order.
+        name: name, such as ``cmcm-5``.
+        tables: tables in order.
     """
 
     name: str
@@ -91,11 +91,11 @@ class PaperTables(Record):
 
     @property
     def empty(self) -> int:
-        """Cells without a result that should have one."""
+        """Number of cells that lack a result."""
         return sum(table.empty for table in self.tables)
 
     def render(self, form: Format) -> str:
-        """As one text, see `limner.research.paper.table.render`."""
+        """Render all tables, see `limner.research.paper.table.render`."""
         return render(self.tables, form)
 
     def markdown(self) -> str:
@@ -103,11 +103,11 @@ class PaperTables(Record):
         return self.render("md")
 
     def latex(self) -> str:
-        """As LaTeX; needs the package booktabs."""
+        """As LaTeX; requires the package booktabs."""
         return self.render("latex")
 
     def html(self) -> str:
-        """As HTML without style."""
+        """As HTML without styles."""
         return self.render("html")
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ def build(
     resamples: int = RESAMPLES,
     measured: Sequence[Measured] | None = None,
 ) -> PaperTables:
-    """A published table with the figures of measured runs.
+    """Build a published table with the figures of measured runs.
 
     Args:
         name: cmcm-1 (CITE++, how often relations hold), cmcm-2 (the same of Clue), cmcm-4 (CITE++), cmcm-5
@@ -137,17 +137,16 @@ def build(
             systems, with their ranks), complementary-3 (ablation of the weights), vrss-1 (steps of stories),
             gsda-1 (the same with the coherence of found pictures) or limner-1 (limner's own model, step by
             step, against the plain dual encoder).
-        runs: folder that holds measured runs; None shows the published figures alone.
-        data: data set of the results; None uses that of the published table, for cmcm-7 both that were
-            measured, and for complementary-…, vrss-1, gsda-1 and limner-1 all. A note says which results a
-            table of CMCM passes over, and how to show them.
-        protocol: protocol of the pools of the results that are shown, ``legacy`` for cmcm-4, cmcm-5 and
-            cmcm-7 alone.
-        resamples: resamples of every interval and comparison.
+        runs: folder of measured runs; None shows only the published figures.
+        data: data set of the results; None uses the published one (for cmcm-7 both that were measured, and
+            for complementary-…, vrss-1, gsda-1 and limner-1 all). A note lists results that a table of CMCM
+            leaves out.
+        protocol: protocol of the pools; ``legacy`` exists for cmcm-4, cmcm-5 and cmcm-7 only.
+        resamples: number of resamples for intervals and comparisons.
         measured: runs in memory, instead of those in `runs`.
     Raises:
-        ConfigError: no such table, or none of the legacy protocol.
-        MissingError: `runs` is no folder.
+        ConfigError: unknown table, or one without the legacy protocol.
+        MissingError: `runs` is not a folder.
         DataError: two systems were evaluated on different pairs.
     """
     if name not in NAMES:
@@ -185,13 +184,13 @@ def build(
 
 
 def passed_over(every: Iterable[About], sets: Sequence[str], protocol: str, *, asked: str | None) -> str:
-    """A note on the test results that a table of CMCM does not show, and how to show them; "" for none.
+    """A note on test results that a table of CMCM does not show, and how to show them; "" for none.
 
     Args:
-        every: what all results are of.
+        every: descriptions of all results.
         sets: data sets that are shown.
-        protocol: that is shown.
-        asked: the data set that the reader named, who so knows what is left out.
+        protocol: protocol that is shown.
+        asked: data set that the user named; results on others then need no note.
     """
     others: Counter[tuple[str, ...]] = Counter()
     for one in every:
@@ -210,15 +209,15 @@ def passed_over(every: Iterable[About], sets: Sequence[str], protocol: str, *, a
 def tables_of(
     name: str, results: Sequence[ResultFile], *, data: str | None = None, resamples: int = RESAMPLES
 ) -> list[Table]:
-    """A published table: one per data set and split, with those that go with it.
+    """Build the tables for a published table: one per data set and split, with related ones.
 
     Args:
-        name: as in `build`, of a table of results.
-        results: see `ResultFile.read_all`; those on validation are left aside.
+        name: see `build`; a table made from results.
+        results: see `ResultFile.read_all`; validation results are ignored.
         data: the only data set shown; None as in `build`.
-        resamples: resamples of every interval and comparison.
+        resamples: number of resamples for intervals and comparisons.
     Raises:
-        DataError: two runs were measured on different rows, or looked at by different features.
+        DataError: two runs were measured on different rows or with different features.
     """
     chosen = [one for one in results if one.about.part == "test"]
     return _FORMS[reference()[name]["form"]](name, chosen, data, resamples)
@@ -230,12 +229,12 @@ Stage = Literal["plain", "refined"]
 
 
 def published_sets(name: str) -> tuple[str, ...]:
-    """Data sets of which a table of CMCM has figures in the paper."""
+    """Data sets for which the paper has figures in a table of CMCM."""
     return tuple(reference()[name]["data"])
 
 
 def shown_sets(name: str, results: Sequence[ResultFile], data: str | None) -> tuple[str, ...]:
-    """Data sets of a table of CMCM: the one asked for, else the paper's, as far as any was measured."""
+    """Data sets of a table of CMCM: the requested one, else those of the paper that were measured."""
     if data is not None:
         return (data,)
     known = published_sets(name)
@@ -245,16 +244,16 @@ def shown_sets(name: str, results: Sequence[ResultFile], data: str | None) -> tu
 
 @dataclass(frozen=True)
 class Scene:
-    """All results on one part of one split, and the table to be made of them.
+    """The results on one part of one split, for one table.
 
     Attributes:
         name: name of the table.
         data: data set.
-        split: split of it.
+        split: its split.
         cohort: the results.
-        resamples: resamples of every bootstrap.
-        published: whether the paper gives figures of this data set.
-        control: system whose plain figures all others are compared with.
+        resamples: number of bootstrap resamples.
+        published: whether the paper has figures for this data set.
+        control: system whose unrefined figures all others are compared with.
     """
 
     name: str
@@ -267,25 +266,25 @@ class Scene:
 
     @property
     def rows(self) -> Mapping[str, Any]:
-        """The paper's rows; none of another data set."""
+        """The paper's rows; empty for another data set."""
         return reference()[self.name]["rows"] if self.published else {}
 
     @property
     def legacy(self) -> tuple[str, ...]:
-        """Notes on the pools of the release; empty if other pools were measured."""
+        """Notes on the legacy pools; empty for other pools."""
         every = [run for runs in self.cohort.systems.values() for run in runs]
         legacy = any(run.about.protocol == "legacy" for run in every)
         return (reference()["notes"]["legacy"],) if legacy else ()
 
     @property
     def relations(self) -> tuple[str, ...]:
-        """Relations of the results, in their order; the published ones if there is no result."""
+        """Relations of the results in order; those of the paper if there is no result."""
         for runs in self.cohort.systems.values():
             return tuple(runs[0].labels)
         return tuple(reference()["relations"][self.data])
 
     def title(self, tail: str = "") -> str:
-        """Caption of a table: its content and the source of its figures."""
+        """Title of a table: its content and the source of its figures."""
         title = str(reference()[self.name]["title"])
         if not self.published:
             title = title.partition(": ")[2].capitalize()
@@ -293,7 +292,7 @@ class Scene:
 
 
 def _of_texts(name: str, results: Sequence[ResultFile], data: str | None, resamples: int) -> list[Table]:
-    """A table of CMCM: per split, and for retrieval per kind of pool."""
+    """Tables of CMCM: one per split, and for retrieval one per kind of pool."""
     entry = reference()[name]
     make = {"ranks": _retrieval, "per relation": _per_relation, "precision": _precisions}[entry["form"]]
     tables: list[Table] = []
@@ -311,7 +310,7 @@ def _of_texts(name: str, results: Sequence[ResultFile], data: str | None, resamp
 
 
 def _own_model(name: str, results: Sequence[ResultFile], data: str | None, resamples: int) -> list[Table]:
-    """Retrieval among all pictures of every data set, against limner's plain dual encoder."""
+    """Retrieval among all pictures of each data set, compared with the plain dual encoder."""
     shown = [one for one in results if isinstance(one, Result) and one.about.protocol == "pools"]
     tables: list[Table] = []
     for place in dict.fromkeys((one.about.data, one.about.split) for one in shown):
@@ -326,7 +325,7 @@ def _own_model(name: str, results: Sequence[ResultFile], data: str | None, resam
 
 
 def pools_of(runs: Sequence[Result], stage: Stage, *, full: bool) -> list[Ranked]:
-    """Queries and ranks of every pool of every run; empty if the stage was not measured."""
+    """Queries and ranks of all pools of all runs; empty if the stage was not measured."""
     return [
         (np.array(pool.queries, dtype=np.int64), np.array(ranks, dtype=np.float64))
         for run in runs
@@ -336,8 +335,8 @@ def pools_of(runs: Sequence[Result], stage: Stage, *, full: bool) -> list[Ranked
 
 
 def _chosen(run: Result, *, full: bool) -> tuple[PoolRanks, ...]:
-    """The full gallery of a run, or its drawn pools; in the legacy protocol what stands for them."""
-    if run.first is not None:  # the release took the first rows for its pools, and draws for its full set
+    """The full gallery or the sampled pools of a run, or their counterparts in the legacy protocol."""
+    if run.first is not None:  # the release used the first rows as its pool, and samples as its full set
         return run.drawn if full else (run.first,)
     if not full:
         return run.drawn
@@ -345,7 +344,7 @@ def _chosen(run: Result, *, full: bool) -> tuple[PoolRanks, ...]:
 
 
 def _scaled(printed: Mapping[str, float], metric: str) -> float | None:
-    """A printed figure as a rank or a fraction."""
+    """Convert a printed figure to a rank or a fraction."""
     if metric not in printed:
         return None
     return printed[metric] if metric == "MedR" else printed[metric] / 100
@@ -355,15 +354,15 @@ def _retrieval(scene: Scene) -> list[Table]:
     runs = [run for own in scene.cohort.systems.values() for run in own]
     if scene.legacy:
         return [_ranked(scene, full=False)]
-    # a small set has no pools to draw
+    # a small set has no pools
     wholes = [False, True] if not runs or any(run.drawn for run in runs) else [True]
     return [_ranked(scene, full=full) for full in wholes]
 
 
 def _ranked(scene: Scene, *, full: bool) -> Table:
-    """Plain and refined ranks on the same pools, every row against the control's plain figures."""
+    """Ranks before and after refinement on the same pools, compared with the control's unrefined figures."""
     cohort, entries, entry = scene.cohort, scene.rows, reference()[scene.name]
-    if not scene.published:  # the figures of another data set are no reference, its rows no gap
+    if not scene.published:  # figures of another data set are no reference, and missing rows are no gaps
         models = (*reference()["models"], scene.control)
         entries = {n: {} for n in models if cohort.runs(n) or n == scene.control}
     known = {*entries, *(one.get("alias") for one in entries.values())}
@@ -380,7 +379,7 @@ def _ranked(scene: Scene, *, full: bool) -> Table:
         applies = stage == "plain" or (not single and (bool(pools) or not rows[name]))
         found = [cohort.ranked(one, pools, _scaled(printed, one), applies=applies) for one in METRICS]
         spreads = [_spread(run, stage) for run in rows[name] if pools and not (full or scene.legacy)]
-        release, spread = own.get(stage, (None, None))  # what the release's files give of the same model
+        release, spread = own.get(stage, (None, None))  # from the release's files, for the same model
         found[0] = replace(
             found[0],
             deviation=float(np.mean(spreads)) if spreads else None,
@@ -393,7 +392,7 @@ def _ranked(scene: Scene, *, full: bool) -> Table:
     figures = {name: [one for stage in stages for one in ranked(name, stage)] for name in rows}
     theirs = figures[scene.control][: len(METRICS)] * len(stages)
     blocks: list[str] = list(stages)
-    if refines:  # of the same queries of the same pools, so they are paired
+    if refines:  # same queries and pools, so the difference is paired
         blocks += ["refined minus plain"]
         for own in figures.values():
             own += [difference(one, other) for one, other in zip(own[len(METRICS) :], own, strict=False)]
@@ -427,19 +426,19 @@ def _ranked(scene: Scene, *, full: bool) -> Table:
 
 
 def _spread(run: Result, stage: Stage) -> float:
-    """Population deviation of the median rank over the pools of a run."""
+    """Population standard deviation of the median rank over a run's pools."""
     return float(np.std([np.median(ranks) for _, ranks in pools_of([run], stage, full=False)]))
 
 
 def _confidence(entries: Mapping[str, Any], *, full: bool) -> list[str]:
-    """Results of the release's files for a ranking by the predicted relations only, on its pools."""
+    """Note on the release's files: ranking only by predicted relations, on its pools."""
     known = {name: one["confidence"] for name, one in entries.items() if "confidence" in one}
     words = ", ".join(f"{name} {written(value, 'rank')}" for name, value in known.items())
     return [] if full or not known else [reference()["notes"]["confidence"].format(words)]
 
 
 def _per_relation(scene: Scene) -> list[Table]:
-    """Queries for which a relation holds, and those for which it does not, against all pictures."""
+    """Retrieval for queries with and without each relation, among all pictures."""
     cohort, lines = scene.cohort, dict[str, tuple[str, bool]]()
     for relation in scene.relations:
         lines |= {relation: (relation, True), f"not {relation}": (relation, False)}
@@ -487,7 +486,7 @@ def _per_relation(scene: Scene) -> list[Table]:
 
 
 def _majority(cohort: Cohort[Result], relation: str) -> NDArray[np.bool_]:
-    """(N,) whether most annotations of a row's pair state the relation; a tie counts as stated."""
+    """(N,) whether the majority of annotations of each row's pair has the relation; a tie counts as yes."""
     result = next(iter(cohort.systems.values()))[0]
     pairs, stated = np.array(result.pairs), np.array(result.labels[relation])
     positives, sizes = np.bincount(pairs, stated), np.bincount(pairs)
@@ -496,7 +495,7 @@ def _majority(cohort: Cohort[Result], relation: str) -> NDArray[np.bool_]:
 
 
 def _precisions(scene: Scene) -> list[Table]:
-    """Average precision of every predicted relation beside prevalence, text-only controls and the ceiling."""
+    """Average precision of predicted relations, with prevalence, text-only controls and upper bound."""
     cohort, entry = scene.cohort, reference()[scene.name]
     aliases = {one["alias"]: n for n, one in reference()["cmcm-4"]["rows"].items() if "alias" in one}
     controls = [n for n in cohort.systems if n.startswith(entry["control"])] or [entry["control"]]
@@ -518,7 +517,7 @@ def _precisions(scene: Scene) -> list[Table]:
             value = labels.disagreement_ceiling(first.pairs, truth) if any(truth) else None
             return Cell(value=value, kind="precision")
         runs, statistic = runs_of(name, relation), None
-        if runs and any(runs[0].labels[relation]):  # a relation without a positive has no precision
+        if runs and any(runs[0].labels[relation]):  # average precision is undefined without a positive
             scores = np.array([run.probabilities[relation] for run in runs])
             statistic = labels.precision_statistic(scores, runs[0].labels[relation], cohort.owner)
         return Figure("precision", statistic, scene.rows.get(name, {}).get("printed", {}).get(relation))
@@ -553,11 +552,11 @@ Questions = Cohort[ChoiceResult]
 
 
 def questions_of(results: Sequence[ChoiceResult], first: Sequence[str] = ()) -> list[Questions]:
-    """Sort results of one split by data set and c; data sets share one draw of groups, each a part of it.
+    """Collect results of one split by data set and c; all data sets are resampled together.
 
     Args:
         results: results of one split and part.
-        first: data sets that come before the others, which follow by name.
+        first: data sets that come first; the others follow by name.
     Raises:
         DataError: two runs on one data set answered different questions.
     """
@@ -578,11 +577,11 @@ def questions_of(results: Sequence[ChoiceResult], first: Sequence[str] = ()) -> 
 
 
 def credits_of(runs: Sequence[ChoiceResult], direction: int) -> Values | None:
-    """(N,) credit of a system, mean over its seeds; None if it was not measured.
+    """(N,) credit of a system, averaged over its seeds; None if it was not measured.
 
     Args:
         runs: its runs.
-        direction: place in `DIRECTIONS`: with the picture given, the text given; or 2 for the mean of both.
+        direction: index in `DIRECTIONS` (picture given, text given), or 2 for the mean of both.
     """
     both = [np.array((run.picture_to_text, run.text_to_picture)) for run in runs]
     made = [one[direction] if direction < 2 else one.mean(axis=0) for one in both]
@@ -590,7 +589,7 @@ def credits_of(runs: Sequence[ChoiceResult], direction: int) -> Values | None:
 
 
 def _as_published(one: Questions) -> bool:
-    """Whether the paper has figures of a data set with as many options."""
+    """Whether the paper has figures for this data set and number of options."""
     return one.data in reference()["sets"] and default_choices(one.data) == one.c
 
 
@@ -603,7 +602,7 @@ def _titled(one: Questions) -> str:
 def _accuracy(
     one: Questions, system: str, direction: int, paper: float | None = None, *, applies: bool = True
 ) -> Figure:
-    """Accuracy of a system, see `credits_of`; the paper's is of its own number of options."""
+    """Accuracy of a system, see `credits_of`; the paper's figure is for its number of options."""
     values = credits_of(one.runs(system), direction)
     return Figure(
         "percent",
@@ -615,9 +614,7 @@ def _accuracy(
 
 
 def _choices(name: str, results: Sequence[ResultFile], data: str | None, resamples: int) -> list[Table]:
-    """Accuracies of all systems, the same by seed, what the paper claims of them, and their ranks; or the
-    ablation, per data set and c.
-    """
+    """Tables per data set and c: accuracies (means and seeds), the paper's claims, ranks; or the ablation."""
     tables: list[Table] = []
     chosen = [r for r in results if isinstance(r, ChoiceResult) and data in (None, r.about.data)]
     ablation, sets = reference()[name]["form"] == "ablation", tuple(reference()["sets"])
@@ -666,7 +663,7 @@ def _accuracies(found: Sequence[Questions], where: str, resamples: int) -> Table
 
     other = [one for one in sets if all(questions.data != one for questions in found)]
     rest = {f"{sets[one]['title']} {default_choices(one)}-way": one for one in other}
-    if rest:  # the paper's figures on data that were not measured
+    if rest:  # the paper's figures on sets that were not measured
         rest["mean of its 8"] = "average"
     rows: dict[str, list[Made]] = {}
     for name in (*published, *_others(found, published)):
@@ -688,7 +685,7 @@ def _accuracies(found: Sequence[Questions], where: str, resamples: int) -> Table
 
 
 def _seeds_of_choices(found: Sequence[Questions], where: str) -> Table:
-    """Mean of both directions by training seed, and the deviation between seeds."""
+    """Accuracy (mean of both directions) by training seed, and the deviation between seeds."""
     published = reference()["complementary-2"]["rows"]
     trained = [sorted({run.about.seed for runs in one.systems.values() for run in runs}) for one in found]
     rows = []
@@ -711,9 +708,9 @@ def _seeds_of_choices(found: Sequence[Questions], where: str) -> Table:
 
 
 def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
-    """Claims of the paper, as paired differences of the mean of both directions.
+    """The paper's claims as paired differences in accuracy (mean of both directions).
 
-    Beside them what it leaves open: whether it is the weights that help, or the form of the loss they enter.
+    Additional rows test whether the weights help, or only the form of the loss.
     """
     entry = reference()["complementary-2"]
     published = entry["rows"]
@@ -750,7 +747,7 @@ def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
 
 
 def _ablation(one: Questions, where: str, resamples: int) -> Table:
-    """Rows of Table 3 and every other variant of either measure, beside uniform weights of the same sum."""
+    """Rows of Table 3 and all other variants of both measures, compared with uniform weights of equal sum."""
     entry = reference()["complementary-3"]
     measures = tuple(reference()["measures"].values())
     shown: dict[str, tuple[str, str]] = {row: tuple(found["runs"]) for row, found in entry["rows"].items()}
@@ -783,7 +780,7 @@ def _ablation(one: Questions, where: str, resamples: int) -> Table:
 
 
 def _mean_of(statistics: Sequence[Statistic | None]) -> Statistic | None:
-    """Their mean; None if one is missing, because a mean of fewer is another figure."""
+    """Mean of statistics; None if one is missing, because a mean of fewer is not comparable."""
     there = [one for one in statistics if one is not None]
     if not there or len(there) < len(statistics):
         return None
@@ -791,32 +788,32 @@ def _mean_of(statistics: Sequence[Statistic | None]) -> Statistic | None:
 
 
 def _size(found: Sequence[Questions]) -> tuple[int, int]:
-    """Pairs and groups of all data sets, those of several numbers of options once."""
+    """Numbers of pairs and groups of all data sets, each counted once."""
     once = {one.start: one for one in found}.values()
     return sum(len(one.owner) for one in once), sum(one.groups for one in once)
 
 
 def _others(found: Sequence[Questions], published: Mapping[str, Any]) -> list[str]:
-    """Systems of no published row and no row of the ablation, by first appearance."""
+    """Systems that are in no published row and no row of the ablation, in order of appearance."""
     ablation = {name for row in reference()["complementary-3"]["rows"].values() for name in row["runs"]}
     names = dict.fromkeys(name for one in found for name in one.systems)
     return [name for name in names if name not in {*published, *ablation} and not _variant(name)]
 
 
 def _variant(name: str) -> bool:
-    """Whether a system is a variant of a measure that the ablation shows; a preset is a system of its own."""
+    """Whether a system is a variant shown in the ablation; presets count as separate systems."""
     measure, _, tail = name.partition(" ")
     return measure in reference()["measures"].values() and bool(tail) and not tail.startswith("[")
 
 
 def _ablated(one: Questions) -> bool:
-    """Whether anything of Table 3 alone was measured."""
+    """Whether any row that is only in Table 3 was measured."""
     alone = ("random α", reference()["complementary-2"]["equal"])
     return any(name in alone or _variant(name) for name in one.systems)
 
 
 def _rank_tables(results: Sequence[Result], answered: Sequence[ChoiceResult], resamples: int) -> list[Table]:
-    """Ranks among all pictures per data set and split, of the runs that also answered c-way questions."""
+    """Tables of ranks among all pictures, for runs that also answered c-way questions."""
     entry = reference()["complementary-2"]
     shown = [one.about.identity for one in answered]
     where: dict[str, list[Result]] = {}
@@ -864,7 +861,7 @@ _VALUES: Mapping[str, Callable[[FoundPictures], Sequence[float | None]]] = {
 
 
 def _values(measure: str, run: SequenceResult, decoding: Decoding) -> Values | None:
-    """(N,) of every step, NaN of steps that do not count; None if it was not measured."""
+    """(N,) values of the steps, NaN for steps that do not count; None if not measured."""
     found = run.found.get(decoding)
     if found is None:
         return None
@@ -878,7 +875,7 @@ def _values(measure: str, run: SequenceResult, decoding: Decoding) -> Values | N
 
 @dataclass(frozen=True)
 class _Step:
-    """One measure of a table of stories: its heading, what it takes, and whether the paper prints it."""
+    """One column of a table of stories: heading, measure, and whether the paper has it."""
 
     block: str
     name: str
@@ -889,7 +886,7 @@ class _Step:
 
 
 def _steps(name: str) -> list[_Step]:
-    """Columns of a table of stories, as its entry lists them."""
+    """Columns of a table of stories, from its entry."""
     found = []
     for block in reference()[name]["blocks"]:
         kinds = {"MedR": "rank", "VFS": "precision", "coherence": "precision"}
@@ -910,7 +907,7 @@ def _steps(name: str) -> list[_Step]:
 
 
 def _stories(name: str, results: Sequence[ResultFile], data: str | None, resamples: int) -> list[Table]:
-    """Per data set, split and decoding one table, and one of single seeds; gsda-1 adds one of captions."""
+    """Two tables (means and seeds) per data set, split and decoding; for gsda-1 one of captions too."""
     chosen = [r for r in results if isinstance(r, SequenceResult) and data in (None, r.about.data)]
     tables: list[Table] = []
     for one in sorted({r.about.data for r in chosen}):
@@ -953,13 +950,13 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
 
 
 def _judge(result: SequenceResult) -> str:
-    """Model of its VSR; "" if none was measured, or for the linear model of the table's notes."""
+    """Model of pictures used for VSR; "" if not measured, or for the linear model described in the notes."""
     usual: str = reference()["judge"]
     return "" if result.judge == usual else result.judge
 
 
 def _control(name: str, systems: Iterable[str]) -> str:
-    """Row that others are compared with: the paper's own system, or its only other preset."""
+    """The row that others are compared with: the paper's system, or its only other preset."""
     control, every = str(reference()[name]["control"]), list(systems)
     presets = [one for one in every if one.startswith(f"{control} [")]
     return presets[0] if control not in every and len(presets) == 1 else control
@@ -968,10 +965,10 @@ def _control(name: str, systems: Iterable[str]) -> str:
 def _story_table(
     name: str, where: str, cohort: Cohort[SequenceResult], decoding: Decoding, resamples: int
 ) -> Table:
-    """All systems, the mean over their seeds with its interval by story, against the control."""
+    """All systems, averaged over seeds with intervals by story, compared with the control."""
     entry, control = reference()[name], _control(name, cohort.systems)
     rows = []
-    for one in entry["rows"]:  # the paper's rows, each with its other presets below it, and then all else
+    for one in entry["rows"]:  # the paper's rows, each followed by its other presets, then all others
         rows += [one, *(system for system in cohort.systems if system.startswith(f"{one} ["))]
     rows += [one for one in cohort.systems if one not in rows]
 
@@ -982,7 +979,7 @@ def _story_table(
         runs = cohort.runs(system)
         found = [_values(step.measure, run, decoding) for run in runs]
         there = [values for values in found if values is not None]
-        # a mean of fewer seeds is another figure
+        # a mean of fewer seeds is not comparable
         whole, foreign = bool(there) and len(there) == len(found), step.name in entry.get("foreign", ())
         applies = (whole or not runs) and not foreign
         if step.kind == "rank":
@@ -1007,7 +1004,7 @@ def _story_table(
 
 
 def _story_seeds(name: str, where: str, cohort: Cohort[SequenceResult], decoding: Decoding) -> Table:
-    """Every run by itself, and the deviation between the seeds of a system."""
+    """Each run separately, and the deviation between the seeds of a system."""
     rows, steps = list[Row](), _steps(name)
 
     def add(title: str, values: Iterable[float | None], runs: Sequence[SequenceResult]) -> None:
@@ -1035,7 +1032,7 @@ def _story_seeds(name: str, where: str, cohort: Cohort[SequenceResult], decoding
 
 
 def _story_notes(name: str, results: Sequence[SequenceResult], decoding: Decoding) -> list[str]:
-    """Sizes, chance, and how pictures were chosen."""
+    """Notes: sizes, random baselines, and how pictures were chosen."""
     found, notes = list[str](), reference()["notes"]
     for first in results[:1]:
         found.append(
@@ -1064,9 +1061,9 @@ def _story_notes(name: str, results: Sequence[SequenceResult], decoding: Decodin
 def _caption_table(
     where: str, cohort: Cohort[SequenceResult], generated: Mapping[str, Sequence[Captions]], resamples: int
 ) -> Table:
-    """A row per system whose runs all generate stories, the mean over its seeds."""
+    """One row per system whose runs all generate stories, averaged over seeds."""
     control, notes = _control("gsda-1", generated), reference()["notes"]
-    # what is guessed must be the same for perplexities to compare
+    # perplexities are comparable only for equal tokens
     every = [one for some in generated.values() for one in some]
     first = every[0]
     alike = all((one.tokens, one.unknown) == (first.tokens, first.unknown) for one in every)
@@ -1110,7 +1107,7 @@ def _caption_table(
 def _perplexity(
     generated: Sequence[Captions], pictures: Pictures, cohort: Cohort[SequenceResult]
 ) -> Statistic:
-    """Mean over seeds; within one all tokens weigh alike."""
+    """Statistic: perplexity per token, averaged over seeds."""
     owner, groups = cohort.owner, cohort.groups
     nats = np.stack([np.bincount(owner, one.nats[pictures], groups) for one in generated], axis=1)
     tokens = np.stack([np.bincount(owner, one.tokens, groups) for one in generated], axis=1)
@@ -1138,4 +1135,4 @@ _READ: Mapping[str, Sequence[type[ResultFile]]] = {
     "ablation": (ChoiceResult,),
     "steps": (SequenceResult,),
 }
-"""Kinds of results that a form of table reads, unless it is ranks alone."""
+"""Kinds of results that a form of table needs, other than ranks."""

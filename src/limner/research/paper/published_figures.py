@@ -1,4 +1,4 @@
-"""Published figures by name, drawn from measured runs."""
+"""Published figures by name, made from measured runs."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ from limner.research.training.checkpoint import HISTORY
 
 FEWEST_POINTS = 8
 SPLITS = ("released", "grouped", "random")
-"""Those of the published runs first."""
+"""Preferred data sets and splits, the published ones first."""
 
 
 def draw_figure(
@@ -53,25 +53,25 @@ def draw_figure(
     count: int,
     resamples: int,
 ) -> None:
-    """Draw a figure, or write a page.
+    """Draw a figure, or write a page of examples.
 
     Args:
-        name: as `limner figure` names them.
+        name: name of the figure, see `limner figure`.
         to: file to write.
-        runs: folder that holds measured runs.
+        runs: folder of measured runs.
         run: folders of the runs to show.
-        texts: to show; some that are chosen by a rule unless given.
+        texts: texts to show; by default chosen by a rule.
         pictures: ids of test pairs whose pictures are queries.
-        relations: that hold for the texts to show.
-        weights: weights of the backbone, where features must still be computed.
-        data: data set of the results; None uses the one that was measured, of several Clue, or CITE++.
-        split: its split; None uses the one that was measured, of several the released one.
-        row: row of the tables, whose runs a curve is of.
-        count: number of texts, stories, pairs or steps, where none are named.
-        resamples: resamples of every interval.
+        relations: relations that the texts must have.
+        weights: weights of the backbone, if features must be extracted.
+        data: data set of the results; None uses the measured one, of several Clue, then CITE++.
+        split: its split; None uses the measured one, of several the released one.
+        row: row of the tables, for curves.
+        count: number of texts, stories, pairs or steps, if none are named.
+        resamples: number of resamples per interval.
     Raises:
-        ConfigError: an unknown figure, or runs that it does not take.
-        LimnerError: as the function that draws it.
+        ConfigError: unknown figure, or unsuitable runs.
+        LimnerError: see the function of the figure.
     """
 
     def one() -> Path:
@@ -90,7 +90,7 @@ def draw_figure(
         return runs
 
     def results(*, variants: bool = False) -> list[Result]:
-        """Measured test results of one data set and split."""
+        """Test results of one data set and split."""
         read = Result.read_all(measured(), variants=variants)
         every = [r for r in read if (r.about.part, r.about.protocol) == ("test", "pools")]
         own = data or _first_of([r.about.data for r in every], ("clue", "cite++"))
@@ -106,7 +106,7 @@ def draw_figure(
         return found
 
     def answered_split() -> str:
-        """The split of the answers below `runs`."""
+        """The split of the c-way results below `runs`."""
         answers = ChoiceResult.read_all(measured())
         return _first_of([r.about.split for r in answers if r.about.part == "test"], SPLITS) or "grouped"
 
@@ -143,7 +143,7 @@ def draw_figure(
 
 
 def _scatter(to: Path, run: Path) -> None:
-    result = Result.read_part(run, "val")  # a threshold is chosen, so test rows are never shown
+    result = Result.read_part(run, "val")  # for choosing a threshold, so only validation rows are shown
     full = result.full
     if full is None or not full.gaps:
         raise DataError(f"{run}: its result holds no ranks against all pictures; measure the run again")
@@ -152,7 +152,7 @@ def _scatter(to: Path, run: Path) -> None:
 
 
 def _first_of(found: Sequence[str], preferred: Sequence[str]) -> str:
-    """The preferred ones first, then the others by name; "" if there is none."""
+    """The first preferred one that exists, else the first by name; "" if there is none."""
     return min(found, key=lambda one: ([*preferred, one].index(one), one), default="")
 
 
@@ -164,10 +164,10 @@ def _bars(to: Path, found: Sequence[Result], resamples: int) -> None:
 
 
 def _curve(to: Path, every: Sequence[Result], row: str, setting: str, resamples: int) -> None:
-    """Median rank of one row over λ_cls or the length of texts, of runs that differ in nothing else.
+    """Median rank of one row against λ_cls or the length of texts, for runs that differ in nothing else.
 
     Raises:
-        DataError: no run of the row, or runs that differ in another setting than that and the seed.
+        DataError: there is no run of the row, or runs differ in other settings than that and the seed.
     """
     table, _, key = setting.partition(".")
     found = [one for one in every if one.about.system == row]
@@ -201,7 +201,7 @@ def _curve(to: Path, every: Sequence[Result], row: str, setting: str, resamples:
 
 
 def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float] | None:
-    """Median rank of one system over its seeds and pools, refined where it refines, with its interval."""
+    """Median rank of one system over seeds and pools (after refinement, if any), with its interval."""
     cohort: Cohort[Result] = Cohort({}, *group_numbers(some[0].groups))
     pools = [
         (np.array(p.queries, dtype=np.int64), np.array(p.refined or p.plain))
@@ -214,7 +214,7 @@ def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float
 
 
 def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
-    """Every CMCM_c against the entropy of its relation among the measured pairs."""
+    """Median rank of each CMCM_c against the entropy of its relation."""
     by_relation: dict[str, list[Result]] = {}
     for result in found:
         if result.about.system.startswith("CMCM_") and len(result.probabilities) == 1 and result.pools:
@@ -229,7 +229,7 @@ def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
 
 
 def _attention(to: Path, runs: Sequence[Path], texts: Sequence[str], count: int) -> None:
-    """Attention of one run, or of several side by side, over the same words."""
+    """Attention of one or several runs over the words of texts."""
     opened = [Run.open(run) for run in runs]
     chosen = list(texts)
     if not chosen:
@@ -252,16 +252,16 @@ def _gallery(
     each: bool = False,
     most: int = TOP,
 ) -> None:
-    """The best pictures of several runs for the same texts, refined where a run refines, as the paper has it.
+    """The best pictures of several runs for the same texts, after refinement if a run refines.
 
     Args:
         to: file to write.
-        runs: measured on one split.
-        ids: ids of test pairs; some for which the runs answer differently unless given.
-        relations: relations of which one holds for a text that is chosen; all of the data set with `each`.
-        count: texts, of each relation where relations are given.
-        each: a text for every relation of the data set.
-        most: pictures of each run.
+        runs: runs measured on one split.
+        ids: ids of test pairs; by default texts for which the runs differ.
+        relations: relations of which chosen texts have one; all of the data set with `each`.
+        count: number of texts, per relation if relations are given.
+        each: whether to show a text for each relation of the data set.
+        most: number of pictures per run.
     """
     results = [Result.read_part(run, "test") for run in runs]
     if any(result.ids != results[0].ids or not result.top for result in results):
@@ -275,7 +275,7 @@ def _gallery(
     for relation in relations:
         if relation not in first.labels:
             raise ConfigError(f"figure: {unknown('relation', relation, first.labels)}")
-    # texts for which the systems answer differently come first: a rule, not a choice by hand
+    # texts for which the systems differ come first: a rule, not a choice by hand
     telling = sorted(places.values(), key=lambda row: len({top[row] for top in tops}) == 1)
     wanted = list(relations) or (list(first.labels) if each else [])
     rows = [row for one in wanted for row in [row for row in telling if first.labels[one][row]][:count]]
@@ -298,7 +298,7 @@ def _gallery(
 
 
 def _feature_maps(to: Path, runs: Sequence[Path], weights: Path | None, most: int) -> None:
-    """The features through which runs see the test pictures, each on a plane of its own."""
+    """t-SNE maps of the stored features of the test pictures, one panel per run."""
     shown = {}
     for run in runs:
         opened = Run.open(run)
@@ -316,15 +316,15 @@ def _feature_maps(to: Path, runs: Sequence[Path], weights: Path | None, most: in
 
 
 def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> None:
-    """Draw how much the steps of test stories attend to each other.
+    """Draw attention maps of test stories.
 
     Args:
-        to: .pdf, .png or .svg.
-        run: a folder; its model attends to whole stories.
-        stories: names of test stories; the first of more than one step unless given.
-        count: stories drawn when none is named.
+        to: .pdf, .png or .svg file.
+        run: folder of a run whose model has attention over stories.
+        stories: names of test stories; by default the first with more than one step.
+        count: number of stories if none is named.
     Raises:
-        ConfigError: the model does not attend to stories, or there is no such story.
+        ConfigError: the model has no such attention, or a story does not exist.
         DataError: the test part has no stories.
     """
     opened = Run.open(run)
@@ -355,10 +355,10 @@ def draw_agreement(run: Path, to: Path) -> None:
     """Draw one measure against the other, with Spearman's correlation.
 
     Args:
-        run: folder of a run that weighed its pairs.
+        run: folder of a run that weights its pairs.
         to: file to write.
     Raises:
-        MissingError, DataError: the run left no scores, or not those of two measures.
+        MissingError, DataError: the run has no scores, or not those of two measures.
     """
     measures = read_pair_scores(run).measures()
     if len(measures) != 2 or len({tuple(part) for part in measures.values()}) != 1:
@@ -366,21 +366,21 @@ def draw_agreement(run: Path, to: Path) -> None:
             f"{run}: its scores are of {', '.join(measures) or 'nothing'}; agreement needs both measures"
             " of the same modalities"
         )
-    # Υ of a pair joins its modalities, so the measures are compared by their mean over them
+    # Υ combines the modalities of a pair, so the measures are compared by their mean over modalities
     names = sorted(measures, reverse=True)
     first, second = (sum(measures[one].values()) / len(measures[one]) for one in names)
     plots.write(to, plots.agreement, first, second, names, reference()["scores"]["spearman"])
 
 
 def draw_gains(runs: Path, split: str, to: Path) -> None:
-    """Draw the gain of either measure against the deviation of its scores, over data sets.
+    """Draw the gain of each measure against the deviation of its scores, over data sets.
 
     Args:
-        runs: folder of measured runs; those of a measure left their pair scores.
+        runs: folder of measured runs, with pair scores.
         split: split of the results.
         to: file to write.
     Raises:
-        DataError: no such runs.
+        DataError: there are no such runs.
     """
     own = _gains(runs, split)
     if not own:
@@ -392,7 +392,7 @@ def draw_gains(runs: Path, split: str, to: Path) -> None:
 
 
 def _gains(runs: Path, split: str) -> list[plots.Gain]:
-    """A gain per data set, number of options and measure that was measured beside PVSE."""
+    """One gain per data set, number of options and measure for which PVSE was measured too."""
     deviations: dict[tuple[str, str], list[float]] = {}
     for file in sorted(runs.glob(f"**/{SCORES_FILE}")):
         answered = sorted((file.parent / ChoiceResult.FOLDER).glob("*way.json"))
@@ -431,10 +431,10 @@ def _published_gains() -> list[plots.Gain]:
 
 
 def logged(run: Path) -> list[dict[str, float]]:
-    """Per epoch what was logged of the weights, without the common beginning of its names.
+    """Logged statistics of the weights for each epoch, without the common prefix.
 
     Raises:
-        MissingError, DataError: the folder holds no history of a run.
+        MissingError, DataError: the folder has no history of a run.
     """
     file = run / HISTORY
     try:

@@ -1,7 +1,4 @@
-"""Pages of what runs find among the pictures of their data set: stories, queries, and pairs by weight.
-
-Runs are opened to be looked at; nothing is trained or measured here.
-"""
+"""Example pages of runs: retrieved pictures for stories and queries, and training pairs by weight."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,30 +31,30 @@ PICTURE_SIDE_PX = 240
 
 
 class Pictures:
-    """Pictures of a run's data set by the id of a pair, whole as their files hold them."""
+    """Pictures of a run's data set by pair id, uncropped."""
 
     def __init__(self, data: "PairSet", rows: "PictureRows") -> None:
-        """Prepare the pairs, and the pixels of drawn pictures, which have no files."""
+        """Take the pairs, and the pixels of drawn pictures, which have no files."""
         self._pairs, self._rows = {pair.id: pair for pair in data.pairs}, rows
 
     def __call__(self, name: str) -> Image.Image:
-        """The picture, upright RGB, at a scale fit for showing.
+        """The picture, upright RGB, at a scale suitable for a page.
 
         Raises:
-            DataError: it does not open any more.
+            DataError: the file cannot be read.
         """
         found = self.source(name)
         return found if isinstance(found, Image.Image) else shown_picture(found, PICTURE_SIDE_PX)
 
     def source(self, name: str) -> Path | Image.Image:
-        """The file of the picture, or a drawn one itself."""
+        """The file of the picture, or the picture itself if it is drawn."""
         if not isinstance(self._rows, ArrayRows):
             return Path(self._pairs[name].image)
         values = self._rows.take(self._rows.places([self._pairs[name].image_id]))[0]
         return Image.fromarray(np.asarray(values, dtype=np.uint8))
 
     def identity(self, name: str) -> str:
-        """Equal for pairs with the same picture."""
+        """Id of the picture, equal for pairs with the same picture."""
         return self._pairs[name].image_id
 
     def same(self, one: str, other: str) -> bool:
@@ -66,16 +63,16 @@ class Pictures:
 
 
 def open_pictures(run: Path) -> tuple[dict[str, str], Pictures]:
-    """Texts of a run's data set by the id of their pair, and its pictures."""
+    """Pair id → text, and the pictures, of a run's data set."""
     data, rows = Run.open(run).data(files=True)
     return {pair.id: pair.text for pair in data.pairs}, Pictures(data, rows)
 
 
 def refined_top(run: Path, result: Result) -> tuple[tuple[str, ...], ...]:
-    """The best pictures of a run for every text: after refinement where it refines.
+    """The best pictures of a run for each text, after refinement if it refines.
 
     Raises:
-        DataError: it was measured before these were kept.
+        DataError: the result does not have them (older version).
     """
     if not result.about.refinement:
         return result.top
@@ -90,17 +87,17 @@ FIRST = 10
 
 
 def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
-    """Write a page of steps for which one run is better, the other is, or neither, as the paper shows them.
+    """Write a page of steps for which one run is better, the other is, or neither, as in the paper.
 
-    A run is better where it ranks the step's own picture higher and among the first ten.
+    A run is better if it ranks the step's own picture higher and among the first ten.
 
     Args:
-        runs: two folders, measured on the same steps.
-        to: an .html file.
-        count: steps per group, evenly spread over all of it, so that nobody chooses them.
+        runs: folders of two runs, measured on the same steps.
+        to: the .html file to write.
+        count: number of steps per group, at regular intervals.
     Raises:
-        ConfigError: not two runs.
-        DataError: one was not measured, or on other steps.
+        ConfigError: there are not two runs.
+        DataError: a run was not measured, or on other steps.
     Source: VRSS 2020, Figs. 3 to 5; docs/methods/vrss.md §7. Departs: ranks judge, not people.
     """
     if len(runs) != 2:
@@ -130,10 +127,10 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
 def _measured_alike(
     runs: Sequence[Path], part: Literal["val", "test"]
 ) -> tuple[list[SequenceResult], dict[str, str], Pictures]:
-    """Results of runs for the same steps, with the texts and pictures of their data set.
+    """Results of runs on the same steps, with texts and pictures.
 
     Raises:
-        DataError: one was not measured, or on other steps, or the data set has changed.
+        DataError: a run was not measured, or on other steps; or the data set has changed.
     """
     results = [SequenceResult.read_part(run, part) for run in runs]
     first = results[0]
@@ -150,7 +147,7 @@ def _measured_alike(
 
 
 def parted(one: SequenceResult, other: SequenceResult, names: Sequence[str]) -> dict[str, list[int]]:
-    """Steps in three groups by who ranks their own picture higher and among the first ten."""
+    """Steps in three groups: which run ranks their own picture higher and among the first ten."""
     first, second = (np.array(result.found["steps"].own) for result in (one, other))
     better = (first < second) & (first <= FIRST)
     worse = (second < first) & (second <= FIRST)
@@ -168,12 +165,12 @@ def _row(name: str, result: SequenceResult, step: int, picture: Pictures) -> Gro
 
 
 def names_of(runs: Sequence[Path], results: Sequence[SequenceResult]) -> list[str]:
-    """Names of systems, with their folders where two are alike."""
+    """Names of systems, with their folders if two are equal."""
     return titled(runs, [result.about.system for result in results])
 
 
 def titled(runs: Sequence[Path], names: Sequence[str]) -> list[str]:
-    """Names of runs, with their folders where two are alike."""
+    """Names of runs, with their folders if two are equal."""
     return [
         f"{name} ({run.name})" if names.count(name) > 1 else name
         for name, run in zip(names, runs, strict=True)
@@ -188,10 +185,11 @@ class StripPicture:
     """One picture of a strip.
 
     Attributes:
-        picture: shown whole.
-        text: text of the pair it comes from.
-        mark: the step's own, another of its story, neither, or the truth itself, which is not marked.
-        fact: said below it.
+        picture: the picture, shown whole.
+        text: text of its pair.
+        mark: whether it is the step's own, another of the story, or neither; none in the row of true
+            pictures.
+        fact: line below it.
     """
 
     picture: Image.Image
@@ -202,13 +200,13 @@ class StripPicture:
 
 @dataclass(frozen=True)
 class Strips:
-    """One story.
+    """Strips of one story.
 
     Attributes:
-        title: its name.
-        note: what is shown of it.
+        title: name of the story.
+        note: which steps are shown.
         texts: T sentences.
-        rows: name of a run, or of the truth, and T pictures.
+        rows: name of a run (or of the true pictures), and T pictures.
     """
 
     title: str
@@ -224,18 +222,18 @@ TRUTH = "truth"
 def write_story_strips(
     runs: Sequence[Path], to: Path, names: Sequence[str], count: int, part: Literal["val", "test"] = "val"
 ) -> None:
-    """Write a page of strips: a row per run in the order given, and the true pictures last.
+    """Write a page of strips: one row per run in the given order, and the true pictures last.
 
     Args:
-        runs: folders, measured on the stories of one split.
-        to: an .html file.
-        names: names of stories; evenly spread ones unless given, so that nobody chooses them.
-        count: stories shown when none is named.
-        part: part of the stories; the paper shows test stories, which choose nothing.
+        runs: folders of runs measured on the stories of one split.
+        to: the .html file to write.
+        names: names of stories; by default at regular intervals.
+        count: number of stories if none is named.
+        part: part of the split.
     Raises:
-        ConfigError: the story is unknown.
-        DataError: one was not measured, or on other steps.
-    Source: GSDA 2021, Fig. 3; docs/methods/gsda.md §7. Departs: the first picture of every step by itself.
+        ConfigError: a story is unknown.
+        DataError: a run was not measured, or on other steps.
+    Source: GSDA 2021, Fig. 3; docs/methods/gsda.md §7. Departs: each step is ranked on its own.
     """
     results, texts, picture = _measured_alike(runs, part)
     called = "validation" if part == "val" else "test"
@@ -275,7 +273,7 @@ def _found(
     texts: dict[str, str],
     picture: Pictures,
 ) -> StripPicture:
-    """The first picture of a step, and where its own one stands."""
+    """The top picture of a step, and the rank of its own."""
     steps = result.found["steps"]
     top = steps.top[row][0]
     mark: Mark = "wrong"
@@ -296,7 +294,7 @@ _FOUND = (
 
 
 class _Ranked(NamedTuple):
-    """One run's vectors of the test part."""
+    """A run with its vectors of the test part."""
 
     name: str
     model: Model
@@ -313,18 +311,18 @@ def write_found(
     count: int,
     weights: Path | None,
 ) -> None:
-    """Write the page.
+    """Write a page of pictures and texts retrieved for queries.
 
     Args:
-        runs: folders, trained on one data set with one split.
-        to: an .html file.
-        texts: queries, words, or ids of test pairs; "justice", "patriotism" and the first texts unless given.
-        pictures: ids of test pairs whose pictures are queries; the first ones unless given.
-        count: test texts and pictures shown when none is named.
-        weights: weights of the backbone, where features have to be made.
+        runs: folders of runs trained on one data set with one split.
+        to: the .html file to write.
+        texts: queries or ids of test pairs; default: "justice", "patriotism" and the first texts.
+        pictures: ids of test pairs whose pictures are queries; default: the first ones.
+        count: number of test texts and pictures if none is named.
+        weights: weights of the backbone, if features must be extracted.
     Raises:
-        ConfigError: the pair is unknown.
-        DataError: the runs are of different test parts.
+        ConfigError: a pair is unknown.
+        DataError: the runs have different test parts.
     """
     ranked: list[_Ranked] = []
     pairs: Sequence[Pair] = ()
@@ -395,13 +393,13 @@ def _score(value: float) -> str:
 
 
 def knows(model: Model, text: str) -> bool:
-    """Whether a model learned any word of a text; a full stop is none, and frozen encoders know all."""
+    """Whether a model's vocabulary has a word of a text; always true for frozen encoders."""
     words = model.vocabulary
     return words is None or any(word in words and word[:1].isalnum() for word in words.tokens(text))
 
 
 def best_of(scores: "FloatArray", names: Sequence[str]) -> list[int]:
-    """Places of the best five, one of each name."""
+    """Indices of the best five, without repeated names."""
     found: dict[str, int] = {}
     for place in np.argsort(-scores, kind="stable").tolist():
         found.setdefault(names[place], place)
@@ -418,15 +416,15 @@ _WEIGHTS = (
 
 
 def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
-    """Write the page of a run that weighed its pairs.
+    """Write a page of the training pairs with the highest and lowest weights.
 
     Args:
-        run: its folder.
-        to: an .html file.
-        count: pairs at either end, per measure.
+        run: run folder.
+        to: the .html file to write.
+        count: number of pairs at each end, per measure.
     Raises:
-        MissingError: the run left no scores.
-        DataError: they are of other pairs than the data set holds now.
+        MissingError: the run has no pair scores.
+        DataError: the data set has changed since.
     """
     scores = read_pair_scores(run)
     config = Run.open(run).config
@@ -441,7 +439,7 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
     def groups() -> Iterator[Group]:
         for measure, sides in scores.measures().items():
             weights = shares(sides, config)
-            # without pairs whose text and picture were there already
+            # without repeated pairs
             different: dict[tuple[str, str], int] = {}
             for place in np.argsort(-weights, kind="stable").tolist():
                 name = scores.ids[place]
@@ -462,13 +460,13 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
 
 
 def shares(sides: Mapping[str, NDArray[np.float32]], config: Any) -> NDArray[np.float32]:  # noqa: ANN401
-    """(n,) weights of one measure as multiples of an even share, by the run's Γ, mode and reading.
+    """(n,) weights of one measure relative to uniform weights, with the run's Γ, mode and reading.
 
     Args:
-        sides: scores of "image" and "text".
-        config: config of the run.
-    Source: docs/methods/complementary.md §9.2; λ grows with n, so that the mean of a modality's weights is
-    that of a batch.
+        sides: scores for "image" and "text".
+        config: settings of the run.
+    Source: docs/methods/complementary.md §9.2; λ is scaled with n, so that the mean weight of a modality
+    equals that of a batch.
     """
     own = config.weights
     parts = [torch.from_numpy(np.ascontiguousarray(sides[name], np.float32)) for name in ("image", "text")]

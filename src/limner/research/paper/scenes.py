@@ -1,7 +1,6 @@
-"""The page that shows scene graphs on their pictures: boxes, names, and lines from thing to thing.
+"""A page of scene graphs drawn on their pictures: boxes, labels, and lines for relations.
 
-Pictures are shown whole, and everything drawn also stands beneath in words. Self-contained as all pages are;
-it finds and relates nothing.
+Everything drawn is also listed as text below the picture.
 """
 
 import os
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
 
 
 UNITS = 1000.0
-"""Width of every drawing in its own units; text is sized by it, so that it is as large on any picture."""
+"""Width of all drawings in SVG units, so that text has the same size on each picture."""
 COLOURS = 8
 MOST_LINES = 6
 _TEXT = 36.0
-# Widths of letters as shares of the text size: no font is measured here, and the page stretches to fit.
+# approximate widths of characters relative to the text size; the page stretches text to fit
 _NARROW, _WIDE, _USUAL = 0.36, 0.92, 0.64
 _PAD = 9.0
 
@@ -35,9 +34,9 @@ class ShownScene:
     """A picture and its graph.
 
     Attributes:
-        picture: upright, RGB.
-        graph: what it shows.
-        note: a line beneath, such as the file it is.
+        picture: upright RGB picture.
+        graph: its scene graph.
+        note: line below it, such as the file name.
     """
 
     picture: "Image"
@@ -47,11 +46,11 @@ class ShownScene:
 
 @dataclass(frozen=True)
 class Tag:
-    """Words on a plate.
+    """A text label.
 
     Attributes:
-        x, y, width, height: of the plate, in units of the drawing.
-        text: on it.
+        x, y, width, height: position and size, in units of the drawing.
+        text: its text.
     """
 
     x: float
@@ -62,11 +61,11 @@ class Tag:
 
     @property
     def baseline(self) -> float:
-        """Height the letters stand on."""
+        """The y coordinate of the text's baseline."""
         return self.y + self.height - 0.32 * _TEXT
 
     def hits(self, other: "Tag") -> bool:
-        """Whether two plates cover each other."""
+        """Whether two labels overlap."""
         return (
             self.x < other.x + other.width
             and other.x < self.x + self.width
@@ -80,10 +79,10 @@ class Thing:
     """A box to draw.
 
     Attributes:
-        number: from 1, as beneath the picture.
-        label, score: as found.
+        number: number in the list below the picture, from 1.
+        label, score: label and score of the object.
         x, y, width, height: in units of the drawing.
-        tag: where its name stands.
+        tag: its text label.
         colour: number of its colour.
         related: numbers of its relations, from 0.
     """
@@ -107,7 +106,7 @@ class Line:
     Attributes:
         number: number of the relation, from 0.
         path: SVG path from subject to object.
-        tag: where the predicate stands.
+        tag: text label of the predicate.
         colour: colour of its subject.
     """
 
@@ -131,13 +130,13 @@ class Drawing:
 
 
 def write_scenes(out: Path, title: str, note: str, scenes: Iterable[ShownScene]) -> None:
-    """Write the page; pictures are drawn one after the other, so that few are in memory.
+    """Write the page, one picture at a time to limit memory.
 
     Args:
-        out: an .html file; an existing one is replaced.
+        out: the .html file; an existing one is replaced.
         title: title of the page.
-        note: what is shown and how it was found.
-        scenes: in order.
+        note: text below the title.
+        scenes: pictures with graphs, in order.
     Raises:
         ConfigError, DataError, MissingError: see `check_page`.
     """
@@ -146,7 +145,7 @@ def write_scenes(out: Path, title: str, note: str, scenes: Iterable[ShownScene])
 
 
 def drawn(scene: ShownScene) -> Drawing:
-    """Positions of all elements of a picture.
+    """Compute the positions of all elements of a picture.
 
     Args:
         scene: picture and graph.
@@ -176,7 +175,7 @@ def drawn(scene: ShownScene) -> Drawing:
 
 
 def alt(graph: SceneGraph) -> str:
-    """The graph as a sentence, for readers who cannot see the picture."""
+    """Alt text: the graph as a sentence."""
     if graph.empty:
         return "picture in which nothing was found"
     words = ", ".join(thing.label for thing in graph.objects)
@@ -186,9 +185,9 @@ def alt(graph: SceneGraph) -> str:
 def _lines(
     graph: SceneGraph, boxes: Sequence[tuple[float, float, float, float]], height: float, taken: list[Tag]
 ) -> tuple[Line, ...]:
-    """The first relations as bent lines between middles; two things are joined once.
+    """The first relations as curves between centres of boxes, one per pair of objects.
 
-    Where there is no room for its words a line is left out: all relations stand beneath.
+    A line without room for its label is left out; all relations are listed below the picture.
     """
     found: list[Line] = []
     joined: set[frozenset[int]] = set()
@@ -200,7 +199,7 @@ def _lines(
         (ax, ay), (bx, by) = (
             (x + wide / 2, y + high / 2) for x, y, wide, high in (boxes[relation.s], boxes[relation.o])
         )
-        # Bent to the right of its way, so that two lines over the same place can be told apart.
+        # curved to the right, so that overlapping lines can be distinguished
         mx, my = (ax + bx) / 2 - (by - ay) * 0.18, (ay + by) / 2 + (bx - ax) * 0.18
         across, line = _plate(relation.p)
         cx, cy = (ax + 2 * mx + bx) / 4 - across / 2, (ay + 2 * my + by) / 4 - line / 2
@@ -215,7 +214,7 @@ def _lines(
 
 
 def _plate(text: str) -> tuple[float, float]:
-    """Width and height of the plate of a text."""
+    """Width and height of a text label."""
     widths = (_NARROW if one in " fijlrt.,'|" else _WIDE if one in "mwMW" else _USUAL for one in text)
     return sum(widths) * _TEXT + 2 * _PAD, _TEXT * 1.28
 
@@ -223,13 +222,13 @@ def _plate(text: str) -> tuple[float, float]:
 def _free(
     text: str, places: Sequence[tuple[float, float]], height: float, taken: Sequence[Tag]
 ) -> Tag | None:
-    """A plate at the first place that no other plate has."""
+    """A label at the first of `places` that does not overlap others, or None."""
     tags = (_inside(text, place, height) for place in places)
     return next((one for one in tags if not any(one.hits(other) for other in taken)), None)
 
 
 def _inside(text: str, place: tuple[float, float], height: float) -> Tag:
-    """A plate at a place, moved into the picture."""
+    """A label at a place, moved inside the picture."""
     across, line = _plate(text)
     x, y = (
         min(max(0.0, at), max(0.0, end - size))
@@ -242,20 +241,20 @@ _SIDE_PX = 400
 
 
 def write_scene_page(graphs: Path, files: Mapping[str, bytes], out: Path, most: int, found_by: str) -> None:
-    """Write the page.
+    """Write a page from a file of graphs.
 
     Args:
-        graphs: JSON lines.
+        graphs: JSON Lines file of graphs.
         files: id of each graph's picture → its file.
-        out: the page; an existing one is replaced.
-        most: pictures on it, ≥ 1.
-        found_by: a sentence about where the graphs come from.
+        out: the .html file; an existing one is replaced.
+        most: most pictures on the page, ≥ 1.
+        found_by: sentence about the origin of the graphs.
     Raises:
-        DataError: a picture that has a graph cannot be opened any more.
+        DataError: a picture cannot be read.
     """
     count = sum(1 for _ in each_graph(graphs))
     shown = {place * count // most for place in range(most)} if count > most else set(range(count))
-    # Names below what all have in common tell pictures apart; whole paths would fill the page.
+    # paths relative to the common folder, because full paths would fill the page
     above = os.path.commonpath([os.path.dirname(path) for path in files.values()]) if files else b""  # noqa: PTH120
 
     def chosen() -> Iterator[ShownScene]:

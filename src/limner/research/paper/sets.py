@@ -1,7 +1,4 @@
-"""Tables about data sets, which need no result: how often relations hold, and how far scores are spread.
-
-They read the data set, or what training left in folders.
-"""
+"""Tables about data sets: frequency of relations, dispersion of scores."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,7 +21,7 @@ from limner.research.paper.sweeps import POINT, Done, read_point
 from limner.research.paper.table import Cell, Kind, Row, Table, reference
 
 CHOICE = "C@"
-"""Prefix of the validation figure of c-way questions."""
+"""Prefix of the validation figure C@c."""
 SPREAD = ("μσ", "μ", "σ")
 
 
@@ -33,12 +30,11 @@ def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Tab
 
     Args:
         name: cmcm-1 (CITE++) or cmcm-2 (Clue).
-        data: data set below $LIMNER_DATA/data; None uses the table's, and where that is not there, the
-            paper's figures stand alone.
-        resamples: resamples of every interval.
+        data: data set below $LIMNER_DATA/data; None uses the table's, or only the paper's figures if it does
+            not exist.
+        resamples: number of resamples per interval.
     Raises:
-        ConfigError, MissingError, DataError: the data set that was asked for cannot be read, or has no
-            relations.
+        ConfigError, MissingError, DataError: the requested data set cannot be read, or has no relations.
     Source: CMCM 2022, Tables 1 and 2; docs/methods/data.md §2.
     """
     entry = reference()[name]
@@ -84,26 +80,25 @@ def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Tab
 
 
 def dispersion(runs: Path | None, data: str | None = None) -> Table:
-    """Settings of the data sets of complementary samples, and how far its two measures are spread.
+    """Settings of the data sets of complementary samples, and the dispersion of its two measures.
 
-    A row per data set, split and system that weighed its pairs. Mean and deviation are of the raw scores,
-    before Γ, of both modalities of all training pairs, like those that make the factors of COMBINED-STATS; of
-    several seeds the mean. The outer factors are of sweeps, on validation: no figure needs a test row.
+    One row per data set, split and system with weights. Mean and deviation are of the raw scores (before Γ)
+    of both modalities over all training pairs, as used for the factors of COMBINED-STATS; averaged over
+    seeds. The outer factors come from sweeps on validation; no test rows are used.
 
     Args:
-        runs: folder that holds measured runs, and sweeps of the factors; None shows the paper's figures
-            alone.
+        runs: folder of measured runs and of sweeps of the factors; None shows only the paper's figures.
         data: the only data set shown; None shows all.
     Raises:
         MissingError: the folder does not exist.
-        DataError: a run left pair scores and was not measured, so that nothing says what it is of.
+        DataError: a run has pair scores but was not measured.
     Source: T&K 2022, Table 1; docs/methods/complementary.md §6.3.
     """
     if runs is not None and not runs.is_dir():
         raise MissingError(f"{runs}: not a folder; give the one that holds the runs")
     rows: dict[tuple[str, str, str, str], list[tuple[About, PairScores]]] = {}
     for file in [] if runs is None else sorted(runs.glob(f"**/{SCORES_FILE}")):
-        if (file.parent / POINT).is_file():  # of a sweep, which measures on validation alone
+        if (file.parent / POINT).is_file():  # part of a sweep, which uses only validation
             continue
         about = _about(file.parent)
         if data in (None, about.data):
@@ -147,7 +142,7 @@ def dispersion(runs: Path | None, data: str | None = None) -> Table:
 
 
 def _about(run: Path) -> About:
-    """Subject of a run, from its first result."""
+    """Description of a run, from its first result."""
     for kind in (Result, ChoiceResult):
         for path in sorted((run / kind.FOLDER).glob("*.json")):
             return kind.read(path).about
@@ -155,7 +150,7 @@ def _about(run: Path) -> About:
 
 
 def _published(data: str) -> dict[str, float]:
-    """The paper's figures of a data set by column, none of a set that it has not."""
+    """The paper's figures of a data set by column; empty for other sets."""
     entry = reference()["sets"].get(data)
     if entry is None:
         return {}
@@ -169,7 +164,7 @@ def _published(data: str) -> dict[str, float]:
 
 
 def _values(found: Sequence[tuple[About, PairScores]]) -> dict[str, list[float]]:
-    """Column → its figure of every run."""
+    """Column → the figures of all runs."""
     values: dict[str, list[float]] = {}
     for about, scores in found:
         settings = flat(about.config)
@@ -187,7 +182,7 @@ def _values(found: Sequence[tuple[About, PairScores]]) -> dict[str, list[float]]
 
 
 def _factors(done: Done) -> str:
-    """The outer factors that a training of a sweep has, and "" if it has others or measured no choices."""
+    """The outer factors of a run of a sweep; "" if it varies others or did not measure C@c."""
     weights = done.config.get("weights", {})
     words = f"{weights.get('beta', 0):g}, {weights.get('gamma_hat', 0):g}"
     asked = any(name.startswith(CHOICE) for name in done.point.validation)
@@ -195,7 +190,7 @@ def _factors(done: Done) -> str:
 
 
 def _swept(trained: Sequence[Done]) -> dict[str, list[float]]:
-    """Outer factors → c-way accuracy on validation of every seed, mean of both directions."""
+    """Outer factors → c-way accuracy on validation for each seed, mean of both directions."""
     values: dict[str, list[float]] = {}
     for done in trained:
         found = [value for name, value in done.point.validation.items() if name.startswith(CHOICE)]
@@ -206,7 +201,7 @@ def _swept(trained: Sequence[Done]) -> dict[str, list[float]]:
 def _cells(
     values: Mapping[str, Sequence[float]], published: Mapping[str, float], *, measured: bool
 ) -> tuple[Cell, ...]:
-    """Mean of every column; a measure that measured runs do not have is no gap."""
+    """Mean of each column; a measure that the runs do not use is not a gap."""
     entry = reference()["complementary-1"]
     kinds: dict[str, Kind] = dict.fromkeys(entry["settings"], "setting")
     kinds |= {f"{name} {short}": "score" for short in reference()["measures"] for name in SPREAD}

@@ -1,7 +1,4 @@
-"""Tiny runs on drawn pictures: trained, measured and forgotten, to see that the whole way works.
-
-Their figures mean nothing and are never stored. It makes no table itself.
-"""
+"""Tiny runs on drawn pictures that test the whole pipeline; their figures are meaningless."""
 
 import tomllib
 from collections.abc import Sequence
@@ -22,11 +19,11 @@ STORIES = ("vrss-1", "gsda-1")
 
 
 def smoke_measured(choices: Sequence[int] = (), table: str = "cmcm") -> "list[Measured]":
-    """Train, measure and forget one tiny run per row of a table.
+    """Train and measure one tiny run per row of a table, without storing it.
 
     Args:
-        choices: options of c-way questions, see `limner.research.runs.run.Run.evaluate`.
-        table: as in ``smoke.toml``.
+        choices: numbers of options, see `limner.research.runs.run.Run.evaluate`.
+        table: name of the table in ``smoke.toml``.
     """
     from limner.config import build
     from limner.research.runs.measure import SequenceMeter

@@ -1,7 +1,7 @@
-"""Sweeps: training every setting of a plain grid, and choosing one by its validation figures.
+"""Sweeps: grid search over settings, selected by validation figures.
 
-The published sweeps have six and nine settings, so every one is trained. A setting is chosen by its mean over
-seeds; their spread stands beside it, so that a choice within the noise is seen to be one.
+Settings are selected by the mean over seeds; the spread between seeds is reported, so that differences within
+the noise can be recognised.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ FRACTIONS = ("R@", "ER@", "StR@", "C@", "MRR", "mAP")
 
 
 class Point(Record):
-    """One training of a sweep.
+    """One run of a sweep.
 
     Attributes:
-        settings: key → value as text, what the sweep varies; without the seed.
+        settings: key → value as text, for the varied settings, without the seed.
         seed: seed of training.
-        epoch: the best one, from 0.
+        epoch: best epoch, from 0.
         validation: metric → figure at that epoch.
-        about: preset, backbone, data and more of the training; None in older files.
+        about: description of the run; None in older files.
     """
 
     settings: Mapping[str, str]
@@ -53,12 +53,12 @@ class Point(Record):
 
     @property
     def name(self) -> str:
-        """Its settings in one line, keys without their tables."""
+        """Its settings in one line, keys without table names."""
         return name_of(self.settings)
 
 
 class Done(Record):
-    """A training of a sweep that ended, with its settings as resolved."""
+    """A finished run of a sweep, with its resolved settings."""
 
     model_config = ConfigDict(ser_json_inf_nan="constants")
 
@@ -76,8 +76,8 @@ class Axis:
     """Settings that vary together.
 
     Attributes:
-        keys: at least one.
-        values: per choice as many texts as keys.
+        keys: keys of the settings, at least one.
+        values: for each choice one value per key, as text.
     """
 
     keys: tuple[str, ...]
@@ -85,10 +85,10 @@ class Axis:
 
     @classmethod
     def parse(cls, text: str) -> Axis:
-        """From ``key=value,value`` or, for keys that vary together, ``key,key=value:value,value:value``.
+        """Parse ``key=value,value`` or, for keys that vary together, ``key,key=value:value,value:value``.
 
         Raises:
-            ConfigError: no key, no value, a value that comes twice, or another number of values than keys.
+            ConfigError: a key or value is missing or repeated, or the numbers of values and keys differ.
         """
         left, equals, right = text.partition("=")
         keys = tuple(key.strip() for key in left.split(","))
@@ -112,10 +112,10 @@ class Axis:
 
 
 def grid(axes: Sequence[Axis]) -> list[dict[str, str]]:
-    """Every combination of the axes' choices, the last axis fastest.
+    """All combinations of the axes' choices, the last axis varying fastest.
 
     Raises:
-        ConfigError: no axis, or two share a key.
+        ConfigError: there is no axis, or two have a common key.
     """
     keys = [key for axis in axes for key in axis.keys]
     if not keys:
@@ -145,28 +145,27 @@ def sweep(
     report: Callable[[str, bool], None] = lambda name, done: None,
     progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(lambda news: None),
 ) -> Iterator[Point]:
-    """Train every combination with every seed, in folders of their own; those that are done are read.
+    """Train each combination with each seed, in separate folders; finished runs are read.
 
     Args:
         config: settings file.
         combinations: see `grid`.
         seeds: seeds of training.
         to: folder of the sweep.
-        data: what is laid over the file, see `limner.research.runs.train.overlays`.
-        overrides: key=value for all trainings.
-        smoke: shrink everything.
-        weights: weights of the backbone; with `smoke`, without them, a tiny one of random weights takes its
-            place.
-        device: torch device that trains.
-        metric: validation figure that will choose; "" for loop.metric.
-        report: called with the name of every training and whether it was done before.
-        progress: makes what is told of one training, a context; see `limner.research.runs.train.train`.
+        data: see `limner.research.runs.train.train`.
+        overrides: ``key=value`` for all runs.
+        smoke: see `limner.research.runs.train.train`.
+        weights: see `limner.research.runs.train.train`.
+        device: torch device.
+        metric: validation figure for selection; "" for loop.metric.
+        report: called with the name of each run, and whether it was already finished.
+        progress: context manager that gives the progress callback of a run.
     Yields:
-        A point per training.
+        One point per run.
     Raises:
-        ConfigError: a key or value is wrong, or a training would not measure `metric`; checked for all before
-            the first training.
-        DataError: a folder holds a training with other settings.
+        ConfigError: a key or value is wrong, or a run would not measure `metric`; checked before the first
+            run.
+        DataError: a folder has a run with other settings.
         StoppedError: `progress` asked to stop.
     """
     due = []
@@ -201,17 +200,17 @@ def sweep(
 
 
 def folder_name(settings: dict[str, str], seed: int) -> str:
-    """Name of a training's folder: its settings and seed, in letters that any file system takes."""
+    """Folder name of a run: its settings and seed, in characters that all file systems allow."""
     words = [f"{key}={value}" for key, value in settings.items()]
     safe = "_".join("".join(c if c.isalnum() or c in "=.-+" else "-" for c in word) for word in words)
     return f"{safe}_seed={seed}"
 
 
 def read_point(file: Path) -> Done:
-    """A training of a sweep that ended.
+    """Read a finished run of a sweep.
 
     Raises:
-        DataError: the file is none.
+        DataError: the file is not one.
     """
     try:
         return Done.model_validate_json(unseal(file.read_bytes(), file, "remove its folder"))
@@ -222,7 +221,7 @@ def read_point(file: Path) -> Done:
 
 
 def _done(file: Path, resolved: dict[str, Any]) -> Point | None:
-    """The point of a training that ended, None if it did not."""
+    """The point of a finished run; None if it is not finished."""
     if not file.is_file():
         return None
     done = read_point(file)
@@ -234,10 +233,10 @@ def _done(file: Path, resolved: dict[str, Any]) -> Point | None:
 
 
 def by_setting(points: Sequence[Point], metric: str) -> dict[str, list[float]]:
-    """Figures of all seeds per setting, in order of first appearance.
+    """Setting → figures of all seeds, in order of first appearance.
 
     Raises:
-        DataError: no points, a point lacks the metric, or a figure is no number.
+        DataError: there are no points, a point lacks the metric, or a figure is NaN.
     """
     if not points:
         raise DataError("sweep: no finished training; run the sweep first")
@@ -254,12 +253,12 @@ def by_setting(points: Sequence[Point], metric: str) -> dict[str, list[float]]:
 
 
 def best(points: Sequence[Point], metric: str, *, maximise: bool) -> Mapping[str, str]:
-    """The settings whose mean over seeds is best; the first of equal ones.
+    """The settings with the best mean over seeds; the first of equal ones.
 
     Args:
         points: points of one sweep.
         metric: validation figure.
-        maximise: whether more of it is better.
+        maximise: whether higher values are better.
     Raises:
         DataError: see `by_setting`.
     """
@@ -269,12 +268,12 @@ def best(points: Sequence[Point], metric: str, *, maximise: bool) -> Mapping[str
 
 
 def sweep_table(points: Sequence[Point], metric: str, *, maximise: bool, title: str) -> Table:
-    """Mean and deviation over seeds of every setting, and the means of all other validation figures.
+    """Mean and deviation over seeds of each setting, and the means of all other validation figures.
 
     Args:
         points: points of one sweep.
-        metric: what chooses.
-        maximise: whether more of it is better.
+        metric: validation figure for selection.
+        maximise: whether higher values are better.
         title: title of the table.
     Raises:
         DataError: see `by_setting`.

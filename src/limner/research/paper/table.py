@@ -1,7 +1,7 @@
-"""Tables of results as records, and the same table as Markdown, LaTeX or HTML.
+"""Tables of results as records, rendered as Markdown, LaTeX or HTML.
 
-Every cell carries its interval, the published figure and its mark of significance, so that no format can drop
-one by accident. Per cent appears here and nowhere else.
+Each cell has its value, interval, published figure and significance mark. Only this module converts to per
+cent.
 """
 
 import html
@@ -23,9 +23,9 @@ Mark = Literal["", "*", "†"]
 Format = Literal["md", "latex", "html"]
 NONE = "–"
 SETTINGS = "settings"
-"""Heading of the column that says how the runs of a row were trained."""
+"""Heading of the column of training settings."""
 UNEVEN = "‡"
-"""Sign of a comparison between runs whose settings differ."""
+"""Mark for a comparison of runs with different settings."""
 _FORMS: Mapping[Kind, str] = {
     "percent": ".1f",
     "rank": ".1f",
@@ -71,7 +71,7 @@ _LATEX = str.maketrans(
 
 @cache
 def reference() -> Mapping[str, Any]:
-    """All published figures by table, as in the files of ``reference/``."""
+    """All published figures by table, from the files in ``reference/``."""
     folder = files("limner.research.paper") / "reference"
     found: dict[str, Any] = {}
     for file in sorted(folder.iterdir(), key=lambda one: one.name):
@@ -83,19 +83,19 @@ class Cell(Record):
     """One figure.
 
     Attributes:
-        value: a fraction, rank, precision, count, probability, setting or score; None if no result exists.
+        value: a fraction, rank, precision, count, probability, setting or score; None if there is no result.
         low, high: interval, in the unit of the value.
-        deviation: over the pools of one training, as the paper states it; of several trainings the mean.
-        paper: the published figure, in the same unit, as printed.
-        paper_deviation: that is printed with it, over the pools of one training.
-        release: the same figure recomputed from the files of the release.
-        release_deviation: deviation of the release's value, over the same pools.
-        mark: ``*`` better, ``†`` worse than the control, significantly after correction.
-        kind: how it is written.
-        applies: False where the row has no such figure (a system that refines nothing), which is no gap;
-            a published one is shown all the same.
-        uneven: compared with a control that was run with other settings.
-        best: among the best of its column, as the paper marks them.
+        deviation: standard deviation over the pools of one run, as in the paper; averaged over runs.
+        paper: the published figure, in the same unit.
+        paper_deviation: the published deviation.
+        release: the same figure, recomputed from the files of the release.
+        release_deviation: its deviation, over the same pools.
+        mark: ``*`` significantly better, ``†`` significantly worse than the control, after correction.
+        kind: format of the figure.
+        applies: False if the row cannot have this figure (such as refined ranks of a system that does not
+            refine); an empty cell is then not a gap.
+        uneven: whether the control has other settings.
+        best: whether it is among the best of its column, as marked in the paper.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -131,7 +131,7 @@ class Cell(Record):
             if self.paper_deviation is not None:
                 found[0] += f" ± {written(self.paper_deviation, self.kind)}"
         if self.release is not None:
-            # a rank with all its digits: rounded to those of the paper it would look like another figure
+            # all digits of a rank, because rounding would make it look different from the paper's
             form = ".2f" if self.kind == "rank" else _FORMS[self.kind]
             found.append(f"release {self.release:{form}}")
             if self.release_deviation is not None:
@@ -140,17 +140,17 @@ class Cell(Record):
 
 
 class RunSettings(Record):
-    """Training and measurement of the runs of some figures.
+    """Settings of the runs behind some figures.
 
     Attributes:
-        preset: preset of the runs, "" if none was recorded.
-        deviations: from it, of all runs; None if they were not recorded.
-        some: deviations of some of the runs only.
-        backbone: architecture and whether it was frozen or trained, "" if it was not recorded.
+        preset: preset of the runs; "" if not recorded.
+        deviations: deviations from it, common to all runs; None if not recorded.
+        some: deviations of only some of the runs.
+        backbone: architecture, and whether it was frozen or trained; "" if not recorded.
         seeds: seeds of training.
         data: data sets.
-        split: split of them.
-        unpublished: where the runs differ from the published ones, in words.
+        split: their split.
+        unpublished: differences from the published runs.
     """
 
     preset: str
@@ -164,12 +164,12 @@ class RunSettings(Record):
 
     @property
     def listed(self) -> str:
-        """All deviations in one line, "" for none."""
+        """All deviations in one line; "" for none."""
         every = ", ".join(self.deviations or ())
         return every + (f"{'; ' * bool(every)}of some runs only: {', '.join(self.some)}" if self.some else "")
 
     def words(self, letter: str = "") -> str:
-        """One line for the table; `letter` names the note that lists the deviations."""
+        """One line for the table; `letter` refers to the note that lists the deviations."""
         preset = f"preset {self.preset}" if self.preset else "preset not recorded"
         count = len(self.deviations or ()) + len(self.some)
         if self.deviations is None:
@@ -188,9 +188,9 @@ class Row(Record):
     Attributes:
         name: name of the system or relation.
         cells: one per column of all blocks.
-        remark: beside the name, such as the number of seeds.
-        settings: settings of the runs behind it; None if no run is.
-        uneven: where these differ from the settings of what the row is compared with, "" for nowhere.
+        remark: remark next to the name, such as the number of seeds.
+        settings: settings of its runs; None if there are none.
+        uneven: differences of these from the settings of the row it is compared with; "" for none.
     """
 
     name: str
@@ -208,16 +208,16 @@ class ColumnBlock(Record):
 
 
 class Table(Record):
-    """A table ready to be written.
+    """A finished table.
 
     Attributes:
-        name: such as ``cmcm-5``.
+        name: name, such as ``cmcm-5``.
         title: one line.
         corner: heading of the row names.
         blocks: columns, from left to right.
-        rows: from top to bottom.
-        notes: lines below it.
-        columns_of: system → settings, where a column is of a system and not a row.
+        rows: rows, from top to bottom.
+        notes: lines below the table.
+        columns_of: system → settings, if systems are columns instead of rows.
     """
 
     name: str
@@ -240,7 +240,7 @@ class Table(Record):
 
     @property
     def letters(self) -> Mapping[str, str]:
-        """List of deviations → letter of the note that has it, in the order of the rows."""
+        """List of deviations → letter of its note, in the order of the rows."""
         every = [row.settings for row in self.rows if row.settings] + list(self.columns_of.values())
         lists = dict.fromkeys(one.listed for one in every if one.listed)
         return {one: _letter(number) for number, one in enumerate(lists)}
