@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+import docx
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -55,6 +56,9 @@ def test_the_examples_of_the_page_run_as_they_stand(api_studio: str, tmp_path: P
     newest = next(one for one in first if "REVISION=" in one).partition("\ncurl")[0]
     script = "\n".join(["set -e -o pipefail", *first, *(f"{newest}\n{one}\necho" for one in fit)])
     (tmp_path / "examples.sh").write_text(script.replace("curl -sS", "curl -sS --fail-with-body"))
+    document = docx.Document()
+    document.add_paragraph("A fox flew a kite.")
+    document.save(str(tmp_path / "manual.docx"))
     run(["bash", "examples.sh"], tmp_path)
     assert (tmp_path / "storyboard.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "picture.webp").read_bytes()[8:12] == b"WEBP"

@@ -22,6 +22,8 @@ from limner.templates import environment
 Json = dict[str, Any]
 METHODS = ("get", "post", "put", "delete")
 PROJECT, PICTURE, JOB = "5f0c2a9be1d34786", "9f86d081884c7d65" * 4, "77c1de52a0b94e6f"
+UPLOADED, UPLOADS = "picture.jpg", {"projects_document": "manual.docx"}
+"""The file that examples send, and others by operation."""
 PARAMETERS: dict[str, Json] = {
     "project": {"pattern": "^[0-9a-f]{16}$", "examples": [PROJECT]},
     "picture": {"pattern": "^[0-9a-f]{64}$", "examples": [PICTURE]},
@@ -29,7 +31,7 @@ PARAMETERS: dict[str, Json] = {
     "item": {"examples": [f"{PROJECT}-20260131T120000-0a1b"]},
     "step": {"minimum": 0, "examples": [0]},
     "consent": {"examples": ["yes"]},
-    "name": {"examples": ["picture.jpg"]},
+    "name": {"examples": [UPLOADED]},
     "prefer": {"examples": ["respond-async"]},
 }
 _TEXT = {"text": "# A windy day\n\nA fox flew a kite.\n\nHe sat by the fire.\n", "format": "markdown"}
@@ -264,7 +266,8 @@ def _example(method: str, path: str, operation: Json, body: Json | None) -> str:
     address = f'"$STUDIO{path.replace("{step}", "0")}{"?" * bool(query)}{query}"'
     content = operation.get("requestBody", {}).get("content", {})
     if "application/octet-stream" in content:
-        return f"{command} {address} --data-binary @picture.jpg"
+        sent = UPLOADS.get(operation["operationId"], UPLOADED)
+        return f"{command} {address.replace(UPLOADED, sent)} --data-binary @{sent}"
     if body is None:
         return f"{command} {address}" + (" --json '{}'" if method == "post" else "")
     written = json.dumps(body, indent=2).replace(PICTURE, "$PICTURE")
