@@ -260,7 +260,7 @@ class LdaSystem(System[LdaConfig, Lda]):
         Raises:
             ConfigError: always.
         """
-        raise ConfigError("lda: is fitted, not trained by gradients; use limner train, which fits it")
+        raise ConfigError("lda: is not trained by gradients; limner train fits it")
 
     def build(self, config: LdaConfig, parts: Parts) -> Lda:
         """Build the model from a file's contents.
