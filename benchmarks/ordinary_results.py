@@ -346,7 +346,10 @@ def compared(steps: Sequence[Step], others: Sequence[Step]) -> str:
         if other := told.get((*one.cell, one.text)):
             paired.setdefault(one.cell[0], []).append((one, other.pop(0)))
     paired["all"] = [pair for pairs in paired.values() for pair in pairs]
-    lines = ["| kind | steps | another picture | fits: earlier run | this run | difference |", f"|---|{'---:|' * 5}"]
+    lines = [
+        "| kind | steps | another picture | fits: earlier run | this run | difference |",
+        f"|---|{'---:|' * 5}",
+    ]
     for kind, pairs in paired.items():
         here, there = (np.array([one[side].fits for one in pairs], dtype=np.float64) for side in (0, 1))
         gain = difference(here, there, [one.text for one, _ in pairs])

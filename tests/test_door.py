@@ -355,7 +355,7 @@ def test_what_is_wrong_with_a_run_is_one_clear_line(run, lib, tmp_path):
         (lambda: lib.add(model=5), "expected a run, or the path of its folder"),
         (lambda: lib.illustrate(WORDS, model=lib), "expected a run, or the path of its folder"),
         (lambda: lib.illustrate(WORDS, metric=run), "give it with --model"),
-        (lambda: limner.Run.open(tmp_path / "none"), "no checkpoint there"),
+        (lambda: limner.Run.open(tmp_path / "none"), "no such checkpoint"),
     ):
         with pytest.raises(limner.LimnerError, match=words):
             wrong()

@@ -25,20 +25,20 @@ def train(
     weights: AnyPath | None = None,
     device: str = "auto",
 ) -> Run:
-    """Train a system as its settings say; a folder that holds a stopped run goes on.
+    """Train a system from its settings; a stopped run in the folder is resumed.
 
     Args:
-        config: a settings file, TOML, or settings.
+        config: settings, or a TOML file of them.
         to: folder of the run; created if missing.
-        data: what is laid over the file: a name such as ``clue``, or a TOML file.
-        overrides: what replaces settings of a file, such as ``{"loop.lr": 2e-4}``, or ``key=value`` words.
-        smoke: shrink everything to a run of seconds, to see that it works.
+        data: settings laid over the file: a data set's name such as ``clue``, or a TOML file.
+        overrides: replacements of single settings, such as ``{"loop.lr": 2e-4}`` or ``key=value`` words.
+        smoke: shrink everything to a run of seconds, as a test.
         weights: weights of the backbone: a file, or a folder to look in.
         device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     Returns:
         The run, with its best weights on validation.
     Raises:
-        LimnerError: as `limner.research.runs.train.train`.
+        LimnerError: see `limner.research.runs.train.train`.
     """
     from limner.research.runs.train import train as run_of
     from limner.research.training.settings import RunConfig
@@ -66,7 +66,7 @@ class _Training:
         self._bar, self._stage, self._done = bar, "", 0
 
     def __call__(self, news: Note | FeatureProgress | Event) -> None:
-        """Show it."""
+        """Show a report of the training."""
         from limner.research.runs.train import FeatureProgress, Note
 
         if isinstance(news, Note):

@@ -189,7 +189,7 @@ def test_the_whole_way_from_training_to_tables_and_figures(tmp_path, capsys):
     assert "plain MedR" in capsys.readouterr().out
     assert (folder / "results" / "picturebook-grouped-test-legacy.json").is_file()
     assert figures.read_bytes() == measured
-    with pytest.raises(ConfigError, match="ask c-way questions without it"):
+    with pytest.raises(ConfigError, match="measure c-way questions without it"):
         run(measure, folder, "--protocol", "legacy", "--choices", 3)
     run(
         table,

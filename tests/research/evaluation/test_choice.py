@@ -184,7 +184,7 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path, executable_payload):
     write_choices(choices, path)
     good = path.read_bytes()
     path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
-    with pytest.raises(DataError, match="do not match their hash"):
+    with pytest.raises(DataError, match="does not match its hash"):
         read_choices(path)
     proof = tmp_path / "proof"
     for bad in (b"", good[:40], b"\0" * 100, executable_payload(proof)):

@@ -63,7 +63,7 @@ def test_wrong_judgements(place, text, told):
         ("a words", "a tab"),
         ("\twords", "a tab"),
         ("a\t ", "a tab"),
-        ("a\tx\na\ty", "file:2: topic 'a' comes twice"),
+        ("a\tx\na\ty", "file:2: topic 'a' is repeated"),
     ],
 )
 def test_wrong_topics(place, text, told):

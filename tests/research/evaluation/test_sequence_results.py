@@ -59,7 +59,7 @@ def shorter(values):
         (lambda r: r.update(found={}), "found"),
         (lambda r: r.update(pictures=3), "ranks in 1…3"),
         (lambda r: shorter(r["stories"]), "stories has 11 values for 12 rows"),
-        (lambda r: r["ids"].__setitem__(1, r["ids"][0]), "different ones"),
+        (lambda r: r["ids"].__setitem__(1, r["ids"][0]), "unique ids"),
         (lambda r: shorter(r["found"]["steps"]["own"]), "own has 11 values for 12 rows"),
         (
             lambda r: r["found"]["steps"]["story"].__setitem__(0, 0.5),

@@ -169,7 +169,7 @@ def test_the_words_of_refusals_say_what_was_found_and_expected():
             Metric.parse(name)
     with pytest.raises(ConfigError, match=r"^metric R@k: cut-off 0, expected an integer of at least 1$"):
         Metric("R")
-    with pytest.raises(DataError, match=r"^metric MRR: no queries; a metric of nothing is not defined$"):
+    with pytest.raises(DataError, match=r"^metric MRR: no queries; expected at least one$"):
         Metric("MRR")(rank(np.zeros((0, 3)), []))
     with pytest.raises(ShapeError, match=r"^rank: rows 0:2 have shape \(1, 2\), expected \(2, 2\)$"):
         rank_blocks(lambda start, stop: np.zeros((1, 2)), (2, 2), diagonal(2))

@@ -97,7 +97,7 @@ def test_what_cannot_be_shown_is_said(tmp_path, run):
         figure("complementary-3", to=tmp_path / "found.png", run=(run,))
     (tmp_path / "other.toml").write_text(TOML + "[loop]\nseed = 1\n")
     train(tmp_path / "other.toml", to=tmp_path / "other", smoke=True, set_=("data.world_seed=9",))
-    with pytest.raises(DataError, match="another test part"):
+    with pytest.raises(DataError, match="a different test part"):
         figure("complementary-3", to=tmp_path / "found.html", run=(run, tmp_path / "other"))
 
 

@@ -218,7 +218,7 @@ def test_text_is_written_without_spaces_before_marks():
     said = built.text(VOCABULARY.numbers(TEXTS[2]))
     assert said == TEXTS[2]
     for number in (0, 1, len(VOCABULARY), -1):
-        with pytest.raises(DataError, match="is no word"):
+        with pytest.raises(DataError, match="is not a word"):
             built.text([2, number])
 
 
@@ -237,7 +237,7 @@ def test_what_does_not_fit_is_said():
     for number in (0, -1, len(VOCABULARY)):
         wrong = words.clone()
         wrong[0, 1] = number
-        with pytest.raises(DataError, match="is no word"):
+        with pytest.raises(DataError, match="a number that is not a word"):
             built(features, STEPS, wrong, lengths)
     with pytest.raises(ConfigError, match="0 words"):
         model(vocabulary=Vocabulary(()))

@@ -41,7 +41,7 @@ def test_a_full_disk_leaves_the_last_good_one(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("limner.research.training.checkpoint.save_file", full)
-    with pytest.raises(CheckpointError, match=r"No space left.*untouched"):
+    with pytest.raises(CheckpointError, match=r"No space left.*intact"):
         checkpoint.save(path, {"a": torch.zeros(2)}, {"n": 2})
     assert checkpoint.load(path)[1] == {"n": 1}
     assert [p.name for p in tmp_path.glob("*.safetensors")] == ["a.safetensors"]
@@ -92,7 +92,7 @@ def test_a_foreign_safetensors_file_is_named(tmp_path):
     save_file({"a": torch.ones(1)}, tmp_path / "a.safetensors")
     with pytest.raises(CheckpointError, match="format None"):
         checkpoint.load(tmp_path / "a.safetensors")
-    with pytest.raises(MissingError, match="no checkpoint there"):
+    with pytest.raises(MissingError, match="no such checkpoint"):
         checkpoint.load(tmp_path / "b.safetensors")
 
 

@@ -137,9 +137,9 @@ def read_choices(path: Path) -> Choices:
         fits = fits and texts.dtype == pictures.dtype == np.int32
         sound = fits and choices.digest == about["digest"]
     except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise DataError(f"{path}: not a file of distractors ({error}); remove it and draw anew") from error
+        raise DataError(f"{path}: not a file of distractors ({error}); remove it and draw again") from error
     if not sound:
-        raise DataError(f"{path}: contents do not match their hash; remove the file and draw them anew")
+        raise DataError(f"{path}: content does not match its hash; remove the file and draw again")
     return choices
 
 
@@ -165,7 +165,7 @@ def stored_choices(
         return choices
     choices = read_choices(path)
     if (choices.key, choices.c, choices.seed, len(choices)) != (key, c, 0, len(text_ids)):
-        raise DataError(f"{path}: holds distractors of other pairs; remove the file and draw them anew")
+        raise DataError(f"{path}: contains distractors of other pairs; remove the file and draw again")
     return choices
 
 

@@ -48,7 +48,7 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
             raise DataError(f"{where}: {document!r} is judged twice for topic {topic!r}; keep one")
         judged[document] = int(relevance)
     if not found:
-        raise DataError(f"{path}: no judgement in it")
+        raise DataError(f"{path}: contains no judgements")
     return found
 
 
@@ -65,7 +65,7 @@ def read_topics(path: Path | str) -> dict[str, str]:
         if not tab or not words.strip() or topic.split() != [topic]:
             raise DataError(f"{where}: {line[:80]!r}; expected the id of a topic, a tab, and its words")
         if topic in found:
-            raise DataError(f"{where}: topic {topic!r} comes twice; keep one")
+            raise DataError(f"{where}: topic {topic!r} is repeated; keep one")
         found[topic] = words.strip()
     return found
 
@@ -79,7 +79,7 @@ def _lines(path: Path) -> list[tuple[str, str]]:
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
     except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}; expected a file that can be read") from error
+        raise DataError(f"{path}: {error.strerror or error}; expected a readable file") from error
     lines = enumerate(text.split("\n"), start=1)
     return [(f"{path.name}:{number}", line) for number, line in lines if line.strip()]
 

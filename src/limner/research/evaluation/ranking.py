@@ -177,7 +177,7 @@ class Metric:
             DataError: there are no queries.
         """
         if not len(ranking):
-            raise DataError(f"metric {self}: no queries; a metric of nothing is not defined")
+            raise DataError(f"metric {self}: no queries; expected at least one")
         values = self.values(ranking, ties)
         return float(np.median(values) if self.statistic == "median" else values.mean())
 

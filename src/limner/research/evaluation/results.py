@@ -208,7 +208,7 @@ class ResultFile(Record):
         """
         folder = Path(runs)
         if not folder.is_dir():
-            raise MissingError(f"{folder}: not a folder; give the one that holds the runs")
+            raise MissingError(f"{folder}: not a folder; name the folder of the runs")
         found: dict[Path, Self] = {}
         for path in sorted(folder.glob(f"**/{cls.FOLDER}/*.json")):
             result = cls.read(path)
@@ -456,7 +456,7 @@ class SequenceResult(ResultFile):
         due = len(self.ids)
         _fit(due, {"stories": self.stories})
         if len(set(self.ids)) != due:
-            raise ValueError("an id comes twice, expected different ones")
+            raise ValueError("an id is repeated; expected unique ids")
         if self.captions is not None:
             _fit(due, {"captions": self.captions.tokens})
         later = [False, *(one == other for one, other in pairwise(self.stories))]

@@ -77,7 +77,7 @@ def bootstrap(
     if resamples < 1:
         raise ConfigError(f"bootstrap: {resamples} resamples, expected at least 1")
     if groups < 1:
-        raise DataError("bootstrap: no values; an interval of nothing is not defined")
+        raise DataError("bootstrap: no values; expected at least one")
     rng = np.random.default_rng(seed)
     drawn: list[list[Values]] = [[] for _ in statistics]
     step = max(1, _CELLS // max(width, groups))

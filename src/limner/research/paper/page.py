@@ -30,7 +30,7 @@ def check_page(out: Path) -> None:
         DataError, MissingError: the file cannot be written.
     """
     if out.suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"figure: {out}: this one is a page of pictures and texts; name an .html file")
+        raise ConfigError(f"figure: {out}: this figure is a page of pictures and texts; name an .html file")
     check_place(out, overwrite=True)
 
 

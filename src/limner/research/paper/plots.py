@@ -67,7 +67,7 @@ def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], thre
     """
     if not len(ranks) or len(ranks) != len(gaps):
         raise DataError(
-            f"figure: {len(ranks)} ranks and {len(gaps)} gaps; expected as many, and at least one"
+            f"figure: {len(ranks)} ranks and {len(gaps)} gaps; expected equal numbers of both, at least one"
         )
     figure, (axes,) = panels()
     axes.scatter(gaps, ranks, s=9, color=BLUE, alpha=0.5, linewidths=0)
@@ -376,7 +376,7 @@ def gain_against_deviation(gains: Sequence[Gain]) -> Figure:
     Source: docs/methods/complementary.md §9.2.
     """
     if not gains:
-        raise DataError("figure: no gains; measure runs with --choices that left pair scores")
+        raise DataError("figure: no gains; use --choices to measure runs that stored pair scores")
     figure, (axes,) = panels(1, 5.0, 3.6)
     axes.axhline(0, color=GREY, linewidth=0.8)
     for measure, colour in zip(dict.fromkeys(one.measure for one in gains), COLOURS, strict=False):
@@ -408,7 +408,7 @@ def training_of_weights(history: Sequence[Mapping[str, float]]) -> Figure:
     """
     names = list(dict.fromkeys(name for epoch in history for name in epoch))
     if not names:
-        raise DataError("figure: the run logged nothing about weights; train a system that weighs pairs")
+        raise DataError("figure: the run logged nothing about weights; train a system that weights pairs")
     figure, places = panels(len(names), 3.6 * len(names), 2.9)
     for axes, name in zip(places, names, strict=True):
         there = [(place, epoch[name]) for place, epoch in enumerate(history) if name in epoch]

@@ -78,7 +78,8 @@ def refined_top(run: Path, result: Result) -> tuple[tuple[str, ...], ...]:
         return result.top
     if not result.refined_top:
         raise DataError(
-            f"{run}: measured before pictures after refinement were kept; run 'limner measure {run}' again"
+            f"{run}: measured by a version that did not store refined pictures; run 'limner measure {run}'"
+            " again"
         )
     return result.refined_top
 
@@ -137,7 +138,7 @@ def _measured_alike(
     for run, result in zip(runs, results, strict=True):
         if (result.about.data, result.ids) != (first.about.data, first.ids):
             raise DataError(
-                f"figure: {run} and {runs[0]} were measured on different steps; measure both alike"
+                f"figure: {run} and {runs[0]} were measured on different steps; measure both in the same way"
             )
     texts, picture = open_pictures(runs[0])
     lost = [name for name in first.ids if name not in texts]
@@ -333,7 +334,7 @@ def write_found(
         if not ranked:
             pairs, picture = own, Pictures(data, rows)
         elif [pair.id for pair in own] != [pair.id for pair in pairs]:
-            raise DataError(f"figure: {run} has another test part than {runs[0]}; name runs of one split")
+            raise DataError(f"figure: {run} has a different test part from {runs[0]}; name runs of one split")
         encoded, images, columns = vectors(opened.model, rows, rows_of(own, rows, ()), opened.can)
         ranked.append(_Ranked(opened.name, opened.model, encoded, images[columns]))
     asked = list(texts) or [*WORDS, *(pair.id for pair in pairs[:count])]

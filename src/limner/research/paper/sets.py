@@ -95,7 +95,7 @@ def dispersion(runs: Path | None, data: str | None = None) -> Table:
     Source: T&K 2022, Table 1; docs/methods/complementary.md §6.3.
     """
     if runs is not None and not runs.is_dir():
-        raise MissingError(f"{runs}: not a folder; give the one that holds the runs")
+        raise MissingError(f"{runs}: not a folder; name the folder of the runs")
     rows: dict[tuple[str, str, str, str], list[tuple[About, PairScores]]] = {}
     for file in [] if runs is None else sorted(runs.glob(f"**/{SCORES_FILE}")):
         if (file.parent / POINT).is_file():  # part of a sweep, which uses only validation
@@ -146,7 +146,7 @@ def _about(run: Path) -> About:
     for kind in (Result, ChoiceResult):
         for path in sorted((run / kind.FOLDER).glob("*.json")):
             return kind.read(path).about
-    raise DataError(f"{run}: left pair scores and was not measured; run 'limner measure {run}' first")
+    raise DataError(f"{run}: stored pair scores but was not measured; run 'limner measure {run}' first")
 
 
 def _published(data: str) -> dict[str, float]:

@@ -105,9 +105,9 @@ class Axis:
                 )
             values.append(tuple(parts))
         if len(set(values)) < len(values) or len(set(keys)) < len(keys):
-            raise ConfigError(f"--over {text!r}: a key or value comes twice; name each once")
+            raise ConfigError(f"--over {text!r}: a key or value is repeated; name each once")
         if SEED in keys:
-            raise ConfigError(f"--over {text!r}: seeds are no setting to choose; use --seed")
+            raise ConfigError(f"--over {text!r}: seeds cannot be chosen by a sweep; use --seed")
         return cls(keys, tuple(values))
 
 

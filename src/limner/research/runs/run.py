@@ -76,7 +76,7 @@ class Run:
             about = state["config"]
             name = str(about["config"]["system"])
         except (KeyError, TypeError) as error:
-            raise CheckpointError(f"{folder / BEST}: names no system; train it again") from error
+            raise CheckpointError(f"{folder / BEST}: no system stated; train it again") from error
         own = system(name)
         model, config = own.load(folder, device)
         model.precision = precision or model.precision
@@ -185,7 +185,8 @@ class Run:
             )
         if protocol == "legacy" and choices:
             raise ConfigError(
-                f"{self.folder}: the legacy protocol is of ranks in pools; ask c-way questions without it"
+                f"{self.folder}: the legacy protocol measures only ranks in pools; measure c-way questions"
+                " without it"
             )
         with processes.first_alone():
             data, pictures = self.data(weights=weights)

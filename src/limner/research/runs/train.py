@@ -233,7 +233,7 @@ def train(
         given = overrides
         config = read_config(Path(config).expanduser(), overrides, data)
     elif overrides or data:
-        raise ConfigError("train: overrides and data go with a settings file; these are settings already")
+        raise ConfigError("train: overrides and data need a settings file, found settings")
     settings = shrunk(config, weights) if smoke else config
     own = system(settings.system)
     can = own.capabilities(settings)

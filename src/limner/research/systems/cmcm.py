@@ -188,7 +188,7 @@ class CoherenceModule(nn.Module):
         """
         if self.kind != "linear":
             raise ConfigError(
-                f"relations: {self.kind!r} is no sum of a text and a picture term; use its table"
+                f"relations: {self.kind!r} is not a sum of a text and a picture term; use its table"
             )
         return self._halves(texts, images)
 

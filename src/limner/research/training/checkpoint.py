@@ -51,8 +51,7 @@ def save(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) ->
         refused = storage_error(error, path, wanted)
         reason = error if refused is None else refused.strerror
         raise CheckpointError(
-            f"{path}: checkpoint not written ({reason}); the one before it is untouched; free space and"
-            " resume"
+            f"{path}: checkpoint not written ({reason}); the previous one is intact; free space and resume"
         ) from error
 
 
@@ -78,7 +77,7 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         CheckpointError: the file is not a checkpoint, or is damaged.
     """
     if not path.is_file():
-        raise MissingError(f"{path}: no checkpoint there; train first or check the path")
+        raise MissingError(f"{path}: no such checkpoint; train first or check the path")
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}

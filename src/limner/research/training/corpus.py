@@ -235,7 +235,7 @@ def open_corpus(
 
     if layer in ("blocks", "described") or (config.backbone == BACKBONE and layer != "grid"):
         if config.features_from:
-            raise ConfigError(f"data.features_from: rows of {BACKBONE} are read from a disk; leave it out")
+            raise ConfigError(f"data.features_from: rows of {BACKBONE} must be on a local disk; leave it out")
         root = Path(config.features)
         of = "described" if layer == "stages" else layer
         rows = block_features(

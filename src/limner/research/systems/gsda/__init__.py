@@ -158,7 +158,7 @@ def picture_graphs(config: GsdaConfig, corpus: Corpus) -> Mapping[str, SceneGrap
     if lacking:
         raise DataError(
             f"{config.graphs}: no scene graph for {len(lacking)} of {len(set(ids))} training pictures (first:"
-            f" {lacking[0]}); write them with limner scenes, an empty graph where nothing is seen"
+            f" {lacking[0]}); write them with limner scenes, an empty graph for a picture without objects"
         )
     return graphs
 

@@ -147,7 +147,7 @@ class Captioner(nn.Module):
         wanted = int(tokens.sum()) - int((lengths <= self.max_length).sum())
         if len(said) != wanted or int(said.min()) < UNKNOWN or int(said.max()) >= self._size:
             raise DataError(
-                f"captioner: a sentence holds a number that is no word, expected 1 to {self._size - 1};"
+                f"captioner: a sentence contains a number that is not a word, expected 1 to {self._size - 1};"
                 " number it with the captioner's own vocabulary"
             )
         seen = self.seen(features, steps)  # (S, seen)
@@ -196,7 +196,7 @@ class Captioner(nn.Module):
         wanted = list(numbers)
         for number in wanted:
             if not UNKNOWN < number < self._size:
-                raise DataError(f"captioner: {number} is no word, expected 2 to {self._size - 1}")
+                raise DataError(f"captioner: {number} is not a word, expected 2 to {self._size - 1}")
         spaced = " ".join(known[number - UNKNOWN - 1] for number in wanted)
         return _AFTER.sub("", _BEFORE.sub("", spaced))
 
