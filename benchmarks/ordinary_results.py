@@ -27,9 +27,9 @@ from ordinary.measures import Figures, Share, figures
 from ordinary.pictures import Part, Words
 from pydantic import TypeAdapter
 
+from limner.config import Record
 from limner.errors import DataError, LimnerError
 from limner.files import write_text
-from limner.records import Record
 from limner.research.evaluation.stories import commit
 from limner.research.evaluation.uncertainty import Difference, difference
 

@@ -5,7 +5,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from limner.records import Record
+from limner.config import Record
 from limner.research.evaluation.uncertainty import Difference, difference
 from ordinary.boards import Outcome
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AliasChoices, Field, model_validator
 
-from limner.config import Record as Record  # noqa: PLC0414  (the base of what follows, for the product)
+from limner.config import Record
 from limner.errors import counted
 
 Segmentation = Literal["step", "paragraph", "sentence", "heading"]

@@ -23,9 +23,9 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpcore
 
+from limner.config import Record
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError
 from limner.files import replacing, sha256_of
-from limner.records import Record
 
 _SAFE = "%/:=&?~+!$,;'@()*[]"
 _HOST = re.compile(r"[a-zA-Z0-9._-]+|[0-9a-fA-F:.]+")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from limner.checksums import has_checksum, is_sealed
+from limner.config import Record
 from limner.errors import LimnerError, MissingError
-from limner.records import Record
 
 State = Literal["sound", "not checked", "damaged", "missing", "repaired"]
 GROUP = "limner.checks"

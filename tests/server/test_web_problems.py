@@ -7,6 +7,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from limner.config import Record
 from limner.errors import (
     CheckpointError,
     ConfigError,
@@ -16,7 +17,6 @@ from limner.errors import (
     NumericsError,
     StorageError,
 )
-from limner.records import Record
 from limner.server.problems import ProblemError, install
 
 

@@ -9,8 +9,9 @@ from typing import Annotated
 from cyclopts import Parameter, validators
 
 from limner.cli.main import Flag, Many, emit_json, emit_table, say
+from limner.config import Record
 from limner.errors import ConfigError, counted
-from limner.records import Fit, Record, chance_in_words
+from limner.records import Fit, chance_in_words
 from limner.store.catalogue import Shape
 
 

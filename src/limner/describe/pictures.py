@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from limner.config import Record
 from limner.describe.chat import Chat, ChatError, EndpointError, find_object, one_line
 from limner.errors import DataError, counted
 from limner.pictures.thumbnails import shrink
 from limner.progress import Progress
-from limner.records import Picture, Problem, Record
+from limner.records import Picture, Problem
 from limner.store.library import PictureStore
 from limner.store.store import PICTURES, PRESENT, WORDS
 from limner.store.words import ModelWords, described_by, write_descriptions

@@ -15,12 +15,12 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from limner.arrays import FloatArray, TextEncoder, unit_rows
+from limner.config import Record
 from limner.devices import Precision
 from limner.encoders.sentences import gelu
 from limner.encoders.weight_files import Arrays, WeightFile
 from limner.errors import CheckpointError, ConfigError, DataError, installed, unknown
 from limner.files import first_fault
-from limner.records import Record
 
 SIDE_PX = 260
 BACKBONE = "efficientnet-lite2"

@@ -12,11 +12,11 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
+from limner.config import Record
 from limner.devices import Precision
 from limner.encoders.weight_files import CLIP, SUFFIXES, USUAL_CLIP, named_places
 from limner.errors import CheckpointError, ConfigError, MissingError, unknown
 from limner.files import data_folder, first_fault, sha256_of
-from limner.records import Record
 
 CARD = "clip.json"
 TOKENIZER = "tokenizer.json"

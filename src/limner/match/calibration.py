@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from limner.config import Record
 from limner.errors import DataError
-from limner.records import Record, Show
+from limner.records import Show
 
 Float64Array = NDArray[np.float64]
 FILE = "calibration.json"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field
 
+from limner.config import Record
 from limner.errors import DataError, counted
 from limner.language import ENGLISH
 from limner.match.board import BLANK, assign
@@ -32,17 +33,7 @@ from limner.match.cast import Cast, cast_of
 from limner.match.chances import agreement, chances, doubt, evidence, log_sum_exp
 from limner.match.explain import Considered, Written, explain, no_words
 from limner.progress import Progress
-from limner.records import (
-    WEAK,
-    Board,
-    BoardStep,
-    Candidate,
-    Picture,
-    Record,
-    Show,
-    Story,
-    limner_version,
-)
+from limner.records import WEAK, Board, BoardStep, Candidate, Picture, Show, Story, limner_version
 from limner.store.catalogue import BoolArray
 from limner.store.search import COSINE, Channel, Index, Likeness
 from limner.store.vectors import Gallery

@@ -22,12 +22,12 @@ from PIL.Image import Image
 from pydantic import ValidationError
 
 from limner.checksums import seal, unseal
+from limner.config import Record
 from limner.errors import DataError, MissingError, installed
 from limner.files import display, write_text
 from limner.pictures.decode import MAX_DECODED_PIXELS, PictureError, opened, stamp_of
 from limner.pictures.find import FoundFile, VideoFile
 from limner.pictures.metadata import Words, captions, clean, exif_time, merge, read_sidecars, words_of_name
-from limner.records import Record
 
 RULE = 1
 """Number of the rule by which frames are chosen; another one draws all frames anew."""

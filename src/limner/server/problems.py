@@ -19,9 +19,9 @@ from starlette.responses import Response
 from starlette.routing import Match, Mount, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from limner.config import Record
 from limner.errors import CheckpointError, ConfigError, DataError, LimnerError, MissingError, StorageError
 from limner.files import storage_error
-from limner.records import Record
 
 MEDIA_TYPE = "application/problem+json"
 BLANK = "about:blank"

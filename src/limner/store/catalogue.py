@@ -22,9 +22,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from limner.checksums import checksum
+from limner.config import Record
 from limner.errors import DataError
 from limner.files import composed_text
-from limner.records import Picture, Record
+from limner.records import Picture
 from limner.store.cache import Cache
 from limner.store.store import PICTURES, PICTURES_SCHEMA, PRESENT, Store, TableState
 

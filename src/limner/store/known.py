@@ -19,9 +19,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field
 
+from limner.config import Record
 from limner.errors import counted
 from limner.language import ENGLISH, MORE_LANGUAGES, language_name
-from limner.records import Problem, Record
+from limner.records import Problem
 from limner.store.store import FILES, Approximation
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ from pydantic import ValidationError
 from typing_extensions import override
 
 from limner.checksums import seal, unseal
+from limner.config import Record
 from limner.errors import DataError, LimnerError, LimnerWarning, MissingError, unknown
 from limner.files import (
     composed,
@@ -39,7 +40,7 @@ from limner.files import (
     write_text,
 )
 from limner.locations import Location, file_system, location, objects, reaching
-from limner.records import Picture, Problem, Record
+from limner.records import Picture, Problem
 from limner.store.store import (
     CAPTIONED,
     FILES,

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from limner.arrays import FloatArray, TextEncoder, expect, scores, sum_errors
+from limner.config import Record
 from limner.errors import ConfigError, NumericsError
-from limner.records import Record
 from limner.store.catalogue import BoolArray, IntArray
 from limner.store.vectors import (
     ALONE_PRODUCTS,

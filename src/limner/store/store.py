@@ -17,9 +17,9 @@ import pyarrow as pa
 from pydantic import Field, ValidationError
 
 from limner.checksums import checksum, unseal
+from limner.config import Record
 from limner.errors import DataError, LimnerError, MissingError
 from limner.locations import Location
-from limner.records import Record
 from limner.store.tables import MEND, BusyError, Checksums, tables_at
 
 T = TypeVar("T")

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pydantic import Field
 
 from limner.arrays import usable_rows
+from limner.config import Record
 from limner.encoders.catalogue import sentence_encoder, text_encoder
 from limner.errors import CheckpointError, DataError
 from limner.pictures.metadata import MAX_CAPTION_CHARS, plain
-from limner.records import Record
 from limner.store.library import PictureStore
 from limner.store.store import (
     DESCRIPTIONS,

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from limner.config import Record
 from limner.errors import DataError
 from limner.files import DRAFT_SUFFIX, sync_folder, write_bytes
 from limner.pictures.decode import PICTURE_SUFFIXES, PictureError, decode
-from limner.records import Record
 
 PICTURES, TRASH = "pictures", "trash"
 FILE_BYTES = 128 * 2**20

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from limner.config import Record
 from limner.errors import DataError, counted
 from limner.export.markdown import without_pictures, words_of
 from limner.match.illustrate import BoardOptions
 from limner.match.shown import GivenPictures, shown_by
 from limner.progress import Progress
-from limner.records import Board, Record, Segmentation, Story
+from limner.records import Board, Segmentation, Story
 from limner.store.library import PictureStore
 from limner.studio.step_edits import (
     Constraints,

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from limner.config import Record
 from limner.errors import DataError, MissingError
 from limner.files import write_lines, write_text
-from limner.records import Record
 from limner.studio.projects import Projects
 
 PREFERENCES, TOPICS, QRELS = "preferences.jsonl", "topics.tsv", "qrels.txt"

@@ -21,6 +21,7 @@ from typing import Literal, TypeVar, cast
 from pydantic import Field, ValidationError
 
 from limner.checksums import seal, unseal
+from limner.config import Record
 from limner.errors import DataError, counted
 from limner.files import (
     PRIVATE_FOLDER,
@@ -31,7 +32,7 @@ from limner.files import (
     sync_folder,
     write_text,
 )
-from limner.records import Board, Record
+from limner.records import Board
 from limner.studio.edits import State
 
 FILE, PARTS, TRASH = "project.json", "parts", "trash"

@@ -10,18 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
+from limner.config import Record
 from limner.errors import DataError, counted
 from limner.export.markdown import revised_source, words_of
 from limner.progress import Progress
-from limner.records import (
-    MOST_PICTURES,
-    Board,
-    Framing,
-    Picture,
-    Record,
-    Segmentation,
-    Story,
-)
+from limner.records import MOST_PICTURES, Board, Framing, Picture, Segmentation, Story
 from limner.text.revise import Revision
 from limner.text.worker import READER
 

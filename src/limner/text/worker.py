@@ -21,8 +21,9 @@ from typing import IO, TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from limner.config import Record
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
-from limner.records import Record, Segmentation
+from limner.records import Segmentation
 from limner.text.read import Format, Reading, parse_story_report, read_story_stream
 
 if TYPE_CHECKING:
