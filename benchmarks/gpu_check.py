@@ -145,6 +145,7 @@ def one_step(row: str, device: str, folder: Path) -> dict[str, Tensor]:
 def agreement(device: str, *, quick: bool) -> Iterator[Row]:
     """The first step of each system on the CPU and on the device; on a card also in full float32.
 
+    Differences are relative to values above 1 and absolute below, where some losses start at 0.
     A card computes convolutions and recurrent layers of float32 in TF32 unless torch is told otherwise.
     """
     for row in SYSTEMS[:2] if quick else SYSTEMS:
@@ -159,7 +160,7 @@ def _agreement(row: str, device: str, folder: Path) -> Iterator[Row]:
         torch.backends.cudnn.allow_tf32 = coarse
         there = one_step(row, device, folder)
         far = {
-            name: float((here[name] - there[name]).abs() / here[name].abs().clamp(min=1e-6)) for name in here
+            name: float((here[name] - there[name]).abs() / here[name].abs().clamp(min=1.0)) for name in here
         }
         worst = max(far, key=lambda name: far[name])
         told = f"differ by {far[worst]:.1e} at most ({worst}){drawn}"

@@ -238,13 +238,19 @@ class Reading:
         for (reason, kept), items in islice(alike.items(), REASONS):
             words = sum(len(item.text.split()) for item in items)
             pictures = sum(len(item.pictures) for item in items)
-            in_source = "no step, and kept in Markdown alone" if self.story.markdown else "left out"
-            what = "no step, but kept in its place" if kept else in_source
-            lost = f"{counted(words, 'word')}, {counted(pictures, 'picture')}"
-            lines.append(f"{what}: {reason}: {len(items)} ({lost})")
+            amounts = [
+                *([f"{len(items):,} times"] if len(items) > 1 else []),
+                *([counted(words, "word")] if words else []),
+                *([counted(pictures, "picture")] if pictures else []),
+            ]
+            in_source = "not illustrated, kept in Markdown only" if self.story.markdown else "left out"
+            what = "not illustrated, but kept" if kept else in_source
+            lines.append(f"{what}: {reason}" + (f" ({', '.join(amounts)})" if amounts else ""))
         if len(alike) > REASONS:
             others = sum(map(len, islice(alike.values(), REASONS, None)))
-            lines.append(f"left out or kept for {len(alike) - REASONS:,} further reasons: {others:,}")
+            lines.append(
+                f"left out or not illustrated for {len(alike) - REASONS:,} further reasons: {others:,}"
+            )
         where = f"{self.file}: " if self.file else ""
         return [f"{where}{line}" for line in lines]
 
