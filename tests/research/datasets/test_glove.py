@@ -76,7 +76,9 @@ def test_a_vocabulary_starts_from_a_file(tmp_path):
     assert (drawn != 0).all()
     np.testing.assert_array_equal(found, start(path, vocabulary, width=3, seed=1))
     assert not np.array_equal(found[4], start(path, vocabulary, width=3, seed=2)[4])
-    with pytest.raises(DataError, match=r"vectors of 3 numbers, but model\.word_width is 4; set it to 3"):
+    with pytest.raises(
+        DataError, match=r"vectors have 3 dimensions, but model\.word_width is 4; set it to 3"
+    ):
         start(path, vocabulary, width=4)
     with pytest.raises(DataError, match="none of the 1 word of the training texts"):
         start(path, Vocabulary(("wug",)), width=3)

@@ -155,8 +155,8 @@ def test_results_of_a_saved_run_say_what_it_was(tmp_path):
         (VSE | {"trunk": "stored"}, r"unknown setting 'trunk'.*cannot read these.*train the run again"),
         (VSE | {"backbone": "stored"}, r"setting 'backbone'.*found 'stored'.*train the run again"),
         (VSE | {"preset": "plain"}, r"unknown preset 'plain'.*train the run again"),
-        ({}, "names no system; train it again"),
-        (None, "names no system; train it again"),
+        ({}, "no system stated; train it again"),
+        (None, "no system stated; train it again"),
     ],
     ids=["renamed", "value", "preset", "empty", "none"],
 )
