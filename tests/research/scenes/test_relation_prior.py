@@ -232,9 +232,9 @@ def test_a_packed_or_misplaced_file_of_relations_is_named(relations, tmp_path):
     packed = tmp_path / "relationships.json.zip"
     with zipfile.ZipFile(packed, "w") as file:
         file.write(relations, "relationships.json")
-    with pytest.raises(DataError, match=r"relationships\.json\.zip: still packed; unpack it"):
+    with pytest.raises(DataError, match=r"relationships\.json\.zip: an archive; unpack it"):
         count_relations([packed], NAMES)
-    with pytest.raises(MissingError, match=r"relationships\.json\.zip is still packed: unpack there"):
+    with pytest.raises(MissingError, match=r"relationships\.json\.zip is still packed: unpack and run again"):
         count_relations([tmp_path / "relations.json"], NAMES)
 
 
