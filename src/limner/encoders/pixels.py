@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from limner.arrays import ByteArray, FloatArray, ImageVectors, TextEncoder, unit_rows
 from limner.devices import Precision, autocast, one_core_each
 from limner.encoders.framing import SIDE_PX, checked, frame
-from limner.encoders.weight_files import FOOD, load_strictly
 from limner.errors import ConfigError, ShapeError, unknown
 
 if TYPE_CHECKING:
@@ -364,6 +363,8 @@ def architecture(name: str) -> str:
     """
     from torchvision import models  # a second, for networks that most libraries do not use
 
+    from limner.encoders.weight_files import FOOD
+
     own = "resnet50" if name == FOOD else name
     if own not in models.list_models(module=models):
         raise ConfigError(
@@ -416,6 +417,8 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
         ConfigError: torchvision has no such architecture, or it ends without a linear layer.
         CheckpointError: the parameters are not those of the architecture.
     """
+    from limner.encoders.weight_files import FOOD, load_strictly
+
     state = food_parameters(state) if name == FOOD else state
     # on the meta device, parameters have no values until they are read from the file
     with torch.device("meta"):
