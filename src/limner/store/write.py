@@ -514,7 +514,7 @@ def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], N
         store: the tables.
         ids: sorted.
     """
-    numbered: dict[tuple[object, ...], int] = {}
+    numbered: dict[tuple[Any, ...], int] = {}
     for batch in store.scan(
         PICTURES, ["id", "paths", "width_px", "height_px"], f"{PRESENT} AND taken IS NULL"
     ):
