@@ -514,7 +514,7 @@ def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], N
         store: the tables.
         ids: sorted.
     """
-    numbered: dict[tuple[Any, ...], int] = {}
+    numbered: dict[tuple[tuple[object, ...], int], int] = {}
     for batch in store.scan(
         PICTURES, ["id", "paths", "width_px", "height_px"], f"{PRESENT} AND taken IS NULL"
     ):
@@ -522,11 +522,11 @@ def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], N
             folder, name = os.path.split(paths[0])
             stem, suffix = os.path.splitext(name)  # noqa: PTH122
             if (found := camera_number(stem)) is not None:
-                numbered[folder, suffix, *size, *found] = place(ids, picture)
+                numbered[(folder, suffix, *size, found[0]), found[1]] = place(ids, picture)
     pairs = [
-        (row, numbered[*series, number + 1])
-        for (*series, number), row in numbered.items()
-        if (*series, number + 1) in numbered
+        (row, numbered[series, number + 1])
+        for (series, number), row in numbered.items()
+        if (series, number + 1) in numbered
     ]
     both = np.array(pairs, np.int64).reshape(-1, 2)
     return both[:, 0], both[:, 1]
