@@ -179,7 +179,7 @@ def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, starting
 def test_a_signal_to_end_is_an_exception(number):
     before = signal.signal(number, signal.SIG_DFL)
     try:
-        with pytest.raises(SystemExit), cluster_module._ended_in_order():
+        with pytest.raises(SystemExit), cluster_module._at_the_end(cluster_module._exit):
             signal.raise_signal(number)
         assert signal.getsignal(number) == signal.SIG_DFL
     finally:

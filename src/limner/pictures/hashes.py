@@ -25,7 +25,7 @@ BURST_S = 2.0
 """Frames of a video are at least as far apart."""
 BURST_NEXT = 16
 """Pictures that follow in time, of the same second among them, with which each is compared."""
-FRAME_BITS = 8
+FRAME_BITS = 6
 """By which frames that a camera numbered one after the other differ at most, where no time is stated."""
 EVEN = np.array([0, 1 << 63], dtype=np.uint64)
 """Hashes of pictures of one colour: black, and all others."""
@@ -124,7 +124,8 @@ def near_groups(
         hashes: (M,).
         bits: largest Hamming distance of a link.
         taken: (M,) seconds, NaN where unknown, see `burst_pairs`; None for nothing known.
-        frames: (P,), (P,) rows that may be neighbours in a burst, and are from `FRAME_BITS` bits down.
+        frames: (P,), (P,) rows that may be neighbours in a burst; they are if three or more follow each other
+            with at most `FRAME_BITS` differing bits.
     Returns:
         (M,) number of the first row of each row's group.
     """
@@ -140,7 +141,9 @@ def near_groups(
     if frames is not None:
         left, right = (ends[np.isin(frames, telling).all(axis=0)] for ends in frames)
         near = np.bitwise_count(hashes[left] ^ hashes[right]) <= FRAME_BITS
-        left, right = (labels[np.searchsorted(telling, ends[near])] for ends in (left, right))
+        left, right = left[near], right[near]
+        series = np.isin(left, right) | np.isin(right, left)  # two drawings may be as near; three rarely are
+        left, right = (labels[np.searchsorted(telling, ends[series])] for ends in (left, right))
         labels = _linked(labels, [(left, right)])
     lowest = np.full(len(telling), len(hashes), dtype=np.int64)
     np.minimum.at(lowest, labels, telling)

@@ -70,7 +70,7 @@ def test_axes_combine_and_joint_keys_stay_together():
         ("a,=1:2", "expected key=value"),
         ("a,b=1:2,3", "'3' has 1 values for 2 keys"),
         ("a=1,,2", "'' has 1 values"),
-        ("a=1,1", "comes twice"),
+        ("a=1,1", "is repeated"),
         ("loop.seed=0,1", "use --seed"),
     ],
 )

@@ -179,7 +179,9 @@ async function describeShelf() {
   }
 }
 
-restore();
+// Words may have been typed before this script ran.
+if (fields.text.value.trim() && fields.text.value !== draft(DRAFT)?.text) remember();
+else restore();
 $("new").addEventListener("submit", illustrate);
 for (const kind of ["input", "change"]) $("new").addEventListener(kind, () => remember());
 fields.file.addEventListener("change", () => take(fields.file.files[0]));
