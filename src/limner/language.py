@@ -9,18 +9,20 @@ from __future__ import annotations
 import gzip
 import re
 import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.config import Record
+from limner.errors import RESEARCH, installed
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -408,3 +410,19 @@ def matched(text: str, others: Iterable[str]) -> tuple[str, ...]:
         if telling and stem(word) in known:
             found.setdefault(stem(word), word)
     return tuple(found.values())
+
+
+@cache
+def textblob() -> Any:  # noqa: ANN401  (an untyped module)
+    """Tagger, chunker, inflection and lexicon of English, loaded once: the module ``textblob.en``.
+
+    Raises:
+        MissingError: the extra ``research`` is not installed.
+    """
+    with installed("textblob", RESEARCH), warnings.catch_warnings():
+        # textblob leaves closing its lexicon to the garbage collector, once, while it loads
+        warnings.simplefilter("ignore", ResourceWarning)
+        from textblob import en  # type: ignore[import-untyped, unused-ignore]
+
+        en.parse("warm", collapse=False)
+    return en

@@ -5,19 +5,16 @@ tagger and phrase chunker, which lie in its wheel and need no download, and a ru
 """
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import RESEARCH, installed
-from limner.language import split_sentences
+from limner.language import split_sentences, textblob
 
 Role = Literal["S", "O", "X"]
 ABSENT = "-"
@@ -120,20 +117,3 @@ def _phrases(tokens: Sequence[_Token]) -> list[tuple[str, str]]:
         else:
             found.append((kind, head))
     return found
-
-
-@cache
-def textblob() -> Any:  # noqa: ANN401
-    """Tagger, chunker and lexicon of English, loaded once: the untyped module ``textblob.en``.
-
-    Raises:
-        MissingError: the extra ``research`` is not installed.
-    """
-    with warnings.catch_warnings():
-        # textblob leaves closing its lexicon to the garbage collector, once, while it loads
-        warnings.simplefilter("ignore", ResourceWarning)
-        with installed("textblob", RESEARCH):
-            from textblob import en  # type: ignore[import-untyped, unused-ignore]
-
-        en.parse("warm", collapse=False)
-    return en

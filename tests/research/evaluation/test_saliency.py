@@ -10,11 +10,13 @@ from limner.errors import DataError, NumericsError, ShapeError
 from limner.research.evaluation.sequences import (
     STRENGTH,
     Saliency,
+    _heads,
     head_nouns,
     label_scores,
     noun_saliency,
     sequence_saliency,
 )
+from limner.text.entity_grid import roles_of
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,17 @@ from limner.research.evaluation.sequences import (
 )
 def test_nouns_become_lemmas(text, words):
     assert head_nouns(text) == words
+
+
+def test_head_nouns_are_those_whose_roles_are_read():
+    sentences = (
+        "The dog's bone lies in the old garden.",
+        "'s",
+        "Two cups of flour and a pinch of salt",
+        "1/2 cup",
+    )
+    for sentence in sentences:
+        assert list(_heads(sentence)) == list(roles_of(sentence))
 
 
 def linear(features, **options):

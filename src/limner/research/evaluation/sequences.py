@@ -5,19 +5,17 @@ for this measure predicts labels of test pictures, which are nouns of the texts 
 """
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limner.errors import RESEARCH, DataError, NumericsError, ShapeError, counted, installed
-from limner.language import split_sentences
+from limner.language import split_sentences, textblob
 from limner.research.datasets.pairs import Pair, duplicate_groups
 from limner.research.evaluation.ranking import (
     ALL,
@@ -108,7 +106,7 @@ def head_nouns(text: str) -> list[str]:
     ]
     kept = ("ss", "us", "is")  # textblob takes these for plurals
     return [
-        head if head.endswith(kept) or len(head) <= _SHORTEST else _english().inflect.singularize(head)
+        head if head.endswith(kept) or len(head) <= _SHORTEST else textblob().inflect.singularize(head)
         for head in found
     ]
 
@@ -116,25 +114,13 @@ def head_nouns(text: str) -> list[str]:
 def _heads(sentence: str) -> Iterable[str]:
     """The last noun of each noun phrase, lower-cased, once."""
     heads = [""]
-    for tokens in _english().parse(_POSSESSIVE.sub("", sentence), collapse=False):
+    for tokens in textblob().parse(_POSSESSIVE.sub("", sentence), collapse=False):
         for word, tag, chunk, _ in tokens:
             if chunk != "I-NP":
                 heads.append("")
             if chunk.endswith("-NP") and tag.startswith("NN") and any(letter.isalpha() for letter in word):
                 heads[-1] = word.lower()
     return dict.fromkeys(filter(None, heads))
-
-
-@cache
-def _english() -> Any:  # noqa: ANN401  (an untyped module)
-    """Tagger, chunker and inflection of English, loaded once."""
-    with installed("textblob", RESEARCH), warnings.catch_warnings():
-        # textblob leaves closing its lexicon to the garbage collector, once, while it loads
-        warnings.simplefilter("ignore", ResourceWarning)
-        from textblob import en  # type: ignore[import-untyped, unused-ignore]
-
-        en.parse("warm", collapse=False)
-    return en
 
 
 def noun_saliency(

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from limner.errors import RESEARCH, installed
+from limner.language import textblob
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import NEAR_BITS, near_groups, phash
 from limner.research.datasets.recipes.saved_pages import Segment
 from limner.text.document import LeftOut
-from limner.text.entity_grid import textblob
 
 # in scripts without spaces each character is a token
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
