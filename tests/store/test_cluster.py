@@ -177,13 +177,26 @@ def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, starting
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["TERM", "HUP"])
 def test_a_signal_to_end_is_an_exception(number):
-    before = signal.signal(number, signal.SIG_DFL)
-    try:
-        with pytest.raises(SystemExit), cluster_module._at_the_end(cluster_module._exit):
-            signal.raise_signal(number)
-        assert signal.getsignal(number) == signal.SIG_DFL
-    finally:
-        signal.signal(number, before)
+    code = """
+import signal, sys
+from limner.store import cluster
+
+number = int(sys.argv[1])
+signal.signal(number, signal.SIG_DFL)
+try:
+    with cluster._at_the_end(cluster._exit):
+        signal.raise_signal(number)
+finally:
+    print("cleaned up", signal.getsignal(number) == signal.SIG_DFL)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(int(number))],
+        check=False,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stdout) == (128 + number, "cleaned up True\n"), ended.stderr
 
 
 def test_what_a_killed_process_left_is_cleared_away_by_the_next(tmp_path):
