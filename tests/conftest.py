@@ -3,7 +3,6 @@
 import ctypes
 import gc
 import os
-import shutil
 import signal
 import sys
 import tomllib
@@ -13,6 +12,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from browsing import chromium_here
 from hypothesis import Phase, settings
 
 pytest_plugins = ["benchmark_modules", "object_store", "tiny_clip", "trained_runs"]
@@ -138,8 +138,7 @@ def browser() -> Iterator[object]:
     neither a second driver nor `asyncio.run` works.
     """
     playwright = pytest.importorskip("playwright.sync_api")
-    names = ("chromium", "chromium-browser", "google-chrome")
-    if (chromium := next(filter(None, map(shutil.which, names)), None)) is None:
+    if (chromium := chromium_here()) is None:
         pytest.skip("no chromium on this machine")
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(

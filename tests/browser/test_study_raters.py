@@ -5,7 +5,6 @@ import hashlib
 import json
 import random
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -14,10 +13,11 @@ from math import comb
 from pathlib import Path
 
 import pytest
+from browsing import chromium_here
 from PIL import Image, ImageDraw
 
 pytestmark = pytest.mark.slow
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = chromium_here()
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 RATERS = 5
 CARELESS = 4

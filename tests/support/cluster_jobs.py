@@ -51,4 +51,5 @@ def fill(folder, library, address, kind="plain", value=""):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # below nohup it is ignored, and a test sends it
     {"stand": stand, "fill": fill}[sys.argv[1]](*sys.argv[2:])
