@@ -130,9 +130,9 @@ def written(library):
     return 0  # there is no library yet
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
-@pytest.mark.parametrize("place", ["folder", pytest.param("object storage", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("place", ["folder", "object storage"])
 def test_after_kill_9_the_same_command_does_the_rest(
     place, *, pictures, local, object_store, bucket, tmp_path, monkeypatch
 ):
@@ -154,7 +154,7 @@ def test_after_kill_9_the_same_command_does_the_rest(
     assert found == local[0]
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 @pytest.mark.parametrize(
     ("number", "starting"), [(signal.SIGTERM, False), (signal.SIGHUP, True)], ids=["TERM", "HUP at the start"]
 )

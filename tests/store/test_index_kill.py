@@ -19,7 +19,7 @@ from limner.store.store import FILES
 
 HERE = Path(__file__).parents[1] / "support"
 
-PICTURES, KILLS, BATCH, COMMIT, WORKERS = 150, 10, 4, 8, 2
+PICTURES, BATCH, COMMIT, WORKERS = 150, 4, 8, 2
 PROGRAM = """
 import sys
 from pathlib import Path
@@ -70,7 +70,8 @@ def start(folder, library, log, delay_s):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL on this system")
-def test_ten_kills_change_nothing(tmp_path):
+@pytest.mark.parametrize("times", [3, pytest.param(10, marks=pytest.mark.soak)])
+def test_kills_change_nothing(times, tmp_path):
     folder, library, log = tmp_path / "pictures", tmp_path / "killed", tmp_path / "log"
     make_pictures(folder)
     undisturbed = start(folder, tmp_path / "undisturbed", tmp_path / "log0", 0)
@@ -82,7 +83,7 @@ def test_ten_kills_change_nothing(tmp_path):
 
     chance = random.Random(7)
     kills, committed = 0, [0]
-    while kills < KILLS:
+    while kills < times:
         process = start(folder, library, log, 0.12)
         # Long enough to begin, too short to end: the imports alone take a second or two.
         encoded = len(log.read_text().split()) if log.exists() else 0
@@ -111,7 +112,7 @@ def test_ten_kills_change_nothing(tmp_path):
     encodings = log.read_text().split()
     assert len(set(encodings)) == distinct
     # A kill may lose what is encoded and not yet written: less than a commit and one more batch.
-    assert len(encodings) <= distinct + KILLS * (COMMIT + BATCH)
+    assert len(encodings) <= distinct + times * (COMMIT + BATCH)
     idle = FakeImages()
     assert index([folder], library, image_encoders=[idle], text_encoder=FakeTexts()).near_groups > 0
     assert idle.encoded == 0
