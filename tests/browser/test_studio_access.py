@@ -23,6 +23,9 @@ def colours_follow(page, scheme: str) -> bool:
 
 # Every state is looked at in both schemes and both widths: colours do not depend on the width.
 LOOKS = pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (360, "dark")])
+WIDE = pytest.param(1280, "light", marks=pytest.mark.soak)
+# What is narrow is what breaks.
+ONE_LOOK = pytest.mark.parametrize(("width", "scheme"), [WIDE, (360, "dark")])
 
 
 @LOOKS
@@ -86,7 +89,7 @@ def test_library_page(visit, *, width: int, scheme: str) -> None:
     assert settled(page) == []
 
 
-@LOOKS
+@ONE_LOOK
 def test_dialogs_of_the_start_page(storyboard, studio, *, width: int, scheme: str) -> None:
     page = storyboard(width=width, scheme=scheme, reduced_motion="reduce", title=f"Look {width} {scheme}")
     page.goto(studio)
@@ -108,7 +111,7 @@ def test_dialogs_of_the_start_page(storyboard, studio, *, width: int, scheme: st
     assert settled(page) == []
 
 
-@LOOKS
+@ONE_LOOK
 def test_the_interface_and_what_is_not_there(visit, *, width: int, scheme: str) -> None:
     page = visit("/docs", width=width, scheme=scheme, reduced_motion="reduce")
     expect(page.locator("h1")).to_have_text("API")
@@ -122,7 +125,7 @@ def test_the_interface_and_what_is_not_there(visit, *, width: int, scheme: str) 
     visit.wrong[:] = [line for line in visit.wrong if "404" not in line]
 
 
-@LOOKS
+@ONE_LOOK
 def test_a_missing_file_and_work_under_way(storyboard, visit, *, width: int, scheme: str) -> None:
     page = storyboard(width=width, scheme=scheme, reduced_motion="reduce")
 
@@ -168,7 +171,7 @@ def looked():
     assert len(found) > 5
 
 
-@LOOKS
+@ONE_LOOK
 def test_states_of_the_storyboard(storyboard, visit, looked, *, width: int, scheme: str) -> None:
     page = storyboard(width=width, scheme=scheme, reduced_motion="reduce")
     steps = project_of(page)["board"]["steps"]
@@ -229,7 +232,7 @@ def test_states_of_the_storyboard(storyboard, visit, looked, *, width: int, sche
     visit.wrong[:] = [line for line in visit.wrong if "ERR_FAILED" not in line]
 
 
-@LOOKS
+@ONE_LOOK
 def test_states_of_the_library(visit, looked, tmp_path, *, width: int, scheme: str) -> None:
     page = visit("/", width=width, scheme=scheme, reduced_motion="reduce")
 

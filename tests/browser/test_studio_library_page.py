@@ -127,15 +127,14 @@ def test_pictures_of_an_emptied_folder_are_forgotten_by_a_button(serve_studio, v
         visit.wrong[:] = [line for line in visit.wrong if "status of 422" not in line]
 
 
-@pytest.fixture
-def dated_studio(serve_studio, visit, tmp_path: Path):
+def dated(serve_studio, place: Path):
     """Address of a studio over twelve photographs: two days, two folders, half of them with words."""
     from contextlib import redirect_stdout
 
     from limner.cli.index import index
 
     for number in range(12):
-        folder = tmp_path / "album" / ("beach" if number < 6 else "alps")
+        folder = place / "album" / ("beach" if number < 6 else "alps")
         folder.mkdir(parents=True, exist_ok=True)
         exif = Image.Exif()
         exif.get_ifd(0x8769)[0x9003] = f"202{3 + number // 8}:07:14 {8 + number % 8:02}:00:00"
@@ -144,8 +143,27 @@ def dated_studio(serve_studio, visit, tmp_path: Path):
         if number % 2:
             (folder / f"shot_{number:02}.txt").write_text(f"a kite, number {number}")
     with redirect_stdout(io.StringIO()):
-        index(tmp_path / "album", library=tmp_path / "library", encoder=("colour",))
-    with serve_studio(tmp_path / "library", tmp_path / "projects") as address:
+        index(place / "album", library=place / "library", encoder=("colour",))
+    return serve_studio(place / "library", place / "projects")
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory) -> Path:
+    """The folder of `dated_studio`."""
+    return tmp_path_factory.mktemp("dated")
+
+
+@pytest.fixture(scope="module")
+def dated_studio(serve_studio, album: Path):
+    """A studio for tests that leave it as it was."""
+    with dated(serve_studio, album) as address:
+        yield address
+
+
+@pytest.fixture
+def own_studio(serve_studio, visit, tmp_path: Path):
+    """A studio for a test that changes it."""
+    with dated(serve_studio, tmp_path) as address:
         yield address
         visit.close()
 
@@ -228,9 +246,9 @@ def test_pictures_are_found_by_meaning(visit, studio: str) -> None:
 
 
 def test_several_pictures_are_selected_for_a_storyboard_and_for_keywords(
-    storyboard, visit, dated_studio: str
+    storyboard, visit, own_studio: str
 ) -> None:
-    page = storyboard("A kite in the wind.\n\nA kite at sea.", at=dated_studio)
+    page = storyboard("A kite in the wind.\n\nA kite at sea.", at=own_studio)
     board = page.url
     page.get_by_role("link", name="Library").click()
     page.wait_for_selector("#grid [aria-setsize='12']", state="attached")
@@ -281,8 +299,8 @@ def test_words_are_written_in_the_viewer_and_taken_back(visit, dated_studio: str
     page.get_by_role("button", name="Add words").wait_for()
 
 
-def test_words_kept_just_before_the_next_picture_reach_the_wall(visit, dated_studio: str) -> None:
-    page, held = visit("/library", at=dated_studio), []
+def test_words_kept_just_before_the_next_picture_reach_the_wall(visit, own_studio: str) -> None:
+    page, held = visit("/library", at=own_studio), []
 
     def hold(route) -> None:
         held.append(route)
@@ -302,14 +320,14 @@ def test_words_kept_just_before_the_next_picture_reach_the_wall(visit, dated_stu
     expect(page.locator(".cell").first).to_have_attribute("title", "A zeppelin over the beach")
 
 
-def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, tmp_path: Path) -> None:
+def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, album: Path, tmp_path: Path) -> None:
     page = visit("/library", at=dated_studio)
     page.locator("#facts", has_text="12 pictures").wait_for()
     mine = tmp_path / "mine"
     mine.mkdir()
     for number in range(3):
         Image.effect_noise((60, 60), 200 + number).save(mine / f"new_{number}.png")
-    shutil.copy(tmp_path / "album" / "beach" / "shot_00.jpg", mine / "same.jpg")
+    shutil.copy(album / "album" / "beach" / "shot_00.jpg", mine / "same.jpg")
     (mine / "page.png").write_text("<html>")
     (mine / "notes.txt").write_text("no picture")
     page.click("#bring")
@@ -334,9 +352,9 @@ def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, tmp_path:
 
 
 def test_pictures_dropped_on_a_storyboard_can_be_searched_at_once(
-    visit, storyboard, dated_studio: str, tmp_path
+    visit, storyboard, own_studio: str, tmp_path
 ) -> None:
-    page = storyboard("A kite.\n\nAnother kite.", at=dated_studio)
+    page = storyboard("A kite.\n\nAnother kite.", at=own_studio)
     data = io.BytesIO()
     Image.effect_noise((60, 60), 250).save(data, "PNG")
     page.evaluate(
@@ -360,11 +378,11 @@ def test_pictures_dropped_on_a_storyboard_can_be_searched_at_once(
     page.locator("#offers-state", has_text="Taken on the same day").wait_for()
 
 
-def test_a_folder_is_found_by_going_from_one_to_the_next(visit, dated_studio: str, tmp_path: Path) -> None:
+def test_a_folder_is_found_by_going_from_one_to_the_next(visit, own_studio: str, tmp_path: Path) -> None:
     more = tmp_path / "elsewhere" / "inner"
     more.mkdir(parents=True)
     Image.effect_noise((60, 60), 77).save(more / "one.png")
-    page = visit("/library", at=dated_studio)
+    page = visit("/library", at=own_studio)
     page.click("#add")
     expect(page.locator("#path")).not_to_have_value("")  # the folder it begins with
     page.fill("#path", str(tmp_path))

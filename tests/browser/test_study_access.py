@@ -4,6 +4,9 @@ import json
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,24 +46,55 @@ def studies(tmp_path_factory) -> dict[str, Path]:
         file.write_text("\n".join(map(json.dumps, lines)))
         made[protocol] = folder / protocol
         words = ["study", "create", made[protocol], "--protocol", protocol, "--items", file, "--names", names]
-        words += ["--size", str(len(lines) if protocol == "pairwise" else 1), "--checks", "0"]
+        words += [
+            "--size",
+            str(len(lines) if protocol == "pairwise" else 1),
+            "--checks",
+            "0",
+            "--raters",
+            "20",
+        ]
         subprocess.run([sys.executable, "-m", "limner", *map(str, words)], check=True, capture_output=True)
     return made
 
 
-@pytest.fixture(params=["pairwise", "tick-all"])
-def study(request, studies, tmp_path):
-    """Address of a study with a fresh database."""
-    command = [sys.executable, "-m", "limner", "study", "serve", str(studies[request.param]), "--port", "0"]
+@contextmanager
+def served(folder: Path, votes: Path) -> Iterator[str]:
+    """Address of a study with a new database."""
+    command = [sys.executable, "-m", "limner", "study", "serve", str(folder), "--port", "0"]
     process = subprocess.Popen(
-        [*command, "--votes", str(tmp_path / "votes.sqlite"), *NOTICE, *PANEL],
-        stdout=subprocess.PIPE,
-        text=True,
+        [*command, "--votes", str(votes), *NOTICE, *PANEL], stdout=subprocess.PIPE, text=True
     )
-    yield request.param, process.stdout.readline().split()[-1].rstrip("/")
+    yield process.stdout.readline().split()[-1].rstrip("/")
     process.terminate()
     process.wait(60)
     process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def of_all(studies, tmp_path_factory):
+    """Address of the study of a protocol whose raters are those of all tests."""
+    with ExitStack() as running:
+        place = tmp_path_factory.mktemp("votes")
+        yield cache(
+            lambda protocol: running.enter_context(served(studies[protocol], place / f"{protocol}.sqlite"))
+        )
+
+
+@pytest.fixture
+def votes(tmp_path) -> Path:
+    """The database of a study that is served for one test alone."""
+    return tmp_path / "votes.sqlite"
+
+
+@pytest.fixture(params=["pairwise", "tick-all"])
+def study(request, studies, of_all):
+    """Protocol and address of a study."""
+    if "votes" not in request.fixturenames:
+        yield request.param, of_all(request.param)
+        return
+    with served(studies[request.param], request.getfixturevalue("votes")) as address:
+        yield request.param, address
 
 
 @pytest.fixture
@@ -196,13 +230,13 @@ def test_ticks_outlive_a_reload(opened, study):
     expect(page.locator("input:checked")).to_have_count(0)
 
 
-def stored(tmp_path) -> list[tuple[str, str]]:
+def stored(votes: Path) -> list[tuple[str, str]]:
     """Item and answer of all votes, in the order in which they were given."""
-    with sqlite3.connect(tmp_path / "votes.sqlite") as votes:
-        return votes.execute("SELECT item, answer FROM limner_votes ORDER BY time").fetchall()
+    with sqlite3.connect(votes) as base:
+        return base.execute("SELECT item, answer FROM limner_votes ORDER BY time").fetchall()
 
 
-def test_back_never_answers_another_page(opened, study, tmp_path):
+def test_back_never_answers_another_page(opened, study, votes):
     if study[0] == "tick-all":
         pytest.skip("this study has one page")
     page = opened()
@@ -237,7 +271,7 @@ def test_back_never_answers_another_page(opened, study, tmp_path):
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Next page").click()
     page.locator(".foot .fault").wait_for()
-    assert [item for item, _ in stored(tmp_path)] == answered
+    assert [item for item, _ in stored(votes)] == answered
     # an answer moved here from another page, as a browser might that restores forms by place
     page.evaluate("""() => {
       for (const input of document.querySelectorAll(".choice input")) {
@@ -248,7 +282,7 @@ def test_back_never_answers_another_page(opened, study, tmp_path):
     page.get_by_role("button", name="Next page").click()
     page.get_by_text("belongs to another page").wait_for()
     fits(page, "refused")
-    assert [item for item, _ in stored(tmp_path)] == answered
+    assert [item for item, _ in stored(votes)] == answered
 
 
 def answer_all(page) -> None:
@@ -259,18 +293,18 @@ def answer_all(page) -> None:
             page.get_by_role("button", name="Next page").click()
 
 
-def test_withdrawing_by_the_link_on_a_page(opened, study, tmp_path):
+def test_withdrawing_by_the_link_on_a_page(opened, study, votes):
     page = opened()
     begin(page)
     page.get_by_role("link", name="Withdraw").click()
     page.get_by_role("link", name="go back to the study").click()
     page.wait_for_url("**/rate")
     answer_all(page)
-    assert stored(tmp_path)
+    assert stored(votes)
     page.get_by_role("link", name="withdraw").click()
     page.get_by_role("button", name="Withdraw and delete").click()
     page.get_by_role("heading", name="You have withdrawn").wait_for()
-    assert stored(tmp_path) == []
+    assert stored(votes) == []
     page.go_back()
     page.go_back()
     page.get_by_role("heading", name="You have withdrawn").wait_for()

@@ -67,13 +67,15 @@ def moments(store, fill, tmp_path, undisturbed, request):
     return asked if request.param == "every" else [random.Random(request.node.name).choice(asked)]
 
 
+# A request that was carried out and whose answer was lost is the hardest to take.
 some = pytest.mark.parametrize(
-    "moments", ["some", pytest.param("every", marks=pytest.mark.soak)], indirect=True
+    ("fault", "moments"),
+    [(Fault.LOST, "some"), *(pytest.param(fault, "every", marks=pytest.mark.soak) for fault in Fault)],
+    indirect=["moments"],
 )
 
 
 @some
-@pytest.mark.parametrize("fault", Fault)
 def test_one_request_that_fails_changes_nothing(store, fill, undisturbed, fault, moments):
     """Also where it was carried out and only its answer was lost: what is asked again is not done twice."""
     for moment in moments:
@@ -85,7 +87,6 @@ def test_one_request_that_fails_changes_nothing(store, fill, undisturbed, fault,
 
 
 @some
-@pytest.mark.parametrize("fault", Fault)
 def test_a_store_that_goes_away_is_one_line_and_the_same_again_does_the_rest(
     store, fill, undisturbed, fault, moments
 ):

@@ -157,7 +157,7 @@ def test_two_writers_at_once_lose_and_double_nothing(bucket, tmp_path):
     assert far.settings.spaces == at_once.settings.spaces
 
 
-@pytest.mark.slow
+@pytest.mark.soak
 def test_a_killed_writer_leaves_what_the_next_run_completes(bucket, tmp_path):
     folder = draw(tmp_path / "pictures", range(24))
     undisturbed = filled(tmp_path / "lib", folder)
@@ -198,11 +198,9 @@ def test_what_cannot_be_reached_is_one_line_of_a_command(bucket, tmp_path, capsy
     with s3_server(tmp_path / "log", INITIAL_NO_AUTH_ACTION_COUNT="0") as strict:
         monkeypatch.setenv("AWS_ENDPOINT_URL", strict["AWS_ENDPOINT_URL"])
         assert "refuses the credentials" in said(*colour, *lib)
-        assert "refuses the credentials" in said("search", "goat", *lib)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free.getsockname()[1]}")
-        assert "does not answer; check the network" in said(*colour, *lib)
         assert "does not answer; check the network" in said("search", "goat", *lib)
 
 
