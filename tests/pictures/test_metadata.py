@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
+from PIL.TiffImagePlugin import IFDRational
 
 from limner.pictures.decode import decode
 from limner.pictures.metadata import embedded, exif_time, read_xmp
@@ -58,6 +59,26 @@ def test_exif_fields(kind):
 def test_user_comment_in_either_byte_order(code):
     words = words_of(exif=exif({}, {0x9286: b"UNICODE\0" + "Brot über dem Feuer".encode(code)}))
     assert texts(words) == ["Brot über dem Feuer"]
+
+
+@pytest.mark.parametrize(
+    ("gps", "due"),
+    [
+        ({1: "N", 2: (48.0, 12.0, 30.0), 3: "W", 4: (16.0, 22.5, 0.0)}, (48 + 12.5 / 60, -16.375)),
+        ({1: "S", 2: (33.8688, 0.0, 0.0), 3: "E", 4: (151.2093, 0.0, 0.0)}, (-33.8688, 151.2093)),
+        ({1: "N", 2: (0.0, 0.0, 0.0), 3: "E", 4: (0.0, 0.0, 0.0)}, None),
+        ({2: (48.0, 12.0, 30.0), 4: (16.0, 22.5, 0.0)}, None),
+        ({1: "N", 2: (IFDRational(48, 0), 0.0, 0.0), 3: "E", 4: (16.0, 0.0, 0.0)}, None),
+        ({1: "N", 2: (48.0, 12.0, 30.0)}, None),
+    ],
+    ids=["minutes", "decimal", "zero", "no hemisphere", "no number", "half"],
+)
+def test_coordinates_of_exif(gps, due):
+    block = Image.Exif()
+    block.get_ifd(0x8825).update(gps)
+    words = words_of(exif=block)
+    assert words.coordinates == (due and pytest.approx(due))
+    assert words.warnings == ()
 
 
 def test_utf8_where_ascii_is_due():

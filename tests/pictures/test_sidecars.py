@@ -318,11 +318,56 @@ def test_keywords_in_others_are_each_a_keyword(lists):
 )
 def test_the_file_of_an_export_by_google_is_found(tmp_path, picture, export):
     told = {"title": "x.jpg", "description": "at the lake", "photoTakenTime": {"timestamp": "1258375918"}}
+    told |= {"people": [{"name": "Ana"}], "geoData": {"latitude": 30.5, "longitude": -104.1, "altitude": 0.0}}
     (tmp_path / picture).write_bytes(b"x")
-    (tmp_path / export).write_text(json.dumps(told | {"people": [{"name": "Ana"}]}), "utf-8")
+    (tmp_path / export).write_text(json.dumps(told), "utf-8")
     found = beside(tmp_path)[picture]
     assert [one.text for one in found.captions] == ["at the lake", "Ana"]
+    assert found.coordinates == (30.5, -104.1)
     assert found.taken == datetime(2009, 11, 16, 12, 51, 58, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("places", "due"),
+    [
+        (
+            {"geoData": {"latitude": 0.0, "longitude": 0.0}, "geoDataExif": {"latitude": 1, "longitude": 2}},
+            (1, 2),
+        ),
+        ({"geoData": {"latitude": 0.0, "longitude": 0.0, "altitude": 5.0}}, None),
+        ({"geoData": {"latitude": 91.0, "longitude": 2.0}, "geoDataExif": None}, None),
+        ({"geoData": {"latitude": float("nan"), "longitude": 2.0}}, None),
+        ({"geoData": {"latitude": "1", "longitude": 2.0}}, None),
+    ],
+    ids=["from EXIF", "zero", "no place", "no number", "text"],
+)
+def test_coordinates_of_an_export(places, due):
+    assert words_of_row(places, "sidecar").coordinates == due
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "due"),
+    [
+        ("48,12.5N", "16,22.5E", (48 + 12.5 / 60, 16.375)),
+        ("33,52,7.68S", "151,12,33.48E", (-33.8688, 151.2093)),
+        ("40.7128", "-74.006", (40.7128, -74.006)),
+        ("48,2083", "16,3731", None),
+        ("0,0.0N", "0,0.0E", None),
+        ("48,12.5N", "", None),
+    ],
+    ids=["minutes", "seconds", "decimal", "decimal comma", "zero", "half"],
+)
+@pytest.mark.parametrize("form", ["attribute", "element"])
+def test_coordinates_of_xmp(latitude, longitude, due, form):
+    values = {"exif:GPSLatitude": latitude, "exif:GPSLongitude": longitude}
+    space = 'xmlns:exif="http://ns.adobe.com/exif/1.0/" '
+    if form == "attribute":
+        packet = xmp(about=space + " ".join(f'{name}="{value}"' for name, value in values.items()))
+    else:
+        inside = "".join(f"<{name}>{value}</{name}>" for name, value in values.items())
+        packet = XMP.format(about=space, inside=inside)
+    found = sidecars.read_xmp(packet.encode()).coordinates
+    assert found == (due and pytest.approx(due))
 
 
 def test_the_file_of_another_number_is_not_ones_own(tmp_path):

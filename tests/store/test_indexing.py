@@ -434,3 +434,21 @@ def test_a_stop_after_the_last_file_drops_what_is_not_encoded(answers, batches):
     asked = iter(answers)
     assert len(list(read_and_encode([b"a.png"], read, workers=1, stopped=lambda: next(asked)))) == batches
     assert not list(read_and_encode([], read, workers=1))
+
+
+def test_coordinates_are_kept_apart_from_the_picture(pictures, library):
+    """In no record of a picture, which exports contain; those of a file that states none any more go."""
+    block = Image.Exif()
+    block[0x010F] = "a camera"
+    block.get_ifd(0x8825).update({1: "S", 2: (33.5, 0.0, 0.0), 3: "E", 4: (151.25, 0.0, 0.0)})
+    noise_picture(0).save(pictures / "p0.png", exif=block)
+    sidecar = pictures / "p1.png.json"
+    sidecar.write_text('{"geoData": {"latitude": 30.5, "longitude": 104.25}}')
+    run(pictures, library)
+    ids = {name: library.find(name).id for name in ("p0.png", "p1.png", "p2.png")}
+    due = {ids["p0.png"]: (-33.5, 151.25), ids["p1.png"]: (30.5, 104.25)}
+    assert library.coordinates(ids.values()) == due
+    assert "151.25" not in "".join(one.model_dump_json() for one in library.pictures(ids.values()))
+    sidecar.write_text('{"geoData": {"latitude": 0.0, "longitude": 0.0}}')
+    run(pictures, library)
+    assert library.coordinates(ids.values()) == {ids["p0.png"]: (-33.5, 151.25)}

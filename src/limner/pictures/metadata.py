@@ -13,7 +13,7 @@ import re
 import unicodedata
 from codecs import BOM_UTF16_LE
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -74,6 +74,10 @@ _HASH = re.compile(r"(?i)[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _VOWEL = re.compile(r"[aeiouyàáâãäåæèéêëìíîïòóôõöøùúûüýÿœ]", re.IGNORECASE)
 
 
+Coordinates = tuple[float, float]
+"""Latitude and longitude in degrees (WGS 84), positive to the north and the east."""
+
+
 @dataclass(frozen=True)
 class Words:
     """What one or more origins say about a picture.
@@ -83,6 +87,7 @@ class Words:
         credit: creator or credit line, or "".
         license: copyright or licence, or "".
         taken: capture time, without zone where none is stated.
+        coordinates: where it was taken, or None.
         warnings: one line per damaged piece of metadata.
     """
 
@@ -90,6 +95,7 @@ class Words:
     credit: str = ""
     license: str = ""
     taken: datetime | None = None
+    coordinates: Coordinates | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -139,7 +145,7 @@ def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
 def merge(parts: Iterable[Words]) -> Words:
     """One `Words` from several, most trusted first.
 
-    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence and time win.
+    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence, time and coordinates win.
     """
     every = list(parts)
     found = unique_captions(caption for part in every for caption in part.captions)
@@ -150,6 +156,7 @@ def merge(parts: Iterable[Words]) -> Words:
         credit=next((part.credit for part in every if part.credit), ""),
         license=next((part.license for part in every if part.license), ""),
         taken=next((part.taken for part in every if part.taken), None),
+        coordinates=next((part.coordinates for part in every if part.coordinates), None),
         warnings=(*(warning for part in every for warning in part.warnings), *more),
     )
 
@@ -296,6 +303,9 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
             texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated")
             or texts(f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")
         ),
+        coordinates=coordinates(
+            *(next(map(_xmp_degrees, texts(f"{_EXIF}GPS{name}")), None) for name in ("Latitude", "Longitude"))
+        ),
     )
 
 
@@ -329,6 +339,31 @@ def _xmp_time(stated: list[str]) -> datetime | None:
     return None
 
 
+def coordinates(latitude: object, longitude: object) -> Coordinates | None:
+    """Two numbers as coordinates.
+
+    Returns:
+        None for what is no place on Earth, and for 0° 0°, which programs write where they know of none.
+    """
+    pair = latitude, longitude
+    if not all(isinstance(one, int | float) for one in pair):
+        return None
+    north, east = (float(cast(float, one)) for one in pair)
+    return (north, east) if abs(north) <= 90 and abs(east) <= 180 and (north or east) else None
+
+
+def _xmp_degrees(text: str) -> float | None:
+    """``48,12.5N``, ``48,12,30N`` or ``48.2083`` → degrees; south and west are negative."""
+    found = re.fullmatch(r"([+-]?\d+(?:\.\d+)?(?:,[0-5]?\d(?:\.\d+)?){0,2})([NSEW]?)", text.strip().upper())
+    return None if found is None else _degrees([float(part) for part in found[1].split(",")], found[2])
+
+
+def _degrees(parts: Sequence[float], toward: str) -> float:
+    """Degrees, minutes and seconds as degrees; those to the south and the west are negative."""
+    value = sum(float(part) / 60**place for place, part in enumerate(parts))
+    return -value if toward in ("S", "W") else value
+
+
 _PNG_DESCRIPTIONS = ("Description", "Title", "Comment", "Caption", "parameters")
 
 
@@ -339,7 +374,7 @@ def embedded(image: Image) -> Words:
         image: as loaded by Pillow, before any conversion (conversion may drop its metadata).
     """
     found = []
-    for name, read in {"XMP": _xmp, "IPTC": _iptc, "EXIF": _exif, "PNG text": _png}.items():
+    for name, read in {"XMP": _xmp, "IPTC": _iptc, "EXIF": _exif, "EXIF GPS": _gps, "PNG text": _png}.items():
         # Parsers of damaged metadata raise nearly anything (struct.error, SyntaxError, KeyError …); whatever
         # it is, the picture itself is good.
         try:
@@ -374,6 +409,22 @@ def _exif(image: Image) -> Words:
         license=clean(_text(exif.get(Exif.Copyright)).replace("\0", " ")),
         taken=next(filter(None, taken), None),
     )
+
+
+def _gps(image: Image) -> Words:
+    """EXIF's block for GPS; without the letters that tell the hemispheres there are no coordinates."""
+    gps = image.getexif().get_ifd(ExifTags.IFD.GPSInfo)
+    fields = (
+        (ExifTags.GPS.GPSLatitude, ExifTags.GPS.GPSLatitudeRef, "NS"),
+        (ExifTags.GPS.GPSLongitude, ExifTags.GPS.GPSLongitudeRef, "EW"),
+    )
+    found: list[float | None] = []
+    for number, reference, letters in fields:
+        toward = _text(gps.get(reference)).strip().upper()[:1]
+        parts = gps.get(number)
+        told = isinstance(parts, tuple) and toward and toward in letters
+        found.append(_degrees(parts, toward) if told else None)
+    return Words(coordinates=coordinates(*found))
 
 
 def exif_time(moment: str, offset: str = "") -> datetime | None:
@@ -615,6 +666,8 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
         credit=_first_line(values, CREDIT_KEYS),
         license=_first_line(values, LICENSE_KEYS),
         taken=_time(values),
+        coordinates=_export_coordinates(values.get("geodata"))
+        or _export_coordinates(values.get("geodataexif")),
     )
 
 
@@ -635,6 +688,11 @@ def _texts(value: object) -> list[str]:
     if isinstance(value, list | tuple):
         return [text for part in value for text in _texts(part)]
     return [value] if isinstance(value, str) else []
+
+
+def _export_coordinates(place: object) -> Coordinates | None:
+    """Coordinates in a photo export: ``{"latitude": 48.2083, "longitude": 16.3731}``."""
+    return coordinates(place.get("latitude"), place.get("longitude")) if isinstance(place, Mapping) else None
 
 
 def _first_line(values: Mapping[str, Any], keys: Iterable[str]) -> str:

@@ -28,6 +28,8 @@ from limner.records import Caption
 from limner.store.known import DIGEST, among, place, sorted_ids, sorted_rows
 from limner.store.store import (
     CAPTIONED,
+    COORDINATES,
+    COORDINATES_SCHEMA,
     DESCRIPTIONS,
     FILES,
     FILES_SCHEMA,
@@ -89,7 +91,7 @@ def file_row(
     words: Words | None = None,
     stamp: str = "",
 ) -> FileRow:
-    """One row of `files`; arguments as its columns.
+    """One row of `files`, and the coordinates of its picture; other arguments as its columns.
 
     Args:
         path: absolute path, as bytes of the system.
@@ -120,6 +122,7 @@ def file_row(
         "license": said.license,
         "taken": said.taken.isoformat() if said.taken is not None else None,
         "stamp": stamp,
+        "coordinates": said.coordinates,
     }
 
 
@@ -177,7 +180,21 @@ def write_batch(
     for space, table in vectors.items():
         store.upsert(vectors_name(space), table, encoded[space])
     already = {row["key"] for row in before}
+    _write_coordinates(store, rows.values())
     store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA), already)
+
+
+def _write_coordinates(store: Store, rows: Iterable[FileRow]) -> None:
+    """Store the coordinates of files that were read, and remove those of files that state none any more."""
+    read = {row["key"]: row["coordinates"] for row in rows if row["status"] == "ok" and "coordinates" in row}
+    stated = [
+        {"id": key, "latitude": pair[0], "longitude": pair[1]}
+        for key, pair in read.items()
+        if pair is not None
+    ]
+    known = {row["id"] for row in store.lookup(COORDINATES, "id", read, ["id"])}
+    store.delete(COORDINATES, known - {row["id"] for row in stated})
+    store.upsert(COORDINATES, pa.Table.from_pylist(stated, schema=COORDINATES_SCHEMA), known)
 
 
 def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:

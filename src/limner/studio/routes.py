@@ -168,7 +168,11 @@ def library_router(studio: Studio) -> APIRouter:
     @routes.get("/pictures/{picture}")
     def picture_record(picture: Identifier) -> PictureItem:
         """One picture."""
-        return PictureItem.of(checked(studio, picture))
+        item = PictureItem.of(checked(studio, picture))
+        if not studio.writable:
+            return item
+        stated = studio.engine.illustrator().library.coordinates([item.id])
+        return item.model_copy(update={"coordinates": stated.get(item.id)})
 
     @routes.get("/pictures/{picture}/thumbnail", response_class=Response)
     def thumbnail(
