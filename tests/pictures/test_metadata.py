@@ -55,10 +55,25 @@ def test_exif_fields(kind):
     assert words.warnings == ()
 
 
-@pytest.mark.parametrize("code", ["utf-16-le", "utf-16-be"])
-def test_user_comment_in_either_byte_order(code):
-    words = words_of(exif=exif({}, {0x9286: b"UNICODE\0" + "Brot über dem Feuer".encode(code)}))
-    assert texts(words) == ["Brot über dem Feuer"]
+@pytest.mark.parametrize("text", ["Brot über dem Feuer", "庭で遊ぶ、子供たち"], ids=["Latin", "Japanese"])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        (b"UNICODE\0", "utf-16-le"),
+        (b"UNICODE\0", "utf-16-be"),
+        (b"UNICODE\0", "utf-16"),
+        (b"JIS\0\0\0\0\0", "iso2022_jp"),
+    ],
+    ids=["little", "big", "marked", "JIS"],
+)
+def test_user_comment_in_every_code(name, code, text):
+    if code == "iso2022_jp":
+        text = text.replace("ü", "u")
+    assert texts(words_of(exif=exif({}, {0x9286: name + text.encode(code)}))) == [text]
+
+
+def test_the_author_by_windows_is_the_credit():
+    assert words_of(exif=exif({0x9C9D: "Łukasz\0".encode("utf-16-le")})).credit == "Łukasz"
 
 
 @pytest.mark.parametrize(
@@ -272,6 +287,8 @@ def test_one_wording_counts_once():
         (b"\x1b.B", "iso8859-2", "Gdańsk, łódź"),
         (b"\x1b-L", "iso8859-5", "Рыжая лиса"),
         (b"\x1b-F", "iso8859-7", "κόκκινη αλεπού"),
+        (b"\x1b(B\x1b-B", "iso8859-2", "Gdańsk, łódź"),
+        (b"\x1b$B", "iso2022_jp", "庭で遊ぶ子供"),
         (b"\x1b%G", "utf-8", "Žlutý kůň"),
         (None, "utf-8", "Žlutý kůň"),
     ],

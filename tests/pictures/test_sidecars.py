@@ -191,15 +191,29 @@ def test_any_bytes_are_a_caption_or_one_line(data):
         assert "\ufffd" not in decode_caption(data) or b"\xef\xbf\xbd" in data or data[:2] in UTF16
 
 
-def test_a_photo_export_repeats_the_file_name(tmp_path):
-    export = {
-        "title": "IMG_2031.jpg",
-        "description": "",
-        "photoTakenTime": {"timestamp": "1563710635", "formatted": "21 Jul 2019"},
-    }
-    words = read_sidecars([write(tmp_path, "IMG_2031.jpg.json", json.dumps(export))])
-    assert words.captions == ()
-    assert words.taken == datetime(2019, 7, 21, 12, 3, 55, tzinfo=UTC)
+@pytest.mark.parametrize(
+    ("title", "due"),
+    [
+        ("IMG_2031.jpg", []),
+        ("VID 0001.MP4", []),
+        ("WhatsApp Image 2021-01-01 at 12.00.00.jpeg", []),
+        ("Grandma baking bread.HEIC", ["Grandma baking bread"]),
+    ],
+)
+def test_a_photo_export_repeats_the_file_name(title, due):
+    assert texts(words_of_row({"title": title, "description": ""}, "sidecar")) == due
+
+
+@pytest.mark.parametrize(
+    ("stamp", "due"),
+    [
+        ("1563710635", datetime(2019, 7, 21, 12, 3, 55, tzinfo=UTC)),
+        ("-86400", datetime(1969, 12, 31, tzinfo=UTC)),
+        ("0", None),
+    ],
+)
+def test_the_time_of_a_photo_export(stamp, due):
+    assert words_of_row({"photoTakenTime": {"timestamp": stamp}}, "sidecar").taken == due
 
 
 @pytest.mark.parametrize(
@@ -273,6 +287,7 @@ def beside(folder, **files):
         ("IMG_1.JPG", "img_1.jpg.Xmp"),
         ("caf\u00e9.jpg", "cafe\u0301.xmp"),
         ("cafe\u0301.jpg", "caf\u00e9.jpg.xmp"),
+        ("CAF\u00c9.JPG", "cafe\u0301.xmp"),
     ],
 )
 def test_a_sidecar_is_found_in_both_ways_of_naming_and_any_case(tmp_path, picture, sidecar):
@@ -302,6 +317,11 @@ def test_keywords_in_others_are_each_a_keyword(lists):
     assert texts(found, "keywords") == ["Places, Norway, Bergen"]
 
 
+def test_a_slash_that_is_no_mark_of_a_hierarchy_stays():
+    lists = [("dc:subject", ["24/7"]), ("lr:hierarchicalSubject", ["Music|AC/DC"])]
+    assert texts(sidecars.read_xmp(xmp("", lists=lists).encode()), "keywords") == ["24/7, Music, AC/DC"]
+
+
 @pytest.mark.parametrize(
     ("picture", "export"),
     [
@@ -310,8 +330,10 @@ def test_keywords_in_others_are_each_a_keyword(lists):
         ("IMG_3398.jpg", "IMG_3398.jpg.suppl.json"),
         ("IMG_3399(1).jpg", "IMG_3399.jpg(1).json"),
         ("IMG_3399(2).jpg", "IMG_3399.jpg.supplemental-metadata(2).json"),
+        ("IMG_3399(3).jpg", "IMG_3399(3).jpg.supplemental-metadata.json"),
         ("PXL_20230101_123456789.PORTRAIT.jpg", "PXL_20230101_123456789.PORTRAIT.jpg.supplement.json"),
         (f"{'long' * 15}.jpg", f"{('long' * 15)[:46]}.json"),
+        (f"{'übel' * 15}.jpg", f"{('übel' * 15)[:46]}.json"),
         ("IMG_3400-edited.jpg", "IMG_3400.jpg.supplemental-metadata.json"),
         ("IMG_3400-modifie\u0301.jpg", "IMG_3400.jpg.supplemental-metadata.json"),
     ],
@@ -397,6 +419,8 @@ def test_what_a_web_program_wrote_is_read_as_meant_and_decoded_once(written, due
         ('xmp:CreateDate="2019-07-21T14:03:55"', datetime(2019, 7, 21, 14, 3, 55)),
         ('photoshop:DateCreated="1957-06-15" xmp:CreateDate="2019-07-21T14:03:55"', datetime(1957, 6, 15)),
         ('photoshop:DateCreated="1957" xmp:CreateDate="2019-07-21T14:03:55"', None),
+        ('photoshop:DateCreated="" xmp:CreateDate="2019-07-21T14:03:55"', datetime(2019, 7, 21, 14, 3, 55)),
+        ('photoshop:DateCreated="1957:06:15 00:00:00"', datetime(1957, 6, 15)),
     ],
 )
 def test_the_day_of_a_scan_is_not_that_of_the_photograph(stated, due):

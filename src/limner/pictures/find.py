@@ -50,12 +50,12 @@ _OF_PROGRAMS = (
     b"$RECYCLE.BIN",
 )
 """Folders of storage systems: thumbnails of pictures that lie elsewhere, and what was thrown away."""
-_NUMBERED = re.compile(rb"(.*)(\(\d+\))(\.[^.]+)", re.DOTALL)
+_NUMBERED = re.compile(r"(.*)(\(\d+\))(\.[^.]+)", re.DOTALL)
 _EDITED = re.compile(
     "-(?:edited|effects|smile|mix|bearbeitet|bewerkt|edytowane|modifié|modificato|ha editado|editat|編集済み)"
-    r"(?=\.\w+$)".encode()
+    r"(?=\.\w+$)"
 )
-_EXPORT = b".supplemental-metadata"
+_EXPORT = ".supplemental-metadata"
 _EXPORT_CUT = range(45, 48)
 """Letters after which Google's export cuts the name of a picture's JSON file."""
 
@@ -416,11 +416,11 @@ class Beside:
 
     def __init__(self, statuses: Mapping[bytes, Status | None]) -> None:
         self.statuses = statuses
-        self._sidecars: dict[bytes, list[bytes]] = {}
+        self._sidecars: dict[str, list[bytes]] = {}
         for name in statuses:
             if suffix_of(name) in SIDECAR_SUFFIXES:
-                self._sidecars.setdefault(composed(name).lower(), []).append(name)
-        self._exports = any(name.endswith(b".json") for name in self._sidecars)
+                self._sidecars.setdefault(_compared(name), []).append(name)
+        self._exports = any(name.endswith(".json") for name in self._sidecars)
 
     def sidecars(self, name: bytes) -> list[bytes]:
         """Names of the files that describe one, most trusted first; in any letter case, composed or not.
@@ -431,28 +431,36 @@ class Beside:
         """
         if not self._sidecars:
             return []
-        plain = composed(name).lower()
+        plain = _compared(name)
         bases = (plain, os.path.splitext(plain)[0])
-        wanted = [base + ending for ending in SIDECAR_SUFFIXES for base in bases]
+        found = self._called(base + os.fsdecode(ending) for ending in SIDECAR_SUFFIXES for base in bases)
         if self._exports:
-            wanted += _exported(plain)
-        return list(dict.fromkeys(one for base in wanted for one in self._sidecars.get(base, ())))
+            found += next(filter(None, map(self._called, _exported(plain))), [])
+        return list(dict.fromkeys(found))
+
+    def _called(self, names: Iterable[str]) -> list[bytes]:
+        return [one for name in names for one in self._sidecars.get(name, ())]
 
 
-def _exported(name: bytes) -> list[bytes]:
-    """Names that Google's export may give the JSON file of a picture.
+def _compared(name: bytes) -> str:
+    """A name as it is compared with others: composed, in lower case."""
+    return os.fsdecode(composed(name)).lower()
+
+
+def _exported(name: str) -> Iterator[list[str]]:
+    """Names that Google's export may give the JSON file of a picture; the first that are there count.
 
     ``a.jpg`` has ``a.jpg.supplemental-metadata.json``, cut anywhere; long names are cut as well. The number
-    of ``a(1).jpg`` comes last, and ``a-edited.jpg``, in any language, has none of its own.
+    of ``a(1).jpg`` comes last, unless it had it before, and ``a-edited.jpg``, in any language, has none of
+    its own.
     """
     numbered = _NUMBERED.fullmatch(name)
-    own, number = (numbered[1] + numbered[3], numbered[2]) if numbered else (name, b"")
-    found = []
-    for one in dict.fromkeys((own, _EDITED.sub(b"", own))):
-        whole = one + _EXPORT
-        cuts = [*range(len(whole), len(one) - 1, -1), *(cut for cut in _EXPORT_CUT if cut < len(one))]
-        found += [whole[:cut] + number + b".json" for cut in cuts]
-    return found
+    parts = [(numbered[1] + numbered[3], numbered[2])] if numbered else []
+    for own, number in (*parts, (name, "")):
+        for one in dict.fromkeys((own, _EDITED.sub("", own))):
+            whole = one + _EXPORT
+            cuts = [*range(len(whole), len(one) - 1, -1), *(cut for cut in _EXPORT_CUT if cut < len(one))]
+            yield [whole[:cut] + number + ".json" for cut in cuts]
 
 
 def _as_written(path: bytes, beside: Beside) -> bytes:

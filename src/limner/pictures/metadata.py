@@ -11,12 +11,12 @@ import json
 import os
 import re
 import unicodedata
-from codecs import BOM_UTF16_LE
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -237,14 +237,14 @@ _DC = "{http://purl.org/dc/elements/1.1/}"
 _PHOTOSHOP = "{http://ns.adobe.com/photoshop/1.0/}"
 _IPTC = "{http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/}"
 _XMP = "{http://ns.adobe.com/xap/1.0/}"
-_TREES = (
-    "{http://ns.adobe.com/lightroom/1.0/}hierarchicalSubject",
-    "{http://www.digikam.org/ns/1.0/}TagsList",
-    "{http://ns.microsoft.com/photo/1.0/}LastKeywordXMP",
-    "{http://ns.microsoft.com/photo/1.2/}LastKeywordXMP",
-    "{http://ns.acdsee.com/iptc/1.0/}Keywords",
-)
-"""Where programs keep keywords that lie in others, ``Places|Norway|Bergen``."""
+_TREES = {
+    "{http://ns.adobe.com/lightroom/1.0/}hierarchicalSubject": "|",
+    "{http://www.digikam.org/ns/1.0/}TagsList": "/",
+    "{http://ns.microsoft.com/photo/1.0/}LastKeywordXMP": "/",
+    "{http://ns.microsoft.com/photo/1.2/}LastKeywordXMP": "/",
+    "{http://ns.acdsee.com/iptc/1.0/}Keywords": "|",
+}
+"""Where programs keep keywords that lie in others, ``Places|Norway|Bergen``, and what is between them."""
 _SHOWN = (
     "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}PersonInImage",
     "{http://www.metadataworkinggroup.com/schemas/regions/}Name",
@@ -273,7 +273,7 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
     properties: dict[str, list[str]] = defaultdict(list)
     for description in root.iter(f"{_RDF}Description"):
         for name, value in description.attrib.items():
-            properties[name].append(value)
+            properties[name] += [value] if value.strip() else []
         for child in description:
             properties[child.tag] += _values(child)
     for name in _SHOWN:  # of regions of the picture, however deep they lie
@@ -292,7 +292,8 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
         f"{_PHOTOSHOP}Headline",
         f"{_DC}title",
     )
-    keywords = _listed([*texts(f"{_DC}subject"), *_branches(texts(*_TREES)), *texts(*_SHOWN, *_PLACES)])
+    trees = [part for name, mark in _TREES.items() for text in texts(name) for part in text.split(mark)]
+    keywords = _listed([*texts(f"{_DC}subject"), *trees, *texts(*_SHOWN, *_PLACES)])
     rights = texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")
     return Words(
         captions=captions(described, "xmp") + captions([keywords], "keywords"),
@@ -325,17 +326,14 @@ def _values(element: Element) -> list[str]:
     return [item.text for item in told if item.text]
 
 
-def _branches(keywords: Iterable[str]) -> list[str]:
-    """Keywords on the way to others, ``Places|Norway`` or ``Places/Norway``, each by itself."""
-    return [part for keyword in keywords for part in re.split(r"[|/]", keyword)]
-
-
 def _xmp_time(stated: list[str]) -> datetime | None:
-    """The first stated time that is complete to the day."""
-    for text in stated:
-        if re.match(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}|$)", text.strip()):
+    """The first stated time that is complete to the day; some programs write it as EXIF does."""
+    for text in map(str.strip, stated):
+        if re.match(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}|$)", text):
             with suppress(ValueError):
-                return datetime.fromisoformat(text.strip())
+                return datetime.fromisoformat(text)
+        elif (found := exif_time(text)) is not None:
+            return found
     return None
 
 
@@ -345,11 +343,10 @@ def coordinates(latitude: object, longitude: object) -> Coordinates | None:
     Returns:
         None for what is no place on Earth, and for 0° 0°, which programs write where they know of none.
     """
-    pair = latitude, longitude
-    if not all(isinstance(one, int | float) for one in pair):
+    if not (isinstance(latitude, int | float) and isinstance(longitude, int | float)):
         return None
-    north, east = (float(cast(float, one)) for one in pair)
-    return (north, east) if abs(north) <= 90 and abs(east) <= 180 and (north or east) else None
+    there = abs(latitude) <= 90 and abs(longitude) <= 180 and (latitude or longitude)
+    return (float(latitude), float(longitude)) if there else None
 
 
 def _xmp_degrees(text: str) -> float | None:
@@ -394,7 +391,7 @@ def _exif(image: Image) -> Words:
     described = [
         _text(exif.get(Exif.ImageDescription)),
         *(_utf16(exif.get(field)) for field in fields),
-        _user_comment(inner.get(Exif.UserComment)),
+        _user_comment(inner.get(Exif.UserComment), big_endian=exif.endian == ">"),
     ]
     keywords = _keywords([_utf16(exif.get(Exif.XPKeywords))])
     moments = (
@@ -405,7 +402,7 @@ def _exif(image: Image) -> Words:
     taken = (exif_time(_text(moment), _text(zone)) for moment, zone in moments)
     return Words(
         captions=captions(described, "exif") + captions([keywords], "keywords"),
-        credit=clean(_text(exif.get(Exif.Artist))),
+        credit=clean(_text(exif.get(Exif.Artist))) or clean(_utf16(exif.get(Exif.XPAuthor))),
         license=clean(_text(exif.get(Exif.Copyright)).replace("\0", " ")),
         taken=next(filter(None, taken), None),
     )
@@ -488,8 +485,8 @@ def _iptc_encoding(declared: object, data: bytes) -> tuple[str, tuple[str, ...]]
         the encoding, and a warning where it was guessed.
     """
     escape = bytes(declared[-1]) if isinstance(declared, list) and declared else declared
-    if isinstance(escape, bytes) and (called := re.fullmatch(rb"\x1b[-./](.)", escape.strip(b"\0 "))):
-        encoding = _ISO_2022.get(called[1], "utf-8")
+    called = re.findall(rb"\x1b[-./](.)", escape) if isinstance(escape, bytes) else []
+    for encoding in (*(_ISO_2022.get(final, "utf-8") for final in called[-1:]), *_escaped(data)):
         if _is_valid(data, encoding):
             return encoding, ()
     if _is_valid(data, "utf-8"):
@@ -502,6 +499,11 @@ def _iptc_encoding(declared: object, data: bytes) -> tuple[str, tuple[str, ...]]
     best = from_bytes(data).best()
     encoding = "cp1252" if best is None else best.encoding
     return encoding, (f"IPTC: the texts are not UTF-8 and name no other encoding; read as {encoding}",)
+
+
+def _escaped(data: bytes) -> tuple[str, ...]:
+    """Encoding of Japanese in 7 bits, where the escapes of its letters are there."""
+    return ("iso2022_jp",) if b"\x1b$" in data else ()
 
 
 def _is_valid(data: bytes, encoding: str) -> bool:
@@ -543,7 +545,7 @@ def _png(image: Image) -> Words:
 
 def _keywords(words: list[str]) -> str:
     """Keywords as one caption: "baking, bread, kitchen"; hierarchy marks become commas."""
-    return _listed(part for word in words for part in re.split(r"[|;,/]", word))
+    return _listed(part for word in words for part in re.split(r"[|;,]", word))
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -566,10 +568,8 @@ def _text(value: object) -> str:
 def _decode(raw: bytes) -> str:
     """Bytes as UTF-8 where they are valid UTF-8, else as Windows-1252, whatever the file declares."""
     raw = raw.strip(b"\0 ")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("cp1252", errors="replace")
+    encoding = next((one for one in (*_escaped(raw), "utf-8") if _is_valid(raw, one)), "cp1252")
+    return raw.decode(encoding, errors="replace")
 
 
 def _utf16(value: object) -> str:
@@ -578,16 +578,24 @@ def _utf16(value: object) -> str:
     return raw.decode("utf-16-le", errors="replace").strip("\0 ") if isinstance(raw, bytes) else _text(raw)
 
 
-def _user_comment(value: object) -> str:
-    """UserComment: eight bytes name the character code, the rest is text."""
+def _user_comment(value: object, *, big_endian: bool) -> str:
+    """UserComment: eight bytes name the character code, the rest is text.
+
+    Args:
+        value: as Pillow gives it.
+        big_endian: byte order of the block that it is in.
+    """
     if not isinstance(value, bytes) or len(value) <= 8:
         return _text(value)
     code, body = value[:8], value[8:]
     if code.startswith(b"UNICODE"):
-        # The standard leaves the byte order open; the order with more printable letters is taken.
+        # The standard leaves the byte order open. Letters of one script share their high bytes.
         body = body[: len(body) // 2 * 2]
-        readings = [body.decode(name, errors="replace").strip("\0 ") for name in ("utf-16-le", "utf-16-be")]
-        return max(readings, key=lambda text: sum(ord(letter) < 0x3000 for letter in text))
+        first, second = len(set(body[::2])), len(set(body[1::2]))
+        big = first < second or (first == second and big_endian)
+        marked = body[:2] in (BOM_UTF16_BE, BOM_UTF16_LE)
+        encoding = "utf-16" if marked else "utf-16-be" if big else "utf-16-le"
+        return body.decode(encoding, errors="replace").strip("\0 ")
     return _decode(body if code.startswith((b"ASCII", b"JIS", b"\0")) else value)
 
 
@@ -658,7 +666,7 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
     if not isinstance(row, Mapping):
         raise ValueError(f"expected an object with one of {', '.join(TEXT_KEYS)}; found {type(row).__name__}")
     values = {str(key).strip().lower(): value for key, value in row.items()}
-    described = [text for key in TEXT_KEYS for text in _texts(values.get(key)) if not _is_file_name(text)]
+    described = [_unsuffixed(text) for key in TEXT_KEYS for text in _texts(values.get(key))]
     keywords = [part for key in KEYWORD_KEYS for text in _texts(values.get(key)) for part in text.split(",")]
     keywords += _names(values.get("people"))
     return Words(
@@ -699,10 +707,13 @@ def _first_line(values: Mapping[str, Any], keys: Iterable[str]) -> str:
     return next((line for key in keys if (line := clean(", ".join(_texts(values.get(key)))))), "")
 
 
-def _is_file_name(text: str) -> bool:
-    """Whether a title merely repeats a file name, as photo exports write it."""
-    suffixes = (".jpg", ".jpeg", ".png", ".heic", ".webp")
-    return " " not in text.strip() and PurePath(text).suffix.lower() in suffixes
+_FILE_NAME = re.compile(r"(?i).*\.(jpe?g|png|heic|webp|gif|tiff?|avif|bmp|dng|mp4|mov|m4v|3gp)")
+
+
+def _unsuffixed(text: str) -> str:
+    """A text, or, of one that is a file name, as photo exports write their titles, the words in it."""
+    name = text.strip()
+    return readable_name(name.rpartition(".")[0]) if _FILE_NAME.fullmatch(name) else text
 
 
 def _time(values: Mapping[str, Any]) -> datetime | None:
@@ -712,6 +723,6 @@ def _time(values: Mapping[str, Any]) -> datetime | None:
             return found
     export = values.get("phototakentime")
     stamp = str(export.get("timestamp", "")) if isinstance(export, Mapping) else ""
-    if re.fullmatch(r"\d{1,11}", stamp):
-        return datetime.fromtimestamp(int(stamp), tz=UTC)
+    if re.fullmatch(r"-?[1-9]\d{0,10}", stamp):  # 0 stands where no time is known
+        return datetime.fromtimestamp(0, UTC) + timedelta(seconds=int(stamp))
     return None
