@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from limner.encodings import decode_caption
 from limner.pictures import metadata as sidecars
 from limner.pictures import tables
-from limner.pictures.find import FoundFile, walk
+from limner.pictures.find import FoundFile, source_path, walk
 from limner.pictures.metadata import (
     Words,
     clean,
@@ -428,12 +428,15 @@ def test_the_day_of_a_scan_is_not_that_of_the_photograph(stated, due):
 
 
 def test_a_table_names_a_file_whose_accent_is_written_otherwise(tmp_path):
-    (tmp_path / "cafe\u0301.jpg").write_bytes(b"x")
-    (tmp_path / "metadata.csv").write_text("file_name,caption\ncaf\u00e9.jpg,a café\n", "utf-8")
-    (tmp_path / "list.csv").write_text("path,caption\ncaf\u00e9.jpg,a café\n", "utf-8")
-    for source in (tmp_path, tmp_path / "list.csv"):
-        (found,) = (one for one in walk([os.fsencode(source)]) if isinstance(one, FoundFile))
-        assert os.fsdecode(found.path) == str(tmp_path / "cafe\u0301.jpg")
+    picture = tmp_path / "e\u0301te\u0301" / "cafe\u0301.jpg"
+    picture.parent.mkdir()
+    picture.write_bytes(b"x")
+    named = "\u00e9t\u00e9/caf\u00e9.jpg"
+    (tmp_path / "metadata.csv").write_text(f"file_name,caption\n{named},a café\n", "utf-8")
+    (tmp_path / "list.csv").write_text(f"path,caption\n{named},a café\n", "utf-8")
+    for source in (tmp_path, tmp_path / "list.csv", tmp_path / named):
+        (found,) = (one for one in walk([source_path(source)]) if isinstance(one, FoundFile))
+        assert os.fsdecode(found.path) == str(picture)
         assert texts(found.words) == ["a café"]
 
 

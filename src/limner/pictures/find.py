@@ -13,11 +13,12 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limner import locations
 from limner.errors import DataError, MissingError
-from limner.files import composed, display
+from limner.files import as_on_disk, composed, display
 from limner.locations import Location, Status, address, location, objects
 from limner.pictures.decode import (
     CAPTIONS_NAMES,
@@ -156,7 +157,7 @@ def source_path(source: str | os.PathLike[str]) -> bytes:
         _look_at(place)
         return os.fsencode(str(place))
     # Not resolved: the user's own names of linked folders stay.
-    path = os.path.abspath(os.fspath(source))
+    path = os.fspath(as_on_disk(Path(os.path.abspath(os.fspath(source)))))
     if not os.path.exists(path):
         raise MissingError(
             f"{display(os.fsencode(path))}: no such folder or list; check the path or the drive"
@@ -387,15 +388,18 @@ def _walk_list(source: bytes) -> Iterator[Entry]:
     """The files that a table names."""
     from limner.pictures.tables import joined_rows
 
-    last, beside = b"", Beside({})
+    last, there, beside = b"", b"", Beside({})
     for row in joined_rows(source):
         if isinstance(row, str):
             yield UnusableFile(source, source, row)
             continue
-        folder = os.path.dirname(row.path)
+        folder, name = os.path.split(row.path)
         if folder != last:
-            last, beside = folder, Beside(_names(folder))
-        yield _look(row.path, source, beside, row)
+            last = there = folder
+            if address(folder) is None:
+                there = os.fsencode(as_on_disk(Path(os.fsdecode(folder))))
+            beside = Beside(_names(there))
+        yield _look(row.path if there == folder else os.path.join(there, name), source, beside, row)
 
 
 def _names(folder: bytes) -> dict[bytes, Status | None]:

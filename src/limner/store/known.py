@@ -272,7 +272,7 @@ class IndexReport(Record):
         missing: folders of which so much is missing that a drive may be disconnected; not marked as deleted.
         tables: notes on tables in the folders, a line each.
         skipped: not usable, in the folders and lists of this run.
-        warnings: usable pictures with damaged metadata, met in this run.
+        warnings: notes on pictures that were read, such as damaged metadata, met in this run.
         exact_duplicates: present files beyond the first of each picture, in the whole library.
         near_groups: near-duplicate groups of two or more pictures, in the whole library.
         near_pictures: pictures in these groups.
@@ -373,7 +373,7 @@ class IndexReport(Record):
                 f"no installed encoder reads the captions of {counted(len(self.unread), 'picture')},"
                 f" to be found by pixels alone; {MORE_LANGUAGES}"
             )
-        kinds = (("skipped", self.skipped), ("metadata damaged", self.warnings), ("not read", self.unread))
+        kinds = (("skipped", self.skipped), ("read with a note", self.warnings), ("not read", self.unread))
         for title, problems in kinds:
             lines += [f"{title}: {problem.path}: {problem.reason}" for problem in problems[:listed]]
             if len(problems) > listed:
