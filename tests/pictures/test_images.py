@@ -321,7 +321,8 @@ def test_a_hole_of_zeros_in_a_jpeg_is_noted():
     assert noted() == ()
     half = len(whole) // 2
     decode(whole[:half] + bytes(4096) + whole[half + 4096 :])
-    assert noted() == ("JPEG: a run of zeros where pixels should be; a part of the picture may be missing",)
+    (line,) = noted()
+    assert line.startswith("JPEG: a run of zeros where pixels should be")
 
 
 @pytest.mark.parametrize(

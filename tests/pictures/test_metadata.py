@@ -304,4 +304,5 @@ def test_iptc_in_an_encoding_that_is_guessed_is_noted():
     text = "рыжая лиса спит на зелёном лугу у старого дома"
     words = with_segment(iptc_segment((2, 120, text.encode("cp1251"))))
     assert texts(words, "iptc") == [text]
-    assert words.warnings == ("IPTC: the texts are not UTF-8 and name no other encoding; read as cp1251",)
+    (line,) = words.warnings
+    assert "read as cp1251" in line

@@ -279,7 +279,9 @@ def _refusal(error: Exception, what: str) -> PictureError:
     text = " ".join(str(error).split()) or type(error).__name__
     if _UNKNOWN.search(text):
         return PictureError(f"of a kind that is not read ({text}); convert it to PNG or JPEG")
-    return PictureError(f"{what}: {text}")
+    if "requires a buffer" in text:  # of struct
+        text = "it ends too early"
+    return PictureError(f"{what}: {text}; copy the file again, or save it anew")
 
 
 def _brands(data: bytes) -> frozenset[bytes]:
@@ -460,7 +462,9 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
         scans, ended = _scans(data) if jpeg else ([], True)
         width, height = image.size
         if width * height > MAX_HEADER_PIXELS:
-            raise PictureError(f"{width} × {height} pixels; at most {MAX_HEADER_PIXELS} are accepted")
+            raise PictureError(
+                f"{width} × {height} pixels; at most {MAX_HEADER_PIXELS} are accepted; save a smaller copy"
+            )
         # A JPEG of several scans is held whole at whatever scale it is decoded.
         scalable = jpeg and side_px is not None and len(scans) == 1
         if jpeg and side_px is not None:
@@ -483,7 +487,8 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
     except MemoryError as error:
         raise PictureError("not enough memory to decode it", lasting=False) from error
     except DecompressionBombError as error:
-        raise PictureError(f"too many pixels: {error}") from error
+        text = str(error).partition(",")[0]
+        raise PictureError(f"too many pixels: {text}; save a smaller copy") from error
     # Decoders signal damage by nearly any exception (struct.error, SyntaxError, IndexError, zlib.error …).
     except Exception as error:
         what = "truncated" if "truncated" in str(error).lower() else "damaged"
@@ -522,7 +527,7 @@ def _check_scans(data: bytes, scans: Sequence[_Scan], pixels: int) -> None:
         PictureError: too many pixels times scans.
     """
     if any(data.find(_FILLED, scan.start, scan.end) >= 0 for scan in scans if not scan.blank):
-        note("JPEG: a run of zeros where pixels should be; a part of the picture may be missing")
+        note("JPEG: a run of zeros where pixels should be; a part of it may be missing; copy the file again")
     if len(scans) * pixels > MAX_SCANNED_PIXELS:
         raise PictureError(
             f"{pixels} pixels in {len(scans)} scans; at most {MAX_SCANNED_PIXELS // pixels} scans of so many"

@@ -498,7 +498,10 @@ def _iptc_encoding(declared: object, data: bytes) -> tuple[str, tuple[str, ...]]
 
     best = from_bytes(data).best()
     encoding = "cp1252" if best is None else best.encoding
-    return encoding, (f"IPTC: the texts are not UTF-8 and name no other encoding; read as {encoding}",)
+    return encoding, (
+        f"IPTC: the texts are not UTF-8 and name no other encoding; read as {encoding}; if that is wrong,"
+        " write them again as UTF-8",
+    )
 
 
 def _escaped(data: bytes) -> tuple[str, ...]:
