@@ -182,34 +182,46 @@ def test_near_duplicates_are_linked_and_unlinked(pictures, library):
     assert library.find("small.png").group == other.id
 
 
-def test_pictures_of_a_burst_are_linked_by_their_times(pictures, library):
+@pytest.mark.parametrize(
+    ("times", "same"),
+    [(("10:11:07", "10:11:08"), True), (("00:00:00", "00:00:00"), False)],
+    ids=["a second apart", "a day without a time"],
+)
+def test_pictures_of_a_burst_are_linked_by_their_times(pictures, library, times, same):
     picture = noise_picture(40).resize((6, 5)).resize((120, 100))
     one, other = picture.crop((0, 0, 100, 80)), picture.crop((3, 2, 103, 82))
-    for name, image, second in (("one", one, "07"), ("two", other, "08")):
+    for name, image, time_of_day in (("one", one, times[0]), ("two", other, times[1])):
         exif = Image.Exif()
-        exif.get_ifd(0x8769)[0x9003] = f"2024:05:04 10:11:{second}"
+        exif.get_ifd(0x8769)[0x9003] = f"2024:05:04 {time_of_day}"
         image.save(pictures / f"{name}.jpg", exif=exif)
     other.save(pictures / "undated.png")
     assert 4 < _bits(one, other) <= 16
     run(pictures, library)
     first, second, undated = (library.find(name) for name in ("one.jpg", "two.jpg", "undated.png"))
-    assert first.group == second.group == undated.group  # the last as a copy of the second
+    assert (first.group == second.group) == same
+    assert second.group == undated.group  # as a copy
 
 
 @pytest.mark.parametrize(
-    ("names", "moved", "same"),
+    ("names", "moved", "day", "same"),
     [
-        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (2, 0), True, id="6 bits"),
-        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (3, 1), False, id="8 bits"),
-        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_12"), (2, 0), False, id="only two follow"),
-        pytest.param(("page-1", "page-2", "page-3"), (2, 0), False, id="no camera"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (2, 0), "", True, id="6 bits"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (2, 0), "2024:05:04 00:00:00", True, id="a day"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (2, 0), "2024:05:04 10:11:12", False, id="a time"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (3, 1), "", False, id="8 bits"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_12"), (2, 0), "", False, id="only two follow"),
+        pytest.param(("page-1", "page-2", "page-3"), (2, 0), "", False, id="no camera"),
     ],
 )
-def test_frames_without_times_are_linked_by_their_camera_s_numbers(pictures, library, names, moved, same):
+def test_frames_without_times_are_linked_by_their_camera_s_numbers(
+    pictures, library, names, moved, day, same
+):
     picture = noise_picture(40).resize((6, 5)).resize((120, 100))
     for number, name in enumerate(names):
         left, top = number * moved[0], number * moved[1]
-        picture.crop((left, top, left + 100, top + 80)).save(pictures / f"{name}.png")
+        exif = Image.Exif()
+        exif[0x0132] = day.replace("12", f"{12 + 9 * number}") if day else ""
+        picture.crop((left, top, left + 100, top + 80)).save(pictures / f"{name}.png", exif=exif)
     run(pictures, library)
     groups = {library.find(f"{name}.png").group for name in names}
     assert (len(groups) == 1) == same

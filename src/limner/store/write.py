@@ -501,7 +501,9 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
 
 
 def _clock(text: str) -> float:
-    """Seconds of the local clock, whatever its zone."""
+    """Seconds of the local clock, whatever its zone; NaN without a time of day, as of scans."""
+    if not text or text[11:19] == "00:00:00":
+        return np.nan
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
@@ -513,9 +515,7 @@ def link_near(library: PictureStore) -> None:
     # not from the bytes of the digits, as a hash may have fewer of them
     hashes = np.fromiter((int(phash, 16) for phash in rows["phash"]), np.uint64, len(rows))
     # The local clock, whatever its zone: a burst is one camera's.
-    taken = np.array(
-        [_clock(text.decode()) if text else np.nan for text in rows["taken"].tolist()], np.float64
-    )
+    taken = np.array([_clock(text.decode()) for text in rows["taken"].tolist()], np.float64)
     frames = _frames(store, rows["id"])
     smallest = rows["id"][near_groups(hashes, taken=taken, frames=frames)]
     changed = np.flatnonzero(smallest != rows["group"])
@@ -525,7 +525,7 @@ def link_near(library: PictureStore) -> None:
 
 
 def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of pictures of one size without a time that a camera numbered one after the other.
+    """Places of pictures of one size without a time of day that a camera numbered one after the other.
 
     Args:
         store: the tables.
@@ -533,7 +533,9 @@ def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], N
     """
     numbered: dict[tuple[tuple[object, ...], int], int] = {}
     for batch in store.scan(
-        PICTURES, ["id", "paths", "width_px", "height_px"], f"{PRESENT} AND taken IS NULL"
+        PICTURES,
+        ["id", "paths", "width_px", "height_px"],
+        f"{PRESENT} AND (taken IS NULL OR taken LIKE '%T00:00:00%')",
     ):
         for picture, paths, *size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             folder, name = os.path.split(paths[0])
