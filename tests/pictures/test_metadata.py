@@ -96,8 +96,26 @@ def test_coordinates_of_exif(gps, due):
     assert words.warnings == ()
 
 
-def test_utf8_where_ascii_is_due():
-    assert texts(words_of(exif=exif({0x010E: "Crème brûlée".encode()}))) == ["Crème brûlée"]
+@pytest.mark.parametrize(
+    ("encoding", "text", "guessed"),
+    [
+        ("utf-8", "Crème brûlée", False),
+        ("cp1252", "Crème", False),
+        ("cp1250", "Tři děti si hrají u moře", False),
+        ("shift_jis", "庭で遊ぶ子供たち", False),
+        ("cp1251", "рыжая лиса спит на зелёном лугу у старого дома", True),
+    ],
+)
+def test_other_encodings_where_ascii_is_due(encoding, text, guessed):
+    words = words_of(exif=exif({0x010E: text.encode(encoding)}))
+    assert texts(words) == [text]
+    assert len(words.warnings) == guessed
+
+
+def test_utf8_where_png_has_latin_letters():
+    info = PngInfo()
+    info.add(b"tEXt", b"Title\0" + "Łódź".encode())
+    assert texts(words_of("PNG", pnginfo=info)) == ["Łódź"]
 
 
 @pytest.mark.parametrize(
@@ -291,6 +309,7 @@ def test_one_wording_counts_once():
         (b"\x1b$B", "iso2022_jp", "庭で遊ぶ子供"),
         (b"\x1b%G", "utf-8", "Žlutý kůň"),
         (None, "utf-8", "Žlutý kůň"),
+        (None, "shift_jis", "庭で遊ぶ子供たち"),
     ],
 )
 def test_a_declared_character_set_of_iptc_is_used(escape, encoding, text):

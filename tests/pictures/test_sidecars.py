@@ -317,6 +317,16 @@ def test_keywords_in_others_are_each_a_keyword(lists):
     assert texts(found, "keywords") == ["Places, Norway, Bergen"]
 
 
+def test_keywords_in_a_tree_of_elements():
+    inside = (
+        '<mwg:Hierarchy xmlns:mwg="http://www.metadataworkinggroup.com/schemas/keywords/"><rdf:Bag><rdf:li>'
+        "<mwg:Keyword>Places</mwg:Keyword><mwg:Children><rdf:Bag><rdf:li><mwg:Keyword>Norway</mwg:Keyword>"
+        "</rdf:li></rdf:Bag></mwg:Children></rdf:li></rdf:Bag></mwg:Hierarchy>"
+    )
+    packet = XMP.format(about="", inside=inside)
+    assert texts(sidecars.read_xmp(packet.encode()), "keywords") == ["Places, Norway"]
+
+
 def test_a_slash_that_is_no_mark_of_a_hierarchy_stays():
     lists = [("dc:subject", ["rock/pop"]), ("lr:hierarchicalSubject", ["Music|AC/DC"])]
     assert texts(sidecars.read_xmp(xmp("", lists=lists).encode()), "keywords") == ["rock/pop, Music, AC/DC"]

@@ -213,12 +213,18 @@ def _rows_above(source: bytes) -> tuple[dict[bytes, TableRow], ...]:
     found: list[dict[bytes, TableRow]] = []
     folder, above = source, os.path.dirname(source)
     while folder != above:
-        kinds = ([os.path.join(above, name) for name in kind] for kind in (METADATA_NAMES, CAPTIONS_NAMES))
-        tables = tuple(filter(None, (next(filter(os.path.isfile, kind), b"") for kind in kinds)))
+        tables = [os.path.join(above, name) for name in _tables_of(_names(above))]
         rows, _ = _folder_rows(tables)  # what is wrong with them is said where their folder is named
         found += [rows] if rows else []
         folder, above = above, os.path.dirname(above)
     return tuple(found)
+
+
+def _tables_of(names: Iterable[bytes]) -> list[bytes]:
+    """Tables that are read with the folder they lie in, of each kind the first; in any letter case."""
+    there = {name.lower(): name for name in names}
+    found = (next(filter(None, map(there.get, kind)), None) for kind in (METADATA_NAMES, CAPTIONS_NAMES))
+    return [name for name in found if name is not None]
 
 
 def _folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, TableRow], list[tuple[bytes, str]]]:
@@ -281,10 +287,7 @@ class _FolderWalk:
             return
         if names.keys() >= {b"library.json", b"tables"}:
             return
-        kinds = (
-            next((one for one in kind if one in names), b"") for kind in (METADATA_NAMES, CAPTIONS_NAMES)
-        )
-        tables = tuple(self.join(folder, name) for name in kinds if name)
+        tables = tuple(self.join(folder, name) for name in _tables_of(names))
         rows, problems = _folder_rows(tables)
         yield from (UnusableFile(table, self.source, reason) for table, reason in problems)
         named = len(rows)

@@ -243,14 +243,16 @@ _TREES = {
     "{http://ns.microsoft.com/photo/1.0/}LastKeywordXMP": "/",
     "{http://ns.microsoft.com/photo/1.2/}LastKeywordXMP": "/",
     "{http://ns.acdsee.com/iptc/1.0/}Keywords": "|",
+    "{http://ns.iview-multimedia.com/mediapro/1.0/}CatalogSets": "|",
 }
 """Where programs keep keywords that lie in others, ``Places|Norway|Bergen``, and what is between them."""
-_SHOWN = (
+_DEEP = (
+    "{http://www.metadataworkinggroup.com/schemas/keywords/}Keyword",
     "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}PersonInImage",
     "{http://www.metadataworkinggroup.com/schemas/regions/}Name",
     "{http://ns.microsoft.com/photo/1.2/t/Region#}PersonDisplayName",
 )
-"""Who is shown."""
+"""Keywords in a tree, and who is shown in a region: however deep they lie."""
 _PLACES = (f"{_IPTC}Location", f"{_PHOTOSHOP}City", f"{_PHOTOSHOP}State", f"{_PHOTOSHOP}Country")
 _EXIF = "{http://ns.adobe.com/exif/1.0/}"
 _RIGHTS = "{http://ns.adobe.com/xap/1.0/rights/}"
@@ -276,7 +278,7 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
             properties[name] += [value] if value.strip() else []
         for child in description:
             properties[child.tag] += _values(child)
-    for name in _SHOWN:  # of regions of the picture, however deep they lie
+    for name in _DEEP:
         properties[name] += filter(None, (element.text for element in root.iter(name)))
 
     def texts(*names: str) -> list[str]:
@@ -293,7 +295,7 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
         f"{_DC}title",
     )
     trees = [part for name, mark in _TREES.items() for text in texts(name) for part in text.split(mark)]
-    keywords = _listed([*texts(f"{_DC}subject"), *trees, *texts(*_SHOWN, *_PLACES)])
+    keywords = _listed([*texts(f"{_DC}subject"), *trees, *texts(*_DEEP, *_PLACES)])
     rights = texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")
     return Words(
         captions=captions(described, "xmp") + captions([keywords], "keywords"),
@@ -387,9 +389,12 @@ def _exif(image: Image) -> Words:
     if not exif:
         return Words()
     inner = exif.get_ifd(ExifTags.IFD.Exif)
+    stated = [_raw(exif.get(field)) for field in (Exif.ImageDescription, Exif.Artist, Exif.Copyright)]
+    encoding, noted = _exif_encoding(b"\n".join(stated).replace(b"\0", b"\n"))
+    description, artist, rights = (raw.decode(encoding, errors="replace") for raw in stated)
     fields = (Exif.XPTitle, Exif.XPSubject, Exif.XPComment)
     described = [
-        _text(exif.get(Exif.ImageDescription)),
+        description,
         *(_utf16(exif.get(field)) for field in fields),
         _user_comment(inner.get(Exif.UserComment), big_endian=exif.endian == ">"),
     ]
@@ -402,10 +407,23 @@ def _exif(image: Image) -> Words:
     taken = (exif_time(_text(moment), _text(zone)) for moment, zone in moments)
     return Words(
         captions=captions(described, "exif") + captions([keywords], "keywords"),
-        credit=clean(_text(exif.get(Exif.Artist))) or clean(_utf16(exif.get(Exif.XPAuthor))),
-        license=clean(_text(exif.get(Exif.Copyright)).replace("\0", " ")),
+        credit=clean(artist) or clean(_utf16(exif.get(Exif.XPAuthor))),
+        license=clean(rights.replace("\0", " ")),
         taken=next(filter(None, taken), None),
+        warnings=noted,
     )
+
+
+def _exif_encoding(data: bytes) -> tuple[str, tuple[str, ...]]:
+    """Encoding of EXIF texts, which should be ASCII, and a warning where it was guessed.
+
+    A text with few letters beyond ASCII, of which nothing is certain, is taken for Windows-1252.
+    """
+    certain = _certain_encoding(data)
+    beyond, plain_letters = len(re.findall(rb"[\x80-\xff]", data)), len(re.findall(rb"[A-Za-z]", data))
+    if certain is None and beyond > plain_letters:
+        return _likely_encoding("EXIF", data)
+    return certain or "cp1252", ()
 
 
 def _gps(image: Image) -> Words:
@@ -486,20 +504,33 @@ def _iptc_encoding(declared: object, data: bytes) -> tuple[str, tuple[str, ...]]
     """
     escape = bytes(declared[-1]) if isinstance(declared, list) and declared else declared
     called = re.findall(rb"\x1b[-./](.)", escape) if isinstance(escape, bytes) else []
-    for encoding in (*(_ISO_2022.get(final, "utf-8") for final in called[-1:]), *_escaped(data)):
+    for encoding in (_ISO_2022.get(final, "utf-8") for final in called[-1:]):
         if _is_valid(data, encoding):
             return encoding, ()
-    if _is_valid(data, "utf-8"):
-        return "utf-8", ()
+    certain = _certain_encoding(data)
+    return _likely_encoding("IPTC", data) if certain is None else (certain, ())
+
+
+def _certain_encoding(data: bytes) -> str | None:
+    """Encoding of texts where it is certain, whatever the file declares; None where it is not."""
+    for encoding in (*_escaped(data), "utf-8"):
+        if _is_valid(data, encoding):
+            return encoding
     with suppress(ValueError):
         certain = decode_caption(data)
-        return next(one for one in LATIN if _is_valid(data, one) and data.decode(one) == certain), ()
+        valid = (one for one in (*LATIN, "cp932") if _is_valid(data, one))
+        return next((one for one in valid if data.decode(one) == certain), None)
+    return None
+
+
+def _likely_encoding(where: str, data: bytes) -> tuple[str, tuple[str, ...]]:
+    """The likeliest encoding of texts, and a warning."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(data).best()
     encoding = "cp1252" if best is None else best.encoding
     return encoding, (
-        f"IPTC: the texts are not UTF-8 and name no other encoding; read as {encoding}; if that is wrong,"
+        f"{where}: the texts are not UTF-8 and name no other encoding; read as {encoding}; if that is wrong,"
         " write them again as UTF-8",
     )
 
@@ -537,7 +568,7 @@ def _png(image: Image) -> Words:
     """Text chunks of a PNG: Description, Title, Comment, Author, Copyright."""
     if image.format != "PNG":
         return Words()
-    texts = {key: str(value) for key, value in image.info.items() if isinstance(value, str)}
+    texts = {key: _text(value) for key, value in image.info.items() if isinstance(value, str)}
     described = [texts.get(key, "") for key in _PNG_DESCRIPTIONS]
     return Words(
         captions=captions(described, "exif"),
@@ -558,14 +589,20 @@ def _listed(words: Iterable[str]) -> str:
 
 def _text(value: object) -> str:
     """An EXIF text as Pillow gives it (bytes, or Latin-1 wrongly taken for the writer's UTF-8) → str."""
-    if isinstance(value, bytes):
-        return _decode(value)
-    if not isinstance(value, str):
-        return ""
-    try:
-        return _decode(value.encode("latin-1"))
-    except UnicodeEncodeError:
+    if isinstance(value, str) and not _is_latin(value):
         return value.strip("\0 ")
+    return _decode(_raw(value))
+
+
+def _is_latin(text: str) -> bool:
+    return all(ord(letter) < 0x100 for letter in text)
+
+
+def _raw(value: object) -> bytes:
+    """Bytes of an EXIF text, without the zeros and spaces around it."""
+    if isinstance(value, str):
+        value = value.encode("latin-1" if _is_latin(value) else "utf-8")
+    return value.strip(b"\0 ") if isinstance(value, bytes) else b""
 
 
 def _decode(raw: bytes) -> str:

@@ -166,6 +166,11 @@ class KnownFiles:
         _, size, mtime_ns, *texts = row
         return KnownFile._make((size, mtime_ns, *(text.decode() for text in texts), complete))
 
+    def holds(self, key: str) -> bool:
+        """Whether a file was usable when it was last looked at."""
+        row = place(self._keys, key)
+        return row >= 0 and bool(self._rows["status"][row] == b"ok")
+
     def unmet(self) -> list[str]:
         """Keys of the files not found and not yet marked as deleted."""
         left = self._rows[~self._met & (self._rows["status"] != b"deleted")]
