@@ -359,7 +359,7 @@ def _xmp_degrees(text: str) -> float | None:
 
 def _degrees(parts: Sequence[float], toward: str) -> float:
     """Degrees, minutes and seconds as degrees; those to the south and the west are negative."""
-    value = sum(float(part) / 60**place for place, part in enumerate(parts))
+    value = sum(float(part) / 60.0**place for place, part in enumerate(parts))
     return -value if toward in ("S", "W") else value
 
 
@@ -437,8 +437,8 @@ def _gps(image: Image) -> Words:
     for number, reference, letters in fields:
         toward = _text(gps.get(reference)).strip().upper()[:1]
         parts = gps.get(number)
-        told = isinstance(parts, tuple) and toward and toward in letters
-        found.append(_degrees(parts, toward) if told else None)
+        is_told = toward != "" and toward in letters
+        found.append(_degrees(parts, toward) if is_told and isinstance(parts, tuple) else None)
     return Words(coordinates=coordinates(*found))
 
 
