@@ -9,6 +9,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from PIL.TiffImagePlugin import IFDRational
 
+from limner.pictures import metadata
 from limner.pictures.decode import decode
 from limner.pictures.metadata import embedded, exif_time, read_xmp
 
@@ -266,6 +267,13 @@ def test_xmp_in_png():
 
 def test_xmp_in_tiff():
     check_xmp(words_of("TIFF", tiffinfo={700: XMP}))
+
+
+def test_vast_xmp_is_not_read(monkeypatch):
+    monkeypatch.setattr(metadata, "MAX_METADATA_BYTES", len(XMP) - 1)
+    words = words_of("WEBP", xmp=XMP, exif=exif({0x010E: "A baker"}))
+    assert texts(words) == ["A baker"]
+    assert "is read" in words.warnings[0]
 
 
 def test_xmp_with_entities_is_refused():

@@ -78,6 +78,8 @@ def test_names(stem, due):
         ("IMG_20190721_140355", "2019-07-21T14:03:55"),
         ("PXL_20190721_140355678", "2019-07-21T14:03:55+00:00"),
         ("2019-07-21 14.03.55", "2019-07-21T14:03:55"),
+        ("IMG20190721140355", "2019-07-21T14:03:55"),
+        ("WP_20190721_14_03_55_Pro", "2019-07-21T14:03:55"),
         ("Screenshot 2019-07-21 at 2.03.55 PM", None),
         ("Screenshot 2019-07-21 at 11.03.55\u202fPM", None),
         ("IMG-20190721-WA0003", None),
@@ -246,6 +248,30 @@ def test_rows_by_any_usual_name():
 def test_merging_prefers_the_first():
     first, second = Words(credit="Ada"), Words(credit="Ben", license="CC0", warnings=("x",))
     assert merge([first, second]) == Words(credit="Ada", license="CC0", warnings=("x",))
+
+
+LOCAL, UTC_TIME = datetime(2019, 7, 21, 8, 3, 55), datetime(2019, 7, 20, 23, 3, 55, tzinfo=UTC)
+SCANNED = datetime(2019, 7, 21, 20, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "due"),
+    [
+        (Words(taken=UTC_TIME), Words(taken=LOCAL), LOCAL),
+        (
+            Words(taken=datetime(1957, 6, 15, tzinfo=UTC)),
+            Words(taken=LOCAL),
+            datetime(1957, 6, 15, tzinfo=UTC),
+        ),
+        (Words(taken=UTC_TIME), Words(taken=datetime(2019, 7, 21)), UTC_TIME),
+        (Words(taken=SCANNED, digitized=True), Words(taken=LOCAL), LOCAL),
+        (Words(taken=UTC_TIME), Words(taken=LOCAL, digitized=True), UTC_TIME),
+        (Words(taken=SCANNED, digitized=True), Words(), SCANNED),
+    ],
+    ids=["same moment", "corrected", "a day", "digitized", "only digitized", "alone"],
+)
+def test_the_time_of_the_camera_precedes_others(first, second, due):
+    assert merge([first, second]).taken == due
 
 
 XMP = (

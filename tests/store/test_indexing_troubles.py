@@ -92,6 +92,12 @@ def test_bad_files_are_skipped_with_a_reason(pictures, library):
     }
 
 
+def test_a_name_cannot_break_the_lines_of_the_report(pictures, library):
+    (pictures / "a\nb\x1b[31m.jpg").touch()
+    (line,) = (line for line in run(pictures, library).lines() if line.startswith("skipped"))
+    assert line.endswith(r"a\nb\x1b[31m.jpg: the file is empty")
+
+
 def test_bad_content_is_not_read_again_until_it_changes(pictures, library, monkeypatch):
     bad_files(pictures)
     run(pictures, library)

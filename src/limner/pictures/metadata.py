@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 CaptionSource = Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata", "filename"]
 CAPTION_SOURCES: tuple[CaptionSource, ...] = get_args(CaptionSource)
 MAX_CAPTION_CHARS = 4000
+MAX_METADATA_BYTES = 4 * 2**20
+"""Of XMP, or of one text, inside a picture."""
 MAX_CAPTIONS = 100
 """Captions of one picture; each is encoded."""
 
@@ -87,6 +89,7 @@ class Words:
         credit: creator or credit line, or "".
         license: copyright or licence, or "".
         taken: capture time, without zone where none is stated.
+        digitized: whether that is when the picture was digitized or written, for want of a capture time.
         coordinates: where it was taken, or None.
         warnings: one line per damaged piece of metadata.
     """
@@ -95,6 +98,7 @@ class Words:
     credit: str = ""
     license: str = ""
     taken: datetime | None = None
+    digitized: bool = False
     coordinates: Coordinates | None = None
     warnings: tuple[str, ...] = ()
 
@@ -122,7 +126,7 @@ def unmarked(text: str) -> str:
 
 def clean(text: str) -> str:
     """`plain` words without markup and what a camera wrote; "" if none are left."""
-    text = plain(unmarked(text))
+    text = plain(unmarked(text[: 16 * MAX_CAPTION_CHARS]))  # white space may go
     if not any(letter.isalpha() for letter in text) or _RUBBISH.fullmatch(text):
         return ""
     return text[:MAX_CAPTION_CHARS]
@@ -145,20 +149,42 @@ def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
 def merge(parts: Iterable[Words]) -> Words:
     """One `Words` from several, most trusted first.
 
-    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence, time and coordinates win.
+    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence, time and coordinates win. A capture
+    time precedes that of digitizing, and the camera's clock the same moment in UTC.
     """
     every = list(parts)
     found = unique_captions(caption for part in every for caption in part.captions)
     kept = f"{counted(len(found), 'caption')}; the first {MAX_CAPTIONS} are kept"
     more = (kept,) * (len(found) > MAX_CAPTIONS)
+    taken, digitized = _first_time(every)
     return Words(
         captions=found[:MAX_CAPTIONS],
         credit=next((part.credit for part in every if part.credit), ""),
         license=next((part.license for part in every if part.license), ""),
-        taken=next((part.taken for part in every if part.taken), None),
+        taken=taken,
+        digitized=digitized,
         coordinates=next((part.coordinates for part in every if part.coordinates), None),
         warnings=(*(warning for part in every for warning in part.warnings), *more),
     )
+
+
+_ZONES = timedelta(hours=14)
+"""By which clocks differ from UTC at most."""
+
+
+def _first_time(parts: Iterable[Words]) -> tuple[datetime | None, bool]:
+    """The time that counts, and whether it is that of digitizing, see `merge`."""
+    stated = sorted((part.digitized, place, part.taken) for place, part in enumerate(parts) if part.taken)
+    if not stated:
+        return None, False
+    digitized, _, first = stated[0]
+    if first.utcoffset() == timedelta(0):
+        for other_digitized, _, other in stated:
+            apart = abs(other.replace(tzinfo=None) - first.replace(tzinfo=None))
+            clock = other.utcoffset() != timedelta(0) and other.time() != time.min  # not a day alone
+            if clock and other_digitized == digitized and apart <= _ZONES:
+                return other, digitized
+    return first, digitized
 
 
 def readable_name(stem: str) -> str:
@@ -205,7 +231,7 @@ def camera_number(stem: str) -> tuple[str, int] | None:
 
 _MOMENT = re.compile(
     r"(?<!\d)((?:19|20)\d\d)(-?)(\d\d)\2(\d\d)"
-    r"(?:[-_ T]| at )(\d\d)([-.:]?)(\d\d)\6(\d\d)(?:\d{3})?(?!\d|\s?[AP]M)"
+    r"(?:[-_ T]| at |)(\d\d)([-.:_]?)(\d\d)\6(\d\d)(?:\d{3})?(?!\d|\s?[AP]M)"
 )
 
 
@@ -297,15 +323,14 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
     trees = [part for name, mark in _TREES.items() for text in texts(name) for part in text.split(mark)]
     keywords = _listed([*texts(f"{_DC}subject"), *trees, *texts(*_DEEP, *_PLACES)])
     rights = texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")
+    captured = texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated")
     return Words(
         captions=captions(described, "xmp") + captions([keywords], "keywords"),
         credit=_listed(texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")),
         license=clean(" ".join(rights[:1])),
         # Of a scan the day of the scan does not stand in for that of the photograph, known or not.
-        taken=_xmp_time(
-            texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated")
-            or texts(f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")
-        ),
+        taken=_xmp_time(captured or texts(f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")),
+        digitized=not captured,
         coordinates=coordinates(
             *(next(map(_xmp_degrees, texts(f"{_EXIF}GPS{name}")), None) for name in ("Latitude", "Longitude"))
         ),
@@ -404,12 +429,13 @@ def _exif(image: Image) -> Words:
         (inner.get(Exif.DateTimeDigitized), inner.get(Exif.OffsetTimeDigitized)),
         (exif.get(Exif.DateTime), inner.get(Exif.OffsetTime)),
     )
-    taken = (exif_time(_text(moment), _text(zone)) for moment, zone in moments)
+    captured, *others = (exif_time(_text(moment), _text(zone)) for moment, zone in moments)
     return Words(
         captions=captions(described, "exif") + captions([keywords], "keywords"),
         credit=clean(artist) or clean(_utf16(exif.get(Exif.XPAuthor))),
         license=clean(rights.replace("\0", " ")),
-        taken=next(filter(None, taken), None),
+        taken=captured or next(filter(None, others), None),
+        digitized=captured is None,
         warnings=noted,
     )
 
@@ -560,8 +586,11 @@ def _iptc_time(date: str, time: str) -> datetime | None:
 
 def _xmp(image: Image) -> Words:
     """The XMP packet, wherever this format keeps it."""
-    packet = image.info.get("xmp")
-    return read_xmp(packet.encode() if isinstance(packet, str) else bytes(packet)) if packet else Words()
+    packet = image.info.get("xmp") or b""
+    packet = packet.encode() if isinstance(packet, str) else bytes(packet)
+    if len(packet) > MAX_METADATA_BYTES:
+        return Words(warnings=(f"XMP: {len(packet):,} bytes; of at most {MAX_METADATA_BYTES:,} it is read",))
+    return read_xmp(packet) if packet else Words()
 
 
 def _png(image: Image) -> Words:
@@ -602,7 +631,7 @@ def _raw(value: object) -> bytes:
     """Bytes of an EXIF text, without the zeros and spaces around it."""
     if isinstance(value, str):
         value = value.encode("latin-1" if _is_latin(value) else "utf-8")
-    return value.strip(b"\0 ") if isinstance(value, bytes) else b""
+    return value[:MAX_METADATA_BYTES].strip(b"\0 ") if isinstance(value, bytes) else b""
 
 
 def _decode(raw: bytes) -> str:

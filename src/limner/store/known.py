@@ -7,6 +7,7 @@ a dictionary of strings.
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -255,6 +256,10 @@ TREATED = ("new", "changed", "unchanged", "completed", "moved", "unusable")
 """Outcomes of a file, of which each file has one."""
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""Signs that would break a line, or steer a terminal, in the name of a file."""
+
+
 class IndexReport(Record):
     """Result of one run of indexing.
 
@@ -383,7 +388,7 @@ class IndexReport(Record):
             lines += [f"{title}: {problem.path}: {problem.reason}" for problem in problems[:listed]]
             if len(problems) > listed:
                 lines.append(f"{title}: and {len(problems) - listed:,} more")
-        return lines
+        return [_CONTROL.sub(lambda found: repr(found[0])[1:-1], line) for line in lines]
 
     def __str__(self) -> str:
         """All of `lines`."""
