@@ -392,7 +392,7 @@ def test_coordinates_are_told_on_this_machine_alone(growing, tmp_path, writable)
     picture = growing.get("/api/library/pictures", params={"q": "shot_0"}).json()["items"][0]["id"]
     studio = Studio(Engine(tmp_path / "lib"), tmp_path / "others", tmp_path / "cache", writable=writable)
     with TestClient(create_app(studio)) as client:
-        told = client.get(f"/api/pictures/{picture}").json()["coordinates"]
+        told = client.get(f"/api/pictures/{picture}/words").json()["coordinates"]
     assert told == ([30.5, -104.25] if writable else None)
 
 

@@ -168,11 +168,7 @@ def library_router(studio: Studio) -> APIRouter:
     @routes.get("/pictures/{picture}")
     def picture_record(picture: Identifier) -> PictureItem:
         """One picture."""
-        item = PictureItem.of(checked(studio, picture))
-        if not studio.writable:
-            return item
-        stated = studio.engine.illustrator().library.coordinates([item.id])
-        return item.model_copy(update={"coordinates": stated.get(item.id)})
+        return PictureItem.of(checked(studio, picture))
 
     @routes.get("/pictures/{picture}/thumbnail", response_class=Response)
     def thumbnail(

@@ -37,8 +37,6 @@ class PictureItem(Record):
         paths: number of files with this content.
         folder: folder of its first file.
         taken: capture time as the camera states it, or None.
-        coordinates: latitude and longitude of the place where it was taken, or None; only of a single
-            picture, and only where the studio is bound to this machine alone.
         missing: whether all of its files are gone.
     """
 
@@ -53,7 +51,6 @@ class PictureItem(Record):
     paths: int
     folder: str = ""
     taken: datetime | None = None
-    coordinates: tuple[float, float] | None = None
     missing: bool = False
 
     @classmethod

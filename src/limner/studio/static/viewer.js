@@ -1,6 +1,6 @@
 // One picture, large, with what is known about it, its words, and the pictures before and after it.
 
-import { api, links } from "./api.js";
+import { links } from "./api.js";
 import { openDialog } from "./dialogs.js";
 import { announce, button, h, put } from "./dom.js";
 import { typing } from "./help.js";
@@ -29,9 +29,6 @@ export function openPicture(picture, { step, day, use, used, writable = false, w
 
   const show = (one) => {
     put(title, h("bdi", {}, name(one)));
-    const known = h("dl", {}, listed(one));
-    // Where it was taken is told of a single picture, not in lists.
-    api.picture(one.id).then((whole) => put(known, listed(whole))).catch(() => {});
     const arrow = (by, look, words) => button(words, { look, bare: true, kind: `plain ${look}`, on: { click: () => turn(by) } });
     put(
       stage,
@@ -41,7 +38,7 @@ export function openPicture(picture, { step, day, use, used, writable = false, w
         { class: "known" },
         use && (used(one) ? h("p", { class: "quiet" }, "In use at this step") : button("Use this picture", { kind: "main", on: { click: () => { box.close(); use(one); } } })),
         pictureWords(one, { writable, written }),
-        known,
+        h("dl", {}, facts(one).map(([term, told]) => [h("dt", {}, term), h("dd", {}, told)])),
         h("div", { class: "actions" }, day && one.taken && button("More from that day", { look: "day", on: { click: () => { box.close(); day(one); } } }), !one.missing && h("a", { class: "button plain", href: links.file(one.id), target: "_blank", rel: "noopener" }, "Open the file")),
       ),
     );
@@ -77,13 +74,10 @@ export function openPicture(picture, { step, day, use, used, writable = false, w
   return box;
 }
 
-const listed = (picture) => facts(picture).map(([term, told]) => [h("dt", {}, term), h("dd", {}, told)]);
-
 function facts(picture) {
   const taken = picture.taken && new Date(picture.taken.slice(0, 19));
   return [
     taken && ["Taken", taken.toLocaleString("en", { dateStyle: "long", timeStyle: "short" })],
-    picture.coordinates && ["Place", picture.coordinates.map((degrees) => degrees.toFixed(5)).join(", ")],
     picture.folder && ["Folder", h("bdi", {}, picture.folder)],
     ["Size", `${width(picture)} × ${height(picture)} pixels`],
     ["Credit", h("bdi", {}, credit(picture))],
