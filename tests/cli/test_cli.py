@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from fakes import noise_picture
 from PIL import Image
 
 import limner
@@ -161,6 +162,19 @@ def test_search_finds_a_caption_by_its_own_words(world, capsys):
     row = json.loads((world / "book" / "metadata.jsonl").read_text().splitlines()[2])
     assert run(["search", row["text"], "--library", str(world / "lib"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["caption"] == row["text"]
+
+
+def test_search_tells_when_and_where_a_picture_was_taken_as_json(tmp_path, capsys):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    noise_picture(1).save(folder / "a red barn.png")
+    told = {"geoData": {"latitude": 30.5, "longitude": 104.25}, "photoTakenTime": {"timestamp": "1258375918"}}
+    (folder / "a red barn.png.json").write_text(json.dumps(told))
+    assert run(["index", str(folder), "--library", str(tmp_path / "lib")]) == 0
+    capsys.readouterr()
+    assert run(["search", "a red barn", "--library", str(tmp_path / "lib"), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["taken"], row["coordinates"]) == ("2009-11-16T12:51:58Z", [30.5, 104.25])
 
 
 def illustrate(world, text, out, *more):

@@ -82,3 +82,22 @@ def test_grey_without_gamma_is_made_lighter(mode):
 @pytest.mark.parametrize("profile", [b"no profile", grey_profile(), SRGB[:200]])
 def test_a_profile_that_does_not_fit_says_nothing(profile):
     assert colour(saved(Image.new("RGB", (8, 8), RED), icc_profile=profile)) == RED
+
+
+@pytest.mark.parametrize(
+    ("space", "index", "due"),
+    [
+        (0xFFFF, "R03", (255, 0, 0)),
+        (2, None, (255, 0, 0)),
+        (0xFFFF, None, (219, 0, 0)),
+        (1, "R98", (219, 0, 0)),
+    ],
+    ids=["as cameras say", "as some programs say", "unknown", "sRGB"],
+)
+def test_adobe_rgb_stated_by_exif_alone(space, index, due):
+    block = Image.Exif()
+    block.get_ifd(0x8769)[0xA001] = space
+    if index is not None:
+        block.get_ifd(0x8769)[0xA005] = {1: index}
+    found = colour(saved(Image.new("RGB", (8, 8), (219, 0, 0)), "JPEG", exif=block, quality=98))
+    assert np.abs(np.subtract(found, due)).max() <= 4

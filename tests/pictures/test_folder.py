@@ -211,6 +211,25 @@ def test_damaged_lines_are_named_and_the_rest_is_read(tmp_path):
     assert ["line 2" in problems[0], "line 3" in problems[1], "line 4" in problems[2]] == [True] * 3
 
 
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [(",", "utf-8"), (";", "utf-8-sig"), ("\t", "utf-16")],
+    ids=["comma", "Excel", "Unicode text"],
+)
+def test_a_table_as_programs_for_tables_save_it(tmp_path, mark, encoding):
+    (tmp_path / "a.jpg").write_bytes(b"x")
+    lines = (("file_name", "caption"), ("a.jpg", '"a fox, asleep"'))
+    (tmp_path / "Captions.CSV").write_text("\n".join(map(mark.join, lines)), encoding)
+    (found,) = (one for one in walk([os.fsencode(tmp_path)]) if isinstance(one, FoundFile))
+    assert [caption.text for caption in found.words.captions] == ["a fox, asleep"]
+
+
+def test_a_table_in_another_encoding_says_what_to_do(tmp_path):
+    (tmp_path / "captions.csv").write_bytes("file_name,caption\na.jpg,Crème".encode("cp1252"))
+    (found,) = (one for one in walk([os.fsencode(tmp_path)]) if isinstance(one, UnusableFile))
+    assert "save it as UTF-8" in found.reason
+
+
 def test_a_table_without_paths_is_an_error(tmp_path):
     write_table(tmp_path / "list.csv", [{"caption": "goat"}])
     with pytest.raises(DataError, match="no column of paths"):

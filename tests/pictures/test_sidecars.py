@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from limner.encodings import decode_caption
 from limner.pictures import metadata as sidecars
 from limner.pictures import tables
-from limner.pictures.find import FoundFile, walk
+from limner.pictures.find import FoundFile, source_path, walk
 from limner.pictures.metadata import (
     Words,
     clean,
@@ -78,6 +78,8 @@ def test_names(stem, due):
         ("IMG_20190721_140355", "2019-07-21T14:03:55"),
         ("PXL_20190721_140355678", "2019-07-21T14:03:55+00:00"),
         ("2019-07-21 14.03.55", "2019-07-21T14:03:55"),
+        ("IMG20190721140355", "2019-07-21T14:03:55"),
+        ("WP_20190721_14_03_55_Pro", "2019-07-21T14:03:55"),
         ("Screenshot 2019-07-21 at 2.03.55 PM", None),
         ("Screenshot 2019-07-21 at 11.03.55\u202fPM", None),
         ("IMG-20190721-WA0003", None),
@@ -191,15 +193,29 @@ def test_any_bytes_are_a_caption_or_one_line(data):
         assert "\ufffd" not in decode_caption(data) or b"\xef\xbf\xbd" in data or data[:2] in UTF16
 
 
-def test_a_photo_export_repeats_the_file_name(tmp_path):
-    export = {
-        "title": "IMG_2031.jpg",
-        "description": "",
-        "photoTakenTime": {"timestamp": "1563710635", "formatted": "21 Jul 2019"},
-    }
-    words = read_sidecars([write(tmp_path, "IMG_2031.jpg.json", json.dumps(export))])
-    assert words.captions == ()
-    assert words.taken == datetime(2019, 7, 21, 12, 3, 55, tzinfo=UTC)
+@pytest.mark.parametrize(
+    ("title", "due"),
+    [
+        ("IMG_2031.jpg", []),
+        ("VID 0001.MP4", []),
+        ("WhatsApp Image 2021-01-01 at 12.00.00.jpeg", []),
+        ("Grandma baking bread.HEIC", ["Grandma baking bread"]),
+    ],
+)
+def test_a_photo_export_repeats_the_file_name(title, due):
+    assert texts(words_of_row({"title": title, "description": ""}, "sidecar")) == due
+
+
+@pytest.mark.parametrize(
+    ("stamp", "due"),
+    [
+        ("1563710635", datetime(2019, 7, 21, 12, 3, 55, tzinfo=UTC)),
+        ("-86400", datetime(1969, 12, 31, tzinfo=UTC)),
+        ("0", None),
+    ],
+)
+def test_the_time_of_a_photo_export(stamp, due):
+    assert words_of_row({"photoTakenTime": {"timestamp": stamp}}, "sidecar").taken == due
 
 
 @pytest.mark.parametrize(
@@ -232,6 +248,30 @@ def test_rows_by_any_usual_name():
 def test_merging_prefers_the_first():
     first, second = Words(credit="Ada"), Words(credit="Ben", license="CC0", warnings=("x",))
     assert merge([first, second]) == Words(credit="Ada", license="CC0", warnings=("x",))
+
+
+LOCAL, UTC_TIME = datetime(2019, 7, 21, 8, 3, 55), datetime(2019, 7, 20, 23, 3, 55, tzinfo=UTC)
+SCANNED = datetime(2019, 7, 21, 20, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "due"),
+    [
+        (Words(taken=UTC_TIME), Words(taken=LOCAL), LOCAL),
+        (
+            Words(taken=datetime(1957, 6, 15, tzinfo=UTC)),
+            Words(taken=LOCAL),
+            datetime(1957, 6, 15, tzinfo=UTC),
+        ),
+        (Words(taken=UTC_TIME), Words(taken=datetime(2019, 7, 21)), UTC_TIME),
+        (Words(taken=SCANNED, digitized=True), Words(taken=LOCAL), LOCAL),
+        (Words(taken=UTC_TIME), Words(taken=LOCAL, digitized=True), UTC_TIME),
+        (Words(taken=SCANNED, digitized=True), Words(), SCANNED),
+    ],
+    ids=["same moment", "corrected", "a day", "digitized", "only digitized", "alone"],
+)
+def test_the_time_of_the_camera_precedes_others(first, second, due):
+    assert merge([first, second]).taken == due
 
 
 XMP = (
@@ -273,6 +313,7 @@ def beside(folder, **files):
         ("IMG_1.JPG", "img_1.jpg.Xmp"),
         ("caf\u00e9.jpg", "cafe\u0301.xmp"),
         ("cafe\u0301.jpg", "caf\u00e9.jpg.xmp"),
+        ("CAF\u00c9.JPG", "cafe\u0301.xmp"),
     ],
 )
 def test_a_sidecar_is_found_in_both_ways_of_naming_and_any_case(tmp_path, picture, sidecar):
@@ -302,6 +343,21 @@ def test_keywords_in_others_are_each_a_keyword(lists):
     assert texts(found, "keywords") == ["Places, Norway, Bergen"]
 
 
+def test_keywords_in_a_tree_of_elements():
+    inside = (
+        '<mwg:Hierarchy xmlns:mwg="http://www.metadataworkinggroup.com/schemas/keywords/"><rdf:Bag><rdf:li>'
+        "<mwg:Keyword>Places</mwg:Keyword><mwg:Children><rdf:Bag><rdf:li><mwg:Keyword>Norway</mwg:Keyword>"
+        "</rdf:li></rdf:Bag></mwg:Children></rdf:li></rdf:Bag></mwg:Hierarchy>"
+    )
+    packet = XMP.format(about="", inside=inside)
+    assert texts(sidecars.read_xmp(packet.encode()), "keywords") == ["Places, Norway"]
+
+
+def test_a_slash_that_is_no_mark_of_a_hierarchy_stays():
+    lists = [("dc:subject", ["rock/pop"]), ("lr:hierarchicalSubject", ["Music|AC/DC"])]
+    assert texts(sidecars.read_xmp(xmp("", lists=lists).encode()), "keywords") == ["rock/pop, Music, AC/DC"]
+
+
 @pytest.mark.parametrize(
     ("picture", "export"),
     [
@@ -310,19 +366,66 @@ def test_keywords_in_others_are_each_a_keyword(lists):
         ("IMG_3398.jpg", "IMG_3398.jpg.suppl.json"),
         ("IMG_3399(1).jpg", "IMG_3399.jpg(1).json"),
         ("IMG_3399(2).jpg", "IMG_3399.jpg.supplemental-metadata(2).json"),
+        ("IMG_3399(3).jpg", "IMG_3399(3).jpg.supplemental-metadata.json"),
         ("PXL_20230101_123456789.PORTRAIT.jpg", "PXL_20230101_123456789.PORTRAIT.jpg.supplement.json"),
         (f"{'long' * 15}.jpg", f"{('long' * 15)[:46]}.json"),
+        (f"{'übel' * 15}.jpg", f"{('übel' * 15)[:46]}.json"),
         ("IMG_3400-edited.jpg", "IMG_3400.jpg.supplemental-metadata.json"),
         ("IMG_3400-modifie\u0301.jpg", "IMG_3400.jpg.supplemental-metadata.json"),
     ],
 )
 def test_the_file_of_an_export_by_google_is_found(tmp_path, picture, export):
     told = {"title": "x.jpg", "description": "at the lake", "photoTakenTime": {"timestamp": "1258375918"}}
+    told |= {"people": [{"name": "Ana"}], "geoData": {"latitude": 30.5, "longitude": -104.1, "altitude": 0.0}}
     (tmp_path / picture).write_bytes(b"x")
-    (tmp_path / export).write_text(json.dumps(told | {"people": [{"name": "Ana"}]}), "utf-8")
+    (tmp_path / export).write_text(json.dumps(told), "utf-8")
     found = beside(tmp_path)[picture]
     assert [one.text for one in found.captions] == ["at the lake", "Ana"]
+    assert found.coordinates == (30.5, -104.1)
     assert found.taken == datetime(2009, 11, 16, 12, 51, 58, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("places", "due"),
+    [
+        (
+            {"geoData": {"latitude": 0.0, "longitude": 0.0}, "geoDataExif": {"latitude": 1, "longitude": 2}},
+            (1, 2),
+        ),
+        ({"geoData": {"latitude": 0.0, "longitude": 0.0, "altitude": 5.0}}, None),
+        ({"geoData": {"latitude": 91.0, "longitude": 2.0}, "geoDataExif": None}, None),
+        ({"geoData": {"latitude": float("nan"), "longitude": 2.0}}, None),
+        ({"geoData": {"latitude": "1", "longitude": 2.0}}, None),
+    ],
+    ids=["from EXIF", "zero", "no place", "no number", "text"],
+)
+def test_coordinates_of_an_export(places, due):
+    assert words_of_row(places, "sidecar").coordinates == due
+
+
+@pytest.mark.parametrize(
+    ("latitude", "longitude", "due"),
+    [
+        ("48,12.5N", "16,22.5E", (48 + 12.5 / 60, 16.375)),
+        ("33,52,7.68S", "151,12,33.48E", (-33.8688, 151.2093)),
+        ("40.7128", "-74.006", (40.7128, -74.006)),
+        ("48,2083", "16,3731", None),
+        ("0,0.0N", "0,0.0E", None),
+        ("48,12.5N", "", None),
+    ],
+    ids=["minutes", "seconds", "decimal", "decimal comma", "zero", "half"],
+)
+@pytest.mark.parametrize("form", ["attribute", "element"])
+def test_coordinates_of_xmp(latitude, longitude, due, form):
+    values = {"exif:GPSLatitude": latitude, "exif:GPSLongitude": longitude}
+    space = 'xmlns:exif="http://ns.adobe.com/exif/1.0/" '
+    if form == "attribute":
+        packet = xmp(about=space + " ".join(f'{name}="{value}"' for name, value in values.items()))
+    else:
+        inside = "".join(f"<{name}>{value}</{name}>" for name, value in values.items())
+        packet = XMP.format(about=space, inside=inside)
+    found = sidecars.read_xmp(packet.encode()).coordinates
+    assert found == (due and pytest.approx(due))
 
 
 def test_the_file_of_another_number_is_not_ones_own(tmp_path):
@@ -352,6 +455,8 @@ def test_what_a_web_program_wrote_is_read_as_meant_and_decoded_once(written, due
         ('xmp:CreateDate="2019-07-21T14:03:55"', datetime(2019, 7, 21, 14, 3, 55)),
         ('photoshop:DateCreated="1957-06-15" xmp:CreateDate="2019-07-21T14:03:55"', datetime(1957, 6, 15)),
         ('photoshop:DateCreated="1957" xmp:CreateDate="2019-07-21T14:03:55"', None),
+        ('photoshop:DateCreated="" xmp:CreateDate="2019-07-21T14:03:55"', datetime(2019, 7, 21, 14, 3, 55)),
+        ('photoshop:DateCreated="1957:06:15 00:00:00"', datetime(1957, 6, 15)),
     ],
 )
 def test_the_day_of_a_scan_is_not_that_of_the_photograph(stated, due):
@@ -359,12 +464,15 @@ def test_the_day_of_a_scan_is_not_that_of_the_photograph(stated, due):
 
 
 def test_a_table_names_a_file_whose_accent_is_written_otherwise(tmp_path):
-    (tmp_path / "cafe\u0301.jpg").write_bytes(b"x")
-    (tmp_path / "metadata.csv").write_text("file_name,caption\ncaf\u00e9.jpg,a café\n", "utf-8")
-    (tmp_path / "list.csv").write_text("path,caption\ncaf\u00e9.jpg,a café\n", "utf-8")
-    for source in (tmp_path, tmp_path / "list.csv"):
-        (found,) = (one for one in walk([os.fsencode(source)]) if isinstance(one, FoundFile))
-        assert os.fsdecode(found.path) == str(tmp_path / "cafe\u0301.jpg")
+    picture = tmp_path / "e\u0301te\u0301" / "cafe\u0301.jpg"
+    picture.parent.mkdir()
+    picture.write_bytes(b"x")
+    named = "\u00e9t\u00e9/caf\u00e9.jpg"
+    (tmp_path / "metadata.csv").write_text(f"file_name,caption\n{named},a café\n", "utf-8")
+    (tmp_path / "list.csv").write_text(f"path,caption\n{named},a café\n", "utf-8")
+    for source in (tmp_path, tmp_path / "list.csv", tmp_path / named):
+        (found,) = (one for one in walk([source_path(source)]) if isinstance(one, FoundFile))
+        assert os.fsdecode(found.path) == str(picture)
         assert texts(found.words) == ["a café"]
 
 

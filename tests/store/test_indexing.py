@@ -182,34 +182,44 @@ def test_near_duplicates_are_linked_and_unlinked(pictures, library):
     assert library.find("small.png").group == other.id
 
 
-def test_pictures_of_a_burst_are_linked_by_their_times(pictures, library):
+@pytest.mark.parametrize(
+    ("times", "same"),
+    [(("10:11:07", "10:11:08"), True), (("00:00:00", "00:00:00"), False)],
+    ids=["a second apart", "a day without a time"],
+)
+def test_pictures_of_a_burst_are_linked_by_their_times(pictures, library, times, same):
     picture = noise_picture(40).resize((6, 5)).resize((120, 100))
     one, other = picture.crop((0, 0, 100, 80)), picture.crop((3, 2, 103, 82))
-    for name, image, second in (("one", one, "07"), ("two", other, "08")):
+    for name, image, time_of_day in (("one", one, times[0]), ("two", other, times[1])):
         exif = Image.Exif()
-        exif.get_ifd(0x8769)[0x9003] = f"2024:05:04 10:11:{second}"
+        exif.get_ifd(0x8769)[0x9003] = f"2024:05:04 {time_of_day}"
         image.save(pictures / f"{name}.jpg", exif=exif)
     other.save(pictures / "undated.png")
     assert 4 < _bits(one, other) <= 16
     run(pictures, library)
     first, second, undated = (library.find(name) for name in ("one.jpg", "two.jpg", "undated.png"))
-    assert first.group == second.group == undated.group  # the last as a copy of the second
+    assert (first.group == second.group) == same
+    assert second.group == undated.group  # as a copy
 
 
 @pytest.mark.parametrize(
-    ("names", "moved", "same"),
+    ("names", "made", "same"),
     [
-        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (2, 0), True, id="6 bits"),
-        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (3, 1), False, id="8 bits"),
-        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_12"), (2, 0), False, id="only two follow"),
-        pytest.param(("page-1", "page-2", "page-3"), (2, 0), False, id="no camera"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (2, 0, ""), True, id="6 bits"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (2, 0, "00:00:00"), True, id="a day"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (2, 0, "10:{}:12"), False, id="times"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_11"), (3, 1, ""), False, id="8 bits"),
+        pytest.param(("DSC_1_9", "DSC_1_10", "DSC_1_12"), (2, 0, ""), False, id="only two follow"),
+        pytest.param(("page-1", "page-2", "page-3"), (2, 0, ""), False, id="no camera"),
     ],
 )
-def test_frames_without_times_are_linked_by_their_camera_s_numbers(pictures, library, names, moved, same):
+def test_frames_without_times_are_linked_by_their_camera_s_numbers(pictures, library, names, made, same):
     picture = noise_picture(40).resize((6, 5)).resize((120, 100))
     for number, name in enumerate(names):
-        left, top = number * moved[0], number * moved[1]
-        picture.crop((left, top, left + 100, top + 80)).save(pictures / f"{name}.png")
+        left, top = number * made[0], number * made[1]
+        exif = Image.Exif()
+        exif[0x0132] = "2024:05:04 " + made[2].format(10 + number)
+        picture.crop((left, top, left + 100, top + 80)).save(pictures / f"{name}.png", exif=exif)
     run(pictures, library)
     groups = {library.find(f"{name}.png").group for name in names}
     assert (len(groups) == 1) == same
@@ -434,3 +444,21 @@ def test_a_stop_after_the_last_file_drops_what_is_not_encoded(answers, batches):
     asked = iter(answers)
     assert len(list(read_and_encode([b"a.png"], read, workers=1, stopped=lambda: next(asked)))) == batches
     assert not list(read_and_encode([], read, workers=1))
+
+
+def test_coordinates_are_kept_apart_from_the_picture(pictures, library):
+    """In no record of a picture, which exports contain; those of a file that states none any more go."""
+    block = Image.Exif()
+    block[0x010F] = "a camera"
+    block.get_ifd(0x8825).update({1: "S", 2: (33.5, 0.0, 0.0), 3: "E", 4: (151.25, 0.0, 0.0)})
+    noise_picture(0).save(pictures / "p0.png", exif=block)
+    sidecar = pictures / "p1.png.json"
+    sidecar.write_text('{"geoData": {"latitude": 30.5, "longitude": 104.25}}')
+    run(pictures, library)
+    ids = {name: library.find(name).id for name in ("p0.png", "p1.png", "p2.png")}
+    due = {ids["p0.png"]: (-33.5, 151.25), ids["p1.png"]: (30.5, 104.25)}
+    assert library.coordinates(ids.values()) == due
+    assert "151.25" not in "".join(one.model_dump_json() for one in library.pictures(ids.values()))
+    sidecar.write_text('{"geoData": {"latitude": 0.0, "longitude": 0.0}}')
+    run(pictures, library)
+    assert library.coordinates(ids.values()) == {ids["p0.png"]: (-33.5, 151.25)}

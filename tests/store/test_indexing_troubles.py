@@ -1,5 +1,6 @@
 """Indexing in trouble: bad files, failing encoders, interrupts; and that nothing of the user's changes."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -91,6 +92,12 @@ def test_bad_files_are_skipped_with_a_reason(pictures, library):
     }
 
 
+def test_a_name_cannot_break_the_lines_of_the_report(pictures, library):
+    (pictures / "a\nb\x1b[31m.jpg").touch()
+    (line,) = (line for line in run(pictures, library).lines() if line.startswith("skipped"))
+    assert line.endswith(r"a\nb\x1b[31m.jpg: the file is empty")
+
+
 def test_bad_content_is_not_read_again_until_it_changes(pictures, library, monkeypatch):
     bad_files(pictures)
     run(pictures, library)
@@ -125,6 +132,27 @@ def test_a_file_without_permission_is_tried_again(pictures, library, monkeypatch
         report = run(pictures, library)
     assert "Permission denied" in report.skipped[0].reason
     assert run(pictures, library).pictures == 6
+
+
+@pytest.mark.parametrize("call", ["open", "stat"])
+def test_pictures_stay_when_their_drive_fails_during_a_run(pictures, library, monkeypatch, call):
+    run(pictures, library)
+    real, folder = getattr(os, call), os.fsencode(pictures) + b"/"
+
+    def fail(name, *rest, **options):
+        if isinstance(name, bytes) and name.startswith(folder):
+            raise OSError(errno.EIO, "Input/output error", name)
+        return real(name, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        patch.setattr(os, "lstat", fail if call == "stat" else os.lstat)
+        report = run(pictures, library, verify=True)
+    assert (report.pictures, report.unusable, report.found, report.deleted) == (6, 6, 6, 0)
+    assert len(report.skipped) == 6
+    assert "stays in the library" in report.skipped[0].reason
+    again = run(pictures, library)
+    assert (again.unchanged, again.skipped) == (6, ())
 
 
 def test_damaged_metadata_is_a_warning(pictures, library):

@@ -3,6 +3,7 @@
 Prints only; `limner.library.Library` searches.
 """
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -24,6 +25,8 @@ class SearchRow(Record):
         fit: the probability in a word.
         score: log-odds that it is the picture that was meant.
         channels: score by channel, in standard deviations above the mean of the library's pictures.
+        taken: capture time; None if no file states it.
+        coordinates: latitude and longitude of the place where it was taken; None if no file states them.
         notes: remarks on the whole result, the same in every row.
     """
 
@@ -35,6 +38,8 @@ class SearchRow(Record):
     path: str
     id: str
     caption: str
+    taken: datetime | None
+    coordinates: tuple[float, float] | None
     notes: tuple[str, ...]
 
 
@@ -127,6 +132,7 @@ def search(
     if words is not None and 0 < len(found) + found.below < min(k, found.searched):
         wordless = counted(found.searched - len(found) - found.below, "picture")
         say(f"{wordless} of {found.searched} left out: nothing to compare with words")
+    coordinates = opened.store.coordinates(one.picture.id for one in found) if json else {}
     rows = [
         SearchRow(
             rank=rank,
@@ -137,6 +143,8 @@ def search(
             path=one.picture.path,
             id=one.picture.id,
             caption=one.picture.alt,
+            taken=one.picture.taken,
+            coordinates=coordinates.get(one.picture.id),
             notes=found.notes,
         )
         for rank, one in enumerate(found, start=1)

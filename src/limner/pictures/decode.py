@@ -13,10 +13,11 @@ import io
 import os
 import re
 import stat
+import struct
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -27,7 +28,7 @@ import numpy as np
 import PIL
 from PIL import ExifTags, ImageCms, features
 from PIL import Image as Pillow
-from PIL.Image import DecompressionBombError, Image, Transpose
+from PIL.Image import DecompressionBombError, DecompressionBombWarning, Image, Transpose
 
 from limner.errors import DataError, MissingError, installed
 from limner.locations import address, answers, beginning
@@ -69,15 +70,16 @@ def orientation(image: Image) -> Transpose | None:
 
 def to_rgb(image: Image) -> Image:
     """Any mode → RGB in sRGB: alpha on white, deep grey scaled, not clipped."""
-    profile = image.info.get("icc_profile")
+    profile = image.info.get("icc_profile") or (_adobe_rgb() if _is_adobe_rgb(image) else None)
     if image.mode in ("I", "F") or image.mode.startswith("I;16"):
         image = Pillow.fromarray(_deep_grey(np.asarray(image)))
     elif image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         grey = image.mode in ("LA", "La", "L")
-        layer = image.convert("RGBA")
+        layer = image if image.mode == "RGBA" else image.convert("RGBA")
         rgb = _in_srgb(layer.getchannel("R") if grey else layer.convert("RGB"), profile)
         white = Pillow.new("RGB", layer.size, (255, 255, 255))
-        return Pillow.composite(rgb, white, layer.getchannel("A"))
+        white.paste(rgb, mask=layer.getchannel("A"))
+        return white
     elif image.mode in ("P", "1", "LAB", "HSV", "YCbCr"):
         image = image.convert("RGB")
     return _in_srgb(image, profile)
@@ -112,6 +114,43 @@ def _transform(profile: bytes, mode: str) -> tuple[str, ImageCms.ImageCmsTransfo
         return own, ImageCms.buildTransform(source, target, own, "RGB", flags=flags)
     except (ImageCms.PyCMSError, OSError, ValueError):
         return None
+
+
+def _is_adobe_rgb(image: Image) -> bool:
+    """Whether EXIF says Adobe RGB, as cameras do in place of a profile (DCF's optional colour space)."""
+    with suppress(Exception):  # as in `orientation`
+        exif = image.getexif()
+        stated = exif.get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.ColorSpace)
+        index = exif.get_ifd(ExifTags.IFD.Interop).get(ExifTags.Interop.InteropIndex)
+        return stated == 2 or (stated == 0xFFFF and str(index).startswith("R03"))
+    return False
+
+
+@lru_cache(1)
+def _adobe_rgb() -> bytes:
+    """A profile of the colours of Adobe RGB (1998): its primaries as seen in the light D50, and its gamma.
+
+    Source: Adobe RGB (1998) Color Image Encoding, 4.3.2.1; ICC.1:2001-04, 6.
+    """
+
+    def numbers(*values: float) -> bytes:
+        return struct.pack(">3i", *(round(65536 * value) for value in values))
+
+    curve = b"curv" + struct.pack(">IIHH", 0, 1, 563, 0)  # 2.19921875, in 1/256
+    primaries = {
+        b"r": (0.60974, 0.31111, 0.01947),
+        b"g": (0.20528, 0.62567, 0.06087),
+        b"b": (0.14919, 0.06322, 0.74457),
+    }
+    tags = {name + b"TRC": curve for name in primaries}
+    tags |= {name + b"XYZ": b"XYZ \0\0\0\0" + numbers(*primary) for name, primary in primaries.items()}
+    place, table = 132 + 12 * len(tags), struct.pack(">I", len(tags))
+    for name, data in tags.items():
+        table += name + struct.pack(">II", place, len(data))
+        place += len(data)
+    kind = b"\x02\x10\0\0mntrRGB XYZ " + bytes(12) + b"acsp" + bytes(28)
+    head = struct.pack(">I4x", place) + kind + numbers(0.9642, 1, 0.8249)
+    return head.ljust(128, b"\0") + table + b"".join(tags.values())
 
 
 def _deep_grey(values: np.typing.NDArray[np.generic]) -> np.typing.NDArray[np.uint8]:
@@ -225,11 +264,24 @@ def identify(data: bytes, suffix: str) -> Image:
                 continue
         try:
             return factory(io.BytesIO(data), "")
-        except (SyntaxError, IndexError, TypeError, KeyError, EOFError, ValueError) as error:
-            raise PictureError(f"damaged {name} header: {error or type(error).__name__}") from error
+        except (SyntaxError, IndexError, TypeError, KeyError, EOFError, ValueError, OSError) as error:
+            raise _refusal(error, f"damaged {name} header") from error
     if suffix in (".svg", ".tga", ".jxl"):
         raise PictureError(f"{suffix} files are not read; convert it to PNG or JPEG")
     raise PictureError("not a picture, or of an unknown format")
+
+
+_UNKNOWN = re.compile(r"(?i)unknown|unsupported|not supported|cannot handle|not available|not implemented")
+
+
+def _refusal(error: Exception, what: str) -> PictureError:
+    """What Pillow raised as an error that says whether a file is damaged, or of a kind that is not read."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    if _UNKNOWN.search(text):
+        return PictureError(f"of a kind that is not read ({text}); convert it to PNG or JPEG")
+    if "requires a buffer" in text:  # of struct
+        text = "it ends too early"
+    return PictureError(f"{what}: {text}; copy the file again, or save it anew")
 
 
 def _brands(data: bytes) -> frozenset[bytes]:
@@ -258,6 +310,8 @@ def pillow_warnings() -> Iterator[None]:
         shown = warnings.showwarning
 
         def keep(message: Warning | str, category: type[Warning], filename: str, *more: Any) -> None:  # noqa: ANN401
+            if category is DecompressionBombWarning:
+                return  # limits are those of this module
             if "PIL" in filename:
                 _noted.lines.append(" ".join(str(message).split()))
             else:
@@ -405,19 +459,24 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
     try:
         image = identify(data, suffix)
         jpeg = image.format in _JPEG
+        scans, ended = _scans(data) if jpeg else ([], True)
         width, height = image.size
         if width * height > MAX_HEADER_PIXELS:
-            raise PictureError(f"{width} × {height} pixels; at most {MAX_HEADER_PIXELS} are accepted")
-        # A progressive JPEG is held whole at whatever scale it is decoded.
-        scalable = jpeg and side_px is not None and "progressive" not in image.info
+            raise PictureError(
+                f"{width} × {height} pixels; at most {MAX_HEADER_PIXELS} are accepted; save a smaller copy"
+            )
+        # A JPEG of several scans is held whole at whatever scale it is decoded.
+        scalable = jpeg and side_px is not None and len(scans) == 1
         if jpeg and side_px is not None:
             image.draft(None, (2 * side_px, 2 * side_px))
         pixels = image.size[0] * image.size[1] if scalable else width * height
         if pixels > MAX_DECODED_PIXELS:
-            raise PictureError(f"{width} × {height} pixels; at most {MAX_DECODED_PIXELS} can be decoded")
+            raise PictureError(
+                f"{width} × {height} pixels; at most {MAX_DECODED_PIXELS} can be decoded; save a smaller copy"
+            )
         if jpeg:
-            _check_scans(data, image, width * height)
-            if _lacks_only_its_end(data, image):
+            _check_scans(data, scans, width * height)
+            if not ended and _lacks_only_its_end(data, image):
                 note("JPEG: its end marker is missing; the picture is whole")
                 image = _again(data + _END, image)
         image.load()
@@ -428,12 +487,12 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
     except MemoryError as error:
         raise PictureError("not enough memory to decode it", lasting=False) from error
     except DecompressionBombError as error:
-        raise PictureError(f"too many pixels: {error}") from error
+        text = str(error).partition(",")[0]
+        raise PictureError(f"too many pixels: {text}; save a smaller copy") from error
     # Decoders signal damage by nearly any exception (struct.error, SyntaxError, IndexError, zlib.error …).
     except Exception as error:
-        text = str(error)
-        what = "truncated" if "truncated" in text.lower() else "damaged"
-        raise PictureError(f"{what} picture: {text or type(error).__name__}") from error
+        what = "truncated" if "truncated" in str(error).lower() else "damaged"
+        raise _refusal(error, f"{what} picture") from error
     if turn is not None:
         rgb = rgb.transpose(turn)
         if turn.name in ("ROTATE_90", "ROTATE_270", "TRANSPOSE", "TRANSVERSE"):
@@ -444,22 +503,35 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
 _JPEG = ("JPEG", "MPO")
 _END = b"\xff\xd9"
 _FILLED = bytes(2048)
-"""What a drive or a broken copy leaves where data is lost; compressed pixels never hold so many zeros."""
+"""What a drive or a broken copy leaves where data is lost."""
 
 
-def _check_scans(data: bytes, image: Image, pixels: int) -> None:
+@dataclass(frozen=True)
+class _Scan:
+    """One scan of a JPEG.
+
+    Attributes:
+        start, end: of its compressed pixels.
+        blank: whether a blank part of the picture may be a run of zeros in it.
+    """
+
+    start: int
+    end: int
+    blank: bool
+
+
+def _check_scans(data: bytes, scans: Sequence[_Scan], pixels: int) -> None:
     """Note a hole in a JPEG, and refuse one whose scans would take minutes.
 
     Raises:
         PictureError: too many pixels times scans.
     """
-    scans, start = _scans(data, every="progressive" in image.info)
-    if data.find(_FILLED, start) >= 0:
-        note("JPEG: a run of zeros where pixels should be; a part of the picture may be missing")
-    if scans * pixels > MAX_SCANNED_PIXELS:
+    if any(data.find(_FILLED, scan.start, scan.end) >= 0 for scan in scans if not scan.blank):
+        note("JPEG: a run of zeros where pixels should be; a part of it may be missing; copy the file again")
+    if len(scans) * pixels > MAX_SCANNED_PIXELS:
         raise PictureError(
-            f"{pixels} pixels in {scans} scans; at most {MAX_SCANNED_PIXELS // pixels} scans of so many are"
-            " decoded; save it again as a JPEG that is not progressive"
+            f"{pixels} pixels in {len(scans)} scans; at most {MAX_SCANNED_PIXELS // pixels} scans of so many"
+            " are decoded; save it again as a JPEG that is not progressive"
         )
 
 
@@ -467,23 +539,48 @@ _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 """A marker among compressed pixels, in which a byte of 255 is followed by 0, or by a restart's number."""
 
 
-def _scans(data: bytes, *, every: bool) -> tuple[int, int]:
-    """Scans of the first picture of a JPEG, or 1, and where the first one begins.
+def _scans(data: bytes) -> tuple[list[_Scan], bool]:
+    """The scans of a JPEG, and whether it has an end marker.
 
-    Pictures inside its other segments, such as a camera's preview, do not count.
+    Pictures inside its other segments, such as a camera's preview, do not count, nor does what follows it,
+    such as the video of a motion photo.
     """
-    place, scans, first = 2, 0, len(data)
+    place, scans, zeros = 2, list[_Scan](), dict[int, bool]()
     while place + 4 <= len(data) and data[place] == 0xFF and data[place + 1] != _END[1]:
         marker, size = data[place + 1], int.from_bytes(data[place + 2 : place + 4])
         if marker == 0xFF:  # filling
             place += 1
             continue
+        inside = data[place + 4 : place + 2 + size]
         place += 2 + size
-        if marker == 0xDA:
-            scans, first = scans + 1, min(first, place)
-            following = _MARKER.search(data, place) if every else None
-            place = following.start() if following else len(data)
-    return scans, first
+        if marker == 0xC4:
+            zeros.update(_zero_codes(inside))
+        elif marker == 0xDA:
+            following = _MARKER.search(data, place)
+            end = following.start() if following else len(data)
+            scans.append(_Scan(place, end, _may_be_zeros(inside, zeros)))
+            place = end
+    return scans, data[place : place + 2] == _END or _END in data[-4096:]
+
+
+def _zero_codes(tables: bytes) -> Iterator[tuple[int, bool]]:
+    """Numbers of the Huffman tables of a segment, and whether zeros alone mean that nothing changes."""
+    while len(tables) > 17:
+        yield tables[0], tables[17] == 0  # the first symbol has the code of zeros
+        tables = tables[17 + sum(tables[1:17]) :]
+
+
+def _may_be_zeros(scan: bytes, zeros: Mapping[int, bool]) -> bool:
+    """Whether a blank part of a picture may be zeros in a scan: in those of means alone, and in those of all
+    details where the codes of "the same mean" and of "no more details" are zeros.
+
+    Args:
+        scan: its header.
+        zeros: as of `_zero_codes`; tables for details have 16 in their number.
+    """
+    *_, first, last, _ = b"\0\0\0" + scan
+    whole = all(zeros.get(one >> 4, False) and zeros.get(16 | one & 15, False) for one in scan[2:-3:2])
+    return first == 0 and (last == 0 or whole)
 
 
 def _lacks_only_its_end(data: bytes, image: Image) -> bool:

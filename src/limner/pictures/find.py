@@ -13,11 +13,12 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limner import locations
 from limner.errors import DataError, MissingError
-from limner.files import composed, display
+from limner.files import as_on_disk, composed, display
 from limner.locations import Location, Status, address, location, objects
 from limner.pictures.decode import (
     CAPTIONS_NAMES,
@@ -50,12 +51,12 @@ _OF_PROGRAMS = (
     b"$RECYCLE.BIN",
 )
 """Folders of storage systems: thumbnails of pictures that lie elsewhere, and what was thrown away."""
-_NUMBERED = re.compile(rb"(.*)(\(\d+\))(\.[^.]+)", re.DOTALL)
+_NUMBERED = re.compile(r"(.*)(\(\d+\))(\.[^.]+)", re.DOTALL)
 _EDITED = re.compile(
     "-(?:edited|effects|smile|mix|bearbeitet|bewerkt|edytowane|modifié|modificato|ha editado|editat|編集済み)"
-    r"(?=\.\w+$)".encode()
+    r"(?=\.\w+$)"
 )
-_EXPORT = b".supplemental-metadata"
+_EXPORT = ".supplemental-metadata"
 _EXPORT_CUT = range(45, 48)
 """Letters after which Google's export cuts the name of a picture's JSON file."""
 
@@ -156,7 +157,7 @@ def source_path(source: str | os.PathLike[str]) -> bytes:
         _look_at(place)
         return os.fsencode(str(place))
     # Not resolved: the user's own names of linked folders stay.
-    path = os.path.abspath(os.fspath(source))
+    path = os.fspath(as_on_disk(Path(os.path.abspath(os.fspath(source)))))
     if not os.path.exists(path):
         raise MissingError(
             f"{display(os.fsencode(path))}: no such folder or list; check the path or the drive"
@@ -212,12 +213,18 @@ def _rows_above(source: bytes) -> tuple[dict[bytes, TableRow], ...]:
     found: list[dict[bytes, TableRow]] = []
     folder, above = source, os.path.dirname(source)
     while folder != above:
-        kinds = ([os.path.join(above, name) for name in kind] for kind in (METADATA_NAMES, CAPTIONS_NAMES))
-        tables = tuple(filter(None, (next(filter(os.path.isfile, kind), b"") for kind in kinds)))
+        tables = [os.path.join(above, name) for name in _tables_of(_names(above))]
         rows, _ = _folder_rows(tables)  # what is wrong with them is said where their folder is named
         found += [rows] if rows else []
         folder, above = above, os.path.dirname(above)
     return tuple(found)
+
+
+def _tables_of(names: Iterable[bytes]) -> list[bytes]:
+    """Tables that are read with the folder they lie in, of each kind the first; in any letter case."""
+    there = {name.lower(): name for name in names}
+    found = (next(filter(None, map(there.get, kind)), None) for kind in (METADATA_NAMES, CAPTIONS_NAMES))
+    return [name for name in found if name is not None]
 
 
 def _folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, TableRow], list[tuple[bytes, str]]]:
@@ -280,10 +287,7 @@ class _FolderWalk:
             return
         if names.keys() >= {b"library.json", b"tables"}:
             return
-        kinds = (
-            next((one for one in kind if one in names), b"") for kind in (METADATA_NAMES, CAPTIONS_NAMES)
-        )
-        tables = tuple(self.join(folder, name) for name in kinds if name)
+        tables = tuple(self.join(folder, name) for name in _tables_of(names))
         rows, problems = _folder_rows(tables)
         yield from (UnusableFile(table, self.source, reason) for table, reason in problems)
         named = len(rows)
@@ -387,15 +391,18 @@ def _walk_list(source: bytes) -> Iterator[Entry]:
     """The files that a table names."""
     from limner.pictures.tables import joined_rows
 
-    last, beside = b"", Beside({})
+    last, there, beside = b"", b"", Beside({})
     for row in joined_rows(source):
         if isinstance(row, str):
             yield UnusableFile(source, source, row)
             continue
-        folder = os.path.dirname(row.path)
+        folder, name = os.path.split(row.path)
         if folder != last:
-            last, beside = folder, Beside(_names(folder))
-        yield _look(row.path, source, beside, row)
+            last = there = folder
+            if address(folder) is None:
+                there = os.fsencode(as_on_disk(Path(os.fsdecode(folder))))
+            beside = Beside(_names(there))
+        yield _look(row.path if there == folder else os.path.join(there, name), source, beside, row)
 
 
 def _names(folder: bytes) -> dict[bytes, Status | None]:
@@ -416,11 +423,11 @@ class Beside:
 
     def __init__(self, statuses: Mapping[bytes, Status | None]) -> None:
         self.statuses = statuses
-        self._sidecars: dict[bytes, list[bytes]] = {}
+        self._sidecars: dict[str, list[bytes]] = {}
         for name in statuses:
             if suffix_of(name) in SIDECAR_SUFFIXES:
-                self._sidecars.setdefault(composed(name).lower(), []).append(name)
-        self._exports = any(name.endswith(b".json") for name in self._sidecars)
+                self._sidecars.setdefault(_compared(name), []).append(name)
+        self._exports = any(name.endswith(".json") for name in self._sidecars)
 
     def sidecars(self, name: bytes) -> list[bytes]:
         """Names of the files that describe one, most trusted first; in any letter case, composed or not.
@@ -431,28 +438,36 @@ class Beside:
         """
         if not self._sidecars:
             return []
-        plain = composed(name).lower()
+        plain = _compared(name)
         bases = (plain, os.path.splitext(plain)[0])
-        wanted = [base + ending for ending in SIDECAR_SUFFIXES for base in bases]
+        found = self._called(base + os.fsdecode(ending) for ending in SIDECAR_SUFFIXES for base in bases)
         if self._exports:
-            wanted += _exported(plain)
-        return list(dict.fromkeys(one for base in wanted for one in self._sidecars.get(base, ())))
+            found += next(filter(None, map(self._called, _exported(plain))), [])
+        return list(dict.fromkeys(found))
+
+    def _called(self, names: Iterable[str]) -> list[bytes]:
+        return [one for name in names for one in self._sidecars.get(name, ())]
 
 
-def _exported(name: bytes) -> list[bytes]:
-    """Names that Google's export may give the JSON file of a picture.
+def _compared(name: bytes) -> str:
+    """A name as it is compared with others: composed, in lower case."""
+    return os.fsdecode(composed(name)).lower()
+
+
+def _exported(name: str) -> Iterator[list[str]]:
+    """Names that Google's export may give the JSON file of a picture; the first that are there count.
 
     ``a.jpg`` has ``a.jpg.supplemental-metadata.json``, cut anywhere; long names are cut as well. The number
-    of ``a(1).jpg`` comes last, and ``a-edited.jpg``, in any language, has none of its own.
+    of ``a(1).jpg`` comes last, unless it had it before, and ``a-edited.jpg``, in any language, has none of
+    its own.
     """
     numbered = _NUMBERED.fullmatch(name)
-    own, number = (numbered[1] + numbered[3], numbered[2]) if numbered else (name, b"")
-    found = []
-    for one in dict.fromkeys((own, _EDITED.sub(b"", own))):
-        whole = one + _EXPORT
-        cuts = [*range(len(whole), len(one) - 1, -1), *(cut for cut in _EXPORT_CUT if cut < len(one))]
-        found += [whole[:cut] + number + b".json" for cut in cuts]
-    return found
+    parts = [(numbered[1] + numbered[3], numbered[2])] if numbered else []
+    for own, number in (*parts, (name, "")):
+        for one in dict.fromkeys((own, _EDITED.sub("", own))):
+            whole = one + _EXPORT
+            cuts = [*range(len(whole), len(one) - 1, -1), *(cut for cut in _EXPORT_CUT if cut < len(one))]
+            yield [whole[:cut] + number + ".json" for cut in cuts]
 
 
 def _as_written(path: bytes, beside: Beside) -> bytes:

@@ -11,12 +11,12 @@ import json
 import os
 import re
 import unicodedata
-from codecs import BOM_UTF16_LE
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from itertools import chain
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 CaptionSource = Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata", "filename"]
 CAPTION_SOURCES: tuple[CaptionSource, ...] = get_args(CaptionSource)
 MAX_CAPTION_CHARS = 4000
+MAX_METADATA_BYTES = 4 * 2**20
+"""Of XMP, or of one text, inside a picture."""
 MAX_CAPTIONS = 100
 """Captions of one picture; each is encoded."""
 
@@ -74,6 +76,10 @@ _HASH = re.compile(r"(?i)[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _VOWEL = re.compile(r"[aeiouyàáâãäåæèéêëìíîïòóôõöøùúûüýÿœ]", re.IGNORECASE)
 
 
+Coordinates = tuple[float, float]
+"""Latitude and longitude in degrees (WGS 84), positive to the north and the east."""
+
+
 @dataclass(frozen=True)
 class Words:
     """What one or more origins say about a picture.
@@ -83,6 +89,8 @@ class Words:
         credit: creator or credit line, or "".
         license: copyright or licence, or "".
         taken: capture time, without zone where none is stated.
+        digitized: whether that is when the picture was digitized or written, for want of a capture time.
+        coordinates: where it was taken, or None.
         warnings: one line per damaged piece of metadata.
     """
 
@@ -90,6 +98,8 @@ class Words:
     credit: str = ""
     license: str = ""
     taken: datetime | None = None
+    digitized: bool = False
+    coordinates: Coordinates | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -116,7 +126,7 @@ def unmarked(text: str) -> str:
 
 def clean(text: str) -> str:
     """`plain` words without markup and what a camera wrote; "" if none are left."""
-    text = plain(unmarked(text))
+    text = plain(unmarked(text[: 16 * MAX_CAPTION_CHARS]))  # white space may go
     if not any(letter.isalpha() for letter in text) or _RUBBISH.fullmatch(text):
         return ""
     return text[:MAX_CAPTION_CHARS]
@@ -139,19 +149,42 @@ def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
 def merge(parts: Iterable[Words]) -> Words:
     """One `Words` from several, most trusted first.
 
-    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence and time win.
+    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence, time and coordinates win. A capture
+    time precedes that of digitizing, and the camera's clock the same moment in UTC.
     """
     every = list(parts)
     found = unique_captions(caption for part in every for caption in part.captions)
     kept = f"{counted(len(found), 'caption')}; the first {MAX_CAPTIONS} are kept"
     more = (kept,) * (len(found) > MAX_CAPTIONS)
+    taken, digitized = _first_time(every)
     return Words(
         captions=found[:MAX_CAPTIONS],
         credit=next((part.credit for part in every if part.credit), ""),
         license=next((part.license for part in every if part.license), ""),
-        taken=next((part.taken for part in every if part.taken), None),
+        taken=taken,
+        digitized=digitized,
+        coordinates=next((part.coordinates for part in every if part.coordinates), None),
         warnings=(*(warning for part in every for warning in part.warnings), *more),
     )
+
+
+_ZONES = timedelta(hours=14)
+"""By which clocks differ from UTC at most."""
+
+
+def _first_time(parts: Iterable[Words]) -> tuple[datetime | None, bool]:
+    """The time that counts, and whether it is that of digitizing, see `merge`."""
+    stated = sorted((part.digitized, place, part.taken) for place, part in enumerate(parts) if part.taken)
+    if not stated:
+        return None, False
+    digitized, _, first = stated[0]
+    if first.utcoffset() == timedelta(0):
+        for other_digitized, _, other in stated:
+            apart = abs(other.replace(tzinfo=None) - first.replace(tzinfo=None))
+            clock = other.utcoffset() != timedelta(0) and other.time() != time.min  # not a day alone
+            if clock and other_digitized == digitized and apart <= _ZONES:
+                return other, digitized
+    return first, digitized
 
 
 def readable_name(stem: str) -> str:
@@ -198,7 +231,7 @@ def camera_number(stem: str) -> tuple[str, int] | None:
 
 _MOMENT = re.compile(
     r"(?<!\d)((?:19|20)\d\d)(-?)(\d\d)\2(\d\d)"
-    r"(?:[-_ T]| at )(\d\d)([-.:]?)(\d\d)\6(\d\d)(?:\d{3})?(?!\d|\s?[AP]M)"
+    r"(?:[-_ T]| at |)(\d\d)([-.:_]?)(\d\d)\6(\d\d)(?:\d{3})?(?!\d|\s?[AP]M)"
 )
 
 
@@ -230,20 +263,22 @@ _DC = "{http://purl.org/dc/elements/1.1/}"
 _PHOTOSHOP = "{http://ns.adobe.com/photoshop/1.0/}"
 _IPTC = "{http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/}"
 _XMP = "{http://ns.adobe.com/xap/1.0/}"
-_TREES = (
-    "{http://ns.adobe.com/lightroom/1.0/}hierarchicalSubject",
-    "{http://www.digikam.org/ns/1.0/}TagsList",
-    "{http://ns.microsoft.com/photo/1.0/}LastKeywordXMP",
-    "{http://ns.microsoft.com/photo/1.2/}LastKeywordXMP",
-    "{http://ns.acdsee.com/iptc/1.0/}Keywords",
-)
-"""Where programs keep keywords that lie in others, ``Places|Norway|Bergen``."""
-_SHOWN = (
+_TREES = {
+    "{http://ns.adobe.com/lightroom/1.0/}hierarchicalSubject": "|",
+    "{http://www.digikam.org/ns/1.0/}TagsList": "/",
+    "{http://ns.microsoft.com/photo/1.0/}LastKeywordXMP": "/",
+    "{http://ns.microsoft.com/photo/1.2/}LastKeywordXMP": "/",
+    "{http://ns.acdsee.com/iptc/1.0/}Keywords": "|",
+    "{http://ns.iview-multimedia.com/mediapro/1.0/}CatalogSets": "|",
+}
+"""Where programs keep keywords that lie in others, ``Places|Norway|Bergen``, and what is between them."""
+_DEEP = (
+    "{http://www.metadataworkinggroup.com/schemas/keywords/}Keyword",
     "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}PersonInImage",
     "{http://www.metadataworkinggroup.com/schemas/regions/}Name",
     "{http://ns.microsoft.com/photo/1.2/t/Region#}PersonDisplayName",
 )
-"""Who is shown."""
+"""Keywords in a tree, and who is shown in a region: however deep they lie."""
 _PLACES = (f"{_IPTC}Location", f"{_PHOTOSHOP}City", f"{_PHOTOSHOP}State", f"{_PHOTOSHOP}Country")
 _EXIF = "{http://ns.adobe.com/exif/1.0/}"
 _RIGHTS = "{http://ns.adobe.com/xap/1.0/rights/}"
@@ -266,10 +301,10 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
     properties: dict[str, list[str]] = defaultdict(list)
     for description in root.iter(f"{_RDF}Description"):
         for name, value in description.attrib.items():
-            properties[name].append(value)
+            properties[name] += [value] if value.strip() else []
         for child in description:
             properties[child.tag] += _values(child)
-    for name in _SHOWN:  # of regions of the picture, however deep they lie
+    for name in _DEEP:
         properties[name] += filter(None, (element.text for element in root.iter(name)))
 
     def texts(*names: str) -> list[str]:
@@ -285,16 +320,19 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
         f"{_PHOTOSHOP}Headline",
         f"{_DC}title",
     )
-    keywords = _listed([*texts(f"{_DC}subject"), *_branches(texts(*_TREES)), *texts(*_SHOWN, *_PLACES)])
+    trees = [part for name, mark in _TREES.items() for text in texts(name) for part in text.split(mark)]
+    keywords = _listed([*texts(f"{_DC}subject"), *trees, *texts(*_DEEP, *_PLACES)])
     rights = texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")
+    captured = texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated")
     return Words(
         captions=captions(described, "xmp") + captions([keywords], "keywords"),
         credit=_listed(texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")),
         license=clean(" ".join(rights[:1])),
         # Of a scan the day of the scan does not stand in for that of the photograph, known or not.
-        taken=_xmp_time(
-            texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated")
-            or texts(f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")
+        taken=_xmp_time(captured or texts(f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")),
+        digitized=not captured,
+        coordinates=coordinates(
+            *(next(map(_xmp_degrees, texts(f"{_EXIF}GPS{name}")), None) for name in ("Latitude", "Longitude"))
         ),
     )
 
@@ -315,18 +353,39 @@ def _values(element: Element) -> list[str]:
     return [item.text for item in told if item.text]
 
 
-def _branches(keywords: Iterable[str]) -> list[str]:
-    """Keywords on the way to others, ``Places|Norway`` or ``Places/Norway``, each by itself."""
-    return [part for keyword in keywords for part in re.split(r"[|/]", keyword)]
-
-
 def _xmp_time(stated: list[str]) -> datetime | None:
-    """The first stated time that is complete to the day."""
-    for text in stated:
-        if re.match(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}|$)", text.strip()):
+    """The first stated time that is complete to the day; some programs write it as EXIF does."""
+    for text in map(str.strip, stated):
+        if re.match(r"\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}|$)", text):
             with suppress(ValueError):
-                return datetime.fromisoformat(text.strip())
+                return datetime.fromisoformat(text)
+        elif (found := exif_time(text)) is not None:
+            return found
     return None
+
+
+def coordinates(latitude: object, longitude: object) -> Coordinates | None:
+    """Two numbers as coordinates.
+
+    Returns:
+        None for what is no place on Earth, and for 0° 0°, which programs write where they know of none.
+    """
+    if not (isinstance(latitude, int | float) and isinstance(longitude, int | float)):
+        return None
+    there = abs(latitude) <= 90 and abs(longitude) <= 180 and (latitude or longitude)
+    return (float(latitude), float(longitude)) if there else None
+
+
+def _xmp_degrees(text: str) -> float | None:
+    """``48,12.5N``, ``48,12,30N`` or ``48.2083`` → degrees; south and west are negative."""
+    found = re.fullmatch(r"([+-]?\d+(?:\.\d+)?(?:,[0-5]?\d(?:\.\d+)?){0,2})([NSEW]?)", text.strip().upper())
+    return None if found is None else _degrees([float(part) for part in found[1].split(",")], found[2])
+
+
+def _degrees(parts: Sequence[float], toward: str) -> float:
+    """Degrees, minutes and seconds as degrees; those to the south and the west are negative."""
+    value = sum(float(part) / 60.0**place for place, part in enumerate(parts))
+    return -value if toward in ("S", "W") else value
 
 
 _PNG_DESCRIPTIONS = ("Description", "Title", "Comment", "Caption", "parameters")
@@ -339,7 +398,7 @@ def embedded(image: Image) -> Words:
         image: as loaded by Pillow, before any conversion (conversion may drop its metadata).
     """
     found = []
-    for name, read in {"XMP": _xmp, "IPTC": _iptc, "EXIF": _exif, "PNG text": _png}.items():
+    for name, read in {"XMP": _xmp, "IPTC": _iptc, "EXIF": _exif, "EXIF GPS": _gps, "PNG text": _png}.items():
         # Parsers of damaged metadata raise nearly anything (struct.error, SyntaxError, KeyError …); whatever
         # it is, the picture itself is good.
         try:
@@ -355,11 +414,14 @@ def _exif(image: Image) -> Words:
     if not exif:
         return Words()
     inner = exif.get_ifd(ExifTags.IFD.Exif)
+    stated = [_raw(exif.get(field)) for field in (Exif.ImageDescription, Exif.Artist, Exif.Copyright)]
+    encoding, noted = _exif_encoding(b"\n".join(stated).replace(b"\0", b"\n"))
+    description, artist, rights = (raw.decode(encoding, errors="replace") for raw in stated)
     fields = (Exif.XPTitle, Exif.XPSubject, Exif.XPComment)
     described = [
-        _text(exif.get(Exif.ImageDescription)),
+        description,
         *(_utf16(exif.get(field)) for field in fields),
-        _user_comment(inner.get(Exif.UserComment)),
+        _user_comment(inner.get(Exif.UserComment), big_endian=exif.endian == ">"),
     ]
     keywords = _keywords([_utf16(exif.get(Exif.XPKeywords))])
     moments = (
@@ -367,13 +429,43 @@ def _exif(image: Image) -> Words:
         (inner.get(Exif.DateTimeDigitized), inner.get(Exif.OffsetTimeDigitized)),
         (exif.get(Exif.DateTime), inner.get(Exif.OffsetTime)),
     )
-    taken = (exif_time(_text(moment), _text(zone)) for moment, zone in moments)
+    captured, *others = (exif_time(_text(moment), _text(zone)) for moment, zone in moments)
     return Words(
         captions=captions(described, "exif") + captions([keywords], "keywords"),
-        credit=clean(_text(exif.get(Exif.Artist))),
-        license=clean(_text(exif.get(Exif.Copyright)).replace("\0", " ")),
-        taken=next(filter(None, taken), None),
+        credit=clean(artist) or clean(_utf16(exif.get(Exif.XPAuthor))),
+        license=clean(rights.replace("\0", " ")),
+        taken=captured or next(filter(None, others), None),
+        digitized=captured is None,
+        warnings=noted,
     )
+
+
+def _exif_encoding(data: bytes) -> tuple[str, tuple[str, ...]]:
+    """Encoding of EXIF texts, which should be ASCII, and a warning where it was guessed.
+
+    A text with few letters beyond ASCII, of which nothing is certain, is taken for Windows-1252.
+    """
+    certain = _certain_encoding(data)
+    beyond, plain_letters = len(re.findall(rb"[\x80-\xff]", data)), len(re.findall(rb"[A-Za-z]", data))
+    if certain is None and beyond > plain_letters:
+        return _likely_encoding("EXIF", data)
+    return certain or "cp1252", ()
+
+
+def _gps(image: Image) -> Words:
+    """EXIF's block for GPS; without the letters that tell the hemispheres there are no coordinates."""
+    gps = image.getexif().get_ifd(ExifTags.IFD.GPSInfo)
+    fields = (
+        (ExifTags.GPS.GPSLatitude, ExifTags.GPS.GPSLatitudeRef, "NS"),
+        (ExifTags.GPS.GPSLongitude, ExifTags.GPS.GPSLongitudeRef, "EW"),
+    )
+    found: list[float | None] = []
+    for number, reference, letters in fields:
+        toward = _text(gps.get(reference)).strip().upper()[:1]
+        parts = gps.get(number)
+        is_told = toward != "" and toward in letters
+        found.append(_degrees(parts, toward) if is_told and isinstance(parts, tuple) else None)
+    return Words(coordinates=coordinates(*found))
 
 
 def exif_time(moment: str, offset: str = "") -> datetime | None:
@@ -437,20 +529,41 @@ def _iptc_encoding(declared: object, data: bytes) -> tuple[str, tuple[str, ...]]
         the encoding, and a warning where it was guessed.
     """
     escape = bytes(declared[-1]) if isinstance(declared, list) and declared else declared
-    if isinstance(escape, bytes) and (called := re.fullmatch(rb"\x1b[-./](.)", escape.strip(b"\0 "))):
-        encoding = _ISO_2022.get(called[1], "utf-8")
+    called = re.findall(rb"\x1b[-./](.)", escape) if isinstance(escape, bytes) else []
+    for encoding in (_ISO_2022.get(final, "utf-8") for final in called[-1:]):
         if _is_valid(data, encoding):
             return encoding, ()
-    if _is_valid(data, "utf-8"):
-        return "utf-8", ()
+    certain = _certain_encoding(data)
+    return _likely_encoding("IPTC", data) if certain is None else (certain, ())
+
+
+def _certain_encoding(data: bytes) -> str | None:
+    """Encoding of texts where it is certain, whatever the file declares; None where it is not."""
+    for encoding in (*_escaped(data), "utf-8"):
+        if _is_valid(data, encoding):
+            return encoding
     with suppress(ValueError):
         certain = decode_caption(data)
-        return next(one for one in LATIN if _is_valid(data, one) and data.decode(one) == certain), ()
+        valid = (one for one in (*LATIN, "cp932") if _is_valid(data, one))
+        return next((one for one in valid if data.decode(one) == certain), None)
+    return None
+
+
+def _likely_encoding(where: str, data: bytes) -> tuple[str, tuple[str, ...]]:
+    """The likeliest encoding of texts, and a warning."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(data).best()
     encoding = "cp1252" if best is None else best.encoding
-    return encoding, (f"IPTC: the texts are not UTF-8 and name no other encoding; read as {encoding}",)
+    return encoding, (
+        f"{where}: the texts are not UTF-8 and name no other encoding; read as {encoding}; if that is wrong,"
+        " write them again as UTF-8",
+    )
+
+
+def _escaped(data: bytes) -> tuple[str, ...]:
+    """Encoding of Japanese in 7 bits, where the escapes of its letters are there."""
+    return ("iso2022_jp",) if b"\x1b$" in data else ()
 
 
 def _is_valid(data: bytes, encoding: str) -> bool:
@@ -473,15 +586,18 @@ def _iptc_time(date: str, time: str) -> datetime | None:
 
 def _xmp(image: Image) -> Words:
     """The XMP packet, wherever this format keeps it."""
-    packet = image.info.get("xmp")
-    return read_xmp(packet.encode() if isinstance(packet, str) else bytes(packet)) if packet else Words()
+    packet = image.info.get("xmp") or b""
+    packet = packet.encode() if isinstance(packet, str) else bytes(packet)
+    if len(packet) > MAX_METADATA_BYTES:
+        return Words(warnings=(f"XMP: {len(packet):,} bytes; of at most {MAX_METADATA_BYTES:,} it is read",))
+    return read_xmp(packet) if packet else Words()
 
 
 def _png(image: Image) -> Words:
     """Text chunks of a PNG: Description, Title, Comment, Author, Copyright."""
     if image.format != "PNG":
         return Words()
-    texts = {key: str(value) for key, value in image.info.items() if isinstance(value, str)}
+    texts = {key: _text(value) for key, value in image.info.items() if isinstance(value, str)}
     described = [texts.get(key, "") for key in _PNG_DESCRIPTIONS]
     return Words(
         captions=captions(described, "exif"),
@@ -492,7 +608,7 @@ def _png(image: Image) -> Words:
 
 def _keywords(words: list[str]) -> str:
     """Keywords as one caption: "baking, bread, kitchen"; hierarchy marks become commas."""
-    return _listed(part for word in words for part in re.split(r"[|;,/]", word))
+    return _listed(part for word in words for part in re.split(r"[|;,]", word))
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -502,23 +618,27 @@ def _listed(words: Iterable[str]) -> str:
 
 def _text(value: object) -> str:
     """An EXIF text as Pillow gives it (bytes, or Latin-1 wrongly taken for the writer's UTF-8) → str."""
-    if isinstance(value, bytes):
-        return _decode(value)
-    if not isinstance(value, str):
-        return ""
-    try:
-        return _decode(value.encode("latin-1"))
-    except UnicodeEncodeError:
+    if isinstance(value, str) and not _is_latin(value):
         return value.strip("\0 ")
+    return _decode(_raw(value))
+
+
+def _is_latin(text: str) -> bool:
+    return all(ord(letter) < 0x100 for letter in text)
+
+
+def _raw(value: object) -> bytes:
+    """Bytes of an EXIF text, without the zeros and spaces around it."""
+    if isinstance(value, str):
+        value = value.encode("latin-1" if _is_latin(value) else "utf-8")
+    return value[:MAX_METADATA_BYTES].strip(b"\0 ") if isinstance(value, bytes) else b""
 
 
 def _decode(raw: bytes) -> str:
     """Bytes as UTF-8 where they are valid UTF-8, else as Windows-1252, whatever the file declares."""
     raw = raw.strip(b"\0 ")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("cp1252", errors="replace")
+    encoding = next((one for one in (*_escaped(raw), "utf-8") if _is_valid(raw, one)), "cp1252")
+    return raw.decode(encoding, errors="replace")
 
 
 def _utf16(value: object) -> str:
@@ -527,16 +647,24 @@ def _utf16(value: object) -> str:
     return raw.decode("utf-16-le", errors="replace").strip("\0 ") if isinstance(raw, bytes) else _text(raw)
 
 
-def _user_comment(value: object) -> str:
-    """UserComment: eight bytes name the character code, the rest is text."""
+def _user_comment(value: object, *, big_endian: bool) -> str:
+    """UserComment: eight bytes name the character code, the rest is text.
+
+    Args:
+        value: as Pillow gives it.
+        big_endian: byte order of the block that it is in.
+    """
     if not isinstance(value, bytes) or len(value) <= 8:
         return _text(value)
     code, body = value[:8], value[8:]
     if code.startswith(b"UNICODE"):
-        # The standard leaves the byte order open; the order with more printable letters is taken.
+        # The standard leaves the byte order open. Letters of one script share their high bytes.
         body = body[: len(body) // 2 * 2]
-        readings = [body.decode(name, errors="replace").strip("\0 ") for name in ("utf-16-le", "utf-16-be")]
-        return max(readings, key=lambda text: sum(ord(letter) < 0x3000 for letter in text))
+        first, second = len(set(body[::2])), len(set(body[1::2]))
+        big = first < second or (first == second and big_endian)
+        marked = body[:2] in (BOM_UTF16_BE, BOM_UTF16_LE)
+        encoding = "utf-16" if marked else "utf-16-be" if big else "utf-16-le"
+        return body.decode(encoding, errors="replace").strip("\0 ")
     return _decode(body if code.startswith((b"ASCII", b"JIS", b"\0")) else value)
 
 
@@ -607,7 +735,7 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
     if not isinstance(row, Mapping):
         raise ValueError(f"expected an object with one of {', '.join(TEXT_KEYS)}; found {type(row).__name__}")
     values = {str(key).strip().lower(): value for key, value in row.items()}
-    described = [text for key in TEXT_KEYS for text in _texts(values.get(key)) if not _is_file_name(text)]
+    described = [_unsuffixed(text) for key in TEXT_KEYS for text in _texts(values.get(key))]
     keywords = [part for key in KEYWORD_KEYS for text in _texts(values.get(key)) for part in text.split(",")]
     keywords += _names(values.get("people"))
     return Words(
@@ -615,6 +743,8 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
         credit=_first_line(values, CREDIT_KEYS),
         license=_first_line(values, LICENSE_KEYS),
         taken=_time(values),
+        coordinates=_export_coordinates(values.get("geodata"))
+        or _export_coordinates(values.get("geodataexif")),
     )
 
 
@@ -637,14 +767,22 @@ def _texts(value: object) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
+def _export_coordinates(place: object) -> Coordinates | None:
+    """Coordinates in a photo export: ``{"latitude": 48.2083, "longitude": 16.3731}``."""
+    return coordinates(place.get("latitude"), place.get("longitude")) if isinstance(place, Mapping) else None
+
+
 def _first_line(values: Mapping[str, Any], keys: Iterable[str]) -> str:
     return next((line for key in keys if (line := clean(", ".join(_texts(values.get(key)))))), "")
 
 
-def _is_file_name(text: str) -> bool:
-    """Whether a title merely repeats a file name, as photo exports write it."""
-    suffixes = (".jpg", ".jpeg", ".png", ".heic", ".webp")
-    return " " not in text.strip() and PurePath(text).suffix.lower() in suffixes
+_FILE_NAME = re.compile(r"(?i).*\.(jpe?g|png|heic|webp|gif|tiff?|avif|bmp|dng|mp4|mov|m4v|3gp)")
+
+
+def _unsuffixed(text: str) -> str:
+    """A text, or, of one that is a file name, as photo exports write their titles, the words in it."""
+    name = text.strip()
+    return readable_name(name.rpartition(".")[0]) if _FILE_NAME.fullmatch(name) else text
 
 
 def _time(values: Mapping[str, Any]) -> datetime | None:
@@ -654,6 +792,6 @@ def _time(values: Mapping[str, Any]) -> datetime | None:
             return found
     export = values.get("phototakentime")
     stamp = str(export.get("timestamp", "")) if isinstance(export, Mapping) else ""
-    if re.fullmatch(r"\d{1,11}", stamp):
-        return datetime.fromtimestamp(int(stamp), tz=UTC)
+    if re.fullmatch(r"-?[1-9]\d{0,10}", stamp):  # 0 stands where no time is known
+        return datetime.fromtimestamp(0, UTC) + timedelta(seconds=int(stamp))
     return None

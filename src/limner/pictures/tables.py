@@ -11,6 +11,7 @@ import io
 import json
 import os
 import posixpath
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
@@ -20,7 +21,7 @@ from typing_extensions import override
 
 from limner.errors import DataError
 from limner.files import composed, display
-from limner.locations import address, stream
+from limner.locations import address, beginning, stream
 from limner.pictures.metadata import Words, merge, words_of_row
 
 if TYPE_CHECKING:
@@ -149,10 +150,15 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
         if suffix == b".parquet":
             yield from _parquet(table)
             return
-        with stream(table) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as opened:
+        marked = beginning(table, 2) in (BOM_UTF16_BE, BOM_UTF16_LE)
+        encoding = "utf-16" if marked else "utf-8-sig"
+        with stream(table) as file, io.TextIOWrapper(file, encoding=encoding, newline="") as opened:
             lines = _Lines(opened, table)
             if suffix == b".csv":
-                reader = csv.DictReader(lines)
+                head = next(lines, "")
+                # Programs write semicolons where the comma is in numbers, and tabs in "Unicode text".
+                delimiter = max(",;\t", key=head.count)
+                reader = csv.DictReader(chain((head,), lines), delimiter=delimiter)
                 _check_columns(reader.fieldnames or (), table)
                 for number, values in enumerate(reader, start=2):
                     lines.taken = 0
@@ -162,7 +168,9 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
                     lines.taken = 0
                     if line.strip():
                         yield number, _json_line(line)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
+        raise DataError(f"{display(table)}: is not UTF-8 ({error.reason}); save it as UTF-8") from error
+    except (OSError, csv.Error) as error:
         raise DataError(f"{display(table)}: cannot be read ({error}); mend or remove it") from error
 
 

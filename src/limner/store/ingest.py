@@ -64,6 +64,7 @@ VIDEO = "video"
 """Status of a video of which frames are in the library."""
 LOOKED_UP = 1024
 """Number of files that are looked up at once."""
+_STAYS = "its picture stays in the library as it was; index again once it can be read"
 MANY = 100
 """Number of missing pictures, if more than half of a folder, that are only forgotten after confirmation."""
 
@@ -214,6 +215,17 @@ def _is_gone(path: bytes) -> bool:
     return False
 
 
+def _is_out_of_reach(path: bytes) -> bool:
+    """Whether a path cannot be looked at although it may exist, as on a drive that fails; False for URLs."""
+    if address(path) is not None or _is_gone(path):
+        return False
+    try:
+        os.lstat(path)
+    except OSError:
+        return True
+    return False
+
+
 def _is_below(path: bytes, folder: bytes) -> bool:
     """Whether a path or URL is a folder or is in it."""
     return path == folder or path.startswith((folder.rstrip(_SEP) + _SEP, folder + b"/"))
@@ -261,6 +273,7 @@ class _Run:
         moved: number of moved files, by old and new folder.
         reading: reason for reading, by key of each file that is being read.
         listed: rows of known files that are missing although a table lists them.
+        out_of_reach: known files that could not be read this time, with the reason.
     """
 
     library: PictureStore
@@ -284,6 +297,7 @@ class _Run:
     videos: set[str] = field(default_factory=set)
     reading: dict[str, str] = field(default_factory=dict)
     listed: list[write.FileRow] = field(default_factory=list)
+    out_of_reach: list[Problem] = field(default_factory=list)
     counted: int = 0
     started: float = field(default_factory=time.monotonic)
 
@@ -339,6 +353,7 @@ class _Run:
         with closing(engine(self._todo(), self.batches, self.stopped)) as results:
             for result in results:
                 self.count.update(result.count)
+                result.rows = [row for row in result.rows if not self._is_out_of_reach(row)]
                 for row in result.rows:
                     reason = self.reading.pop(row["key"], "")
                     if row["status"] != "ok":
@@ -353,6 +368,15 @@ class _Run:
                     break
         self.batches.commit()
         self.batches.settle()
+
+    def _is_out_of_reach(self, row: write.FileRow) -> bool:
+        """Whether a known file could not be opened or read this time; its picture stays as it was."""
+        if row["status"] != "skipped" or row["mtime_ns"] >= 0 or not self.known.holds(row["key"]):
+            return False
+        self.reading.pop(row["key"], None)
+        self.count["unusable"] += 1
+        self.out_of_reach.append(Problem(path=row["path"], reason=f"{row['reason']}; {_STAYS}"))
+        return True
 
     def _count(self) -> None:
         # `find.walk` reports the same error; the bar only lacks a total
@@ -379,6 +403,9 @@ class _Run:
                         # a table still lists it; it may have moved
                         self.known.take_back(row["key"])
                         self.listed.append(row)
+                    elif _is_out_of_reach(entry.path) and self.known.holds(row["key"]):
+                        reason = f"{entry.reason}; {_STAYS}"
+                        self.out_of_reach.append(Problem(path=row["path"], reason=reason))
                     else:
                         self.batches.skip(row)
                     continue
@@ -566,9 +593,8 @@ class _Run:
             for row in self.library.store.rows(FILES, columns, "status = 'skipped'")
         )
         own = [row for row, video in self._with_videos(found) if self._root_of(video or row) is not None]
-        return sorted(
-            (Problem(path=row["path"], reason=row["reason"]) for row in own), key=lambda one: one.path
-        )
+        skipped = (Problem(path=row["path"], reason=row["reason"]) for row in own)
+        return sorted((*skipped, *self.out_of_reach), key=lambda one: one.path)
 
     def _unread(self) -> list[Problem]:
         """Pictures with captions that no encoder reads, by path."""

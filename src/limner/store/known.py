@@ -7,6 +7,7 @@ a dictionary of strings.
 from __future__ import annotations
 
 import html
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -166,6 +167,11 @@ class KnownFiles:
         _, size, mtime_ns, *texts = row
         return KnownFile._make((size, mtime_ns, *(text.decode() for text in texts), complete))
 
+    def holds(self, key: str) -> bool:
+        """Whether a file was usable when it was last looked at."""
+        row = place(self._keys, key)
+        return row >= 0 and bool(self._rows["status"][row] == b"ok")
+
     def unmet(self) -> list[str]:
         """Keys of the files not found and not yet marked as deleted."""
         left = self._rows[~self._met & (self._rows["status"] != b"deleted")]
@@ -250,6 +256,10 @@ TREATED = ("new", "changed", "unchanged", "completed", "moved", "unusable")
 """Outcomes of a file, of which each file has one."""
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+"""Signs that would break a line, or steer a terminal, in the name of a file."""
+
+
 class IndexReport(Record):
     """Result of one run of indexing.
 
@@ -272,7 +282,7 @@ class IndexReport(Record):
         missing: folders of which so much is missing that a drive may be disconnected; not marked as deleted.
         tables: notes on tables in the folders, a line each.
         skipped: not usable, in the folders and lists of this run.
-        warnings: usable pictures with damaged metadata, met in this run.
+        warnings: notes on pictures that were read, such as damaged metadata, met in this run.
         exact_duplicates: present files beyond the first of each picture, in the whole library.
         near_groups: near-duplicate groups of two or more pictures, in the whole library.
         near_pictures: pictures in these groups.
@@ -373,12 +383,12 @@ class IndexReport(Record):
                 f"no installed encoder reads the captions of {counted(len(self.unread), 'picture')},"
                 f" to be found by pixels alone; {MORE_LANGUAGES}"
             )
-        kinds = (("skipped", self.skipped), ("metadata damaged", self.warnings), ("not read", self.unread))
+        kinds = (("skipped", self.skipped), ("read with a note", self.warnings), ("not read", self.unread))
         for title, problems in kinds:
             lines += [f"{title}: {problem.path}: {problem.reason}" for problem in problems[:listed]]
             if len(problems) > listed:
                 lines.append(f"{title}: and {len(problems) - listed:,} more")
-        return lines
+        return [_CONTROL.sub(lambda found: repr(found[0])[1:-1], line) for line in lines]
 
     def __str__(self) -> str:
         """All of `lines`."""

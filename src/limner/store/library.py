@@ -43,6 +43,7 @@ from limner.locations import Location, file_system, location, objects, reaching
 from limner.records import Picture, Problem
 from limner.store.store import (
     CAPTIONED,
+    COORDINATES,
     FILES,
     FORMAT,
     OCR,
@@ -611,6 +612,19 @@ class PictureStore:
         """Text in pictures, by id, without pictures that show none."""
         found = self.store.lookup(OCR, "id", ids, ["id", "text"]) if self.store.has(OCR) else []
         return {row["id"]: " ".join(row["text"].split()) for row in found if row["text"]}
+
+    def coordinates(self, ids: Iterable[str]) -> dict[str, tuple[float, float]]:
+        """Latitude and longitude by id of the pictures whose files state where they were taken.
+
+        They are in no `Picture`, so that nothing that is exported can contain them.
+        """
+        if not self.store.has(COORDINATES):
+            return {}
+        rows = self.store.lookup(FILES, "sha256", ids, ["key", "path", "sha256", "status"])
+        files = {row["key"]: row for row in rows if row["status"] == "ok"}
+        found = {row["id"]: row for row in self.store.lookup(COORDINATES, "id", files)}
+        stated = sorted(found.keys(), key=lambda key: files[key]["path"], reverse=True)
+        return {files[key]["sha256"]: (found[key]["latitude"], found[key]["longitude"]) for key in stated}
 
     def skipped(self) -> list[Problem]:
         """Files that could not be used, by path."""

@@ -136,6 +136,7 @@ FILES, PICTURES = "files", "pictures"
 WORDS, STATISTICS = "words", "statistics"
 DESCRIPTIONS = "descriptions"
 OCR = "ocr"
+COORDINATES = "coordinates"
 SCAN_ROWS = 8192
 _INDEX_FROM_ROWS = 20_000
 _FRAGMENT_ROWS = 131_072  # fragments of so many rows are not compacted
@@ -201,6 +202,9 @@ DESCRIPTIONS_SCHEMA = pa.schema(
 OCR_SCHEMA = pa.schema([("id", pa.string()), ("engine", pa.string()), ("text", pa.string())])
 """Columns of `ocr`: the words that a picture shows, a line each, and the fingerprint of what read them."""
 
+COORDINATES_SCHEMA = pa.schema([("id", pa.string()), ("latitude", pa.float64()), ("longitude", pa.float64())])
+"""Columns of `coordinates`: key of a file that states where its picture was taken, and the degrees."""
+
 STATISTICS_SCHEMA = pa.schema([("id", pa.string()), ("data", pa.large_binary())])
 """Columns of `statistics`: vector space, and what of all its vectors a search needs."""
 
@@ -210,6 +214,7 @@ LATER_SCHEMAS = {
     DESCRIPTIONS: DESCRIPTIONS_SCHEMA,
     STATISTICS: STATISTICS_SCHEMA,
     OCR: OCR_SCHEMA,
+    COORDINATES: COORDINATES_SCHEMA,
 }
 """Tables that are created with their first row, even in libraries of older versions."""
 PRESENT = "array_length(paths) > 0"

@@ -88,12 +88,14 @@ class PictureWords(Record):
         stated: captions of the files.
         edited: whether the captions in effect are the user's.
         described: caption by a model, in effect with those of the files unless the user wrote any; or None.
+        coordinates: latitude and longitude of the place where it was taken, if its files state them; or None.
     """
 
     now: Described
     stated: Described
     edited: bool
     described: ModelWords | None = None
+    coordinates: tuple[float, float] | None = None
 
 
 def words_of(library: PictureStore, picture: str) -> PictureWords:
@@ -113,7 +115,13 @@ def words_of(library: PictureStore, picture: str) -> PictureWords:
             captions=(*stated.captions, by_model.sentence),
             keywords=tuple(dict.fromkeys((*stated.keywords, *by_model.keywords))),
         )
-    return PictureWords(now=now, stated=stated, edited=own is not None, described=by_model)
+    return PictureWords(
+        now=now,
+        stated=stated,
+        edited=own is not None,
+        described=by_model,
+        coordinates=library.coordinates([picture]).get(picture),
+    )
 
 
 def write_words(

@@ -28,6 +28,8 @@ from limner.records import Caption
 from limner.store.known import DIGEST, among, place, sorted_ids, sorted_rows
 from limner.store.store import (
     CAPTIONED,
+    COORDINATES,
+    COORDINATES_SCHEMA,
     DESCRIPTIONS,
     FILES,
     FILES_SCHEMA,
@@ -89,7 +91,7 @@ def file_row(
     words: Words | None = None,
     stamp: str = "",
 ) -> FileRow:
-    """One row of `files`; arguments as its columns.
+    """One row of `files`, and the coordinates of its picture; other arguments as its columns.
 
     Args:
         path: absolute path, as bytes of the system.
@@ -120,6 +122,7 @@ def file_row(
         "license": said.license,
         "taken": said.taken.isoformat() if said.taken is not None else None,
         "stamp": stamp,
+        "coordinates": said.coordinates,
     }
 
 
@@ -177,7 +180,21 @@ def write_batch(
     for space, table in vectors.items():
         store.upsert(vectors_name(space), table, encoded[space])
     already = {row["key"] for row in before}
+    _write_coordinates(store, rows.values())
     store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA), already)
+
+
+def _write_coordinates(store: Store, rows: Iterable[FileRow]) -> None:
+    """Store the coordinates of files that were read, and remove those of files that state none any more."""
+    read = {row["key"]: row["coordinates"] for row in rows if row["status"] == "ok" and "coordinates" in row}
+    stated = [
+        {"id": key, "latitude": pair[0], "longitude": pair[1]}
+        for key, pair in read.items()
+        if pair is not None
+    ]
+    known = {row["id"] for row in store.lookup(COORDINATES, "id", read, ["id"])}
+    store.delete(COORDINATES, known - {row["id"] for row in stated})
+    store.upsert(COORDINATES, pa.Table.from_pylist(stated, schema=COORDINATES_SCHEMA), known)
 
 
 def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:
@@ -484,7 +501,9 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
 
 
 def _clock(text: str) -> float:
-    """Seconds of the local clock, whatever its zone."""
+    """Seconds of the local clock, whatever its zone; NaN without a time of day, as of scans."""
+    if not text or text[11:19] == "00:00:00":
+        return np.nan
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
 
 
@@ -496,9 +515,7 @@ def link_near(library: PictureStore) -> None:
     # not from the bytes of the digits, as a hash may have fewer of them
     hashes = np.fromiter((int(phash, 16) for phash in rows["phash"]), np.uint64, len(rows))
     # The local clock, whatever its zone: a burst is one camera's.
-    taken = np.array(
-        [_clock(text.decode()) if text else np.nan for text in rows["taken"].tolist()], np.float64
-    )
+    taken = np.array([_clock(text.decode()) for text in rows["taken"].tolist()], np.float64)
     frames = _frames(store, rows["id"])
     smallest = rows["id"][near_groups(hashes, taken=taken, frames=frames)]
     changed = np.flatnonzero(smallest != rows["group"])
@@ -508,7 +525,7 @@ def link_near(library: PictureStore) -> None:
 
 
 def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of pictures of one size without a time that a camera numbered one after the other.
+    """Places of pictures of one size without a time of day that a camera numbered one after the other.
 
     Args:
         store: the tables.
@@ -516,7 +533,9 @@ def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], N
     """
     numbered: dict[tuple[tuple[object, ...], int], int] = {}
     for batch in store.scan(
-        PICTURES, ["id", "paths", "width_px", "height_px"], f"{PRESENT} AND taken IS NULL"
+        PICTURES,
+        ["id", "paths", "width_px", "height_px"],
+        f"{PRESENT} AND (taken IS NULL OR taken LIKE '%T00:00:00%')",
     ):
         for picture, paths, *size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             folder, name = os.path.split(paths[0])

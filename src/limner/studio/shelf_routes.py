@@ -87,8 +87,12 @@ def shelf_router(studio: Studio) -> APIRouter:
 
     @routes.get("/pictures/{picture}/words")
     def words(picture: Identifier) -> PictureWords:
-        """What is said about a picture, what its files say, and what a model says."""
-        return studio.shelf.words(checked(studio, picture).id)
+        """What is said about a picture, what its files say, and what a model says.
+
+        The coordinates are told only where the studio is bound to this machine alone.
+        """
+        found = studio.shelf.words(checked(studio, picture).id)
+        return found if studio.writable else found.model_copy(update={"coordinates": None})
 
     @routes.put("/pictures/{picture}/words")
     def write(picture: Identifier, words: Described) -> PictureWords:

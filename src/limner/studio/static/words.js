@@ -17,7 +17,7 @@ export function pictureWords(picture, { writable, written }) {
     keywords.length > 0 && h("ul", { class: "keywords", "aria-label": label }, keywords.map((word) => h("li", {}, h("bdi", {}, word)))),
   ];
 
-  const show = ({ now, stated, edited, described }) => {
+  const show = ({ now, stated, edited, described, coordinates }) => {
     // What a model says counts unless the user wrote; it is shown apart from what the file says.
     const model = edited ? null : described;
     const { captions, keywords } = model ? stated : now;
@@ -28,6 +28,7 @@ export function pictureWords(picture, { writable, written }) {
       edited && h("p", { class: "quiet small" }, "Written in the library, in place of what the file says."),
       model && listed([model.sentence], model.keywords, "Keywords by the model"),
       model && h("p", { class: "quiet small" }, "Described by ", h("bdi", {}, model.model), ", a model. It may be wrong."),
+      coordinates && h("p", { class: "quiet small" }, `Taken at ${coordinates.map((degrees) => degrees.toFixed(5)).join(", ")}`),
       writable && button(any ? "Change the words" : "Add words", { look: "text", on: { click: edit } }),
     );
   };
