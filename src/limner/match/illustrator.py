@@ -775,7 +775,7 @@ class Illustrator:
         if self.metric is not None:
             self._check(self.metric)
             return self.metric.space
-        held = self.library.summary().vectors
+        held = self.library.vectors()
         return next((space for space in LOOKS if held.get(space, 0)), LOOKS[0])
 
     def _relation(self, relations: Sequence[str | None]) -> list[Channel]:

@@ -402,7 +402,9 @@ class Catalogue:
         return [(pictures[0].group, pictures) for pictures in groups]
 
     def _records(self, rows: NDArray[np.integer[Any]]) -> list[dict[str, Any]]:
-        found = self._table.select(PICTURES_SCHEMA.names).take(pa.array(rows)).to_pylist()
+        # a list, since for a NumPy array pyarrow imports pandas if that is installed
+        places = pa.array(rows.tolist(), pa.int64())
+        found = self._table.select(PICTURES_SCHEMA.names).take(places).to_pylist()
         return [row | {"id": row["id"].hex(), "group": row["group"].hex()} for row in found]
 
     def _take(self, rows: NDArray[np.integer[Any]]) -> list[Picture]:
