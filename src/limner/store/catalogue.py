@@ -402,8 +402,9 @@ class Catalogue:
         return [(pictures[0].group, pictures) for pictures in groups]
 
     def _records(self, rows: NDArray[np.integer[Any]]) -> list[dict[str, Any]]:
-        # a list, since for a NumPy array pyarrow imports pandas if that is installed
-        places = pa.array(rows.tolist(), pa.int64())
+        # pa.array would import pandas where that is installed
+        held = [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))]
+        places = pa.Array.from_buffers(pa.int64(), len(rows), held)
         found = self._table.select(PICTURES_SCHEMA.names).take(places).to_pylist()
         return [row | {"id": row["id"].hex(), "group": row["group"].hex()} for row in found]
 
