@@ -87,7 +87,9 @@ def test_numbers_json_cannot_say(board: Board, tmp_path: Path, value: float) -> 
 
 
 def test_schema_file_is_fresh() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == schema(), f"write limner.export.storyboard_json.schema() to {SCHEMA}"
+    assert SCHEMA.read_text(encoding="utf-8") == schema(), (
+        f"write limner.export.storyboard_json.schema() to {SCHEMA}"
+    )
 
 
 def test_schema_names_every_field_written(board: Board) -> None:
