@@ -5,7 +5,8 @@ Makes: docs/results/speed.md (cold starts)
     python benchmarks/startup.py --pictures 5000 --to /tmp/startup
 
 Prints the median of several fresh processes, as a ratio to the empty interpreter too, the time of the
-processor, which says more where other work is going on, and the peak of memory.
+processor, which says more where other work is going on, its ratio to that of importing torch if that is
+installed, and the peak of memory.
 The library is of small drawn pictures with captions, whose vectors of pixels are drawn too, so that making it
 takes a minute; it is used again. `search`, `illustrate` and an `index` that finds nothing new run over it.
 """
@@ -15,6 +16,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from harness import Time, Times, load
@@ -107,19 +109,23 @@ def main() -> None:
             *(*limner, "illustrate", str(text), *library, "-o", str(options.to / "out.html"), "--overwrite")
         ],
         "limner index, nothing new": [*limner, "index", str(album), *library],
-        "import torch (for comparison)": [*python, "-c", "import torch"],
     }
-    base = None
-    for name, command in commands.items():
-        run(command)
-        runs = [run(command) for _ in range(RUNS)]
-        times = Times.of(runs)
-        base = base or times.median_s
+    if find_spec("torch"):
+        commands = {"import torch (for comparison)": [*python, "-c", "import torch"], **commands}
+    runs: dict[str, list[Time]] = {name: [] for name in commands}
+    for number in range(RUNS + 1):
+        for name, command in commands.items():  # in turn, since other work comes and goes
+            taken = run(command)
+            runs[name] += [taken] if number else []
+    medians = {name: Times.of(some) for name, some in runs.items()}
+    base, torch = (medians.get(name) for name in ("python -c pass", "import torch (for comparison)"))
+    for name, times in medians.items():
+        beside = f", {times.processor_median_s / torch.processor_median_s:.2f} × torch" if torch else ""
+        peak = max(one.result for one in runs[name])
         print(
             f"{name:30s} {times.median_s * 1000:6.0f} ms (least {times.least_s * 1000:.0f}),"
-            f" {times.median_s / base:.1f} × the empty interpreter; processor"
-            f" {times.processor_median_s * 1000:.0f} ms; {max(one.result for one in runs):.0f} MB",
-            flush=True,
+            f" {times.median_s / base.median_s:.1f} × the empty interpreter; processor"
+            f" {times.processor_median_s * 1000:.0f} ms{beside}; {peak:.0f} MB"
         )
     print(load())
 

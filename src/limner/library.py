@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from limner.describe.pictures import DescribeReport
     from limner.devices import Engine, Precision
     from limner.encoders.trained import TrainedRun
-    from limner.export.plan import Exported, Include, Layout, PageSize
+    from limner.export import Exported, Include, Layout, PageSize
     from limner.match.illustrator import Illustrator, Matches
     from limner.pictures.ocr import OcrEngine
     from limner.progress import Progress
@@ -692,8 +692,7 @@ class Storyboard(Board):
             >>> board.save("story.html", overwrite=True).path.name
             'story.html'
         """
-        from limner.export import export
-        from limner.export.plan import Plan
+        from limner.export import Plan, export
 
         plan = Plan(include, with_reasons, layout, page_size, originals)
         board = Board(**self._fields())
@@ -802,7 +801,7 @@ def _board(keep: object) -> Board:
     """Earlier storyboard, as given or read from its file."""
     if isinstance(keep, Board):
         return keep
-    from limner.export import load
+    from limner.export.storyboard_json import load
 
     return load(as_path(keep, "keep"))
 

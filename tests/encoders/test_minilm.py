@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from limner.encoders.sentences import MiniLM, gelu
 from limner.encoders.weight_files import Arrays, read_sentence_files, save_half, shipped_sentences
@@ -106,12 +107,9 @@ def test_a_row_depends_on_its_text_alone(encoder):
 
 def test_what_stands_in_the_padding_does_not_matter(files):
     """The word piece used as padding gets another vector; only texts that hold it may change."""
-    state = dict(files.state)
-    words = state["embeddings.word_embeddings.weight"].copy()
+    words = files.words.copy()
     words[0] = 7.0
-    changed = MiniLM(
-        dataclasses.replace(files, state=state | {"embeddings.word_embeddings.weight": words})
-    ).encode_text(TEXTS)
+    changed = MiniLM(dataclasses.replace(files, words=words)).encode_text(TEXTS)
     np.testing.assert_allclose(changed, MiniLM(files).encode_text(TEXTS), atol=1e-6)
 
 
@@ -187,6 +185,17 @@ def test_the_weights_are_read_when_something_is_encoded(files):
     late = MiniLM(dataclasses.replace(files, state=Counted(files.state)))
     assert (late.dim, len(late.fingerprint), Counted.read) == (384, 64, 0)
     late.encode_text(["a dog"])
-    assert Counted.read == len(
-        [name for name in files.state if "position_ids" not in name and "pooler" not in name]
-    )
+    unread = ("word_embeddings", "position_ids", "pooler")
+    assert Counted.read == len([name for name in files.state if not any(part in name for part in unread)])
+
+
+def test_vectors_of_words_are_mapped(files):
+    assert not files.words.flags.writeable
+    assert not files.words.flags.owndata
+    assert np.array_equal(files.words, files.state["embeddings.word_embeddings.weight"])
+
+
+def test_a_file_without_vectors_of_words_is_refused(tmp_path):
+    save_file({"other": np.zeros(1)}, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: damaged or no weight file .*word_emb"):
+        Arrays(tmp_path / "model.safetensors").mapped("embeddings.word_embeddings.weight")

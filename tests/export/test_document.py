@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import DataError, MissingError, NumericsError
-from limner.export import export, load, schema
+from limner.export import export
+from limner.export.storyboard_json import load, schema
 from limner.records import Board
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "storyboard.schema.json"
@@ -86,7 +87,9 @@ def test_numbers_json_cannot_say(board: Board, tmp_path: Path, value: float) -> 
 
 
 def test_schema_file_is_fresh() -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == schema(), f"write limner.export.schema() to {SCHEMA}"
+    assert SCHEMA.read_text(encoding="utf-8") == schema(), (
+        f"write limner.export.storyboard_json.schema() to {SCHEMA}"
+    )
 
 
 def test_schema_names_every_field_written(board: Board) -> None:

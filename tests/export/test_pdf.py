@@ -192,7 +192,8 @@ def test_fonts_of_the_system_are_asked_only_where_ours_do_not_do(monkeypatch: py
 EXPORTS = """
 import sys
 from pathlib import Path
-from limner.export import export, load
+from limner.export import export
+from limner.export.storyboard_json import load
 print(export(load(Path(sys.argv[1])), Path(sys.argv[2])).warnings)
 """
 

@@ -13,9 +13,10 @@ from PIL import Image
 from pydantic import ValidationError
 from pypdf import PdfReader
 
-from limner.export import SUFFIXES, Plan, export, load
+from limner.export import SUFFIXES, Plan, export
 from limner.export.fragment import board_fragment
 from limner.export.leaf import filling
+from limner.export.storyboard_json import load
 from limner.pictures.thumbnails import shrink
 from limner.records import Area, Board, Framing
 

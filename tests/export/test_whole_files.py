@@ -11,14 +11,14 @@ import pytest
 from small_disk import run_on_small_disk
 
 from limner.errors import ConfigError
-from limner.export import SUFFIXES, export
-from limner.export.plan import made_at
+from limner.export import SUFFIXES, export, made_at
 
 EXPORTS_TWICE = """
 import sys
 from pathlib import Path
 from limner.errors import StorageError
-from limner.export import SUFFIXES, export, load
+from limner.export import SUFFIXES, export
+from limner.export.storyboard_json import load
 place, board = Path(sys.argv[1]), load(Path(sys.argv[2]))
 changed = board.model_copy(update={"version": "9"})
 for suffix in SUFFIXES:
@@ -55,7 +55,8 @@ def test_a_full_disk_leaves_the_file_that_was_there(board, tmp_path) -> None:
 EXPORTS = """
 import hashlib, sys
 from pathlib import Path
-from limner.export import SUFFIXES, export, load
+from limner.export import SUFFIXES, export
+from limner.export.storyboard_json import load
 place, board = Path(sys.argv[1]), load(Path(sys.argv[2]))
 for suffix in SUFFIXES:
     path = export(board, place / f"again{suffix}").path

@@ -18,8 +18,9 @@ from pptx import Presentation
 from pypdf import PdfReader
 
 from limner.errors import ConfigError
-from limner.export import LAYOUTS, SUFFIXES, Plan, export, load
+from limner.export import LAYOUTS, SUFFIXES, Plan, export
 from limner.export.markup import runs_of
+from limner.export.storyboard_json import load
 from limner.files import sha256_of
 from limner.records import Board, BoardStep, Candidate
 from limner.text.read import parse_story_report

@@ -7,11 +7,12 @@ from io import StringIO
 
 import pytest
 from made_up_pictures import ids_of
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from limner.cli.index import index
 from limner.cli.main import run as limner
 from limner.errors import ConfigError, DataError
-from limner.match.illustrate import BoardOptions
+from limner.match.illustrate import BoardOptions, weigh
 from limner.match.illustrator import Illustrator
 from limner.records import Board
 from limner.research.worlds import PictureBook
@@ -72,13 +73,29 @@ def test_a_second_text_reads_nothing_again(home, monkeypatch):
     opened = Illustrator(PictureStore.open(home))
     first = opened.board(STORY)
     monkeypatch.setattr(PictureStore, "gallery", None)
-    monkeypatch.setattr(PictureStore, "summary", None)
+    monkeypatch.setattr(PictureStore, "vectors", None)
     monkeypatch.setattr("limner.match.illustrator.channels_of", None)
     monkeypatch.setattr("limner.store.vectors.moments", None)
     assert opened.board(STORY) == first
     other = opened.board(parse_story_report("A boat sails home.", format="plain").story)
     assert other.steps[0].chosen is not None
     assert opened.search("a cake", 3)[0].picture.id in opened.catalogue
+
+
+@pytest.mark.parametrize(("most", "cores"), [(64, 1), (3, 2)], ids=["few", "many"])
+def test_few_steps_are_compared_on_one_core(home, monkeypatch, most, cores):
+    """Idle threads of small products spin, and take the cores from other work."""
+    used = []
+
+    def weighing(*words, **named):
+        used.append({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
+        return weigh(*words, **named)
+
+    monkeypatch.setattr("limner.match.illustrate.weigh", weighing)
+    monkeypatch.setattr("limner.match.illustrator.FEW_TEXTS", most)
+    with threadpool_limits(2, "blas"):
+        Illustrator(PictureStore.open(home)).board(STORY)
+    assert used == [{cores}]
 
 
 def test_threads_share_what_is_loaded(home):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from fakes import FakeImages, noise_picture
 
-from limner.errors import LimnerWarning, NumericsError
+from limner.errors import DataError, LimnerWarning, NumericsError
 from limner.files import DRAFT_SUFFIX
 from limner.store.cache import Cache, is_whole
 from limner.store.ingest import index
@@ -140,6 +140,32 @@ def test_a_cache_of_a_read_only_library_is_in_memory_and_said_so_once(library, m
     with pytest.warns(LimnerWarning, match="cannot be written"):
         assert everything(library) == due
     assert files(library) == []
+
+
+def test_what_is_cached_is_read_without_lance(library, tmp_path, monkeypatch):
+    """To import it takes longer than the rest of a search, and a hundred megabytes."""
+
+    def read():
+        opened = PictureStore.open(library)
+        return everything(library), opened.vectors(), opened.version()
+
+    due = read()
+    monkeypatch.setitem(sys.modules, "lance", None)
+    assert read() == due
+    rot(min((library / "tables/pictures.lance/_versions").glob("*.manifest")), 50, 3)
+    with pytest.raises(DataError, match="damaged"):
+        read()
+
+
+def test_vectors_are_counted_anew_after_every_change(library, tmp_path):
+    assert PictureStore.open(library).vectors() == {"visual": 7}
+    noise_picture(30).save(tmp_path / "pictures" / "new.png")
+    index([tmp_path / "pictures"], library, image_encoders=[FakeImages()])
+    opened = PictureStore.open(library)
+    assert opened.vectors() == {"visual": 8}
+    opened.store.delete(vectors_name("visual"), opened.catalogue().ids[:2])
+    assert opened.vectors() == {"visual": 6}
+    assert len(opened.catalogue()) == 8
 
 
 def outside(folder, *names):

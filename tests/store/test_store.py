@@ -40,6 +40,33 @@ def test_a_reader_is_told_that_another_process_finished_meanwhile(store, tmp_pat
     assert sum(batch.num_rows for batch in reader.scan(NAME, ["id"])) == 4000
 
 
+def test_a_state_that_another_process_has_removed_is_told(store, tmp_path):
+    store.upsert(NAME, rows(0, 3), ())
+    state = Store(tmp_path).state(NAME)
+    assert len(list(store.scan_state(state, ["id"]))) == 1
+    store.upsert(NAME, rows(3, 3), ())
+    assert sum(batch.num_rows for batch in store.scan_state(state, ["id"])) == 3
+    store.compact()
+    with pytest.raises(DataError, match=r"another process finished indexing while it was read; do it again"):
+        list(store.scan_state(state, ["id"]))
+
+
+def test_a_table_whose_versions_are_named_as_by_the_first_lance_is_read(tmp_path):
+    path = tmp_path / f"{NAME}.lance"
+    for number in range(12):
+        lance.write_dataset(
+            rows(number, 1), path, mode="append" if number else "create", enable_v2_manifest_paths=False
+        )
+    assert (path / "_versions" / "12.manifest").exists()
+    opened = Store(tmp_path)
+    before = opened.state(NAME)
+    assert (opened.version(NAME), opened.count(NAME)) == (12, 12)
+    lance.dataset(path).delete("true")
+    assert (opened.version(NAME), opened.count(NAME)) == (13, 0)
+    assert opened.state(NAME).stamp != before.stamp
+    assert sum(batch.num_rows for batch in opened.scan_state(before, ["id"])) == 12
+
+
 def test_rows_that_may_be_there_are_replaced_and_the_others_appended(store):
     store.upsert(NAME, rows(0, 3), ())
     store.upsert(NAME, rows(1, 4, value=-0.5), {f"{number:064x}" for number in (1, 2)})

@@ -18,8 +18,8 @@ from cyclopts import Parameter, Token, validators
 from limner.cli.index import check_report
 from limner.cli.main import MORE, Flag, Many, emit, emit_json, say
 from limner.errors import ConfigError, DataError, LimnerError, MissingError, unknown
-from limner.export import SUFFIXES, check, load
-from limner.export.plan import Include, Layout, PageSize, Plan, check_place
+from limner.export import SUFFIXES, Include, Layout, PageSize, Plan, check, check_place
+from limner.export.storyboard_json import load
 from limner.language import ENGLISH
 from limner.pictures.decode import names_pictures
 from limner.progress import IndexProgress
@@ -35,7 +35,7 @@ STANDARD = Path("-")
 
 
 def _as_written(_kind: object, tokens: Sequence[Token]) -> str:
-    """Name of a page size in lower case, as `limner.export.plan.Plan` expects it."""
+    """Name of a page size in lower case, as `limner.export.Plan` expects it."""
     return tokens[0].value.lower()
 
 

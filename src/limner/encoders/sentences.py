@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
 from limner.arrays import FloatArray, unit_rows
@@ -261,7 +260,7 @@ class MiniLM:
         while f"encoder.layer.{layers}.output.dense.weight" in files.state:
             layers += 1
         self._prefixes = [f"encoder.layer.{number}." for number in range(layers)]
-        names = [f"embeddings.{kind}_embeddings.weight" for kind in ("word", "position", "token_type")]
+        names = [f"embeddings.{kind}_embeddings.weight" for kind in ("position", "token_type")]
         modules = ["embeddings.LayerNorm", *(f"{one}{part}" for one in self._prefixes for part in _MODULES)]
         for name in (*names, *(f"{one}.{half}" for one in modules for half in ("weight", "bias"))):
             if name not in files.state:
@@ -276,10 +275,10 @@ class MiniLM:
         return found
 
     @cached_property
-    def _parts(self) -> tuple[NDArray[Any], FloatArray, _Pair, list[dict[str, _Pair]]]:
-        """Embeddings of words and positions, the first norm, and the layers, read on first use.
+    def _parts(self) -> tuple[FloatArray, _Pair, list[dict[str, _Pair]]]:
+        """Embeddings of positions, the first norm, and the layers, read on first use.
 
-        Query, key and value are one product. The words' vectors are not converted, as a text has few of them.
+        Query, key and value are one product.
         """
         state = self._files.state
 
@@ -297,9 +296,8 @@ class MiniLM:
             state[f"embeddings.{kind}_embeddings.weight"].astype(np.float32)
             for kind in ("position", "token_type")
         )
-        words = state["embeddings.word_embeddings.weight"]
         # A text is always the first of BERT's two segments, so that vector is a constant.
-        return words, places + kinds[0], pair("embeddings.LayerNorm"), layers
+        return places + kinds[0], pair("embeddings.LayerNorm"), layers
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Encode N texts as (N, D) float32 rows of unit length, in the order given.
@@ -325,7 +323,7 @@ class MiniLM:
 
     def _forward(self, windows: list[list[int]]) -> FloatArray:
         """Encode B windows of word pieces as (B, D) unit rows."""
-        words, places, start_norm, layers = self._parts
+        (places, start_norm, layers), words = self._parts, self._files.words
         first, last = self._tokenizer.encode("").ids  # [CLS] and [SEP]
         count, longest = len(windows), max(map(len, windows)) + 2
         tokens = np.zeros((count, longest), dtype=np.int64)  # (B, T)

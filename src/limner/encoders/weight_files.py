@@ -41,6 +41,8 @@ FOOD = "food_resnet50"
 SUFFIXES = (".safetensors", ".pth", ".pt", ".bin", ".tar")
 _LONGEST_REASON = 160
 _PARALLEL = "module."
+_WORDS = "embeddings.word_embeddings.weight"
+_MAPPED = {"F16": np.float16, "F32": np.float32}
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,14 @@ class SentenceFiles:
     Attributes:
         tokenizer: text of ``tokenizer.json``.
         state: parameter name → array.
+        words: (V, D) vectors of the word pieces, in the memory of the file: a text needs few of them.
         heads: attention heads.
         sha256: SHA-256 of the tokenizer and the tensors together.
     """
 
     tokenizer: str
     state: Mapping[str, NDArray[Any]]
+    words: NDArray[Any]
     heads: int
     sha256: str
 
@@ -329,6 +333,18 @@ class Arrays(Mapping[str, NDArray[Any]]):
             raise CheckpointError(f"{self._path}: parameter {name} is not finite; get the file again")
         return found
 
+    def mapped(self, name: str) -> NDArray[Any]:
+        """One parameter in the memory of the file; what is used of it is read, and is not checked.
+
+        Raises:
+            CheckpointError: there is no such parameter.
+        """
+        with _reading(self._path), self._path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            entry = json.loads(file.read(size))[name]
+            start = 8 + size + entry["data_offsets"][0]
+            return np.asarray(np.memmap(file, _MAPPED[entry["dtype"]], "r", start, tuple(entry["shape"])))
+
     def __contains__(self, name: object) -> bool:
         """Whether there is such a parameter; it is not read."""
         return name in self._names
@@ -394,9 +410,10 @@ def shipped_sentences() -> SentenceFiles:
     with _reading(tokenizer):
         text = tokenizer.read_text(encoding="utf-8")
     try:
-        return SentenceFiles(text, state, int(state.metadata["heads"]), state.metadata["source"])
+        heads, source = int(state.metadata["heads"]), state.metadata["source"]
     except KeyError as error:
         raise CheckpointError(f"{tensors}: says no {error}; reinstall limner") from error
+    return SentenceFiles(text, state, state.mapped(_WORDS), heads, source)
 
 
 def save_half(files: SentenceFiles, path: Path) -> None:
@@ -429,4 +446,5 @@ def read_sentence_files(folder: Path) -> SentenceFiles:
         raise CheckpointError(f"{folder}/config.json: damaged ({error}); reinstall it") from error
     tensors = WeightFile(folder / "model.safetensors", "package")
     joined = hashlib.sha256(tokenizer.encode() + tensors.sha256.encode()).hexdigest()
-    return SentenceFiles(tokenizer, Arrays(tensors.path), int(heads), joined)
+    state = Arrays(tensors.path)
+    return SentenceFiles(tokenizer, state, state.mapped(_WORDS), int(heads), joined)

@@ -1,18 +1,245 @@
-"""Exports of a storyboard: one function, with the format given by the file's extension.
+"""Exports of a storyboard: one function, with the format given by the file's extension, and its options.
 
-Formats load their libraries when they are used, so importing this costs nothing. It reads
-pictures and writes only what it is told to; it decides nothing about the storyboard.
+The options of content, layout, pages and pictures are the same for every format; the layouts of each format
+are listed here. Every exporter checks and writes its file through this module, so none can leave half a file
+or overwrite a picture of the collection. A format and its libraries are loaded when it is used.
 """
 
+import io
+import math
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
+from typing import Literal, get_args
 
-from limner.errors import ConfigError, DataError, unknown
-from limner.export.plan import LAYOUTS, PAGED, Exported, Plan, check_target, pictures_of
-from limner.export.storyboard_json import load, schema
-from limner.records import Board
+from limner.errors import ConfigError, DataError, MissingError, unknown
+from limner.files import replacing
+from limner.records import Board, Picture, Story
+from limner.text.plain import names_supplies
 
-__all__ = ["LAYOUTS", "PAGED", "SUFFIXES", "Exported", "Plan", "check", "export", "load", "schema"]
+Include = Literal["everything", "steps"]
+Layout = Literal["book", "recipe", "article", "slides"]
+PageSize = Literal["a4", "a5", "letter"]
+
+SIZES_MM: dict[PageSize, tuple[float, float]] = {
+    "a4": (210.0, 297.0),
+    "a5": (148.0, 210.0),
+    "letter": (215.9, 279.4),
+}
+"""Width and height in mm of the upright page, by page size."""
+
+LAYOUTS: dict[str, tuple[Layout, ...]] = {
+    ".html": get_args(Layout),
+    ".pdf": get_args(Layout),
+    ".docx": ("book", "recipe", "article"),
+    ".epub": ("book", "recipe", "article"),
+    ".pptx": ("slides",),
+    ".md": (),
+    ".json": (),
+}
+"""Layouts of a format, by extension; the first is used if none suits the text."""
+
+PAGED = (".html", ".pdf", ".docx", ".pptx")
+"""Extensions of the formats with a page size."""
+
+PAGE_WORDS = 70
+"""Mean number of words of a step up to which a text without headings reads as a picture book."""
+
+FEW_STEPS = 6
+"""Steps of a recipe up to which pictures have half of the page's width, and more than a third beyond."""
+
+DPI = 220
+"""Dots per inch at which a picture is printed: as fine as paper shows a photograph."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Options of one export.
+
+    Attributes:
+        include: the whole text, or only its steps.
+        with_reasons: whether to include the reason for each choice and the settings that were used.
+        layout: layout of text and pictures; None chooses it from the text.
+        page_size: page size, for formats with pages; None for A4, or for slides a wide screen.
+        originals: whether to include full-resolution pictures; in Markdown, unchanged copies.
+    """
+
+    include: Include = "everything"
+    with_reasons: bool = False
+    layout: Layout | None = None
+    page_size: PageSize | None = None
+    originals: bool = False
+
+    def check(self, suffix: str) -> None:
+        """Reject options that a format does not have.
+
+        Args:
+            suffix: suffix of the format, such as .pdf.
+        Raises:
+            ConfigError: an option is unknown, or the format does not have that layout or page size.
+        """
+        for what, chosen, choices in (
+            ("include", self.include, get_args(Include)),
+            ("layout", self.layout, get_args(Layout)),
+            ("page size", self.page_size, get_args(PageSize)),
+        ):
+            if chosen is not None and chosen not in choices:
+                raise ConfigError(f"export: {unknown(what, chosen, choices)}")
+        if self.layout is not None and self.layout not in LAYOUTS[suffix]:
+            having = [each for each, layouts in LAYOUTS.items() if self.layout in layouts]
+            raise ConfigError(
+                f"export: {suffix} has no layout {self.layout};"
+                f" expected {' or '.join(LAYOUTS[suffix]) or 'none'}; {', '.join(having)} have it"
+            )
+        if self.page_size is not None and suffix not in PAGED:
+            raise ConfigError(f"export: {suffix} has no pages; leave the page size out")
+
+    def layout_for(self, story: Story, suffix: str) -> Layout:
+        """Chosen layout, or the format's layout that suits the text best."""
+        suited = self.layout or suited_to(story)
+        return suited if suited in LAYOUTS[suffix] else LAYOUTS[suffix][0]
+
+    def page_mm(self) -> tuple[float, float]:
+        """Width and height of a page, upright."""
+        return SIZES_MM[self.page_size or "a4"]
+
+    def area_px(self, width_mm: float, height_mm: float) -> int | None:
+        """Number of pixels of a picture that fills a box; None for full resolution."""
+        if self.originals:
+            return None
+        return math.ceil(width_mm * height_mm * (DPI / 25.4) ** 2)
+
+
+def picture_share(story: Story) -> float:
+    """The share of a page's width that pictures have beside the steps of a recipe."""
+    return 0.5 if len(story.steps) <= FEW_STEPS else 0.37
+
+
+def suited_to(story: Story) -> Layout:
+    """Layout of a text: recipe for numbered steps or supplies, article for headings, otherwise book."""
+    headings = [part.text for part in story.between if part.kind == "heading"]
+    if any(map(names_supplies, headings)) or any(step.parts and step.parts[0].number for step in story.steps):
+        return "recipe"
+    words = sum(len(step.text.split()) for step in story.steps)
+    titled = bool(headings) or len({step.title for step in story.steps}) > 1
+    return "article" if titled or words > PAGE_WORDS * len(story.steps) else "book"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Result of an export.
+
+    Attributes:
+        path: the file.
+        pictures: copies of pictures next to it (Markdown only), in order of use.
+        warnings: remarks on the content of the file, one line each.
+    """
+
+    path: Path
+    pictures: tuple[Path, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def pictures_of(board: Board) -> Iterator[Picture]:
+    """Yield every picture of a storyboard: chosen ones and runners-up, with repeats."""
+    for step in board.steps:
+        yield from step.pictures
+        yield from (candidate.picture for candidate in step.runners_up)
+
+
+def is_picture(target: Path, board: Board) -> str | None:
+    """Path of a picture of the storyboard that a target would overwrite, or None.
+
+    Args:
+        target: a file, which need not exist; links are followed.
+        board: the storyboard; all paths of its pictures are compared.
+    """
+    real = Path(os.path.realpath(target))
+    for path in (path for picture in pictures_of(board) for path in picture.paths):
+        own = Path(os.path.realpath(path))
+        if own == real or (real.exists() and own.exists() and own.samefile(real)):
+            return path
+    return None
+
+
+def check_target(board: Board, out: Path, *, overwrite: bool) -> None:
+    """Reject a target that cannot or must not be written.
+
+    Args:
+        board: the storyboard to be written.
+        out: the file to write.
+        overwrite: whether an existing file may be replaced.
+    Raises:
+        DataError: a directory, one of the storyboard's pictures, an existing file without `overwrite`, or a
+            folder that cannot be written to.
+        MissingError: the folder of `out` does not exist.
+    """
+    clash = is_picture(out, board)
+    if clash is not None:
+        raise DataError(f"export: {out} is the picture {clash} of the collection; name another file")
+    check_place(out, overwrite=overwrite)
+
+
+def check_place(out: Path, *, overwrite: bool) -> None:
+    """Checks of `check_target` that need no storyboard."""
+    if out.is_dir():
+        raise DataError(f"export: {out} is a folder, expected a file name; name a file inside it")
+    if not out.parent.is_dir():
+        raise MissingError(f"export: the folder {out.parent} does not exist; create it or name another place")
+    if out.exists() and not overwrite:
+        raise DataError(f"export: {out} exists already; name another file, or pass --overwrite to replace it")
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise DataError(f"export: cannot write in {out.parent} ({reason}); name another place") from None
+
+
+def put(target: Path, data: bytes) -> None:
+    """Write the bytes of an export; see `limner.files.replacing`."""
+    with replacing(target) as draft:
+        draft.write_bytes(data)
+
+
+def made_at() -> datetime:
+    """Time of an export, or $SOURCE_DATE_EPOCH if set, so that equal exports are equal files.
+
+    Raises:
+        ConfigError: $SOURCE_DATE_EPOCH is not a number of seconds.
+    """
+    stated = os.environ.get("SOURCE_DATE_EPOCH", "")
+    if not stated:
+        return datetime.now(UTC)
+    try:
+        return datetime.fromtimestamp(int(stated), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(
+            f"SOURCE_DATE_EPOCH is {stated!r}, expected seconds since 1970, such as 1700000000; unset it"
+        ) from None
+
+
+def packed(archive: io.BytesIO, at: datetime) -> bytes:
+    """Rewrite a ZIP file with the same date for all members.
+
+    Args:
+        archive: as another library wrote it: each member with the time of writing.
+        at: the date; ZIP has none before 1980.
+    """
+    made = io.BytesIO()
+    date = max(at.timetuple()[:6], (1980, 1, 1, 0, 0, 0))
+    with zipfile.ZipFile(archive) as old, zipfile.ZipFile(made, "w") as new:
+        for member in old.infolist():
+            dated = zipfile.ZipInfo(member.filename, date)
+            dated.external_attr = member.external_attr
+            new.writestr(dated, old.read(member), member.compress_type)
+    return made.getvalue()
+
 
 WRITERS = {
     ".html": "html",

@@ -19,9 +19,9 @@ from docx.oxml import OxmlElement, parse_xml
 from docx.oxml.ns import nsdecls, qn
 from docx.shared import Mm, Pt, RGBColor
 
+from limner.export import Exported, Plan, made_at, packed, picture_share, put
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import runs_of
-from limner.export.plan import Exported, Plan, made_at, packed, picture_share, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.language import RIGHT_TO_LEFT
 from limner.pictures.thumbnails import Copy

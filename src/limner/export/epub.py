@@ -13,9 +13,9 @@ from typing import Any
 from ebooklib import epub
 from markupsafe import Markup
 
+from limner.export import Exported, Plan, made_at, packed, put
 from limner.export.leaf import Leaf, Piece, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import html_of
-from limner.export.plan import Exported, Plan, made_at, packed, put
 from limner.export.wording import colophon, credit_line, how_made
 from limner.pictures.thumbnails import Copy
 from limner.records import Board, PictureRef

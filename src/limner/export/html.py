@@ -14,9 +14,9 @@ from pathlib import Path
 
 from markupsafe import Markup, escape
 
+from limner.export import Exported, Layout, Plan, picture_share
 from limner.export.leaf import Leaf, ShownPicture, divided, filling, fit_own, language_of, pieces_of
 from limner.export.markup import html_of, inline_html
-from limner.export.plan import Exported, Layout, Plan, picture_share
 from limner.export.wording import (
     STRENGTHS,
     colophon,

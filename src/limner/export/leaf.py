@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from limner.errors import DataError
-from limner.export.plan import Layout, Plan
+from limner.export import Layout, Plan
 from limner.export.wording import alt_text, explain, file_name, known_credit, paragraphs
 from limner.match.languages import languages_of_story
 from limner.pictures.thumbnails import Copy, scaled, shrink

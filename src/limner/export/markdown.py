@@ -17,6 +17,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from limner.errors import DataError, counted
+from limner.export import Exported, Plan, is_picture, put
 from limner.export.leaf import (
     Leaf,
     ShownPicture,
@@ -29,7 +30,6 @@ from limner.export.leaf import (
     pieces_of,
 )
 from limner.export.markup import runs_of
-from limner.export.plan import Exported, Plan, is_picture, put
 from limner.export.wording import (
     colophon,
     credit_line,

@@ -17,9 +17,9 @@ from typing import Any
 
 import typst
 
+from limner.export import Exported, Plan, made_at, picture_share, put
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import Listing, ListItem, nested, runs_of
-from limner.export.plan import Exported, Plan, made_at, picture_share, put
 from limner.export.typefaces import FOLDER, missing, package_for, script_of, visible
 from limner.export.wording import colophon, credit_line, how_made
 from limner.files import storing

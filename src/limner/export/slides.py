@@ -19,9 +19,9 @@ from pptx.dml.color import RGBColor
 from pptx.enum.text import MSO_ANCHOR, MSO_AUTO_SIZE, PP_ALIGN
 from pptx.util import Inches, Pt
 
+from limner.export import Exported, Plan, made_at, packed, put
 from limner.export.leaf import INK, RUBRIC, SOFT, Leaf, fit, fit_own, language_of, pieces_of
 from limner.export.markup import TextRun, runs_of
-from limner.export.plan import Exported, Plan, made_at, packed, put
 from limner.export.wording import colophon
 from limner.pictures.thumbnails import Copy
 from limner.records import Board, Part, Passage

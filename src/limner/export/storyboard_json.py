@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from limner.errors import DataError, MissingError, NumericsError, counted
-from limner.export.plan import Exported, Plan, put
+from limner.export import Exported, Plan, put
 from limner.files import first_fault
 from limner.records import SCHEMA_VERSION, Board
 

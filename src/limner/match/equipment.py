@@ -410,7 +410,7 @@ def channels_of(
                 f"{library.place}: no vectors for channel {name!r} (there: {there});"
                 " index with an encoder for it"
             )
-    held = library.summary().vectors
+    held = library.vectors()
     # captions of all languages are one channel
     named = {*names, *(["multilingual"] if "captions" in names and "multilingual" in spaces else [])}
     chosen = [name for name in CHANNELS if (name in named if names else held.get(name, 0))]

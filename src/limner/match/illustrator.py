@@ -10,7 +10,7 @@ import hashlib
 import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from limner.arrays import FloatArray, ImageEncoder
+from limner.devices import one_core_products
 from limner.encoders.text_cache import RecentTexts
 from limner.errors import ConfigError, DataError, LimnerError, counted
 from limner.language import direction, language_name, matched
@@ -38,6 +39,7 @@ from limner.records import Board, BoardStep, Candidate, Problem, Story
 from limner.store.catalogue import BoolArray, Only
 from limner.store.library import PictureStore
 from limner.store.search import Channel, EncodedChannel, Evidence, Index, Request
+from limner.store.vectors import FEW_TEXTS
 
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun
@@ -310,7 +312,7 @@ class Illustrator:
         blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
         asked = self._question(story, relations, rewritten, progress)
         story, codes, channels, _ = asked
-        with self.lock:  # torch uses all cores; two storyboards at once would not be faster
+        with self._computing(story):  # torch uses all cores; two storyboards at once would not be faster
             given = {} if shown is None else shown.inside
             weighed = self._weigh(asked, blanked, given, held, progress)
             board = decide(
@@ -442,11 +444,21 @@ class Illustrator:
 
         progress = progress or Progress()
         asked = self._question(story, relations, (), progress)
-        with self.lock:
+        with self._computing(story):
             words = asked[3][1]
             serving = (one for one in self._weighed if one.serves(words, options, shown, step))
             kept = next((one for one in serving if there is None or one.column(step, there) != BLANK), None)
             yield kept or self._weigh(asked, options, {}, shown, progress)
+
+    @contextmanager
+    def _computing(self, story: Story | None = None) -> Iterator[None]:
+        """The lock, within which few texts are compared on one core.
+
+        Threads of a small product go on spinning for longer than it takes, and take the cores from others.
+        """
+        few = story is None or len(story.steps) <= FEW_TEXTS
+        with self.lock, one_core_products() if few else nullcontext():
+            yield
 
     def _question(
         self,
@@ -579,7 +591,7 @@ class Illustrator:
             return Matches(searched=len(self.catalogue))
         unwanted = self._asked(without, "--without")
         numbers = load()
-        with self.lock:
+        with self._computing():
             count = max(limit, WEIGHED if without else CONSIDERED)
             requests = [([one.search()], count if without else limit) for one in asked]
             index, barred, searched = self._among(requests, only, used)
@@ -662,7 +674,7 @@ class Illustrator:
         own = [picture] if isinstance(picture, str) else []
         self.catalogue.pictures(own)
         wanted, unwanted = self._asked(added, "--with"), self._asked(without, "--without")
-        with self.lock:
+        with self._computing():
             looks = self._looks(picture)
             count = max(limit, WEIGHED) if added or without else limit
             requests = [(looks, count), *(([one.search()], count) for some in wanted for one in some)]
@@ -775,7 +787,7 @@ class Illustrator:
         if self.metric is not None:
             self._check(self.metric)
             return self.metric.space
-        held = self.library.summary().vectors
+        held = self.library.vectors()
         return next((space for space in LOOKS if held.get(space, 0)), LOOKS[0])
 
     def _relation(self, relations: Sequence[str | None]) -> list[Channel]:

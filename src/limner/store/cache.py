@@ -24,7 +24,7 @@ from limner.files import locked, remove_drafts, replacing
 
 _LOCK = ".lock"
 _KEY = "[0-9a-f]{32}"
-MADE = re.compile(rf"\w+-{_KEY}\.(arrow|vectors)")
+MADE = re.compile(rf"\w+-{_KEY}\.(arrow|vectors|json)")
 """Names of the cached files."""
 _EARLIER = re.compile(
     r"state\.safetensors|ledger-[0-9a-f]{16}\.safetensors|\w+-[0-9a-f]{8}\.(rows|rows\.sums|moments)"

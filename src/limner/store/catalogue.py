@@ -402,7 +402,10 @@ class Catalogue:
         return [(pictures[0].group, pictures) for pictures in groups]
 
     def _records(self, rows: NDArray[np.integer[Any]]) -> list[dict[str, Any]]:
-        found = self._table.select(PICTURES_SCHEMA.names).take(pa.array(rows)).to_pylist()
+        # pa.array would import pandas where that is installed
+        held = [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))]
+        places = pa.Array.from_buffers(pa.int64(), len(rows), held)
+        found = self._table.select(PICTURES_SCHEMA.names).take(places).to_pylist()
         return [row | {"id": row["id"].hex(), "group": row["group"].hex()} for row in found]
 
     def _take(self, rows: NDArray[np.integer[Any]]) -> list[Picture]:

@@ -18,14 +18,14 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 from typing_extensions import override
 
-from limner.checksums import seal, unseal
+from limner.checksums import checksum, seal, unseal
 from limner.config import Record
 from limner.errors import DataError, LimnerError, LimnerWarning, MissingError, unknown
 from limner.files import (
@@ -631,11 +631,27 @@ class PictureStore:
         found = sorted(self.store.rows(FILES, ["path", "reason"], "status = 'skipped'"))
         return [Problem(path=path, reason=reason) for path, reason in found]
 
+    def vectors(self) -> dict[str, int]:
+        """Number of vectors by vector space, including those of deleted pictures; cached."""
+        states = [self.store.state(vectors_name(name)) for name in self.settings.spaces]
+        key = checksum(repr([(state.name, state.stamp) for state in states]).encode())
+
+        def write(file: BinaryIO) -> None:
+            file.write(json.dumps(self._count_vectors()).encode())
+
+        found: dict[str, int] = json.loads(self._cache.kept("counts", key, ".json", write).tobytes())
+        return found
+
+    def _count_vectors(self) -> dict[str, int]:
+        names = {name: vectors_name(name) for name in self.settings.spaces}
+        return {
+            name: self.store.count(table) if self.store.has(table) else 0 for name, table in names.items()
+        }
+
     def summary(self) -> LibrarySummary:
         """Counts of pictures, files, captions and vectors."""
         count = self.store.count
         pictures, files = len(self), count(FILES, "status = 'ok'")
-        spaces = self.settings.spaces
         return LibrarySummary(
             pictures=pictures,
             files=files,
@@ -643,11 +659,8 @@ class PictureStore:
             deleted=count(FILES, "status = 'deleted'"),
             duplicates=files - pictures,
             captioned=count(PICTURES, CAPTIONED),
-            spaces=spaces,
-            vectors={
-                name: count(vectors_name(name)) if self.store.has(vectors_name(name)) else 0
-                for name in spaces
-            },
+            spaces=self.settings.spaces,
+            vectors=self._count_vectors(),
             sources=self.settings.sources,
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -241,12 +241,12 @@ class TableState:
     Attributes:
         name: name of the table.
         stamp: names its content: of two states with one stamp all rows are the same. "" without a table.
-        table: as Lance has it.
+        version: its number, from 1; 0 without a table.
     """
 
     name: str
     stamp: str = ""
-    table: Any = field(default=None, repr=False)
+    version: int = 0
 
 
 class Store:
@@ -321,7 +321,8 @@ class Store:
             DataError: the table is damaged.
         """
         with self._reading(name):
-            return int(self._table(name).version)
+            newest = self._tables.newest(name)
+            return int(self._table(name).version) if newest is None else newest[0]
 
     def count(self, name: str, where: str | None = None) -> int:
         """Number of rows.
@@ -375,7 +376,9 @@ class Store:
             yield from self._batches(name, self._checked(name), columns, where)
 
     def state(self, name: str) -> TableState:
-        """Present version of a table; only the list of its files is read.
+        """Present version of a table; only the list of its files is read, where possible without Lance.
+
+        To import Lance takes longer than to search what the cache holds.
 
         Raises:
             DataError: the table is damaged.
@@ -383,11 +386,15 @@ class Store:
         if not self.has(name):
             return TableState(name)
         with self._reading(name):
+            newest = self._tables.newest(name)
+            if newest is not None:
+                version, stamp = newest
+                return TableState(name, stamp, version)
             table = self._table(name)
             table = table.checkout_version(table.version)
             # Lance never changes a file of a table, nor gives two of them one name.
             files = [_files_of(one) for one in table.get_fragments()]
-            return TableState(name, checksum(repr(files).encode()), table)
+            return TableState(name, checksum(repr(files).encode()), int(table.version))
 
     def scan_state(
         self, state: TableState, columns: Sequence[str], where: str | None = None
@@ -397,11 +404,11 @@ class Store:
         Raises:
             DataError: the table is damaged, or another process has removed this version.
         """
-        if state.table is None:
+        if not state.version:
             return
         with self._reading(state.name):
-            self.files(state.name).check(int(state.table.version))
-            yield from self._batches(state.name, state.table, columns, where)
+            self.files(state.name).check(state.version)
+            yield from self._batches(state.name, self._table(state.name), columns, where, state.version)
 
     def _batches(
         self,
@@ -409,10 +416,12 @@ class Store:
         table: Any,  # noqa: ANN401  (of Lance)
         columns: Sequence[str],
         where: str | None,
+        version: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        begun = table.version
+        begun = version or table.version
         try:
-            for batch in table.scanner(list(columns), where, batch_size=SCAN_ROWS).to_batches():
+            read = table if version is None else table.checkout_version(version)
+            for batch in read.scanner(list(columns), where, batch_size=SCAN_ROWS).to_batches():
                 # Without marks of keys, which tables on object storage carry.
                 yield pa.RecordBatch.from_arrays(batch.columns, names=batch.schema.names)
         except Exception as error:  # several types if a file is missing

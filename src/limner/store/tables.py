@@ -104,6 +104,26 @@ class TableFiles:
             self._check(name, due)
         self._seen = seen
 
+    def newest(self) -> tuple[int, str] | None:
+        """Number of the newest version, and the checksum of its manifest, which names all its files.
+
+        None if there is no manifest, or if it has another name, as the first versions of Lance gave it.
+
+        Raises:
+            DataError: the manifest is damaged.
+        """
+        names = sorted(path.name for path in (self._folder / "_versions").glob("*.manifest"))
+        newest = f"_versions/{names[0]}" if names else ""  # numbered in descending order
+        if not _MANIFEST.fullmatch(newest):
+            return None
+        try:
+            found = file_checksum(self._folder / newest)
+        except FileNotFoundError:  # another process has written a newer one and removed this one
+            return self.newest()
+        if self._noted().get(newest, found) != found:
+            raise self._damage(newest)
+        return _NEWEST - int(Path(newest).stem), found
+
     def states(self) -> Iterator[tuple[Path, bool | None]]:
         """All files, and whether each is as it was written; None if it has no checksum.
 
@@ -143,11 +163,14 @@ class TableFiles:
     def _check(self, name: str, due: str) -> None:
         if name not in self._sound:
             if self._damaged(name, due):
-                raise DataError(
-                    f"{self._folder / name}: damaged (its checksum differs from its content);"
-                    f" 'limner verify {self._folder.parent.parent}' says what to do"
-                )
+                raise self._damage(name)
             self._sound.add(name)
+
+    def _damage(self, name: str) -> DataError:
+        return DataError(
+            f"{self._folder / name}: damaged (its checksum differs from its content);"
+            f" 'limner verify {self._folder.parent.parent}' says what to do"
+        )
 
     def _damaged(self, name: str, due: str) -> bool:
         try:
@@ -247,6 +270,9 @@ class Tables(Protocol):
     def drop(self, name: str) -> None:
         """Remove a table."""
 
+    def newest(self, name: str) -> tuple[int, str] | None:
+        """Number of the newest version of a table, and what names its content; None if only Lance knows."""
+
     def files(self, name: str) -> Checksums:
         """Checksums of the files of a table."""
 
@@ -310,6 +336,11 @@ class FolderTables(Tables):
         # its versions first, so that a kill leaves no table
         shutil.rmtree(self.address(name) / "_versions")
         shutil.rmtree(self.address(name))
+
+    @override
+    def newest(self, name: str) -> tuple[int, str] | None:
+        self.address(name)  # no link on the way
+        return self.files(name).newest()
 
     @override
     def files(self, name: str) -> TableFiles:
@@ -397,6 +428,10 @@ class BucketTables(Tables):
         system, path = file_system(self._at), (self._at / f"{name}.lance").path
         system.delete_dir(f"{path}/_versions")
         system.delete_dir(path)
+
+    @override
+    def newest(self, name: str) -> tuple[int, str] | None:
+        return None
 
     @override
     def files(self, name: str) -> Unnoted:

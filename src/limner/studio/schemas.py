@@ -12,7 +12,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 from pydantic import Base64Bytes, Field, StringConstraints, model_validator
 
 from limner.config import Record
-from limner.export.plan import Layout
+from limner.export import Layout
 from limner.match.illustrate import BoardOptions
 from limner.records import Board, BoardStep, Candidate, Picture, Problem, Segmentation, Step
 from limner.store.catalogue import Only

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from limner.errors import ConfigError, DataError
-from limner.export.plan import check_place
+from limner.export import check_place
 from limner.files import display, replacing
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.thumbnails import Copy
