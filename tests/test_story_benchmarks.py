@@ -22,9 +22,8 @@ def test_the_fast_ways_of_the_research_equal_plain_loops(benchmark):
 @pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)
 def test_of_a_story_that_is_given_only_its_own_other_pictures_are_ranked(benchmark):
     scores = np.array([[9.0, 0, 0, 0], [0, 1, 5, 2], [8, 3, 4, 5], [1, 1, 1, 9], [0, 9, 0, 1]])
-    stories, names = [np.array([0, 1, 2]), np.array([3, 4])], list("aaabb")
     columns = np.array([0, 1, 2, 3, 1])  # picture 1 is of both stories
-    rows, table = benchmark.told(benchmark.Part(scores, np.zeros((4, 4)), columns, stories, names, np.eye(4)))
+    rows, table = benchmark.told(benchmark.Part(scores, np.zeros((4, 4)), columns, tuple("aaabb"), np.eye(4)))
     assert rows.tolist() == [1, 2, 4]
     ranks = [int((row > row[columns[query]]).sum()) + 1 for query, row in zip(rows, table, strict=True)]
     assert ranks == [2, 1, 1]  # of pictures 1 and 2, 1 and 2, and 1
@@ -37,7 +36,7 @@ def test_walks_bring_what_the_sum_over_their_lengths_does(benchmark):
     vectors = np.random.default_rng(1).normal(size=(6, 3))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     alike = vectors @ vectors.T
-    part = benchmark.Part(np.zeros((1, 6)), alike.copy(), np.zeros(1, int), [], [], alike=alike.copy())
+    part = benchmark.Part(np.zeros((1, 6)), alike.copy(), np.zeros(1, int), ("a",), alike.copy())
     found = benchmark.walked(part, 0.2, 0.8)
     shares = np.zeros((6, 6))
     for here in range(6):
@@ -143,16 +142,15 @@ def test_a_pin_without_text_ranks_by_the_pictures_alone(benchmark):
     vectors = rng.normal(size=(9, 4))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     alike = vectors @ vectors.T
-    stories, names = [np.arange(4), np.arange(4, 9)], list("aaaabbbbb")
 
     def part():
         scores = rng.normal(size=(9, 9))  # other texts every time
-        return benchmark.Part(scores, alike.copy(), np.arange(9), stories, names, alike=alike.copy())
+        return benchmark.Part(scores, alike.copy(), np.arange(9), tuple("aaaabbbbb"), alike.copy())
 
     first, second = part(), part()
-    for one, other in zip(benchmark.pinned(first, 0.0, 1.0), benchmark.pinned(second, 0.0, 1.0), strict=True):
+    for one, other in zip(*(part.weighed("pin", 0.0, 1.0) for part in (first, second)), strict=True):
         np.testing.assert_array_equal(one, other)
-    assert not np.array_equal(benchmark.pinned(first, 5.0, 1.0)[1], benchmark.pinned(second, 5.0, 1.0)[1])
+    assert not np.array_equal(first.weighed("pin", 5.0, 1.0)[1], second.weighed("pin", 5.0, 1.0)[1])
     walks = [benchmark.chosen_walk([one], scales=(0.0,)) for one in (first, second)]
     assert walks[0] == walks[1]
     assert walks[0][1][0] == 0
