@@ -73,15 +73,16 @@ def test_two_calls_are_compared_page_by_page(benchmark, capsys):
         benchmark.compare({"pin": first}, {"pin": other})
 
 
-@pytest.mark.parametrize("benchmark", ["vist_dry_run"], indirect=True)
-def test_made_up_stories_go_the_real_way(benchmark, tmp_path):
+@pytest.mark.parametrize("benchmark", ["training_steps"], indirect=True)
+def test_made_up_stories_go_the_real_way(benchmark, tmp_path, monkeypatch):
     sizes = "--stories 9 --steps 1 --batch 4 --words 6 --vocabulary 60 --width 6 --keys 5"
     benchmark.MODERATE.update(
         model={"word_width": 6, "hidden": 4, "attention": 3, "dim": 5},
         graph_model={"dim": 4, "width": 4},
         captioner={"local": 4, "hidden": 4, "joined": 6, "seen": 4, "state": 5, "word_width": 3},
     )
-    found = benchmark.measure(benchmark.parsed([*sizes.split(), "--folder", str(tmp_path)]))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = benchmark.measure(benchmark.parsed(["--system", "gsda", *sizes.split()]))
     assert found["losses"] == ["caption", "contrast", "graph", "ranking", "total"]
     assert found["steps_per_epoch"] == 2
     assert found["h_per_epoch"] == pytest.approx(2 * found["s_per_step"] / 3600)
@@ -92,7 +93,7 @@ def test_made_up_stories_go_the_real_way(benchmark, tmp_path):
     assert of_vrss["steps_per_epoch"] == 2
 
 
-@pytest.mark.parametrize("benchmark", ["vist_dry_run"], indirect=True)
+@pytest.mark.parametrize("benchmark", ["training_steps"], indirect=True)
 def test_made_up_stories_have_the_sizes_asked_for(benchmark, tmp_path):
     sizes = "--stories 30 --words 8 --vocabulary 60 --width 6 --batch 4"
     rows = benchmark.corpus(tmp_path, benchmark.parsed(sizes.split()))
