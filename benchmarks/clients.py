@@ -85,7 +85,7 @@ class Client:
         self.seen.note(act, time.perf_counter() - begun, fault)
         return status, kind, data
 
-    def json(self, act: str, path: str, body: object = None, method: str = "") -> Any:
+    def json(self, act: str, method: str, path: str, body: object = None) -> Any:
         """The answer read as JSON; None where it is none or the request failed."""
         status, kind, data = self.ask(act, path, None if body is None else json.dumps(body), method)
         return json.loads(data) if 0 < status < 400 and kind == "application/json" and data else None

@@ -1,7 +1,7 @@
 """Libraries of made-up pictures: rows, captions and vectors as indexing leaves them, mostly without files."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,36 @@ def text_of(number: int, steps: int = 10) -> str:
     draws = np.random.default_rng(number).integers(0, 13_310, steps)
     lines = [f"At {number} past {step}, {sentence(draw)}." for step, draw in enumerate(draws.tolist())]
     return "\n\n---\n\n".join(lines)
+
+
+def request(
+    act: str, number: int, count: int, ids: Sequence[str], project: Mapping[str, Any]
+) -> tuple[str, str, Any]:
+    """Method, path and JSON of something that is asked of the studio, another with every number.
+
+    Args:
+        act: what is asked.
+        number: of the request.
+        count: pictures of the library.
+        ids: pictures that have a thumbnail.
+        project: the one that is asked about.
+    """
+    own, words = f"/api/projects/{project.get('id')}", sentence(number % 110)
+    change = {"kind": ("blank", "unlock")[number % 2], "step": number // 2 % 10}
+    list_, page = "/api/library/pictures", number * 7919 % (count - 200)
+    return {
+        "page": ("GET", f"{list_}?offset={page}&limit=200", None),
+        "look": ("GET", f"{list_}?limit=200&q={words.replace(' ', '+')}", None),
+        "thumbnail": ("GET", f"/api/pictures/{ids[number % len(ids)]}/thumbnail?side=256", None),
+        "search": ("POST", "/api/search", {"text": f"{words} {number}", "limit": 48}),
+        "illustrate": ("POST", "/api/illustrate", {"text": text_of(number), "format": "markdown"}),
+        "project": ("POST", "/api/projects", {"text": text_of(number), "format": "markdown"}),
+        "edit": ("POST", f"{own}/edits", {"revision": project.get("revision"), "edit": change}),
+        "strip": ("GET", f"{own}/steps/{number % 10}/candidates?limit=40", None),
+        "read": ("GET", own, None),
+        "remove": ("DELETE", own, None),
+        "export": ("GET", f"{own}/export?format=html", None),
+    }[act]
 
 
 def walks(origins: FloatArray) -> Draw:

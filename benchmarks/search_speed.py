@@ -3,10 +3,10 @@
 Makes: docs/results/speed.md (ten steps in 100,000 and 1,000,000 pictures), docs/results/scale.md (approximate
   search, by number of pictures)
 
-Vectors are random walks around those of a library (--around), or around drawn ones; texts are its captions as
-its own encoder reads them, or vectors near some pictures. Every size is made, indexed and asked in processes
-of its own: the search index, the exact scan, and the scan against NumPy in float32 and Lance without an
-index, with its memory over the bytes stored. Results are written after each.
+Vectors are random walks around those of a library; texts are its captions as its own encoder reads them.
+Every size is made, indexed and asked in processes of its own: the search index, the exact scan, and the scan
+against NumPy in float32 and Lance without an index, with its memory over the bytes stored. Results are
+written after each.
 
     limner index PICTURES --library small
     python benchmarks/search_speed.py --around small --sizes 10000 100000 1000000 --json growth.json
@@ -23,42 +23,29 @@ from harness import alone, in_turn, memory_mb, peak_mb, timed
 from made_up import bare
 
 from limner.arrays import unit_rows
+from limner.research.evaluation.linear import linear_channels
 from limner.store.library import PictureStore
-from limner.store.search import EncodedChannel, Evidence, Index
+from limner.store.search import EncodedChannel, Index
 from limner.store.store import PICTURES, vectors_name
 
-SPACE, WIDTH, TEXTS, STEPS, CONSIDERED, WANTED = "base", 512, 10, 10, 200, 50
+SPACE, TEXTS, STEPS, CONSIDERED, WANTED = "base", 10, 10, 200, 50
 
 
 def origins(around):
     """(R, D) vectors to walk around, float32."""
-    if around is None:
-        rng = np.random.default_rng(0)
-        scale = np.arange(1, WIDTH + 1, dtype=np.float32) ** -0.5
-        return unit_rows("origins", scale * rng.standard_normal((5_000, WIDTH), dtype=np.float32))
     return np.asarray(PictureStore.open(around).gallery([SPACE]).space(SPACE).matrix, dtype=np.float32)
 
 
 def texts(around):
     """(TEXTS, STEPS, D) rows of unit length, and the evidence of their channel."""
-    if around is None:
-        near, rng = origins(None), np.random.default_rng(1)
-        some = near[rng.integers(0, len(near), TEXTS * STEPS)]
-        noise = unit_rows("noise", rng.standard_normal(some.shape, dtype=np.float32))
-        rows = unit_rows("texts", 0.6 * some + 0.8 * noise)
-        evidence = Evidence(slope=5.0, z_slope=0.7, offset=-1.0)
-    else:
-        from limner.research.evaluation.linear import linear_channels
-
-        library = PictureStore.open(around)
-        channel = linear_channels(library, [SPACE])[0]
-        said = [
-            captions[0]["text"]
-            for _, captions in sorted(library.store.rows(PICTURES, ["id", "captions"]))
-            if captions and len(captions[0]["text"].split()) > 4
-        ]
-        rows, evidence = channel.encoder.encode_text(said[: TEXTS * STEPS]), channel.evidence
-    return rows.reshape(TEXTS, STEPS, -1), evidence
+    library = PictureStore.open(around)
+    channel = linear_channels(library, [SPACE])[0]
+    said = [
+        captions[0]["text"]
+        for _, captions in sorted(library.store.rows(PICTURES, ["id", "captions"]))
+        if captions and len(captions[0]["text"].split()) > 4
+    ]
+    return channel.encoder.encode_text(said[: TEXTS * STEPS]).reshape(TEXTS, STEPS, -1), channel.evidence
 
 
 def build(folder, around):
@@ -135,8 +122,8 @@ def plain(folder, around):
     torch._int_mm(torch.ones(64, 64, dtype=torch.int8), torch.ones(64, 64, dtype=torch.int8))
     asked, evidence = texts(around)
     rows, before = asked[0], memory_mb("VmRSS")
-    space = PictureStore.open(folder).gallery([SPACE]).space(SPACE)
-    index = Index(PictureStore.open(folder).gallery([SPACE]))
+    gallery = PictureStore.open(folder).gallery([SPACE])
+    index, space = Index(gallery), gallery.space(SPACE)
 
     def limner(number=0):
         return index.search([EncodedChannel(SPACE, SPACE, evidence, rows)], CONSIDERED).rows
@@ -180,10 +167,9 @@ PARTS = {
 def measure(count, options):
     """All parts of a size, each in a process of its own."""
     folder = options.folder / f"{count}"
-    around = ["--around", options.around] if options.around else []
 
     def part(name):
-        return alone(__file__, "--part", name, "--folder", folder, *around)
+        return alone(__file__, "--part", name, "--folder", folder, "--around", options.around)
 
     if not (folder / "made").exists():
         part("make")
@@ -204,7 +190,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sizes", nargs="*", type=int, default=[100_000, 1_000_000])
-    parser.add_argument("--around", type=Path)
+    parser.add_argument("--around", type=Path, required=True, help="library of captioned pictures")
     parser.add_argument("--folder", type=Path, default=Path("search-speed"))
     parser.add_argument("--exact-up-to", type=int, default=1_000_000)
     parser.add_argument("--json", type=Path, default=Path("search-speed.json"))

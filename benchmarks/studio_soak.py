@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from clients import Client, Seen, served
 from harness import load, memory_mb
-from made_up import sentence, text_of, whole
+from made_up import request, whole
 from PIL import Image
 
 from limner.checksums import seal_bytes
@@ -64,37 +64,22 @@ class Person(Client):
         self.draws = random.Random(number)  # noqa: S311
         self.project: dict[str, Any] = {}
 
-    def act(self, kind: str) -> None:
+    def act(self, kind: str) -> Any:
         """Do one of `ACTS`."""
-        draw, path = self.draws, f"/api/projects/{self.project.get('id')}"
-        if kind == "thumbnail":
-            self.ask(kind, f"/api/pictures/{draw.choice(self.ids)}/thumbnail?side={SIDE}")
-        elif kind == "page":
-            self.ask(kind, f"/api/library/pictures?offset={draw.randrange(len(self.ids) - 200)}&limit=200")
-        elif kind == "look":
-            words = sentence(draw.randrange(110)).replace(" ", "+")
-            self.ask(kind, f"/api/library/pictures?limit=200&q={words}")
-        elif kind == "search":
-            text = f"{sentence(draw.randrange(110))} {draw.random()}"
-            self.json(kind, "/api/search", {"text": text, "limit": 48})
-        elif kind == "renew" or not self.project:
-            self.renew()
-        elif kind == "edit":
-            change = {"kind": draw.choice(["blank", "unlock", "lock"]), "step": draw.randrange(10)}
-            body = {"revision": self.project["revision"], "edit": change}
-            found = self.json(kind, f"{path}/edits", body)
-            self.project = found or self.json("read again", path) or {}
-        elif kind == "strip":
-            self.ask(kind, f"{path}/steps/{draw.randrange(10)}/candidates?limit=40")
-        else:
-            self.ask(kind, f"{path}/export?format=html")
+        if kind == "renew" or (not self.project and kind in ("edit", "strip", "export")):
+            return self.renew()
+        asked = request(kind, self.draws.randrange(2**31), len(self.ids), self.ids, self.project)
+        found = self.json(kind, *asked)
+        if kind == "edit":
+            again = request("read", 0, len(self.ids), self.ids, self.project)
+            self.project = found or self.json("read again", *again) or {}
+        return found
 
     def renew(self) -> None:
         """Remove the project, and make one of a text that is new."""
         if self.project:
-            self.ask("remove", f"/api/projects/{self.project['id']}", method="DELETE")
-        text = text_of(self.draws.randrange(2**32))
-        self.project = self.json("renew", "/api/projects", {"text": text, "format": "markdown"}) or {}
+            self.act("remove")
+        self.project = self.act("project") or {}
 
     def live(self, until: float) -> None:
         """Act until the time is over."""

@@ -20,12 +20,13 @@ import io
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from harness import Times, in_turn, load, memory_mb, peak_mb, percentile_ms
-from made_up import NOUNS, VERBS, text_of, whole
+from made_up import request, sentence, text_of, whole
 from PIL import Image
 from starlette.testclient import TestClient
 
@@ -52,11 +53,6 @@ def row(times: Times) -> str:
     return " ".join(f"{one:8.1f}" for one in cells)
 
 
-def words_of(number: int) -> str:
-    """A different question for every number."""
-    return f"{NOUNS[number % len(NOUNS)]} {VERBS[number % 10]}"
-
-
 class Ours:
     """The studio, asked over HTTP in process."""
 
@@ -65,47 +61,22 @@ class Ours:
         self.client = TestClient(create_app(studio))
         album = sorted((folder / "photographs").glob("*.jpg"))
         self.photographs = [hashlib.sha256(one.read_bytes()).hexdigest() for one in album]
-        self.last = len(engine.illustrator().catalogue) - 200
-        project = self.client.post("/api/projects", json={"text": text_of(0), "format": "markdown"}).json()
-        self.url, self.revision = f"/api/projects/{project['id']}", project["revision"]
+        self.count, self.project = len(engine.illustrator().catalogue), {}
+        self.project = self.ask("project", 0)
         for number in range(len(self.photographs)):
-            self.thumbnail(number)
+            self.ask("thumbnail", number)
 
-    def page(self, number: int) -> None:
-        """A part of the list."""
-        offset = number * 7919 % self.last
-        found = self.client.get("/api/library/pictures", params={"offset": offset, "limit": 200}).json()
-        assert len(found["items"]) == 200
+    def ask(self, act: str, number: int) -> Any:
+        """The answer to one request."""
+        method, path, body = request(act, number, self.count, self.photographs, self.project)
+        answer = self.client.request(method, path, json=body).raise_for_status()
+        if act == "edit":
+            self.project = answer.json()
+        return answer.json() if act == "project" else None
 
-    def look(self, number: int) -> None:
-        """The list, narrowed by words."""
-        found = self.client.get("/api/library/pictures", params={"q": words_of(number), "limit": 200})
-        found.raise_for_status()
-
-    def thumbnail(self, number: int) -> None:
-        """A small copy of a photograph."""
-        picture = self.photographs[number % len(self.photographs)]
-        self.client.get(f"/api/pictures/{picture}/thumbnail?side=256").raise_for_status()
-
-    def search(self, number: int) -> None:
-        """Pictures for words."""
-        body = {"text": f"{words_of(number)} {number}", "limit": 48}
-        self.client.post("/api/search", json=body).raise_for_status()
-
-    def illustrate(self, number: int) -> None:
-        """A storyboard of a text that is new."""
-        body = {"text": text_of(number + 1), "format": "markdown"}
-        self.client.post("/api/illustrate", json=body).raise_for_status()
-
-    def edit(self, number: int) -> None:
-        """A change that decodes anew and is saved."""
-        change = {"kind": ("blank", "unlock")[number % 2], "step": 3}
-        answer = self.client.post(f"{self.url}/edits", json={"revision": self.revision, "edit": change})
-        self.revision = answer.json()["revision"]
-
-    def strip(self, number: int) -> None:
-        """Candidates of a step."""
-        self.client.get(f"{self.url}/steps/{number % 10}/candidates?limit=40").raise_for_status()
+    def __call__(self, act: str) -> Callable[[int], object]:
+        """A request for every number."""
+        return partial(self.ask, act)
 
 
 class Plain:
@@ -133,7 +104,7 @@ class Plain:
 
     def search(self, number: int) -> None:
         """Pictures for words."""
-        query = text_encoder().encode_text([f"{words_of(number)} {number}"])
+        query = text_encoder().encode_text([f"{sentence(number)} {number}"])
         gallery = PictureStore.open(self.home).gallery(["captions"])
         scores = np.asarray(gallery.space("captions").matrix, dtype=np.float32) @ query[0]
         self.library.pictures([gallery.ids[row] for row in np.argsort(-scores)[:48]])
@@ -208,7 +179,7 @@ def main() -> None:
         questions: list[tuple[str, Callable[[int], object]]] = [
             ("page of 200 pictures", lambda number: catalogue.page(number * 7919 % (count - 200), 200)),
             ("40 pictures by id", lambda number: catalogue.pictures(ids)),
-            ("list narrowed by words", lambda number: catalogue.page(0, 200, words_of(number))),
+            ("list narrowed by words", lambda number: catalogue.page(0, 200, sentence(number % 110))),
             ("list narrowed to a folder", lambda number: catalogue.page(0, 200, only=FOLDER)),
             ("pictures of one day", lambda number: catalogue.same_occasion(ids[number % 40])),
         ]
@@ -221,13 +192,13 @@ def main() -> None:
     ours, plain = Ours(engine, asked.to), None if asked.alone else Plain(home, asked.to)
     print(f"{'ms':34s} {'studio':>9s} {'p95':>8s} {'cpu':>8s} {'plain':>9s} {'p95':>8s} {'cpu':>8s}")
     rows: list[tuple[str, Callable[[int], object], Callable[[int], object] | None]] = [
-        ("page of 200 pictures", ours.page, plain and plain.page),
-        ("list narrowed by words", ours.look, None),
-        ("thumbnail of 12 megapixels", ours.thumbnail, plain and plain.thumbnail),
-        ("search by words", ours.search, plain and plain.search),
-        ("storyboard of 10 steps, new text", ours.illustrate, plain and plain.illustrate),
-        ("edit, saved to disk", ours.edit, None),
-        ("strip of 40 candidates", ours.strip, None),
+        ("page of 200 pictures", ours("page"), plain and plain.page),
+        ("list narrowed by words", ours("look"), None),
+        ("thumbnail of 12 megapixels", ours("thumbnail"), plain and plain.thumbnail),
+        ("search by words", ours("search"), plain and plain.search),
+        ("storyboard of 10 steps, new text", ours("illustrate"), plain and plain.illustrate),
+        ("edit, saved to disk", ours("edit"), None),
+        ("strip of 40 candidates", ours("strip"), None),
     ]
     for name, studio, other in rows:
         cells = [row(in_turn({name: studio}, asked.runs)[name])]
