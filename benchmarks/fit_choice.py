@@ -221,11 +221,8 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
     found = own_picture(rows)
     # What pixels say alone is their trust: the scale goes there.
     alone = float(found[names.index("pixels")])
-    weights = dict(zip(names, found.tolist(), strict=True))
-    weights |= {name: weights[name] / alone for name in ("pixels", "pixels_beside_words")}
-    numbers = numbers.model_copy(
-        update={"spread": numbers.spread * alone, "evidence": Weights(weights=weights)}
-    )
+    found[[names.index(name) for name in ("pixels", "pixels_beside_words")]] /= alone
+    numbers = weighed(numbers, "evidence", names, found, spread=numbers.spread * alone)
     made = [_trusting(case, alone) for case in made]
     for case in made:
         case.features["own"] = evidence(case.pool, numbers)
@@ -233,9 +230,7 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
     names = list(numbers.agreement.weights)
     for _ in range(ROUNDS):
         rows = rows_of(made, names, partial(heard, numbers=numbers))
-        numbers = numbers.model_copy(
-            update={"agreement": Weights(weights=dict(zip(names, own_picture(rows).tolist(), strict=True)))}
-        )
+        numbers = weighed(numbers, "agreement", names, own_picture(rows))
         for case in made:
             own = case.features["own"]
             case.features["odds"] = np.where(
@@ -251,9 +246,15 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
         np.concatenate([right for _, right, _ in learned]).astype(np.float64),
         weight * np.concatenate([part for _, _, part in learned]),
     )
-    return numbers.model_copy(
-        update={"chance": Weights(weights=dict(zip(names, found.tolist(), strict=True)))}
-    )
+    return weighed(numbers, "chance", names, found)
+
+
+def weighed(
+    numbers: Calibration, part: str, names: Sequence[str], found: Float64Array, **more: float
+) -> Calibration:
+    """The calibration with other weights of a part."""
+    weights = Weights(weights=dict(zip(names, found.tolist(), strict=True)))
+    return numbers.model_copy(update={part: weights, **more})
 
 
 def _compared(pool: Pool) -> tuple[Compared, Compared]:
@@ -263,13 +264,10 @@ def _compared(pool: Pool) -> tuple[Compared, Compared]:
 def _trusting(case: Case, times: float) -> Case:
     """A case whose pixels are trusted so many times as much."""
     channels = {
-        name: one
-        if name in WORD_CHANNELS
-        else type(one)(one.present, one.cosine, one.z, one.titled, one.trust * times)
+        name: one if name in WORD_CHANNELS else replace(one, trust=one.trust * times)
         for name, one in case.pool.channels.items()
     }
-    pool = type(case.pool)(**{**vars(case.pool), "channels": channels})
-    return replace(fresh(case), pool=pool)
+    return replace(fresh(case), pool=replace(case.pool, channels=channels))
 
 
 def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
