@@ -4,14 +4,13 @@ Makes: docs/reproduce/index.md, docs/reproduce/cmcm.md, docs/reproduce/complemen
   docs/reproduce/vrss.md, docs/reproduce/gsda.md, docs/training.md (hours, and memory)
 
 Without --system: the backbone that two papers train along, forward and backward with Adam, is nearly all of a
-step; texts and loss are left out. Pictures are noise and weights random, which changes no time.
+step; texts and loss are left out. Pictures are noise and weights random, which changes no time. Processor
+seconds over threads stand for a step, so that other work on the machine does not count.
 
 With --system gsda or vrss: as much as VIST, of which only the sizes are true. Stories of five sentences, one
 picture each, with made-up words, features (a memory-mapped file in float16), sentence keys and scene graphs,
 go through the real way: a file of graphs is read, `prepare` builds task and model, and some batches are
 trained on. Losses mean nothing. Sizes are moderate unless --paper is given.
-
-Processor seconds over threads stand for a step, so that other work on the machine does not count.
 
     python benchmarks/training_steps.py
     python benchmarks/training_steps.py --device cuda
@@ -155,12 +154,6 @@ def times_of(step, options):
     return Times.of(found[1:]), found[-1].result
 
 
-def seconds(times, options):
-    """Of a step: by the processor's clock over its threads, or by the wall on a card."""
-    cuda = options.device.startswith("cuda")
-    return times.median_s if cuda else times.processor_median_s / torch.get_num_threads()
-
-
 def backbones(options):
     """A step of each backbone, and hours of the runs that train it."""
     known = {}
@@ -177,7 +170,8 @@ def backbones(options):
                 network(pictures).square().mean().backward()
                 updates.step()
 
-            known[key] = seconds(times_of(step, options)[0], options)
+            times, cuda = times_of(step, options)[0], options.device.startswith("cuda")
+            known[key] = times.median_s if cuda else times.processor_median_s / torch.get_num_threads()
         hours = known[key] * run.steps / 3600
         print(f"{run.name:<40}{known[key]:>10.2f}{run.steps:>12,}{hours:>10.1f}")
 
@@ -220,10 +214,10 @@ def measure(options):
             "parameters": sum(w.numel() for w in task.model.parameters() if w.requires_grad),
             "losses": losses,
             "threads": torch.get_num_threads(),
-            "wall_s_per_step": times.median_s,
-            "s_per_step": seconds(times, options),
+            "s_per_step": times.median_s,
+            "processor_s_per_step": times.processor_median_s,  # on a shared machine nearer to its own
             "steps_per_epoch": task.steps_per_epoch,
-            "h_per_epoch": seconds(times, options) * task.steps_per_epoch / 3600,
+            "h_per_epoch": times.median_s * task.steps_per_epoch / 3600,
             "peak_gb": peak_mb() * 2**20 / 1e9,
         }
         if options.device.startswith("cuda"):
