@@ -35,39 +35,21 @@ def data_folder() -> Path:
 
 
 class CachedText:
-    """A text encoder that encodes every text once, in large batches, and keeps them in a folder."""
+    """A text encoder that remembers every text in a folder."""
 
-    def __init__(self, encoder: TextEncoder, folder: Path) -> None:
-        self.encoder = encoder
-        self.name, self.dim, self.fingerprint = encoder.name, encoder.dim, encoder.fingerprint
-        self._folder = folder / "texts" / f"{encoder.name}-{encoder.fingerprint[:12]}"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._read: set[Path] = set()
-        self._known: dict[str, FloatArray] = {}
-
-    def learn(self, texts: Sequence[str]) -> None:
-        """Encode what neither this process nor another has encoded."""
-        if all(text in self._known for text in texts):
-            return
-        for path in sorted(self._folder.glob("*.npy")):
-            if path not in self._read:
-                listed = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-                self._known |= zip(listed, np.load(path, allow_pickle=False), strict=True)
-                self._read.add(path)
-        new = [text for text in dict.fromkeys(texts) if text not in self._known]
-        if new:
-            vectors = self.encoder.encode_text(new)
-            self._known |= zip(new, vectors, strict=True)
-            written = json.dumps(new)
-            path = self._folder / f"{hashlib.sha256(written.encode()).hexdigest()[:24]}.npy"
-            path.with_suffix(".json").write_text(written, encoding="utf-8")
-            save(path, vectors)  # last, so that whoever sees it finds its texts
-            self._read.add(path)
+    def __init__(self, encoder: TextEncoder, cache: Path) -> None:
+        self.encoder, self.name, self.dim = encoder, encoder.name, encoder.dim
+        self.fingerprint = encoder.fingerprint
+        self.folder = cache / f"{encoder.name}-{encoder.fingerprint[:12]}"
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """(N, D) unit rows."""
-        self.learn(texts)
-        return np.stack([self._known[text] for text in texts])
+        """(N, D) unit rows, as the encoder itself gives them."""
+        key = hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:24]
+        path = self.folder / f"{key}.npy"
+        if not path.exists():
+            save(path, self.encoder.encode_text(texts))
+        return np.load(path, allow_pickle=False)
 
 
 def save(path: Path, array: FloatArray) -> None:

@@ -299,12 +299,12 @@ def test_a_memory_gives_what_the_encoder_gives_and_asks_it_once(suite, tmp_path)
             return super().encode_text(texts)
 
     encoder = Counted()
-    memory = suite["boards"].CachedText(encoder, tmp_path)
+    memory = suite["boards"].Memory(encoder, tmp_path)
     memory.learn(["a b", "c", "a b"])
     np.testing.assert_array_equal(memory.encode_text(["c", "a b"]), encoder.encode_text(["c", "a b"]))
     assert asked[:2] == ["a b", "c"]
     del asked[:]
-    again = suite["boards"].CachedText(encoder, tmp_path)
+    again = suite["boards"].Memory(encoder, tmp_path)
     again.encode_text(["a b"])
     assert not asked
     again.encode_text(["a b", "d"])

@@ -6,14 +6,17 @@ studio, with its channels, calibration, blanks and default options. Plain search
 yardstick.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
 
-from embeddings import CachedText
+import numpy as np
+from embeddings import save
 
-from limner.arrays import TextEncoder
+from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
 from limner.match.equipment import channels_of
 from limner.match.illustrate import readings_of, step_texts
@@ -55,6 +58,42 @@ class Outcome:
 def stated(step: BoardStep) -> float | None:
     """The probability that a step states: the one place that says which number is judged."""
     return step.probability
+
+
+class Memory:
+    """A text encoder that encodes every text once, in large batches, and keeps them in a folder."""
+
+    def __init__(self, encoder: TextEncoder, folder: Path) -> None:
+        self.encoder = encoder
+        self.name, self.dim, self.fingerprint = encoder.name, encoder.dim, encoder.fingerprint
+        self._folder = folder / "texts" / f"{encoder.name}-{encoder.fingerprint[:12]}"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._read: set[Path] = set()
+        self._known: dict[str, FloatArray] = {}
+
+    def learn(self, texts: Sequence[str]) -> None:
+        """Encode what neither this process nor another has encoded."""
+        if all(text in self._known for text in texts):
+            return
+        for path in sorted(self._folder.glob("*.npy")):
+            if path not in self._read:
+                listed = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+                self._known |= zip(listed, np.load(path, allow_pickle=False), strict=True)
+                self._read.add(path)
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            vectors = self.encoder.encode_text(new)
+            self._known |= zip(new, vectors, strict=True)
+            written = json.dumps(new)
+            path = self._folder / f"{hashlib.sha256(written.encode()).hexdigest()[:24]}.npy"
+            path.with_suffix(".json").write_text(written, encoding="utf-8")
+            save(path, vectors)  # last, so that whoever sees it finds its texts
+            self._read.add(path)
+
+    def encode_text(self, texts: Sequence[str]) -> FloatArray:
+        """(N, D) unit rows."""
+        self.learn(texts)
+        return np.stack([self._known[text] for text in texts])
 
 
 class Tables:
@@ -152,7 +191,7 @@ class Desk:
         self.encoders, self.folder, self.overrides = encoders, folder, tuple(overrides)
         self.pinned = pinned
         self._channels: dict[tuple[str, ...], tuple[Channel, ...]] = {}
-        self._memory: dict[str, CachedText] = {}
+        self._memory: dict[str, Memory] = {}
 
     def channels(self, library: JobLibrary) -> tuple[Channel, ...]:
         """Those that limner takes for a library with these spaces, their encoders with a memory."""
@@ -162,9 +201,9 @@ class Desk:
             self._channels[held] = tuple(replace(one, encoder=self._kept(one.encoder)) for one in found)
         return self._channels[held]
 
-    def _kept(self, encoder: TextEncoder) -> CachedText:
+    def _kept(self, encoder: TextEncoder) -> Memory:
         if encoder.fingerprint not in self._memory:
-            self._memory[encoder.fingerprint] = CachedText(encoder, self.folder)
+            self._memory[encoder.fingerprint] = Memory(encoder, self.folder)
         return self._memory[encoder.fingerprint]
 
     def outcomes(self, jobs: Sequence[Job]) -> Iterator[list[Outcome]]:
@@ -183,7 +222,7 @@ class Desk:
             return
         illustrator = JobIllustrator(jobs[0], self)
         for channel in illustrator.channels:
-            assert isinstance(channel.encoder, CachedText)
+            assert isinstance(channel.encoder, Memory)
             told = [text for job in jobs for text in step_texts(job.story)]
             for job in jobs:
                 codes = [one.code for one in languages_of_story(job.story).each]
