@@ -72,7 +72,7 @@ def picture_vectors(
         key = hashlib.sha256(json.dumps(chunk).encode()).hexdigest()[:24]
         paths = {space: folder / f"{key}-{space}.npy" for space in encoder.spaces}
         if not all(path.exists() for path in paths.values()):
-            for space, vectors in _encode(encoder, chunk).items():
+            for space, vectors in encoded(encoder, chunk).items():
                 save(paths[space], vectors)
             print(f"{encoder.name} {name}: {min(start + CHUNK, len(files))} of {len(files)}", flush=True)
         for space, path in paths.items():
@@ -80,7 +80,9 @@ def picture_vectors(
     return {space: np.concatenate(parts) for space, parts in found.items()}
 
 
-def _encode(encoder: ImageEncoder, files: Sequence[str]) -> dict[str, FloatArray]:
+def encoded(encoder: ImageEncoder, files: Sequence[str]) -> dict[str, FloatArray]:
+    """Space → (M, D) vectors of picture files."""
+
     def prepare(file: str) -> np.ndarray:
         data = read_file(os.fsencode(file)).data
         return encoder.prepare(decode(data, encoder.side_px, Path(file).suffix.lower()).rgb)

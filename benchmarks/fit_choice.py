@@ -73,8 +73,6 @@ class Case:
         asked: the steps as the channels read them.
         pool: the candidates.
         own, fits: (S, K) True for the picture of the step, and for those that fit.
-        held: (S,) whether the library has a picture for the step.
-        lacks: per step why nothing fits.
     """
 
     cell: tuple[str, str, int]
@@ -83,8 +81,6 @@ class Case:
     pool: Pool
     own: np.ndarray
     fits: np.ndarray
-    held: np.ndarray
-    lacks: tuple[str, ...]
     features: dict[str, Float64Array] = field(default_factory=dict)
     likes: dict[str, Resemblance] = field(default_factory=dict)
 
@@ -118,9 +114,8 @@ def cases(desk: Desk, options: argparse.Namespace, part: Part) -> Iterator[Case]
                     barred = np.zeros(len(job.gallery), dtype=bool)
                     pool = pool_of(illustrator.index, asked, numbers, count=CANDIDATES, barred=barred)
                     own, fits = (flags(pool, sets) for sets in (job.own, job.fits))
-                    held = np.array([bool(one) for one in job.own])
                     cell = (kind, words, size)
-                    yield Case(cell, illustrator.index, asked, pool, own, fits, held, tuple(job.lacks))
+                    yield Case(cell, illustrator.index, asked, pool, own, fits)
 
 
 def flags(pool: Pool, wanted: Sequence[Collection[str]]) -> np.ndarray:
@@ -226,11 +221,8 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
     found = own_picture(rows)
     # What pixels say alone is their trust: the scale goes there.
     alone = float(found[names.index("pixels")])
-    weights = dict(zip(names, found.tolist(), strict=True))
-    weights |= {name: weights[name] / alone for name in ("pixels", "pixels_beside_words")}
-    numbers = numbers.model_copy(
-        update={"spread": numbers.spread * alone, "evidence": Weights(weights=weights)}
-    )
+    found[[names.index(name) for name in ("pixels", "pixels_beside_words")]] /= alone
+    numbers = weighed(numbers, "evidence", names, found, spread=numbers.spread * alone)
     made = [_trusting(case, alone) for case in made]
     for case in made:
         case.features["own"] = evidence(case.pool, numbers)
@@ -238,9 +230,7 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
     names = list(numbers.agreement.weights)
     for _ in range(ROUNDS):
         rows = rows_of(made, names, partial(heard, numbers=numbers))
-        numbers = numbers.model_copy(
-            update={"agreement": Weights(weights=dict(zip(names, own_picture(rows).tolist(), strict=True)))}
-        )
+        numbers = weighed(numbers, "agreement", names, own_picture(rows))
         for case in made:
             own = case.features["own"]
             case.features["odds"] = np.where(
@@ -256,9 +246,15 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
         np.concatenate([right for _, right, _ in learned]).astype(np.float64),
         weight * np.concatenate([part for _, _, part in learned]),
     )
-    return numbers.model_copy(
-        update={"chance": Weights(weights=dict(zip(names, found.tolist(), strict=True)))}
-    )
+    return weighed(numbers, "chance", names, found)
+
+
+def weighed(
+    numbers: Calibration, part: str, names: Sequence[str], found: Float64Array, **more: float
+) -> Calibration:
+    """The calibration with other weights of a part."""
+    weights = Weights(weights=dict(zip(names, found.tolist(), strict=True)))
+    return numbers.model_copy(update={part: weights, **more})
 
 
 def _compared(pool: Pool) -> tuple[Compared, Compared]:
@@ -268,13 +264,10 @@ def _compared(pool: Pool) -> tuple[Compared, Compared]:
 def _trusting(case: Case, times: float) -> Case:
     """A case whose pixels are trusted so many times as much."""
     channels = {
-        name: one
-        if name in WORD_CHANNELS
-        else type(one)(one.present, one.cosine, one.z, one.titled, one.trust * times)
+        name: one if name in WORD_CHANNELS else replace(one, trust=one.trust * times)
         for name, one in case.pool.channels.items()
     }
-    pool = type(case.pool)(**{**vars(case.pool), "channels": channels})
-    return replace(fresh(case), pool=pool)
+    return replace(fresh(case), pool=replace(case.pool, channels=channels))
 
 
 def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
@@ -292,7 +285,7 @@ def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
             {case.pool.gallery.ids[case.pool.rows[i]] for i in case.pool.items[s][case.fits[s]]}
             for s in range(len(case.fits))
         ]
-        one = Case(case.cell, case.index, case.asked, pool, case.own, flags(pool, ids), case.held, case.lacks)
+        one = Case(case.cell, case.index, case.asked, pool, case.own, flags(pool, ids))
         seen, fixed = evidence(pool, numbers), {first: pool.column(first, row)}
         own = np.where(pool.there & ~np.isfinite(seen), 0.0, seen)
         odds = agreement(pool, own, numbers, likes_of(one), fixed)
@@ -375,17 +368,6 @@ def calibrated(made: Sequence[Case], numbers: Calibration) -> dict[str, float]:
     return {kind: float(measured(pairs).error or 0.0) for kind, pairs in found.items()}
 
 
-def own_shown(made: Sequence[Case], numbers: Calibration) -> dict[str, float]:
-    """Kind → share of the steps with a picture of their own that are shown it."""
-    found: dict[str, list[bool]] = {}
-    for case in made:
-        columns = chosen_of(case, agreed(case, numbers))
-        found.setdefault(case.cell[0], []).extend(
-            bool(column != BLANK and case.own[s, column]) for s, column in enumerate(columns) if case.held[s]
-        )
-    return {kind: float(np.mean(one)) for kind, one in found.items()}
-
-
 def main() -> None:
     options = parser(__doc__.splitlines()[0])
     options.add_argument("--kinds", nargs="+", choices=FITTED_KINDS, default=list(FITTED_KINDS))
@@ -397,18 +379,16 @@ def main() -> None:
     desk = Desk(encoders(chosen, ["base"]), chosen.cache)
     made, others = (list(cases(desk, chosen, part)) for part in ("fit", "choose"))
     numbers = fitted(made, load())
-    errors, own = calibrated(others, numbers), own_shown(others, numbers)
-    print("| kind | own picture, choose | calibration error |\n|---|---:|---:|")
-    for kind in errors:
-        print(f"| {kind} | {100 * own[kind]:.1f} | {errors[kind]:.3f} |")
+    print("| kind | calibration error, choose |\n|---|---:|")
+    errors = calibrated(others, numbers)
+    for kind, error in errors.items():
+        print(f"| {kind} | {error:.3f} |")
     if chosen.left_out:
-        print("\n| kind left out of the fit | own picture, choose | calibration error |\n|---|---:|---:|")
+        print("\n| kind left out of the fit | calibration error, choose |\n|---|---:|")
         for kind in errors:
             rest = fitted([fresh(case) for case in made if case.cell[0] != kind], load())
             alone = [case for case in others if case.cell[0] == kind]
-            print(
-                f"| {kind} | {100 * own_shown(alone, rest)[kind]:.1f} | {calibrated(alone, rest)[kind]:.3f} |"
-            )
+            print(f"| {kind} | {calibrated(alone, rest)[kind]:.3f} |")
     if chosen.write:
         text = numbers.model_dump_json(indent=1) + "\n"
         write_text(Path(limner.match.__file__).with_name(FILE), text)

@@ -10,11 +10,9 @@ Needs no data and no weight files: networks are random, pictures drawn or noise.
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -53,50 +51,47 @@ SYSTEMS = (
 Row = tuple[str, str]
 
 
-def seconds(work: Callable[[], object], device: str, rounds: int) -> float:
-    """Least of some rounds, after one to warm up; the card is waited for."""
+def speeds(
+    what: str, calls: Mapping[str, Callable[[], object]], size: int, device: str, *, quick: bool
+) -> Iterator[Row]:
+    """Pictures per second of each precision, least of some rounds in turn; the card is waited for."""
 
-    def waited(number: int) -> None:
+    def waited(number: int, work: Callable[[], object]) -> None:
         work()
         if device.startswith("cuda"):
             torch.cuda.synchronize()
 
-    return in_turn({"work": waited}, rounds)["work"].least_s
+    ways = {name: partial(waited, work=work) for name, work in calls.items()}
+    found = {name: size / one.least_s for name, one in in_turn(ways, 1 if quick else 5).items()}
+    for name, speed in found.items():
+        ratio = speed / found[next(iter(found))]
+        yield f"{what}, {name}", f"{speed:.1f} pictures/s, {ratio:.2f} ×"
 
 
 def forward(device: str, *, quick: bool) -> Iterator[Row]:
-    """Pictures per second through a backbone, in each precision and memory order."""
-    size, rounds = (2, 1) if quick else (128, 5)
-    name = "resnet18" if quick else "resnet50"
+    """Pictures per second through a backbone, in each precision."""
+    size, name = (2, "resnet18") if quick else (128, "resnet50")
     network = FromBytes(models.get_model(name, weights=None)).eval().to(device)
+    network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     pixels = torch.randint(0, 255, (size, 224, 224, 3), dtype=torch.uint8).to(device)
-    plain = 0.0
-    for order in ("contiguous", "channels-last"):
-        if order == "channels-last":
-            network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        for precision in get_args(Precision):
-            if device == "cpu" and precision == "float16":
-                continue  # CPUs emulate it: hours
 
-            def work(precision: Precision = precision, network: nn.Module = network) -> None:
-                with torch.inference_mode(), autocast(device, precision):
-                    network(pixels)
+    def work(precision: Precision) -> None:
+        with torch.inference_mode(), autocast(device, precision):
+            network(pixels)
 
-            speed = size / seconds(work, device, rounds)
-            plain = plain or speed
-            yield f"forward, {name}, {order}, {precision}", f"{speed:.1f} pictures/s, {speed / plain:.2f} ×"
+    # CPUs emulate float16: hours
+    given = [one for one in get_args(Precision) if device != "cpu" or one != "float16"]
+    calls = {one: partial(work, one) for one in given}
+    yield from speeds(f"forward, {name}", calls, size, device, quick=quick)
 
 
 def indexed(device: str, *, quick: bool) -> Iterator[Row]:
     """Pictures per second through the encoder base, as indexing runs it."""
-    size, rounds = (2, 1) if quick else (64, 5)
+    size = 2 if quick else 64
     pixels = np.random.default_rng(0).integers(0, 255, (size, SIDE_PX, SIDE_PX, 3), dtype=np.uint8)
-    plain = 0.0
-    for precision in ("float32", "bfloat16"):
-        encoder = BaseImageEncoder("base", shipped_file("base"), precision=precision, device=device)
-        speed = size / seconds(partial(encoder.encode_pixels, pixels), device, rounds)
-        plain = plain or speed
-        yield f"index, base, {precision}", f"{speed:.1f} pictures/s, {speed / plain:.2f} ×"
+    base = partial(BaseImageEncoder, "base", shipped_file("base"), device=device)
+    calls = {one: partial(base(precision=one).encode_pixels, pixels) for one in ("float32", "bfloat16")}
+    yield from speeds("index, base", calls, size, device, quick=quick)
 
 
 def in_files(folder: Path, books: int) -> list[str]:
@@ -229,29 +224,6 @@ def trained(device: str, *, quick: bool) -> Iterator[Row]:
     )
 
 
-def several(device: str, *, quick: bool) -> Iterator[Row]:
-    """Two processes by torchrun: nccl on cards, gloo on the CPU."""
-    cards = torch.cuda.device_count() if device.startswith("cuda") else 0
-    if quick or cards == 1:
-        yield "two processes", "not run: one card" if cards else "not run: --quick"
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        words = ["--standalone", "--nproc-per-node", "2", "-m", "limner", "train"]
-        words += [str(CONFIGS / "complementary" / "vse++.toml"), "--data", "picturebook", "--smoke"]
-        words += ["--to", f"{folder}/run", "--device", "cuda" if cards else "cpu"]
-        done = subprocess.run(
-            [sys.executable, "-m", "torch.distributed.run", *words],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-    last = (done.stderr.strip().splitlines() or [""])[-1]
-    yield (
-        f"two processes, {'nccl' if cards else 'gloo'}",
-        "trained" if done.returncode == 0 else f"FAILED: {last}",
-    )
-
-
 def peak(device: str) -> Row:
     """Most memory that was ever in use."""
     if device.startswith("cuda"):
@@ -268,7 +240,6 @@ def check(device: str, *, quick: bool) -> Iterator[Row]:
     for precision in ("float32",) if quick else ("float32", "bfloat16", "float16"):
         yield from resumed(device, precision)
     yield from trained(device, quick=quick)
-    yield from several(device, quick=quick)
     yield peak(device)
 
 

@@ -36,11 +36,6 @@ LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*cache", "bu
 PATIENCE = 20
 
 
-def _whole(node: ast.AST) -> bool:
-    """Whether it is a whole number such as a bound or an index."""
-    return isinstance(node, ast.Constant) and type(node.value) is int and 0 <= node.value < 1000
-
-
 def places(tree: ast.Module) -> list[ast.AST]:
     """What can be changed: all but types and strings."""
     typed: set[ast.AST] = set()
@@ -59,7 +54,7 @@ def places(tree: ast.Module) -> list[ast.AST]:
             or isinstance(node, ast.BoolOp | ast.IfExp)
             or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
             or (isinstance(node, ast.Return) and node.value and ast.unparse(node.value) != "None")
-            or _whole(node)
+            or (isinstance(node, ast.Constant) and type(node.value) is int and 0 <= node.value < 1000)
         )
     ]
 

@@ -13,18 +13,19 @@ import argparse
 import multiprocessing
 import os
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from embeddings import encoders, parser
 from ordinary.boards import Desk, Outcome
 from ordinary.jobs import KINDS, PARTS, SIZES, WORDS, Job, jobs
 from ordinary.measures import Figures, Share, figures
-from ordinary.pictures import Part, Words
+from ordinary.pictures import Words
 from pydantic import TypeAdapter
 
 from limner.config import Record
@@ -46,35 +47,13 @@ MOST_ERROR, MOST_BLANK, MOST_WRONG = 0.05, 0.1, 0.5
 BLANK_SIZE = 300
 
 
-class Cell(Record):
-    """Figures of one kind, words and size; "all" where they are pooled."""
+class Cell(NamedTuple):
+    """What the table says of one kind, words and size; "all" words of no size are all cells of a kind."""
 
     kind: str
     words: str
     size: int | None
     figures: Figures
-
-
-class Result(Record):
-    """What a run found, and how it was made.
-
-    Attributes:
-        part: of the data.
-        encoders: name and fingerprint of those of pictures.
-        options: set in place of the defaults.
-        commit: of the repository.
-        cells: by kind, words and size.
-        kinds: all cells of a kind together; the bootstrap draws a text with all its libraries.
-        absent: cells that do not exist, with the reason.
-    """
-
-    part: str
-    encoders: dict[str, str]
-    options: tuple[str, ...]
-    commit: str | None
-    cells: tuple[Cell, ...]
-    kinds: tuple[Cell, ...]
-    absent: tuple[str, ...]
 
 
 class Step(Record):
@@ -86,16 +65,9 @@ class Step(Record):
     fits: bool
 
 
+Task = tuple[str, Words, int]
+"""Kind, words and size of a cell to fill."""
 Steps = TypeAdapter(list[Step])
-
-
-@dataclass(frozen=True)
-class Task:
-    """One cell to fill."""
-
-    kind: str
-    words: Words
-    size: int
 
 
 class Bench:
@@ -104,26 +76,12 @@ class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.encoders = encoders(options, options.encoders)
-        self.desk = Desk(
-            self.encoders,
-            options.cache,
-            options.set,
-            approximate=options.approximate,
-            pinned=options.pinned,
-        )
+        self.desk = Desk(self.encoders, options.cache, options.set, pinned=options.pinned)
 
     def made(self, task: Task, limit: int | None) -> list[Job]:
         """The jobs of a cell."""
-        part: Part = self.options.part
-        return jobs(
-            task.kind,
-            task.words,
-            task.size,
-            part,
-            encoders=self.encoders,
-            cache=self.options.cache,
-            limit=limit,
-        )
+        options = self.options
+        return jobs(*task, options.part, encoders=self.encoders, cache=options.cache, limit=limit)
 
     def fill(self, task: Task) -> list[Outcome] | str:
         """The outcomes of all jobs of a cell, or why there are none."""
@@ -135,16 +93,14 @@ class Bench:
 
     def prepare(self) -> None:
         """Draw, read and encode what the cells share, so that processes do not do it twice."""
-        for kind in self.options.kinds:
-            for size in sorted(self.options.sizes):
-                first = size == min(self.options.sizes)
-                task = Task(kind, WORDS[kind][0], size)
-                try:
-                    made = self.made(task, self.options.limit if first else 1)
-                except DataError:
-                    continue
-                if first:
-                    self.desk.learn(made)
+        for kind, size in product(self.options.kinds, sorted(self.options.sizes)):
+            first = size == min(self.options.sizes)
+            try:
+                made = self.made((kind, WORDS[kind][0], size), self.options.limit if first else 1)
+            except DataError:
+                continue
+            if first:
+                self.desk.learn(made)
 
 
 _bench: Bench | None = None
@@ -164,87 +120,30 @@ def fill(task: Task) -> list[Outcome] | str:
     return _bench.fill(task)
 
 
-def tasks(options: argparse.Namespace) -> list[Task]:
-    """Cells asked for, in the order of the table."""
-    return [
-        Task(kind, words, size)
+def measure(bench: Bench) -> dict[Task, list[Outcome] | str]:
+    """Every cell asked for, in the order of the table: its outcomes, or why there are none."""
+    options = bench.options
+    asked: list[Task] = [
+        (kind, words, size)
         for kind in options.kinds
         for words in WORDS[kind]
         for size in options.sizes
         if words in options.words
     ]
-
-
-def filled(bench: Bench, asked: Sequence[Task]) -> Iterator[tuple[Task, list[Outcome] | str]]:
-    """Every cell as it is ready; the longest first where several processes share the work."""
-    options = bench.options
     print("reading, drawing and encoding what is new", file=sys.stderr)
     bench.prepare()
-    if options.workers == 1:
-        yield from ((task, bench.fill(task)) for task in asked)
-        return
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(options.workers, spawn, start, (options,)) as pool:
-        waiting = {pool.submit(fill, task): task for task in sorted(asked, key=lambda task: -task.size)}
-        for done in as_completed(waiting):
-            yield waiting[done], done.result()
-
-
-def measure(options: argparse.Namespace) -> tuple[Result, list[Step]]:
-    """Fill the cells asked for; what every step was given, in their order."""
-    asked = tasks(options)
-    bench = Bench(options)
-    began = time.perf_counter()
-    found: dict[Task, list[Outcome]] = {}
-    absent: dict[Task, str] = {}
-    for number, (task, outcome) in enumerate(filled(bench, asked), start=1):
-        if isinstance(outcome, str):
-            absent[task] = outcome
-        else:
-            found[task] = outcome
-        took = time.perf_counter() - began
-        print(
-            f"\r{number} of {len(asked)} cells, {took:.0f} s, about"
-            f" {took / number * (len(asked) - number):.0f} s to go   ",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+    with ExitStack() as stack:
+        filled = map(bench.fill, asked)
+        if options.workers > 1:
+            spawn = multiprocessing.get_context("spawn")
+            pool = stack.enter_context(ProcessPoolExecutor(options.workers, spawn, start, (options,)))
+            filled = pool.map(fill, asked)
+        found = {}
+        for task, outcomes in zip(asked, filled, strict=True):
+            found[task] = outcomes
+            print(f"\r{len(found)} of {len(asked)} cells", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
-    pooled = {
-        kind: [one for task in asked if task.kind == kind for one in found.get(task, ())]
-        for kind in options.kinds
-    }
-    steps = [
-        Step(
-            cell=(task.kind, task.words, task.size),
-            text=one.text,
-            chosen=one.chosen,
-            fits=one.chosen in one.fits,
-        )
-        for task in asked
-        for one in found.get(task, ())
-    ]
-    result = Result(
-        part=options.part,
-        encoders={one.name: one.fingerprint for one in bench.encoders[1]},
-        options=tuple(options.set),
-        commit=commit(),
-        cells=tuple(
-            Cell(kind=task.kind, words=task.words, size=task.size, figures=figures(found[task]))
-            for task in asked
-            if task in found
-        ),
-        kinds=tuple(
-            Cell(kind=kind, words="all", size=None, figures=figures(outcomes))
-            for kind, outcomes in pooled.items()
-            if outcomes
-        ),
-        absent=tuple(
-            f"{task.kind}, {task.words}, {task.size}: {absent[task]}" for task in asked if task in absent
-        ),
-    )
-    return result, steps
+    return found
 
 
 def percent(share: Share | None) -> str:
@@ -281,7 +180,7 @@ def row(cell: Cell) -> str:
     return f"| {' | '.join(values)} |"
 
 
-def required(result: Result) -> list[str]:
+def required(kinds: Sequence[Cell], cells: Sequence[Cell]) -> list[str]:
     """What is asked of every kind, and whether it holds; Markdown."""
     lines = [
         f"| kind | gain in own ≥ {100 * LEAST_GAIN:g}, its low end ≥ {100 * LEAST_LOW:g}"
@@ -289,12 +188,12 @@ def required(result: Result) -> list[str]:
         f" | blank, something fits ≤ {100 * MOST_BLANK:g}"
         f" | shown, nothing fits, of {BLANK_SIZE} ≤ {100 * MOST_WRONG:g} |\n|---|---|---|---|---|"
     ]
-    for cell in result.kinds:
+    for cell in kinds:
         one = cell.figures
         gain, error = one.own_gain, one.calibrated.error
         lacking = [
             share
-            for other in result.cells
+            for other in cells
             if other.kind == cell.kind and other.size == BLANK_SIZE
             for share in other.figures.wrong.values()
         ]
@@ -313,25 +212,23 @@ def required(result: Result) -> list[str]:
     return lines
 
 
-def table(result: Result) -> str:
+def table(bench: Bench, kinds: Sequence[Cell], cells: Sequence[Cell]) -> str:
     """Markdown: what is asked of each kind, all kinds, then every cell."""
     head = f"| {' | '.join(COLUMNS)} |\n|{'---|' * 3}{'---:|' * (len(COLUMNS) - 3)}"
-    named = ", ".join(f"{name} {print_[:12]}" for name, print_ in result.encoders.items()) or "none"
-    options = " ".join(result.options) or "defaults"
+    named = ", ".join(f"{one.name} {one.fingerprint[:12]}" for one in bench.encoders[1]) or "none"
+    options = " ".join(bench.options.set) or "defaults"
     lines = [
-        f"Part {result.part}; encoders of pictures: {named}; options: {options};"
-        f" commit {result.commit}. Shares in percent of the steps they are about; gains in points over each"
+        f"Part {bench.options.part}; encoders of pictures: {named}; options: {options};"
+        f" commit {commit()}. Shares in percent of the steps they are about; gains in points over each"
         " step alone, with 95 % intervals by bootstrap over texts.",
         "",
-        *required(result),
+        *required(kinds, cells),
         "",
         head,
-        *(row(cell) for cell in result.kinds),
+        *map(row, kinds),
         "",
         head,
-        *(row(cell) for cell in result.cells),
-        "",
-        *(f"- not there: {line}" for line in result.absent),
+        *map(row, cells),
     ]
     return "\n".join(lines)
 
@@ -374,27 +271,23 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         "--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help="options of the storyboard"
     )
     options.add_argument(
-        "--approximate", action="store_true", help="ask search indices of tables, not all vectors"
-    )
-    options.add_argument(
         "--pinned", action="store_true", help="fix a text's first picture, and judge the other steps"
     )
     options.add_argument("--limit", type=int, help="texts per cell at most")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    options.add_argument("--json", type=Path, help="write all figures there")
     options.add_argument("--chosen", type=Path, help="write the picture of every step there")
     options.add_argument("--against", type=Path, help="such a file of another run, to compare with")
     options.add_argument("--plot", type=Path, help="picture of stated chances against the truth, by kind")
     return options.parse_args(arguments)
 
 
-def plot(result: Result, path: Path) -> None:
+def plot(kinds: Sequence[Cell], path: Path) -> None:
     """Stated chances against what is true, a panel for each kind; areas show how many steps lie there."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.6), layout="constrained")
-    for place, cell in enumerate(result.kinds):
-        axes = figure.add_subplot(2, -(-len(result.kinds) // 2), place + 1)
+    for place, cell in enumerate(kinds):
+        axes = figure.add_subplot(2, -(-len(kinds) // 2), place + 1)
         bins = cell.figures.calibrated.bins
         axes.plot([0, 1], [0, 1], color="0.75", linewidth=1)
         axes.scatter(
@@ -415,17 +308,29 @@ def plot(result: Result, path: Path) -> None:
 def main() -> None:
     options = parsed()
     try:
-        result, steps = measure(options)
+        bench = Bench(options)
+        found = measure(bench)
     except LimnerError as error:
         raise SystemExit(str(error)) from error
-    if options.json:
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        write_text(options.json, result.model_dump_json())
+    there = {task: outcomes for task, outcomes in found.items() if not isinstance(outcomes, str)}
+    cells = [Cell(*task, figures(outcomes)) for task, outcomes in there.items()]
+    pooled = {
+        kind: [one for task in there if task[0] == kind for one in there[task]] for kind in options.kinds
+    }
+    kinds = [Cell(kind, "all", None, figures(every)) for kind, every in pooled.items() if every]
+    steps = [
+        Step(cell=task, text=one.text, chosen=one.chosen, fits=one.chosen in one.fits)
+        for task, outcomes in there.items()
+        for one in outcomes
+    ]
     if options.chosen:
         write_text(options.chosen, Steps.dump_json(steps).decode())
     if options.plot:
-        plot(result, options.plot)
-    print(table(result))
+        plot(kinds, options.plot)
+    print(table(bench, kinds, cells))
+    for (kind, words, size), why in found.items():
+        if isinstance(why, str):
+            print(f"- not there: {kind}, {words}, {size}: {why}")
     if options.against:
         print("\n" + compared(steps, Steps.validate_json(options.against.read_bytes())))
 

@@ -13,8 +13,8 @@ each with the next picture after its words.
 import argparse
 import tomllib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import trafilatura
 from lxml import etree, html
@@ -27,14 +27,8 @@ from limner.research.datasets.recipes.saved_pages import one_picture_each, read_
 Pairs = list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Score:
-    """Pairs of one page, or of several.
-
-    Attributes:
-        right: found and expected.
-        found, expected: how many.
-    """
+class Score(NamedTuple):
+    """Pairs of one page, or of several: found and expected, found, expected."""
 
     right: int
     found: int
@@ -140,21 +134,15 @@ def main() -> None:
     found = measure(parser.parse_args().folder)
     held = {name: scores for name, scores in found.items() if name.endswith("(held out)")}
     seen = {name: scores for name, scores in found.items() if name not in held}
-    print(f"{'precision and recall, %':36}" + "".join(f"{reader:>14}" for reader in READERS))
     totals = {"all developed on": seen, "all held out": held, "all": found}
+    print(f"{'precision and recall, %':36}" + "".join(f"{reader:>14}" for reader in READERS))
+    for name, part in totals.items():
+        sums = {
+            one: Score(*map(sum, zip(*(row[one] for row in part.values()), strict=True))) for one in READERS
+        }
+        found = found | {f"{name} ({len(part)} pages)": sums}
     for name, scores in found.items():
         print(f"{name:36}" + "".join(f"{one.shown:>14}" for one in scores.values()))
-    for name, part in totals.items():
-        sums = [
-            Score(
-                *(
-                    sum(getattr(one[reader], field) for one in part.values())
-                    for field in ("right", "found", "expected")
-                )
-            )
-            for reader in READERS
-        ]
-        print(f"{f'{name} ({len(part)} pages)':36}" + "".join(f"{one.shown:>14}" for one in sums))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Makes: docs/results/speed.md (refinement, ranks, diversity and discrepancy, decoding)
 
     python benchmarks/research_speed.py
-    python benchmarks/research_speed.py refinement --size 2000 --rounds 5
+    python benchmarks/research_speed.py refinement --size 500 --rounds 5
 
 Vectors and scores are made up, and both ways must agree. A loop that would take hours does a stated part of
 the work, and its time is scaled. Prints medians, the ratio by the clock and of the processor, and the most
@@ -12,9 +12,6 @@ memory of NumPy's arrays that limner's way takes at a time.
 
 import argparse
 import tracemalloc
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -29,29 +26,15 @@ from limner.research.losses.weighting import discrepancy, diversity, means, neig
 RELATIONS, STRENGTH, NEIGHBOURS, SAMPLES, BATCH = 7, 0.13, 200, 1000, 128
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """One computation in two ways.
-
-    Attributes:
-        limner: the product's way.
-        plain: the loop.
-        scale: by which the time of the loop is multiplied, since it does a part of the work.
-        agree: raises where the results of both differ.
-    """
-
-    limner: Callable[[], Any]
-    plain: Callable[[], Any]
-    agree: Callable[[Any, Any], None]
-    scale: float = 1.0
-
-
-def rows(count: int, width: int, seed: int) -> torch.Tensor:
+def rows(count, width, seed):
     """(count, width) unit rows."""
     return normalize(torch.randn(count, width, generator=torch.Generator().manual_seed(seed)), dim=1)
 
 
-def refinement(size: int, width: int, part: int) -> Kernel:
+# Each makes limner's way, the loop, a check that both agree, and what the loop's time is multiplied by.
+
+
+def refinement(size, width, part):
     """CMCM's refinement: [t; v] for all v, the layer, the sigmoid (Equation 4), against two projections."""
     texts, images = rows(size, width, 0), rows(size, width, 1)
     layer = torch.nn.Linear(2 * width, RELATIONS).requires_grad_(requires_grad=False)
@@ -73,10 +56,10 @@ def refinement(size: int, width: int, part: int) -> Kernel:
     def agree(ours, due):
         np.testing.assert_allclose(ours[:queries], due, rtol=0, atol=2e-5)
 
-    return Kernel(limner, plain, agree, size / queries)
+    return limner, plain, agree, size / queries
 
 
-def ranks(size: int, width: int, part: int) -> Kernel:
+def ranks(size, width, part):
     """Ranks of a square gallery: counting against sorting every row and searching it."""
     scores = np.random.default_rng(0).standard_normal((size, size)).astype(np.float32)
     relevant = [[column] for column in range(size)]
@@ -88,10 +71,10 @@ def ranks(size: int, width: int, part: int) -> Kernel:
     def agree(ours, due):  # sorting breaks ties by the order of columns, which counting must not
         assert ((due > ours.better) & (due <= ours.better + ours.equal + 1)).all()
 
-    return Kernel(lambda: rank(scores, relevant), plain, agree)
+    return lambda: rank(scores, relevant), plain, agree, 1.0
 
 
-def neighbourhoods(size: int, width: int, part: int) -> Kernel:
+def neighbourhoods(size, width, part):
     """Diversity and discrepancy of all pairs in a few passes, against gathering neighbours for every batch.
 
     The loop takes a thousand neighbours of neighbours by chance, as the paper does; diversity must agree.
@@ -123,10 +106,10 @@ def neighbourhoods(size: int, width: int, part: int) -> Kernel:
     def agree(ours, due):
         torch.testing.assert_close(ours[some], due, rtol=1e-4, atol=1e-6)
 
-    return Kernel(limner, plain, agree, size / len(some))
+    return limner, plain, agree, size / len(some)
 
 
-def decoding(size: int, width: int, part: int) -> Kernel:
+def decoding(size, width, part):
     """Max-marginals of a chain of ten steps over a gallery, against a loop over steps and pairs."""
     rng, steps, gallery = np.random.default_rng(0), 10, min(size, 60)
     vectors, unary = 1.5 * rows(gallery, width, 0).numpy(), rng.normal(size=(10, gallery))
@@ -145,9 +128,10 @@ def decoding(size: int, width: int, part: int) -> Kernel:
     def agree(ours, due):
         np.testing.assert_allclose(ours, due, rtol=1e-5, atol=1e-5)
 
-    return Kernel(lambda: max_marginals(unary, pair, "chain"), plain, agree)
+    return lambda: max_marginals(unary, pair, "chain"), plain, agree, 1.0
 
 
+# Name → the computation, its size, and how many rows the loop does.
 KERNELS = {
     "refinement": (refinement, 2_000, 100),
     "ranks": (ranks, 5_000, 0),
@@ -156,49 +140,36 @@ KERNELS = {
 }
 
 
-def arrays_mb(call: Callable[[], object]) -> float:
-    """Most memory of NumPy's arrays at a time."""
-    tracemalloc.start()
-    call()
-    found = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return found / 2**20
-
-
-def measure(name: str, rounds: int, size: int | None = None, width: int = 1024) -> str:
+def measure(name, rounds, size=None, width=1024):
     """A line of the table."""
     make, usual, part = KERNELS[name]
-    kernel = make(size or usual, width, part)
-    kernel.agree(kernel.limner(), kernel.plain())
-    ways = {"limner": lambda number: kernel.limner(), "plain": lambda number: kernel.plain()}
-    times = in_turn(ways, rounds)
+    limner, plain, agree, scale = make(size or usual, width, part)
+    tracemalloc.start()
+    found = limner()
+    arrays_mb = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    agree(found, plain())
+    times = in_turn({"limner": lambda number: limner(), "plain": lambda number: plain()}, rounds)
     ours, theirs = times["limner"], times["plain"]
-    clock, busy = (
-        kernel.scale * a / b
-        for a, b in (
-            (theirs.median_s, ours.median_s),
-            (theirs.processor_median_s, ours.processor_median_s),
-        )
-    )
+    busy = scale * theirs.processor_median_s / ours.processor_median_s
     return (
-        f"{name}: {1000 * ours.median_s:.1f} ms; the loop {kernel.scale * theirs.median_s:.2f} s,"
-        f" {clock:.1f} × (processor {busy:.1f} ×); NumPy's arrays {arrays_mb(kernel.limner):.0f} MB"
+        f"{name}: {1000 * ours.median_s:.1f} ms; the loop {scale * theirs.median_s:.2f} s,"
+        f" {scale * theirs.median_s / ours.median_s:.1f} × (processor {busy:.1f} ×);"
+        f" NumPy's arrays {arrays_mb:.0f} MB"
     )
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("kernels", nargs="*", choices=[[], *KERNELS], help="all of them by default")
     parser.add_argument("--size", type=int, help="texts, and pictures")
-    parser.add_argument("--width", type=int, default=1024, help="of vectors")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
+    torch.set_num_threads(1)
     for name in options.kernels or KERNELS:
-        print(measure(name, options.rounds, options.size, options.width), flush=True)
+        print(measure(name, options.rounds, options.size), flush=True)
     print(load())
 
 

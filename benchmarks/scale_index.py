@@ -5,7 +5,7 @@ Makes: docs/results/scale.md (indexing, by number of pictures; the figure of cos
 Draws small pictures, each of its own content, indexes them with an encoder that costs next to nothing, so
 that all else shows, and indexes them once more with nothing new. What is drawn and measured is kept, and so
 is the last library of each engine: the same command continues. `--plot` draws the results beside those of
-benchmarks/approximate_search.py.
+benchmarks/search_speed.py.
 
     python benchmarks/scale_index.py --pictures 10000 --folder /tmp/scale --to scale.json
     python benchmarks/scale_index.py --pictures --to scale.json --searches growth.json --plot scale.png
@@ -160,7 +160,7 @@ def main():
     words.add_argument(
         "--to", type=Path, required=True, help="JSON; rows that are in it are not measured again"
     )
-    words.add_argument("--searches", type=Path, help="JSON of benchmarks/approximate_search.py")
+    words.add_argument("--searches", type=Path, help="JSON of benchmarks/search_speed.py")
     words.add_argument("--plot", type=Path, help="PNG")
     options = words.parse_args()
     rows = json.loads(options.to.read_text()) if options.to.exists() else []

@@ -1,148 +1,213 @@
-"""Search: one text of ten steps against many pictures, compared with the plain ways.
+"""Search at growing numbers of pictures: the exact scan, the search index, and the plain ways.
 
-Makes: docs/results/speed.md (ten steps in 100,000 and 1,000,000 pictures)
+Makes: docs/results/speed.md (ten steps in 100,000 and 1,000,000 pictures), docs/results/scale.md (approximate
+  search, by number of pictures)
 
-Prints ratios of times taken in turn in one run (best of several), recall against a float32 scan, and what a
-fresh process that searches memory-mapped vectors as a library's are takes: its first search, its later ones
-and its peak memory. "Built" is the time to derive the library's files once. Vectors are made up.
+Vectors are random walks around those of a library; texts are its captions as its own encoder reads them.
+Every size is made, indexed and asked in processes of its own: the search index, the exact scan, and the scan
+against NumPy in float32 and Lance without an index, with its memory over the bytes stored. Results are
+written after each.
+
+    limner index PICTURES --library small
+    python benchmarks/search_speed.py --around small --sizes 10000 100000 1000000 --json growth.json
 """
 
 import argparse
 import json
-import tempfile
+import os
+import statistics
 from pathlib import Path
 
 import numpy as np
-from harness import alone, in_turn, load, memory_mb, timed
+from harness import alone, in_turn, memory_mb, peak_mb, timed
+from made_up import bare
 
-from limner.store.search import EncodedChannel, Evidence, Index
-from limner.store.vectors import Gallery, Space, sums
+from limner.arrays import unit_rows
+from limner.research.evaluation.linear import linear_channels
+from limner.store.library import PictureStore
+from limner.store.search import EncodedChannel, Index
+from limner.store.store import PICTURES, vectors_name
 
-STEPS, WIDTH, BEST, BLOCK = 10, 512, 200, 50_000
-
-
-class Numbers:
-    """Row numbers as ids, without a million strings."""
-
-    def __init__(self, count):
-        self.count = count
-
-    def __len__(self):
-        return self.count
-
-    def __getitem__(self, row):
-        return str(row)
+SPACE, TEXTS, STEPS, CONSIDERED, WANTED = "base", 10, 10, 200, 50
 
 
-def unit(rows):
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+def origins(around):
+    """(R, D) vectors to walk around, float32."""
+    return np.asarray(PictureStore.open(around).gallery([SPACE]).space(SPACE).matrix, dtype=np.float32)
 
 
-def make(path, count):
-    """Clustered unit vectors, float16, and ten texts from ten of the clusters."""
-    rng = np.random.default_rng(0)
-    centres = rng.standard_normal((1_000, WIDTH), dtype=np.float32)
-    matrix = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=(count, WIDTH))
-    for start in range(0, count, BLOCK):
-        size = min(BLOCK, count - start)
-        noise = rng.standard_normal((size, WIDTH), dtype=np.float32)
-        matrix[start : start + size] = unit(centres[rng.integers(0, 1_000, size)] + 1.5 * noise)
-    matrix.flush()
-    return unit(centres[:STEPS] + 1.5 * rng.standard_normal((STEPS, WIDTH), dtype=np.float32))
+def texts(around):
+    """(TEXTS, STEPS, D) rows of unit length, and the evidence of their channel."""
+    library = PictureStore.open(around)
+    channel = linear_channels(library, [SPACE])[0]
+    said = [
+        captions[0]["text"]
+        for _, captions in sorted(library.store.rows(PICTURES, ["id", "captions"]))
+        if captions and len(captions[0]["text"].split()) > 4
+    ]
+    return channel.encoder.encode_text(said[: TEXTS * STEPS]).reshape(TEXTS, STEPS, -1), channel.evidence
 
 
-def index_of(path):
-    matrix, total = np.asarray(np.load(path, mmap_mode="r")), Path(path).with_suffix(".sums.npy")
-    count = len(matrix)
-    if not total.exists():
-        np.save(total, sums(matrix))
-    space = Space(matrix, np.ones(count, dtype=bool), "", np.load(total))
-    return Index(Gallery(Numbers(count), Numbers(count), {"clip": space}))
+def build(folder, around):
+    """Search index and its measures."""
+    from limner.progress import Progress
+    from limner.store import vector_index
+
+    library = PictureStore.open(folder)
+    taken = timed(lambda: vector_index.prepare(library, Progress()))
+    size = sum(one.stat().st_size for one in (folder / "tables").rglob("_indices/**/*") if one.is_file())
+    return {
+        "build_s": taken.clock_s,
+        "build_cpu_s": taken.processor_s,
+        "build_mb": peak_mb(),
+        "indices_bytes": size,
+        "measured": library.settings.searches[SPACE].model_dump(),
+    }
 
 
-def channel(texts):
-    return EncodedChannel("clip", "clip", Evidence(slope=10.0, z_slope=1.0, offset=0.0), texts)
+def ask(folder, around, *, exact):
+    """Times of ten-step texts, each alone and in context as a storyboard asks; the first apart."""
+    from limner.store.beyond import Approximate
+
+    asked, evidence = texts(around)
+    library, best, times = PictureStore.open(folder), [], []
+    opened = timed(lambda: Index(library.gallery([SPACE])) if exact else Approximate(library, [SPACE]))
+    for rows in asked:
+        context = unit_rows("context", rows + rows.mean(axis=0, dtype=np.float32))
+        request = [EncodedChannel(SPACE, SPACE, evidence, np.concatenate([rows, context]))]
+
+        def search(request=request):
+            part = opened.result.among([(request, CONSIDERED)])
+            return part.gallery.ids, part.search(request, CONSIDERED).rows[:STEPS, :WANTED]
+
+        times.append(timed(search))
+        ids, found = times[-1].result
+        best += [[ids[row] for row in rows] for rows in found.tolist()]
+    return {
+        "open_s": opened.clock_s,
+        "first_s": times[0].clock_s,
+        "text_s": statistics.median(one.clock_s for one in times[1:]),
+        "cpu_s": statistics.median(one.processor_s for one in times[1:]),
+        "mb": peak_mb(),
+        "best": best,
+        **({} if exact else against(library, asked, best)),
+    }
 
 
-def memory(path, texts):
-    """In a fresh process: peak above what the imports take, over the bytes stored."""
+def against(library, asked, best):
+    """Recall of the texts themselves, by a pass over everything."""
+    from limner.research.evaluation.uncertainty import interval
+    from limner.store.beyond import VectorTable
+    from limner.store.vector_index import survey
+
+    table, nobody = VectorTable(library.store, SPACE), np.zeros(0, dtype="S64")
+    flat = asked.reshape(TEXTS * STEPS, -1)
+    _, answer = survey(table, nobody, nobody, flat, WANTED)
+    rows = [answer.rows[number][answer.good[number]] for number in range(len(flat))]
+    wanted, named = np.unique(np.concatenate(rows)), {}
+    for numbers, ids, _ in table.batches():
+        there = np.isin(numbers, wanted)
+        named |= zip(numbers[there].tolist(), np.array(ids)[there].tolist(), strict=True)
+    true = [{named[row] for row in some.tolist()} for some in rows]
+    shares = [len(set(one) & own) / min(WANTED, len(own)) for one, own in zip(best, true, strict=True)]
+    found = interval(np.array(shares), range(len(shares)))
+    return {"text_recall": found.value, "text_recall_low": found.low, "text_recall_high": found.high}
+
+
+def plain(folder, around):
+    """The scan of ten steps against NumPy and Lance, and its memory above that of imports."""
+    import lance
     import torch
 
     torch._int_mm(torch.ones(64, 64, dtype=torch.int8), torch.ones(64, 64, dtype=torch.int8))
-    before = memory_mb("VmRSS")
-    index, question = index_of(path), [channel(np.load(texts))]
-    first = timed(lambda: index.search(question, BEST))
-    ratio = (memory_mb("VmHWM") - before) * 2**20 / path.stat().st_size
-    print(json.dumps({"ratio": ratio, "first": first.clock_s}))
+    asked, evidence = texts(around)
+    rows, before = asked[0], memory_mb("VmRSS")
+    gallery = PictureStore.open(folder).gallery([SPACE])
+    index, space = Index(gallery), gallery.space(SPACE)
+
+    def limner(number=0):
+        return index.search([EncodedChannel(SPACE, SPACE, evidence, rows)], CONSIDERED).rows
+
+    limner()
+    ratio = (memory_mb("VmHWM") - before) * 2**20 / space.matrix.nbytes
+    single = np.asarray(space.matrix, dtype=np.float32)
+    table = lance.dataset(str(folder / "tables" / f"{vectors_name(SPACE)}.lance"))
+    wanted = {"column": "vector", "k": CONSIDERED, "metric": "dot", "use_index": False}
+
+    def numpy(number=0):
+        scores = rows @ single.T
+        top = np.argpartition(-scores, CONSIDERED, axis=1)[:, :CONSIDERED]
+        return np.take_along_axis(top, np.argsort(-np.take_along_axis(scores, top, axis=1), axis=1), axis=1)
+
+    def lances(number):
+        return [table.to_table(["id"], nearest=wanted | {"q": one.astype(np.float16)}) for one in rows]
+
+    times = in_turn({"limner": limner, "numpy": numpy}, 7)
+    other = in_turn({"lance": lances, "limner": limner}, 2, unmeasured=0)
+    ours = min(times["limner"].least_s, other["limner"].least_s)
+    same = [len(set(a) & set(b)) / CONSIDERED for a, b in zip(numpy(), limner(), strict=True)]
+    return {
+        "ms": 1000 * ours,
+        "numpy_ratio": times["numpy"].least_s / ours,
+        "lance_ratio": other["lance"].least_s / ours,
+        "recall": float(np.mean(same)),
+        "memory_ratio": ratio,
+    }
 
 
-def plain(matrix, texts):
-    table = texts @ matrix.T
-    top = np.argpartition(-table, BEST, axis=1)[:, :BEST]
-    return np.take_along_axis(top, np.argsort(-np.take_along_axis(table, top, axis=1), axis=1), axis=1)
+PARTS = {
+    "make": lambda folder, around: bare(folder, int(folder.name), SPACE, origins(around)),
+    "build": build,
+    "ask": lambda folder, around: ask(folder, around, exact=False),
+    "exact": lambda folder, around: ask(folder, around, exact=True),
+    "plain": plain,
+}
 
 
-def flat(folder, path, texts):
-    """Ten queries of a Lance table without an index."""
-    import lance
-    import pyarrow as pa
+def measure(count, options):
+    """All parts of a size, each in a process of its own."""
+    folder = options.folder / f"{count}"
 
-    stored = np.load(path, mmap_mode="r")
-    kind = pa.schema([("row", pa.int64()), ("vector", pa.list_(pa.float16(), WIDTH))])
+    def part(name):
+        return alone(__file__, "--part", name, "--folder", folder, "--around", options.around)
 
-    def batches():
-        for start in range(0, len(stored), BLOCK):
-            part = np.ascontiguousarray(stored[start : start + BLOCK])
-            vectors = pa.FixedSizeListArray.from_arrays(pa.array(part.ravel()), WIDTH)
-            rows = pa.array(np.arange(start, start + len(part)))
-            yield pa.record_batch([rows, vectors], schema=kind)
-
-    table = lance.write_dataset(batches(), Path(folder) / "t.lance", schema=kind)
-    wanted = {"column": "vector", "k": BEST, "metric": "dot", "use_index": False}
-
-    def search():
-        return [table.to_table(["row"], nearest=wanted | {"q": text.astype(np.float16)}) for text in texts]
-
-    return search
+    if not (folder / "made").exists():
+        part("make")
+        (folder / "made").touch()
+    made = {"pictures": count, "load": round(os.getloadavg()[0], 1)} | part("build")
+    made["approximate"] = part("ask")
+    best = made["approximate"].pop("best")
+    if count <= options.exact_up_to:
+        made["exact"] = part("exact")
+        pairs = list(zip(best, made["exact"].pop("best"), strict=True))
+        made["same_best"] = sum(one[0] == other[0] for one, other in pairs) / len(pairs)
+        made["plain"] = part("plain")
+    return made
 
 
-def compare(count, rounds):
-    with tempfile.TemporaryDirectory() as folder:
-        path, question = Path(folder) / "matrix.npy", Path(folder) / "texts.npy"
-        texts = make(path, count)
-        np.save(question, texts)
-        built = timed(lambda: index_of(path))
-        index = built.result
-        fresh = alone(__file__, "--memory", path, question)
-        single = np.load(path).astype(np.float32)
-        ask = flat(folder, path, texts)
-
-        def limner(number=0):
-            return index.search([channel(texts)], BEST)
-
-        first = in_turn({"limner": limner, "numpy": lambda number: plain(single, texts)}, rounds)
-        second = in_turn({"lance": lambda number: ask(), "limner": limner}, 2, unmeasured=0)
-        ours = min(first["limner"].least_s, second["limner"].least_s)
-        pairs = zip(plain(single, texts), limner().rows, strict=True)
-        recall = np.mean([len(set(a) & set(b)) / BEST for a, b in pairs])
-        print(
-            f"{count:>9,} x {WIDTH}: {ours * 1e3:.0f} ms, {fresh['first'] * 1e3:.0f} ms in a fresh process, "
-            f"built in {built.clock_s:.1f} s; "
-            f"numpy float32 / limner {first['numpy'].least_s / ours:.1f}; "
-            f"10 Lance queries / limner {second['lance'].least_s / ours:.1f}; "
-            f"recall@{BEST} {recall:.4f}; peak memory {fresh['ratio']:.2f} x stored; {load()}",
-            flush=True,
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sizes", nargs="*", type=int, default=[100_000, 1_000_000])
+    parser.add_argument("--around", type=Path, required=True, help="library of captioned pictures")
+    parser.add_argument("--folder", type=Path, default=Path("search-speed"))
+    parser.add_argument("--exact-up-to", type=int, default=1_000_000)
+    parser.add_argument("--json", type=Path, default=Path("search-speed.json"))
+    parser.add_argument("--part", choices=PARTS, help="alone, for --folder of a size")
+    options = parser.parse_args()
+    if options.part:
+        print(json.dumps(PARTS[options.part](options.folder, options.around)))
+        return
+    results = json.loads(options.json.read_text()) if options.json.exists() else []
+    for count in options.sizes:
+        found = measure(count, options)
+        results = sorted(
+            [one for one in results if one["pictures"] != count] + [found], key=lambda one: one["pictures"]
         )
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--memory", type=Path, nargs=2, metavar=("MATRIX", "TEXTS"))
-    options = parser.parse_args()
-    if options.memory:
-        memory(*options.memory)
-    else:
-        for rows in options.rows:
-            compare(rows, options.rounds)
+    main()

@@ -23,6 +23,7 @@ from limner.match.illustrator import Illustrator
 from limner.records import Candidate
 from limner.research.datasets.sets.captions import CaptionedPicture, read_captions
 
+Share = Callable[[Sequence[Candidate], str], float]
 PICTURES, BEST, OUTSIDE = 2_000, 20, 25
 SHOWS = {
     "people": r"(wo)?m[ae]n|boys?|girls?|persons?|people|child(ren)?|kids?|lad(y|ies)|guys?|baby|toddler"
@@ -60,9 +61,9 @@ def shows(one: CaptionedPicture, thing: str) -> bool:
     return re.search(rf"\b({SHOWS[thing]})\b", " ".join(one.captions).lower()) is not None
 
 
-def by_words(asked: Illustrator, share: Callable[[Sequence[Candidate], str], float]) -> None:
+def by_words(asked: Illustrator, share: Share) -> None:
     """Unwanted and wanted things, before, with the option, and negated in words."""
-    every = []
+    every = {}
     for words, (wanted, others) in WORDS.items():
         for unwanted in others:
             found = (
@@ -70,27 +71,30 @@ def by_words(asked: Illustrator, share: Callable[[Sequence[Candidate], str], flo
                 asked.search(words, BEST, without=[unwanted]),
                 asked.search(f"{words} without {unwanted}", BEST),
             )
-            every.append([share(one, thing) for thing in (unwanted, wanted) for one in found])
-            print(f"| {words}, {unwanted} | {' | '.join(f'{100 * one:.0f}' for one in every[-1])} |")
-    print(f"| all {len(every)} | {' | '.join(f'{100 * one:.0f}' for one in np.mean(every, axis=0))} |")
+            every[f"{words}, {unwanted}"] = [
+                share(one, thing) for thing in (unwanted, wanted) for one in found
+            ]
+    every[f"all {len(every)}"] = np.mean(list(every.values()), axis=0).tolist()
+    for name, shares in every.items():
+        print(line(name, shares))
 
 
-def by_pictures(
-    asked: Illustrator,
-    outside: Sequence[CaptionedPicture],
-    share: Callable[[Sequence[Candidate], str], float],
-) -> None:
+def by_pictures(asked: Illustrator, outside: Sequence[CaptionedPicture], share: Share) -> None:
     """The same of photographs that show a thing, as questions."""
     for thing, option, word in LIKE:
         some = [one for one in outside if one.path and shows(one, thing)][:OUTSIDE]
+        given = {"added": [word]} if option == "added" else {"without": [word]}
         every = []
         for one in some:
             seen = asked.look_at(Path(str(one.path)).read_bytes(), one.name, ".jpg")
-            given = {"added": [word]} if option == "added" else {"without": [word]}
             both = asked.like(seen, BEST), asked.like(seen, BEST, **given)
             every.append([share(found, about) for about in (word, thing) for found in both])
-        cells = " | ".join(f"{100 * one:.0f}" for one in np.mean(every, axis=0))
-        print(f"| {len(some)} photographs of {thing}, {option} {word} | {cells} |")
+        print(line(f"{len(some)} photographs of {thing}, {option} {word}", np.mean(every, axis=0)))
+
+
+def line(name: str, shares: Sequence[float] | np.ndarray) -> str:
+    """A row of the table, in percent."""
+    return f"| {name} | {' | '.join(f'{100 * one:.0f}' for one in shares)} |"
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ Each row with the first picture given has a row without any text beside it, wher
 import argparse
 import json
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +26,15 @@ from scipy.special import softmax
 from limner.errors import DataError
 from limner.research.datasets.mixture import set_of
 from limner.research.datasets.pairs import one_row_per_pair
-from limner.research.evaluation.decoding import max_marginals
 from limner.research.evaluation.ranking import Metric, rank
-from limner.research.evaluation.sequences import coherence
+from limner.research.evaluation.sequences import by_story, coherence
 from limner.research.evaluation.uncertainty import difference, interval
+from limner.research.runs.coupled import Coupled
 from limner.research.runs.measure import fixed_features
 from limner.research.runs.metric import fit_pairwise, read_pairwise
 from limner.research.runs.run import Run, vectors
 from limner.research.scenes.beside import beside
-from limner.research.training.corpus import Corpus, open_corpus, rows_of, stories_of
+from limner.research.training.corpus import Corpus, open_corpus, rows_of
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 SCALES = (5.0, 10.0, 20.0, 40.0)  # nats per unit of cosine between text and picture
@@ -47,26 +48,20 @@ PAGES, STORIES = "pages", "stories"
 
 
 @dataclass(frozen=True)
-class Part:
-    """Stories of one part: scores, what pictures say for each other, and what is right.
+class Part(Coupled):
+    """Stories of one part: scores, what pictures say for each other in nats, and what is right.
 
     Attributes:
-        scores: (N, M) cosines of steps with all different pictures.
-        pull: (M, M) nats of one story against different ones; 0 with itself.
-        columns: (N,) the picture of each step.
-        stories: rows of each story, in order.
-        names: (N,) story of each step.
         alike: (M, M) cosines of a metric or of looks.
         features: (M, F) that no run has trained, or None: what coherence of found pictures is asked of.
     """
 
-    scores: np.ndarray
-    pull: np.ndarray
-    columns: np.ndarray
-    stories: list
-    names: list
     alike: np.ndarray
     features: np.ndarray | None = None
+
+    def weighed(self, way, scale, factor):
+        """Rows, and what ranks all pictures for each, with the cosines of the texts weighed too."""
+        return replace(self, scores=scale * self.scores).ranked(way, factor)
 
 
 class Looks:
@@ -88,7 +83,7 @@ def opened(run, weights, part, metric=None, *, of=""):
     model, config = opened.model, opened.config
     data, pictures = open_corpus(config.data, layer=opened.can.layer, weights=weights, beside=beside)
     data = set_of(data, of) if of else data
-    pairs = one_row_per_pair(data.split(part))
+    pairs = sorted(one_row_per_pair(data.split(part)), key=lambda pair: (pair.seq or pair.id, pair.pos or 0))
     rows = rows_of(pairs, pictures, ())
     texts, images, columns = vectors(model, pictures, rows, opened.can)
     first = np.unique(columns, return_index=True)[1]
@@ -116,8 +111,7 @@ def opened(run, weights, part, metric=None, *, of=""):
         model.score(texts, images).astype(np.float64),
         pull,
         columns,
-        stories_of(pairs),
-        [pair.seq or pair.id for pair in pairs],
+        tuple(pair.seq or pair.id for pair in pairs),
         alike,
         features,
     )
@@ -141,107 +135,47 @@ def walked(part, temperature, stay):
     return replace(part, pull=np.log(reached + LEAST))
 
 
-def decoded(part, scale, factor, decoder):
-    """(N, M) max-marginals; the scores themselves where nothing is decoded."""
-    found = part.scores * scale
-    if decoder == "off" or factor == 0:
-        return found
-    for story in part.stories:
-        found[story] = max_marginals(found[story], factor * part.pull, decoder)
-    return found
-
-
-def pinned(part, scale, factor):
-    """(N', M) scores of all steps but the first of a story, with the first step's own picture pinned."""
-    kept, tables = [], []
-    for story in part.stories:
-        rest, pin = story[1:], part.columns[story[0]]
-        if not len(rest):
-            continue
-        table = part.scores[rest] * scale + factor * part.pull[pin]
-        table[:, pin] = table.min() - 1.0  # it is shown already
-        own = part.columns[rest] != pin
-        kept.append(rest[own])
-        tables.append(table[own])
-    return np.concatenate(kept), np.concatenate(tables)
-
-
 def told(part):
-    """As `pinned`, but only the story's own other pictures are left: the most that knowing it is worth."""
-    rows, table = pinned(part, 1.0, 0.0)
+    """As a pin, but only the story's own other pictures are left: the most that knowing it is worth."""
+    rows, table = part.weighed("pin", 1.0, 0.0)
     below = table.min() - 1.0
-    own = {}
-    for name, column in zip(part.names, part.columns.tolist(), strict=True):
-        own.setdefault(name, []).append(column)
     left = np.full_like(table, below)
     for query, row in enumerate(rows):
-        left[query, own[part.names[row]]] = table[query, own[part.names[row]]]
+        own = [part.columns[other] for other in by_story(part.stories)[part.stories[row]]]
+        left[query, own] = table[query, own]
     left[table == table.min(axis=1, keepdims=True)] = below  # the pinned picture
     return rows, left
 
 
-def figures(part, table, rows=None):
-    """Metric → per-query values."""
-    chosen = np.arange(len(part.columns)) if rows is None else rows
-    ranking = rank(table, part.columns[chosen][:, None].tolist())
-    own = {}
-    for name, column in zip(part.names, part.columns.tolist(), strict=True):
-        own.setdefault(name, set()).add(column)
-    worlds = rank(table, [sorted(own[part.names[row]]) for row in chosen])
-    found = {}
-    for name in SHOWN:
-        metric = Metric.parse(name)
-        found[name] = metric.values(worlds if metric.kind == "StR" else ranking)
-    if rows is None and part.features is not None:
-        alike = coherent(part, table)
-        found[COHERENCE] = np.array([np.nan if value is None else value for value in alike])
-    return found, [part.names[row] for row in chosen]
+def figures(part, rows, table):
+    """Metric → per-query values, and the story of each."""
+    ranking = rank(table, part.columns[rows][:, None].tolist())
+    own = {name: sorted(set(part.columns[steps])) for name, steps in by_story(part.stories).items()}
+    same = rank(table, [own[part.stories[row]] for row in rows])
+    metrics = {name: Metric.parse(name) for name in SHOWN}
+    found = {name: one.values(same if one.kind == "StR" else ranking) for name, one in metrics.items()}
+    if len(rows) == len(part.columns) and part.features is not None:
+        first = coherence(part.features, table.argmax(axis=1), part.stories)
+        found[COHERENCE] = np.array(first, dtype=float)
+    return found, [part.stories[row] for row in rows]
 
 
-def coherent(part, table):
-    """(N,) cosine of every first picture's features and those of the first of the step before."""
-    found = [None] * len(part.columns)
-    best = table.argmax(axis=1)
-    for story in part.stories:
-        for row, value in zip(story, coherence(part.features, best[story], [""] * len(story)), strict=True):
-            found[row] = value
-    return found
+def weights(parts, way, scales=SCALES, factors=FACTORS):
+    """Mean reciprocal rank over the seeds, and its (scale, factor): the best of a way on these parts."""
 
+    def reciprocal(chosen):
+        done = [(part, *part.weighed(way, *chosen)) for part in parts]
+        ranks = [rank(table, part.columns[rows][:, None].tolist()) for part, rows, table in done]
+        return float(np.mean([Metric.parse("MRR").values(one).mean() for one in ranks]))
 
-def mrr(values):
-    return float(np.mean([one["MRR"].mean() for one in values]))
-
-
-def chosen_on(parts, decoders):
-    """Decoder → (scale, factor), and those of the pin; by mean reciprocal rank over the seeds."""
-    found = {"off": (1.0, 0.0)}
-    for decoder in decoders:
-        tried = {
-            (scale, factor): mrr([figures(p, decoded(p, scale, factor, decoder))[0] for p in parts])
-            for scale in SCALES
-            for factor in FACTORS
-        }
-        found[decoder] = max(tried, key=tried.get)
-    tried = {}
-    for scale in SCALES:
-        for factor in FACTORS:
-            done = [(part, *pinned(part, scale, factor)) for part in parts]
-            tried[scale, factor] = mrr([figures(part, table, rows)[0] for part, rows, table in done])
-    found["pin"] = max(tried, key=tried.get)
-    return found
+    return max(((reciprocal(one), one) for one in product(scales, factors)), key=lambda pair: pair[0])
 
 
 def chosen_walk(parts, scales=SCALES):
-    """(temperature, stay), and (scale, factor), of a pin whose pull walks; chosen as in `chosen_on`."""
-    tried = {}
-    for walk in WALKS:
-        ways = [walked(part, *walk) for part in parts]
-        for scale in scales:
-            for factor in REACHED:
-                done = [pinned(way, scale, factor) for way in ways]
-                values = [figures(way, table, rows)[0] for way, (rows, table) in zip(ways, done, strict=True)]
-                tried[walk, (scale, factor)] = mrr(values)
-    return max(tried, key=tried.get)
+    """(temperature, stay), and (scale, factor), of a pin whose pull walks."""
+    tried = {walk: weights([walked(one, *walk) for one in parts], "pin", scales, REACHED) for walk in WALKS}
+    best = max(tried, key=lambda walk: tried[walk][0])
+    return best, tried[best][1]
 
 
 def line(name, parts):
@@ -282,14 +216,6 @@ def compare(found, before):
         print(f"| {name} | {100 * gap.value:+.1f} [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}] |")
 
 
-def report(options, chosen, found):
-    """What was asked for beside the tables."""
-    if options.against:
-        compare(found, json.loads(options.against.read_text())[options.part])
-    if options.json:
-        options.json.write_text(json.dumps({"chosen": chosen, options.part: found}, indent=1))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, nargs="+", required=True)
@@ -314,38 +240,40 @@ def main():
         return [opened(run, options.weights, part, metric, of=options.set) for run, metric in pairs]
 
     held = every("val")
-    chosen = chosen_on(held, options.decoders)
+    chosen = {"each": (1.0, 0.0)} | {way: weights(held, way)[1] for way in (*options.decoders, "pin")}
     chosen["walk"], chosen["walked pin"] = chosen_walk(held)
     chosen["walk without text"], _ = chosen_walk(held, scales=(0.0,))
     print(f"chosen on validation (weight of the texts' cosine, of the pull): {chosen}")
     parts = every(options.part)
     queries, pictures = parts[0].scores.shape
-    print(f"\n{queries} pages of {len(parts[0].stories)} stories, {pictures} pictures, {len(parts)} seeds\n")
+    stories = len(set(parts[0].stories))
+    print(f"\n{queries} pages of {stories} stories, {pictures} pictures, {len(parts)} seeds\n")
     names = (*SHOWN, *((COHERENCE,) if parts[0].features is not None else ()))
     print(f"| | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
-    found = {}
-    for decoder in ("off", *options.decoders):
-        scale, factor = chosen[decoder]
-        done = [figures(part, decoded(part, scale, factor, decoder)) for part in parts]
-        found[decoder] = line("per step" if decoder == "off" else f"{decoder} decoding", done)
     scale, factor = chosen["pin"]
     ways = {
-        "other pages, no pin": lambda part: pinned(part, scale, 0.0),
-        "other pages, first picture pinned": lambda part: pinned(part, scale, factor),
-        "other pages, first picture pinned, no text": lambda part: pinned(part, 0.0, 1.0),
-        "other pages, the story's own pictures given": told,
-        "other pages, pinned, by walks over likes": lambda part: pinned(
-            walked(part, *chosen["walk"]), *chosen["walked pin"]
-        ),
-        "other pages, pinned, by walks over likes, no text": lambda part: pinned(
-            walked(part, *chosen["walk without text"]), 0.0, 1.0
-        ),
-    }
-    for name, way in ways.items():
-        found[name] = line(
-            name, [figures(part, table, rows) for part in parts for rows, table in [way(part)]]
+        "per step" if way == "each" else f"{way} decoding": lambda part, way=way: part.weighed(
+            way, *chosen[way]
         )
-    report(options, chosen, found)
+        for way in ("each", *options.decoders)
+    }
+    ways |= {
+        "other pages, no pin": lambda part: part.weighed("pin", scale, 0.0),
+        "other pages, first picture pinned": lambda part: part.weighed("pin", scale, factor),
+        "other pages, first picture pinned, no text": lambda part: part.weighed("pin", 0.0, 1.0),
+        "other pages, the story's own pictures given": told,
+        "other pages, pinned, by walks over likes": lambda part: walked(part, *chosen["walk"]).weighed(
+            "pin", *chosen["walked pin"]
+        ),
+        "other pages, pinned, by walks over likes, no text": lambda part: walked(
+            part, *chosen["walk without text"]
+        ).weighed("pin", 0.0, 1.0),
+    }
+    found = {name: line(name, [figures(part, *way(part)) for part in parts]) for name, way in ways.items()}
+    if options.against:
+        compare(found, json.loads(options.against.read_text())[options.part])
+    if options.json:
+        options.json.write_text(json.dumps({"chosen": chosen, options.part: found}, indent=1))
 
 
 if __name__ == "__main__":

@@ -11,25 +11,20 @@ for each tenth of the time and a table of what was asked; judges nothing.
 """
 
 import argparse
-import http.client
 import io
-import json
 import os
 import random
-import re
 import shutil
-import subprocess
-import sys
 import threading
 import time
-from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import load, memory_mb, percentile_ms
+from clients import Client, Seen, served
+from harness import load, memory_mb
+from made_up import request, whole
 from PIL import Image
-from studio_speed import TEXT, make, words_of
 
 from limner.checksums import seal_bytes
 from limner.store.library import PictureStore
@@ -60,82 +55,31 @@ def add_thumbnails(home: Path) -> None:
     (folder / "made").touch()
 
 
-class Seen:
-    """What all clients met."""
-
-    def __init__(self) -> None:
-        self.times: dict[str, list[float]] = defaultdict(list)
-        self.faults: Counter[str] = Counter()
-        self.lock = threading.Lock()
-
-    def note(self, act: str, seconds: float, fault: str) -> None:
-        """Keep one request."""
-        with self.lock:
-            self.times[act].append(seconds)
-            if fault:
-                self.faults[f"{act}: {fault}"] += 1
-
-
-class Client:
+class Person(Client):
     """A person with a project of their own."""
 
     def __init__(self, number: int, port: int, token: str, ids: list[str], seen: Seen) -> None:
-        self.number, self.ids, self.seen = number, ids, seen
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        self.headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        super().__init__(port, seen, {"authorization": f"Bearer {token}", "content-type": "application/json"})
+        self.ids = ids
         self.draws = random.Random(number)  # noqa: S311
         self.project: dict[str, Any] = {}
-        self.done = 0
 
-    def ask(self, act: str, path: str, body: object = None, method: str = "") -> Any:
-        """One request, timed; None where it failed."""
-        begun, fault, found = time.perf_counter(), "", None
-        sent = None if body is None else json.dumps(body)
-        try:
-            self.connection.request(method or ("GET" if body is None else "POST"), path, sent, self.headers)
-            answer = self.connection.getresponse()
-            data = answer.read()
-            if answer.status >= 400:
-                fault = f"{answer.status} {data[:200].decode(errors='replace')}"
-            elif answer.headers.get_content_type() == "application/json" and data:
-                found = json.loads(data)
-        except (OSError, http.client.HTTPException) as error:
-            fault = type(error).__name__
-            self.connection.close()
-        self.seen.note(act, time.perf_counter() - begun, fault)
-        return found
-
-    def act(self, kind: str) -> None:
+    def act(self, kind: str) -> Any:
         """Do one of `ACTS`."""
-        draw, path = self.draws, f"/api/projects/{self.project.get('id')}"
-        if kind == "thumbnail":
-            self.ask(kind, f"/api/pictures/{draw.choice(self.ids)}/thumbnail?side={SIDE}")
-        elif kind == "page":
-            self.ask(kind, f"/api/library/pictures?offset={draw.randrange(len(self.ids) - 200)}&limit=200")
-        elif kind == "look":
-            words = words_of(draw.randrange(110)).replace(" ", "+")
-            self.ask(kind, f"/api/library/pictures?limit=200&q={words}")
-        elif kind == "search":
-            text = f"{words_of(draw.randrange(110))} {self.number} {self.done}"
-            self.ask(kind, "/api/search", {"text": text, "limit": 48})
-        elif kind == "renew" or not self.project:
-            self.renew()
-        elif kind == "edit":
-            change = {"kind": draw.choice(["blank", "unlock", "lock"]), "step": draw.randrange(10)}
-            body = {"revision": self.project["revision"], "edit": change}
-            found = self.ask(kind, f"{path}/edits", body)
-            self.project = found or self.ask("read again", path) or {}
-        elif kind == "strip":
-            self.ask(kind, f"{path}/steps/{draw.randrange(10)}/candidates?limit=40")
-        else:
-            self.ask(kind, f"{path}/export?format=html")
+        if kind == "renew" or (not self.project and kind in ("edit", "strip", "export")):
+            return self.renew()
+        asked = request(kind, self.draws.randrange(2**31), len(self.ids), self.ids, self.project)
+        found = self.json(kind, *asked)
+        if kind == "edit":
+            again = request("read", 0, len(self.ids), self.ids, self.project)
+            self.project = found or self.json("read again", *again) or {}
+        return found
 
     def renew(self) -> None:
         """Remove the project, and make one of a text that is new."""
         if self.project:
-            self.ask("remove", f"/api/projects/{self.project['id']}", method="DELETE")
-        text = f"{TEXT} {self.number} {self.done} {self.draws.random()}"
-        self.project = self.ask("renew", "/api/projects", {"text": text, "format": "markdown"}) or {}
+            self.act("remove")
+        self.project = self.act("project") or {}
 
     def live(self, until: float) -> None:
         """Act until the time is over."""
@@ -143,7 +87,6 @@ class Client:
         self.renew()
         while time.perf_counter() < until:
             self.act(self.draws.choices(kinds, weights)[0])
-            self.done += 1
             time.sleep(self.draws.expovariate(1 / PAUSE_S))
 
 
@@ -156,16 +99,11 @@ def memory(process: int) -> tuple[float, float, int, int]:
 
 def soak(home: Path, projects: Path, clients: int, seconds: float) -> None:
     """Serve, ask, and print."""
-    command = [sys.executable, "-m", "limner", "studio", "--library", str(home), "--projects", str(projects)]
-    studio = subprocess.Popen([*command, "--no-browser", "--port", "0"], stdout=subprocess.PIPE, text=True)
-    try:
-        address = re.search(r":(\d+)/\?token=(\S+)", studio.stdout.readline())
-        ids, seen, begun = (
-            list(PictureStore.open(home).gallery(["captions"]).ids),
-            Seen(),
-            time.perf_counter(),
-        )
-        people = [Client(k, int(address[1]), address[2], ids, seen) for k in range(clients)]
+    ids, seen = list(PictureStore.open(home).gallery(["captions"]).ids), Seen()
+    words = ("studio", "--library", home, "--projects", projects, "--no-browser")
+    with served(*words) as (studio, port, token):
+        begun = time.perf_counter()
+        people = [Person(number, port, token, ids, seen) for number in range(clients)]
         threads = [threading.Thread(target=one.live, args=(begun + seconds,)) for one in people]
         print(f"{len(ids):,} pictures, {clients} clients, {seconds:.0f} s")
         print(
@@ -177,21 +115,12 @@ def soak(home: Path, projects: Path, clients: int, seconds: float) -> None:
         for part in range(11):
             time.sleep(max(0.0, begun + part * seconds / 10 - time.perf_counter()))
             own, mapped, count, files = memory(studio.pid)
-            asked, wrong = sum(map(len, list(seen.times.values()))), sum(seen.faults.values())
-            now = time.perf_counter() - begun
-            row = f"{now:6.0f} {asked:9,} {wrong:7} {own:8.0f} {mapped:10.0f} {count:8} {files:6}"
+            now, wrong = time.perf_counter() - begun, sum(seen.faults.values())
+            row = f"{now:6.0f} {seen.requests:9,} {wrong:7} {own:8.0f} {mapped:10.0f} {count:8} {files:6}"
             print(row, flush=True)
         for one in threads:
             one.join()
-    finally:
-        studio.terminate()
-        studio.wait(60)
-        studio.stdout.close()
-    print(f"{'ms':12} {'requests':>9} {'median':>8} {'p95':>8} {'slowest':>8}")
-    for act, times in sorted(seen.times.items()):
-        shown = " ".join(f"{percentile_ms(times, share):8.0f}" for share in (0.5, 0.95, 1))
-        print(f"{act:12} {len(times):9,} {shown}")
-    print("errors:", dict(seen.faults) or "none", f"; {load()}")
+    print(f"{seen.table()}; {load()}")
 
 
 def main() -> None:
@@ -201,7 +130,7 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=600.0)
     asked = parser.parse_args()
-    home = make(asked.to, asked.pictures)
+    home = whole(asked.to, asked.pictures)
     add_thumbnails(home)
     projects = asked.to / f"projects-{os.getpid()}"
     try:

@@ -13,14 +13,13 @@ system's, guesses --guesses times: how often that is right, and how likely a coi
 """
 
 import argparse
-import asyncio
-import http.client
 import json
 import random
 import re
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from contextlib import nullcontext
@@ -28,14 +27,16 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
-from harness import load as machine_load
-from harness import percentile_ms, processor_s
+from clients import Client, Seen, served, together
+from harness import load, processor_s
 from PIL import Image
 from postgres_server import binaries, running
 from scipy.stats import binomtest
 
 from limner.research.study.records import read_study
 from limner.research.study.votes import read_stored
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
 
 
 def make_study(folder: Path, items: int, raters: int) -> Path:
@@ -56,87 +57,60 @@ def make_study(folder: Path, items: int, raters: int) -> Path:
     return folder / "study"
 
 
-class Client:
-    """HTTP over a connection of its own, with a cookie."""
-
-    def __init__(self, port: int) -> None:
-        self.port, self.cookie = port, ""
-
-    async def ask(self, path: str, form: dict | None = None) -> tuple[int, str, float]:
-        """Status, body and seconds of one request; a redirect is the answer, and not followed."""
-        begun = time.perf_counter()
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        body = b"" if form is None else urlencode(form).encode()
-        lines = [f"{'GET' if form is None else 'POST'} {path} HTTP/1.1", f"Host: 127.0.0.1:{self.port}"]
-        lines += ["Connection: close", f"Cookie: {self.cookie}", f"Content-Length: {len(body)}"]
-        if form is not None:
-            lines.append("Content-Type: application/x-www-form-urlencoded")
-        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
-        answer = await reader.read()
-        writer.close()
-        head, _, text = answer.partition(b"\r\n\r\n")
-        found = re.search(rb"\r\nset-cookie: ([^;]+)", head)
-        if found:
-            self.cookie = found[1].decode()
-        return int(head[9:12]), text.decode(), time.perf_counter() - begun
-
-
 class Pace:
     """Lets requests go at a fixed rate, whoever makes them."""
 
     def __init__(self, rate: float) -> None:
-        self.gap, self.due = 1 / rate, time.perf_counter()
+        self.gap, self.due, self.lock = 1 / rate, time.perf_counter(), threading.Lock()
 
-    async def turn(self) -> None:
+    def turn(self) -> None:
         """Wait for a turn."""
-        self.due = max(self.due + self.gap, time.perf_counter() - 5 * self.gap)
-        await asyncio.sleep(self.due - time.perf_counter())
+        with self.lock:
+            self.due = max(self.due + self.gap, time.perf_counter() - 5 * self.gap)
+            wait = self.due - time.perf_counter()
+        time.sleep(max(0.0, wait))
 
 
-async def load(port: int, raters: int, rate: float, seconds: float) -> dict:
-    """What raters saw: times, and the pages whose vote was acknowledged."""
-    times: dict[str, list[float]] = {"page": [], "vote": []}
-    votes, faults = Counter(), Counter()
-    draws = random.Random(0)  # noqa: S311
+class Rater(Client):
+    """A rater, whose browser sends some forms twice at once."""
 
-    async def begin() -> Client:
-        client = Client(port)
-        _, page, _ = await client.ask("/")
-        hidden = dict(re.findall(r'name="(\w+)" value="([^"]*)"', page))
-        status, _, _ = await client.ask("/begin", {**hidden, "consent": "yes"})
+    def __init__(self, number: int, port: int, seen: Seen) -> None:
+        super().__init__(port, seen, FORM)
+        self.twin = Client(port, seen)
+        self.twin.headers = self.headers  # one cookie
+        self.draws = random.Random(number)  # noqa: S311
+        self.votes = Counter[str]()
+
+    def begin(self) -> None:
+        """Consent."""
+        hidden = dict(re.findall(r'name="(\w+)" value="([^"]*)"', self.ask("begin", "/")[2].decode()))
+        status = self.ask("begin", "/begin", urlencode({**hidden, "consent": "yes"}))[0]
         assert status == 303, status
-        return client
 
-    async def rater(client: Client, number: int) -> None:
-        while time.perf_counter() < end:
-            await pace.turn()
-            status, page, took = await client.ask("/rate")
-            times["page"].append(took)
-            unit = re.search(r'name="unit" value="([^"]+)"', page)
+    def rate(self, pace: Pace, until: float) -> None:
+        """Answer page after page; count the acknowledged votes of each."""
+        while time.perf_counter() < until:
+            pace.turn()
+            status, _, page = self.ask("page", "/rate")
+            unit = re.search(r'name="unit" value="([^"]+)"', page.decode())
             if status != 200 or unit is None:
-                faults[f"page {status}"] += 1
+                self.seen.faults[f"page {status} without a form"] += 1
                 continue
-            field = re.search(r'name="(answer-[^"]+)"', page)[1]
-            form = {"unit": unit[1], field: draws.choice(["1", "2", "same", "neither"])}
-            clicks = 2 if draws.random() < 0.1 else 1
-            for _ in range(clicks):
-                await pace.turn()
-            for status, _, took in await asyncio.gather(*(client.ask("/rate", form) for _ in range(clicks))):
-                times["vote"].append(took)
-                if status == 303:
-                    votes[number, unit[1]] += 1
-                else:
-                    faults[f"vote {status}"] += 1
+            field = re.search(r'name="(answer-[^"]+)"', page.decode())[1]
+            form = urlencode({"unit": unit[1], field: self.draws.choice(["1", "2", "same", "neither"])})
+            clicks = [self, self.twin] if self.draws.random() < 0.1 else [self]
+            for _ in clicks:
+                pace.turn()
 
-    clients = await asyncio.gather(*(begin() for _ in range(raters)))
-    begun = time.perf_counter()
-    end, pace = begun + seconds, Pace(rate)
-    await asyncio.gather(*(rater(client, number) for number, client in enumerate(clients)))
-    took = time.perf_counter() - begun
-    return {"times": times, "votes": votes, "faults": faults, "seconds": took, "cookie": clients[0].cookie}
+            def vote(client: Client, form: str = form, unit: str = unit[1]) -> None:
+                status = client.ask("vote", "/rate", form)[0]
+                with self.seen.lock:
+                    self.votes[unit] += status == 303
+
+            together([lambda client=client: vote(client) for client in clicks])
 
 
-def guess(port: int, study: Path, guesses: int, cookie: str) -> str:
+def guess(rater: Client, study: Path, guesses: int) -> str:
     """How a rater fares who takes the picture that comes sooner for that of the tested system."""
     files, draws = read_study(study), random.Random(0)  # noqa: S311
     pairs = []
@@ -144,17 +118,14 @@ def guess(port: int, study: Path, guesses: int, cookie: str) -> str:
         whose = files.key.items[item.id].systems
         if whose and item.prefilled is None:
             pairs.append({whose[one.id]: one.picture for one in item.candidates})
-    connection = http.client.HTTPConnection("127.0.0.1", port)
     right = 0
     for turn in range(guesses):
         taken = {}
         for owner, picture in draws.sample(sorted(pairs[turn % len(pairs)].items()), 2):
             begun = time.perf_counter()
-            connection.request("GET", f"/pictures/{picture}", headers={"Cookie": cookie})
-            assert len(connection.getresponse().read()) > 1000
+            assert len(rater.ask("picture", f"/pictures/{picture}")[2]) > 1000
             taken[owner] = time.perf_counter() - begun
         right += taken["A",] < taken["B",]
-    connection.close()
     chance = binomtest(right, guesses).pvalue
     return (
         f"who goes by time is right {right} of {guesses} times; a coin is as far from half, p = {chance:.2g}"
@@ -164,46 +135,35 @@ def guess(port: int, study: Path, guesses: int, cookie: str) -> str:
 def measure(folder: Path, url: str | None, options: argparse.Namespace) -> bool:
     """Serve, load, count; True when nothing is lost or doubled."""
     # as many places as there can be votes and a quarter more, so that nobody runs out of pages
-    raters = 3
-    items = max(options.raters, int(options.rate * options.seconds / 2 / raters * 1.25))
-    study = make_study(folder, items, raters)
-    command = [sys.executable, "-m", "limner", "study", "serve", str(study), "--port", "0"]
-    command += ["--new-raters", "0"]
-    command += ["--votes", url] if url else []
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        port = int(re.search(r":(\d+)/", server.stdout.readline())[1])
-        started = processor_s(server.pid)
-        seen = asyncio.run(load(port, options.raters, options.rate, options.seconds))
+    most = 3
+    items = max(options.raters, int(options.rate * options.seconds / 2 / most * 1.25))
+    study, seen = make_study(folder, items, most), Seen()
+    words = ("study", "serve", study, "--new-raters", "0", *(("--votes", url) if url else ()))
+    with served(*words) as (server, port, _):
+        raters = [Rater(number, port, seen) for number in range(options.raters)]
+        together([one.begin for one in raters])
+        begun, started, before = time.perf_counter(), processor_s(server.pid), seen.requests
+        pace = Pace(options.rate)
+        together([lambda one=one: one.rate(pace, begun + options.seconds) for one in raters])
+        took, asked = time.perf_counter() - begun, seen.requests - before
         spent = processor_s(server.pid) - started
-        guessed = guess(port, study, options.guesses, seen["cookie"])
-    finally:
-        server.terminate()
-        server.wait(20)
-        server.stdout.close()
+        guessed = guess(raters[0], study, options.guesses)
     stored = read_stored(study, url).votes
     checks = {name for name, entry in read_study(study).key.items.items() if entry.right is not None}
     doubled = [one for one, count in Counter((v.rater, v.item) for v in stored).items() if count > 1]
-    crowded = [
-        item for item, n in Counter(v.item for v in stored).items() if n > raters and item not in checks
-    ]
-    lost = len(seen["votes"]) - len(stored)
-    asked = sum(map(len, seen["times"].values()))
-    name = "PostgreSQL" if url else "SQLite"
+    crowded = [item for item, n in Counter(v.item for v in stored).items() if n > most and item not in checks]
+    pages = sum(votes > 0 for one in raters for votes in one.votes.values())
+    lost = pages - len(stored)
     print(
-        f"{name}: {options.raters} raters, {asked} requests in {seen['seconds']:.0f} s"
-        f" ({asked / seen['seconds']:.1f}/s), {sum(seen['votes'].values())} votes acknowledged for"
-        f" {len(seen['votes'])} pages, {len(stored)} in the database: {lost} lost, {len(doubled)} doubled,"
-        f" {len(crowded)} pages with too many raters, faults {dict(seen['faults']) or 'none'}"
+        f"{'PostgreSQL' if url else 'SQLite'}: {options.raters} raters, {asked} requests in {took:.0f} s"
+        f" ({asked / took:.1f}/s), {sum(one.votes.total() for one in raters)} votes acknowledged for"
+        f" {pages} pages, {len(stored)} in the database: {lost} lost, {len(doubled)} doubled,"
+        f" {len(crowded)} pages with too many raters"
     )
-    for what, values in seen["times"].items():
-        print(
-            f"  {what}: median {percentile_ms(values, 0.5):.0f} ms, p95 {percentile_ms(values, 0.95):.0f} ms,"
-            f" slowest {percentile_ms(values, 1):.0f} ms"
-        )
-    print(f"  processor: {1000 * spent / asked:.1f} ms of the server a request; {machine_load()}")
-    print(f"  pictures: {guessed}")
-    return not (lost or doubled or crowded or seen["faults"])
+    print(seen.table())
+    print(f"processor: {1000 * spent / asked:.1f} ms of the server a request; {load()}")
+    print(f"pictures: {guessed}")
+    return not (lost or doubled or crowded or seen.faults)
 
 
 def main() -> None:

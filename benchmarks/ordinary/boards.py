@@ -8,40 +8,27 @@ yardstick.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
-import pyarrow as pa
 from embeddings import save
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
-from limner.match.equipment import PAIR_SPACES, channels_of
+from limner.match.equipment import channels_of
 from limner.match.illustrate import readings_of, step_texts
 from limner.match.illustrator import Illustrator, kept
 from limner.match.languages import language_of_query, languages_of_story, unread
-from limner.progress import Progress
 from limner.records import BoardStep, Picture
 from limner.research.evaluation import linear
-from limner.store import vector_index
-from limner.store.beyond import Approximate
 from limner.store.library import FolderHome, LibrarySummary, PictureStore
-from limner.store.search import Channel, EncodedChannel, Index
-from limner.store.store import (
-    PICTURES,
-    PICTURES_SCHEMA,
-    Settings,
-    SpaceInfo,
-    TableState,
-    vectors_name,
-    vectors_schema,
-)
+from limner.store.search import Channel, EncodedChannel
+from limner.store.store import Settings, SpaceInfo, TableState
 from limner.store.vectors import Gallery
-from limner.store.write import CAPTION_SPACES, vector_table
+from limner.store.write import CAPTION_SPACES
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
 
@@ -190,29 +177,6 @@ class JobLibrary(PictureStore):
         )
 
 
-def written(gallery: Gallery, infos: Mapping[str, SpaceInfo], folder: Path) -> PictureStore:
-    """A library of the same vectors with search indices, in tables on disk."""
-    made, count = PictureStore(folder), len(gallery)
-    ids = pa.array(gallery.ids)
-    made.save(spaces={name: infos[name] for name in gallery.spaces}, approximate_from=0)
-    for name, space in gallery.spaces.items():
-        made.store.ensure(vectors_name(name), vectors_schema(infos[name].dim))
-        there = np.flatnonzero(space.present)
-        vectors = vector_table(
-            [gallery.ids[row] for row in there], ["drawn"] * len(there), space.vectors(there)
-        )
-        made.store.upsert(vectors_name(name), vectors, known=())
-    filled = {
-        "id": ids,
-        "group": pa.array(list(gallery.groups)),
-        "paths": pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32), ids),
-    }
-    columns = [filled.get(one.name, pa.nulls(count, one.type)) for one in PICTURES_SCHEMA]
-    made.store.upsert(PICTURES, pa.table(columns, schema=PICTURES_SCHEMA), known=())
-    vector_index.prepare(made, Progress())
-    return PictureStore.open(folder)
-
-
 class Desk:
     """Illustrates jobs; encoders and their vectors are kept from library to library."""
 
@@ -222,11 +186,10 @@ class Desk:
         folder: Path,
         overrides: Sequence[str] = (),
         *,
-        approximate: bool = False,
         pinned: bool = False,
     ) -> None:
         self.encoders, self.folder, self.overrides = encoders, folder, tuple(overrides)
-        self.approximate, self.pinned = approximate, pinned
+        self.pinned = pinned
         self._channels: dict[tuple[str, ...], tuple[Channel, ...]] = {}
         self._memory: dict[str, Memory] = {}
 
@@ -268,30 +231,10 @@ class Desk:
             channel.encoder.learn(told)
 
 
-def key(name: str) -> str:
-    """The id that a picture has in tables, which take no names."""
-    return hashlib.sha256(name.encode()).hexdigest()
-
-
-def keyed(job: Job) -> Job:
-    """A job whose pictures have ids as in tables."""
-
-    def records(ids: Sequence[str]) -> list[Picture]:
-        return [one.model_copy(update={"id": key(one.id)}) for one in job.records(job.gallery.ids)]
-
-    gallery = job.gallery
-    groups = [key(str(one)) for one in gallery.groups]
-    return replace(job, records=records, gallery=Gallery([*map(key, gallery.ids)], groups, gallery.spaces))
-
-
 class JobIllustrator(Illustrator):
     """The illustrator of a job's library."""
 
     def __init__(self, job: Job, desk: Desk) -> None:
-        self._names: dict[str, str] = {}
-        if desk.approximate:
-            self._names = {key(one): one for one in job.gallery.ids}
-            job = keyed(job)
         super().__init__(JobLibrary(job, desk.encoders))
         self._desk = desk
         self._options = self.options(overrides=desk.overrides)
@@ -302,20 +245,6 @@ class JobIllustrator(Illustrator):
         assert isinstance(self.library, JobLibrary)
         return self._desk.channels(self.library)
 
-    @kept
-    def index(self) -> Index | Approximate:
-        """As `Illustrator.index`; if the desk says so a search index of tables, whatever the size."""
-        spaces = sorted(
-            {one.space for one in self.channels} | {*PAIR_SPACES} & {*self.library.settings.spaces}
-        )
-        gallery = self.library.gallery(spaces)
-        if not self._desk.approximate:
-            return Index(gallery)
-        self._folder = TemporaryDirectory()
-        return Approximate(
-            written(gallery, self.library.settings.spaces, Path(self._folder.name) / "lib"), spaces
-        )
-
     def outcome(self, job: Job, alone: Sequence[str | None]) -> list[Outcome]:
         """What the steps of a job are given, beside what plain search gives them.
 
@@ -323,13 +252,12 @@ class JobIllustrator(Illustrator):
         """
         pins = {}
         if self._desk.pinned:
-            named = key if self._names else str
-            pins = next(({s: named(min(own))} for s, own in enumerate(job.own) if own), {})
+            pins = next(({s: min(own)} for s, own in enumerate(job.own) if own), {})
         board = self.board(job.story, self._options.model_copy(update={"pins": pins}))
         return [
             Outcome(
                 job.story.id,
-                None if step.chosen is None else self._plain(step.chosen.picture.id),
+                None if step.chosen is None else step.chosen.picture.id,
                 alone[s],
                 stated(step),
                 job.own[s],
@@ -339,9 +267,6 @@ class JobIllustrator(Illustrator):
             for s, step in enumerate(board.steps)
             if s not in pins
         ]
-
-    def _plain(self, picture: str) -> str:
-        return self._names.get(picture, picture)
 
     def alone(self, texts: Sequence[str]) -> list[str | None]:
         """What plain search found first for each text by itself, in one search."""
@@ -354,6 +279,6 @@ class JobIllustrator(Illustrator):
         rows = part.search(encoded, 1).rows
         dark = set(unread(codes, plain))
         return [
-            None if place in dark or not len(row) else self._plain(part.gallery.ids[row[0]])
+            None if place in dark or not len(row) else part.gallery.ids[row[0]]
             for place, row in enumerate(rows)
         ]

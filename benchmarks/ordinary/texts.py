@@ -5,7 +5,7 @@ A text knows the pictures that belong to each step, what its library must hold, 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -101,10 +101,8 @@ def stories(supply: Supply, name: str, part: Part) -> list[Text]:
     order = random(name, part, "single").permutation(len(single))
     for number, start in enumerate(range(0, len(single), EIGHT)):
         chosen = [single[row] for row in order[start : start + EIGHT]]
-        steps = tuple(Step(text=lead(story.steps[0].text)) for story, _ in chosen)
-        own = [picture for _, picture in chosen]
-        text = whole(Story(id=f"{name}-{part}-page{number}", steps=steps), own)
-        found.append(Text(text.story, text.own, tuple(frozenset() for _ in own), text.lacks, text.needs))
+        steps = [(lead(story.steps[0].text), picture, "") for story, picture in chosen]
+        found.append(of_steps(f"{name}-{part}-page{number}", steps))
     return found
 
 
@@ -113,17 +111,15 @@ def lead(text: str) -> str:
     return " ".join(split_sentences(text)[:LEAD_SENTENCES])
 
 
-def of_captions(pool: Pool, rows: Sequence[int], caption: int, name: str) -> Text:
-    """A text of one caption of each of some photographs."""
-    own = [pool.ids[row] for row in rows]
-    steps = tuple(Step(text=pool.captions[row][caption]) for row in rows)
+def of_steps(name: str, steps: Sequence[tuple[str, str, Lack]], **more: Any) -> Text:
+    """A text of steps: words, the id of their own picture or "", and why nothing fits."""
+    own = tuple(frozenset((picture,) if picture else ()) for _, picture, _ in steps)
     return Text(
-        Story(id=name, steps=steps),
-        tuple(frozenset((one,)) for one in own),
-        tuple(frozenset() for _ in own),
-        ("",) * len(own),
-        frozenset(own),
-        photographs=True,
+        Story(id=name, steps=tuple(Step(text=words) for words, _, _ in steps)),
+        own,
+        lacks=tuple(lack for _, _, lack in steps),
+        needs=frozenset().union(*own),
+        **({"kin": (frozenset(),) * len(own)} | more),
     )
 
 
@@ -208,7 +204,8 @@ def captions(supply: Supply, kind: str, part: Part, number: int, judged: Photogr
     else:
         eights = (unrelated if kind == "unrelated" else same_noun)(pool, caption, rng)
     name = f"{kind}-{part}-{number}"
-    return [of_captions(pool, rows, caption, f"{name}-{place:03d}") for place, rows in enumerate(eights)]
+    steps = [[(pool.captions[row][caption], pool.ids[row], "") for row in rows] for rows in eights]
+    return [of_steps(f"{name}-{place:03d}", one, photographs=True) for place, one in enumerate(steps)]
 
 
 def magazine(supply: Supply, part: Part, number: int, judged: Photographs) -> list[Text]:
@@ -227,24 +224,12 @@ def magazine(supply: Supply, part: Part, number: int, judged: Photographs) -> li
     found = []
     for place in range(min(len(hidden), len(free) // FITTING, len(strangers))):
         rows = free[place * FITTING : (place + 1) * FITTING]
-        steps = [(pool.captions[row][caption], frozenset((pool.ids[row],)), "") for row in rows]
-        steps.append((strangers[place], frozenset(), "foreign"))
-        steps.append((pool.captions[hidden[place]][caption], frozenset(), "withheld"))
+        steps = [(pool.captions[row][caption], pool.ids[row], "") for row in rows]
+        steps.append((strangers[place], "", "foreign"))
+        steps.append((pool.captions[hidden[place]][caption], "", "withheld"))
         steps = [steps[at] for at in rng.permutation(len(steps))]
-        found.append(
-            Text(
-                Story(
-                    id=f"magazine-{part}-{number}-{place:03d}",
-                    steps=tuple(Step(text=words) for words, _, _ in steps),
-                ),
-                tuple(own for _, own, _ in steps),
-                tuple(frozenset() for _ in steps),
-                tuple(lack for _, _, lack in steps),
-                frozenset(pool.ids[row] for row in rows),
-                frozenset(bars),
-                photographs=True,
-            )
-        )
+        name = f"magazine-{part}-{number}-{place:03d}"
+        found.append(of_steps(name, steps, bars=frozenset(bars), photographs=True))
     return found
 
 
@@ -256,19 +241,9 @@ def translated(judged: Photographs) -> list[Text]:
     for language in LANGUAGES[1:]:
         for start in range(0, len(told) - EIGHT + 1, EIGHT):
             chosen = told[start : start + EIGHT]
-            own = tuple(frozenset((one.file_name,)) for one in chosen)
-            found.append(
-                Text(
-                    Story(
-                        id=f"translated-{language}-{start}",
-                        steps=tuple(Step(text=one.told(language)) for one in chosen),
-                    ),
-                    own,
-                    tuple(near[start : start + EIGHT]),
-                    ("",) * len(own),
-                    frozenset().union(*own),
-                )
-            )
+            steps = [(one.told(language), one.file_name, "") for one in chosen]
+            kin = tuple(near[start : start + EIGHT])
+            found.append(of_steps(f"translated-{language}-{start}", steps, kin=kin))
     return found
 
 

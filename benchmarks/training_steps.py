@@ -1,25 +1,33 @@
-"""Training GSDA, or VRSS, on as much as VIST, of which only the sizes are true: memory, and time per epoch.
+"""Seconds of a training step at the papers' sizes, and the hours that their runs would take.
 
-Makes: docs/training.md, docs/reproduce/gsda.md, docs/reproduce/vrss.md (steps on as much as VIST)
+Makes: docs/reproduce/index.md, docs/reproduce/cmcm.md, docs/reproduce/complementary.md,
+  docs/reproduce/vrss.md, docs/reproduce/gsda.md, docs/training.md (hours, and memory)
 
-Stories of five sentences, one picture each, with made-up words, features (a memory-mapped file in float16),
-sentence keys and scene graphs, go through the real way: a file of graphs is read, `prepare` builds task and
-model, and some batches are trained on. Losses mean nothing. Sizes are moderate unless --paper is given.
+Without --system: the backbone that two papers train along, forward and backward with Adam, is nearly all of a
+step; texts and loss are left out. Pictures are noise and weights random, which changes no time. Processor
+seconds over threads stand for a step, so that other work on the machine does not count.
 
-    python benchmarks/vist_dry_run.py --steps 5
-    python benchmarks/vist_dry_run.py --paper --steps 3
-    python benchmarks/vist_dry_run.py --system vrss --paper --stories 9000 --words 50 --max-length 200
+With --system gsda or vrss: as much as VIST, of which only the sizes are true. Stories of five sentences, one
+picture each, with made-up words, features (a memory-mapped file in float16), sentence keys and scene graphs,
+go through the real way: a file of graphs is read, `prepare` builds task and model, and some batches are
+trained on. Losses mean nothing. Sizes are moderate unless --paper is given.
+
+    python benchmarks/training_steps.py
+    python benchmarks/training_steps.py --device cuda
+    python benchmarks/training_steps.py --system gsda --paper --steps 3
+    python benchmarks/training_steps.py --system vrss --paper --stories 9000 --words 50 --max-length 200
 """
 
 import argparse
 import json
 import tempfile
-import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from harness import Times, peak_mb, timed
+from torchvision import models
 
 from limner.config import build
 from limner.research.datasets.pairs import Pair, PairSet
@@ -38,6 +46,32 @@ MODERATE = {
         "local": 256, "hidden": 256, "joined": 512, "seen": 256, "state": 512, "word_width": 128,
     },
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """A published run: pictures of a step, and how many steps there are."""
+
+    name: str
+    backbone: str
+    batch: int
+    pairs: int
+    epochs: int
+
+    @property
+    def steps(self):
+        """Of the whole run."""
+        return -(-self.pairs // self.batch) * self.epochs
+
+
+RUNS = (
+    Run("cmcm on CITE++", "resnet50", 32, 3_095, 93),
+    Run("cmcm on Clue", "resnet50", 32, 5_442, 53),
+    Run("complementary on COCO", "resnet50", 32, 96_000, 50),
+    Run("complementary on GoodNews", "resnet50", 32, 372_800, 50),
+    Run("complementary on Politics", "resnet50", 32, 196_800, 50),
+    Run("complementary on Conceptual Captions", "resnet50", 32, 2_640_000, 50),
+)
 
 
 class Keys:
@@ -107,80 +141,79 @@ def write_graphs(file, names):
             stream.write(json.dumps({"image": name, "objects": objects, "relations": relations}) + "\n")
 
 
-def task_of(folder, options):
-    """What training optimises, and the memory and seconds that making it ready took."""
-    marks, start = {}, time.perf_counter()
+def times_of(step, options):
+    """Times of some steps; the first, which warms up, is left out; and what the last returned."""
 
-    def mark(name):
-        nonlocal start
-        marks[name] = {
-            "s": round(time.perf_counter() - start, 2),
-            "peak_gb": round(peak_mb() * 2**20 / 1e9, 2),
-        }
-        start = time.perf_counter()
+    def whole():
+        found = step()
+        if options.device.startswith("cuda"):
+            torch.cuda.synchronize()
+        return found
 
-    rows = corpus(folder, options)
-    mark("made up, with features on disk")
-    own = {}
-    if options.system == "gsda":
-        write_graphs(folder / "graphs.jsonl", [pair.image_id for pair in rows.train.pairs])
-        mark("graphs written")
-        own = {"keys": "sentences", "graphs": str(folder / "graphs.jsonl"), "label_vectors": ""}
-        own |= {} if options.paper else MODERATE
-    values = {
-        "system": options.system,
-        **own,
-        "data": {
-            "set": "stories",
-            "annotations": "made-up",
-            "vectors": "random",
-            "batch": options.batch,
-            "max_length": options.max_length,
-        },
-        "loop": {"seed": 0},
-    }
-    trained = system(options.system)
-    config = build(trained.settings, values, "benchmark")
-    task = prepare(trained, config, rows, device=options.device, sentences=Keys(options.keys)).task
-    mark("ready to train")
-    return task, config, marks
-
-
-def steps_of(task, config, options):
-    """Times of the steps, batch included; the first, which warms up, is left out; and names of losses."""
-    own = config.loop
-    rates = {"rates": own.rates}
-    updates = optimiser(
-        own.optimiser, task.model.named_parameters(), own.lr, own.betas, own.weight_decay, **rates
-    )
-    task.model.train()
-    batches = iter(task.batches(0))
-
-    def step():
-        updates.zero_grad(set_to_none=True)
-        losses = task.step(next(batches))
-        losses["total"].backward()
-        updates.step()
-        assert all(bool(torch.isfinite(loss)) for loss in losses.values())  # waits for the device as well
-        return sorted(losses)
-
-    found = [timed(step) for _ in range(options.steps + 1)]
+    found = [timed(whole) for _ in range(options.steps + 1)]
     return Times.of(found[1:]), found[-1].result
 
 
+def backbones(options):
+    """A step of each backbone, and hours of the runs that train it."""
+    known = {}
+    print(f"{'run':<40}{'s a step':>10}{'steps':>12}{'hours':>10}")
+    for run in RUNS:
+        key = (run.backbone, run.batch)
+        if key not in known:
+            network = models.get_model(run.backbone, weights=None).to(options.device).train()
+            updates = torch.optim.Adam(network.parameters(), 1e-4)
+            pictures = torch.randn(run.batch, 3, 224, 224, device=options.device)
+
+            def step(network=network, updates=updates, pictures=pictures):
+                updates.zero_grad(set_to_none=True)
+                network(pictures).square().mean().backward()
+                updates.step()
+
+            times, cuda = times_of(step, options)[0], options.device.startswith("cuda")
+            known[key] = times.median_s if cuda else times.processor_median_s / torch.get_num_threads()
+        hours = known[key] * run.steps / 3600
+        print(f"{run.name:<40}{known[key]:>10.2f}{run.steps:>12,}{hours:>10.1f}")
+
+
+def task_of(folder, options):
+    """What training optimises, and its settings."""
+    rows = corpus(folder, options)
+    values = {"system": options.system, "loop": {"seed": 0}}
+    values["data"] = {"set": "stories", "annotations": "made-up", "vectors": "random"}
+    values["data"] |= {"batch": options.batch, "max_length": options.max_length}
+    if options.system == "gsda":
+        write_graphs(folder / "graphs.jsonl", [pair.image_id for pair in rows.train.pairs])
+        values |= {"keys": "sentences", "graphs": str(folder / "graphs.jsonl"), "label_vectors": ""}
+        values |= {} if options.paper else MODERATE
+    trained = system(options.system)
+    config = build(trained.settings, values, "benchmark")
+    return prepare(trained, config, rows, device=options.device, sentences=Keys(options.keys)).task, config
+
+
 def measure(options):
-    with tempfile.TemporaryDirectory(dir=options.folder) as name:
-        task, config, marks = task_of(Path(name), options)
-        times, losses = steps_of(task, config, options)
+    """Seconds of a step of a system, hours of an epoch, and memory."""
+    with tempfile.TemporaryDirectory() as name:
+        task, config = task_of(Path(name), options)
+        own, named = config.loop, task.model.named_parameters()
+        updates = optimiser(own.optimiser, named, own.lr, own.betas, own.weight_decay, rates=own.rates)
+        task.model.train()
+        batches = iter(task.batches(0))
+
+        def step():
+            updates.zero_grad(set_to_none=True)
+            losses = task.step(next(batches))
+            losses["total"].backward()
+            updates.step()
+            assert all(bool(torch.isfinite(loss)) for loss in losses.values())
+            return sorted(losses)
+
+        times, losses = times_of(step, options)
         result = {
             "stories": options.stories,
-            "sentences": options.stories * STEPS,
             "parameters": sum(w.numel() for w in task.model.parameters() if w.requires_grad),
-            "words_read": len(task.model.vocabulary),
-            **({"words_said": len(task.model.captioner.vocabulary)} if options.system == "gsda" else {}),
             "losses": losses,
             "threads": torch.get_num_threads(),
-            "before_training": marks,
             "s_per_step": times.median_s,
             "processor_s_per_step": times.processor_median_s,  # on a shared machine nearer to its own
             "steps_per_epoch": task.steps_per_epoch,
@@ -193,10 +226,12 @@ def measure(options):
 
 
 def parsed(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--system", choices=("gsda", "vrss"), default="gsda")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--system", choices=("gsda", "vrss"), help="the backbone alone if absent")
     parser.add_argument("--stories", type=int, default=STORIES)
-    parser.add_argument("--steps", type=int, default=5, help="timed, after one that is not")
+    parser.add_argument("--steps", type=int, default=3, help="timed, after one that is not")
     parser.add_argument("--batch", type=int, default=32, help="stories")
     parser.add_argument("--words", type=int, default=12, help="of a sentence, on average")
     parser.add_argument("--max-length", type=int, default=40)
@@ -204,16 +239,18 @@ def parsed(arguments=None):
     parser.add_argument("--width", type=int, default=2048, help="F of the picture features")
     parser.add_argument("--keys", type=int, default=1024, help="width of sentence keys")
     parser.add_argument("--paper", action="store_true", help="sizes of the paper; VRSS has no others")
-    parser.add_argument("--threads", type=int, default=1, help="of torch")
+    parser.add_argument("--threads", type=int, default=2, help="of torch")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--folder", type=Path, help="for 0.9 GB of made-up data; the system's own if absent")
     return parser.parse_args(arguments)
 
 
 def main():
     options = parsed()
     torch.set_num_threads(options.threads)
-    print(json.dumps(measure(options), indent=1))
+    if options.system:
+        print(json.dumps(measure(options), indent=1))
+    else:
+        backbones(options)
 
 
 if __name__ == "__main__":

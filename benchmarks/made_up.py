@@ -1,0 +1,172 @@
+"""Libraries of made-up pictures: rows, captions and vectors as indexing leaves them, mostly without files."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from PIL import Image
+
+from limner.arrays import FloatArray, unit_rows
+from limner.encoders.catalogue import text_encoder
+from limner.match.equipment import picture_encoders
+from limner.store.ingest import index
+from limner.store.library import PictureStore
+from limner.store.store import (
+    FILES,
+    FILES_SCHEMA,
+    PICTURES,
+    PICTURES_SCHEMA,
+    SpaceInfo,
+    vectors_name,
+    vectors_schema,
+)
+from limner.store.write import file_key, vector_table
+
+Draw = Callable[[np.random.Generator, int], FloatArray]
+"""So many unit rows of a space."""
+PHOTOGRAPHS, CENTRES, BATCH = 24, 300, 16_384
+KEPT, STEP = 0.8, 0.4  # of a walk: share of the last place, and length of a step
+BEGIN = datetime(2015, 1, 1)
+NOUNS = ("fox", "rabbit", "boat", "kite", "cake", "moon", "lamp", "hill", "river", "bridge", "garden")
+VERBS = ("watches", "paints", "carries", "follows", "repairs", "finds", "hides", "opens", "washes", "sells")
+
+
+def sentence(number: int) -> str:
+    """One of some ten thousand sentences."""
+    first, other, last = (NOUNS[number // part % 11] for part in (1, 110, 1210))
+    return f"the {first} {VERBS[number // 11 % 10]} a {other} near the {last}"
+
+
+def text_of(number: int, steps: int = 10) -> str:
+    """A text that no other number has."""
+    draws = np.random.default_rng(number).integers(0, 13_310, steps)
+    lines = [f"At {number} past {step}, {sentence(draw)}." for step, draw in enumerate(draws.tolist())]
+    return "\n\n---\n\n".join(lines)
+
+
+def request(
+    act: str, number: int, count: int, ids: Sequence[str], project: Mapping[str, Any]
+) -> tuple[str, str, Any]:
+    """Method, path and JSON of something that is asked of the studio, another with every number.
+
+    Args:
+        act: what is asked.
+        number: of the request.
+        count: pictures of the library.
+        ids: pictures that have a thumbnail.
+        project: the one that is asked about.
+    """
+    own, words = f"/api/projects/{project.get('id')}", sentence(number % 110)
+    change = {"kind": ("blank", "unlock")[number % 2], "step": number // 2 % 10}
+    list_, page = "/api/library/pictures", number * 7919 % (count - 200)
+    return {
+        "page": ("GET", f"{list_}?offset={page}&limit=200", None),
+        "look": ("GET", f"{list_}?limit=200&q={words.replace(' ', '+')}", None),
+        "thumbnail": ("GET", f"/api/pictures/{ids[number % len(ids)]}/thumbnail?side=256", None),
+        "search": ("POST", "/api/search", {"text": f"{words} {number}", "limit": 48}),
+        "illustrate": ("POST", "/api/illustrate", {"text": text_of(number), "format": "markdown"}),
+        "project": ("POST", "/api/projects", {"text": text_of(number), "format": "markdown"}),
+        "edit": ("POST", f"{own}/edits", {"revision": project.get("revision"), "edit": change}),
+        "strip": ("GET", f"{own}/steps/{number % 10}/candidates?limit=40", None),
+        "read": ("GET", own, None),
+        "remove": ("DELETE", own, None),
+        "export": ("GET", f"{own}/export?format=html", None),
+    }[act]
+
+
+def walks(origins: FloatArray) -> Draw:
+    """Rows that walk around some vectors."""
+    walk = np.zeros_like(origins)
+
+    def draw(rng: np.random.Generator, count: int) -> FloatArray:
+        nonlocal walk
+        rows: list[FloatArray] = []
+        while sum(map(len, rows)) < count:
+            one, other = rng.integers(0, len(origins), (2, len(origins)))
+            walk = KEPT * walk + STEP * (origins[one] - origins[other])
+            rows.append(unit_rows("walk", origins + walk))
+        return np.concatenate(rows)[:count]
+
+    return draw
+
+
+def fill(library: PictureStore, pictures: int, draws: Mapping[str, Draw]) -> None:
+    """Add so many pictures, with vectors of the spaces given."""
+    rng = np.random.default_rng(pictures)
+    for start in range(0, pictures, BATCH):
+        files, shown = rows_of(range(start, min(start + BATCH, pictures)))
+        library.store.upsert(PICTURES, shown, ())
+        library.store.upsert(FILES, files, ())
+        ids = shown["id"].to_pylist()
+        for name, draw in draws.items():
+            vectors = vector_table(ids, ["made-up"] * len(ids), draw(rng, len(ids)))
+            library.store.upsert(vectors_name(name), vectors, ())
+    library.store.compact()
+
+
+def bare(home: Path, pictures: int, space: str, origins: FloatArray) -> None:
+    """A library of one space, in which rows walk around some vectors, for a search index of any size."""
+    library, dim = PictureStore(home), origins.shape[1]
+    library.store.ensure(vectors_name(space), vectors_schema(dim))
+    info = SpaceInfo(encoder="drawn", fingerprint="drawn", dim=dim)
+    library.save(spaces={space: info}, approximate_from=0)
+    fill(library, pictures, {space: walks(origins)})
+
+
+def whole(folder: Path, pictures: int, *, vectors: bool = True) -> Path:
+    """A library of photographs of 12 megapixels and so many pictures without files, with base; made once."""
+    home = folder / f"{'library' if vectors else 'list'}-{pictures}"
+    if (home / "made").exists():
+        return home
+    album, rng = folder / "photographs", np.random.default_rng(0)
+    album.mkdir(parents=True, exist_ok=True)
+    for number in range(PHOTOGRAPHS):
+        pixels = rng.integers(0, 255, (30, 40, 3), dtype=np.uint8)
+        photograph = Image.fromarray(pixels).resize((4000, 3000), Image.Resampling.BICUBIC)
+        photograph.save(album / f"IMG_{number:04}.jpg", quality=90)
+    (album / "IMG_0000.txt").write_text("A fox paints a kite.")
+    words = text_encoder()
+    encoders = picture_encoders(["base"], [], sentences=words)
+    index([album], home, image_encoders=encoders, text_encoder=words)
+    asked = [sentence(number * 37) for number in range(CENTRES)]
+    origins = {"captions": words, "base": text_encoder("base", sentences=words)}
+    draws = {name: walks(encoder.encode_text(asked)) for name, encoder in origins.items()}
+    looks = rng.standard_normal((CENTRES, encoders[0].spaces["looks"]), dtype=np.float32)
+    draws["looks"] = walks(unit_rows("looks", looks))
+    fill(PictureStore.open(home), pictures - PHOTOGRAPHS, draws if vectors else {})
+    (home / "made").touch()
+    return home
+
+
+def rows_of(numbers: range) -> tuple[pa.Table, pa.Table]:
+    """Rows of `files` and `pictures` that nobody took: forty a day, of which every second one states when."""
+    one_each = pa.array(range(len(numbers) + 1), pa.int32())
+    paths = [f"/made-up/{number % 211:03}/IMG_{number:08}.jpg" for number in numbers]
+    captions = pa.StructArray.from_arrays(
+        [[sentence(number) for number in numbers], ["exif"] * len(numbers)], ["text", "source"]
+    )
+    days = [BEGIN + timedelta(days=number // 40, minutes=7 * (number % 40)) for number in numbers]
+    ids = [hashlib.sha256(str(number).encode()).hexdigest() for number in numbers]
+    names = [path.encode() for path in paths]
+    columns = {
+        **{"key": list(map(file_key, names)), "path": paths, "path_bytes": names, "source": b"/made-up"},
+        **{"size": 1, "mtime_ns": 1, "sha256": ids, "status": "ok", "reason": "", "words_key": ""},
+        **{"id": ids, "group": ids, "paths": pa.ListArray.from_arrays(one_each, pa.array(paths))},
+        **{"width_px": 400, "height_px": 300, "format": "JPEG", "size_bytes": 1, "labels": None},
+        **{"phash": [one[:16] for one in ids], "stamp": "", "credit": "", "license": ""},
+        "captions": pa.ListArray.from_arrays(one_each, captions),
+        "taken": [day.isoformat() if number % 2 else None for number, day in zip(numbers, days, strict=True)],
+    }
+
+    def table(schema: pa.Schema) -> pa.Table:
+        """Some columns; a single value stands in all rows."""
+        single = (str, bytes, int, type(None))
+        own: dict[str, Any] = {name: columns[name] for name in schema.names}
+        whole = {k: [one] * len(ids) if isinstance(one, single) else one for k, one in own.items()}
+        return pa.table(whole, schema)
+
+    return table(FILES_SCHEMA), table(PICTURES_SCHEMA)
