@@ -215,7 +215,7 @@ any_value = st.recursive(
 
 
 @every_reader
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_parts_of_other_types_missing_or_twice_are_read_or_refused(name, tmp_path_factory, data):
     value = READERS[name][2]
@@ -241,7 +241,7 @@ def test_parts_of_other_types_missing_or_twice_are_read_or_refused(name, tmp_pat
 
 
 @every_reader
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_bytes_changed_anywhere_are_read_or_refused(name, tmp_path_factory, data):
     whole = bytearray(good(name).encode())
