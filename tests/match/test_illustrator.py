@@ -81,6 +81,7 @@ def test_a_second_text_reads_nothing_again(home, monkeypatch):
     assert opened.search("a cake", 3)[0].picture.id in opened.catalogue
 
 
+@pytest.mark.slow
 def test_threads_share_what_is_loaded(home):
     opened = Illustrator(PictureStore.open(home))
     with ThreadPoolExecutor(4) as pool:

@@ -33,6 +33,7 @@ def cosine(one, other):
     return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
 
 
+@pytest.mark.slow
 def test_like_texts_lie_nearer_than_others():
     found = document_vectors(TEXTS, **SETTINGS)
     assert found.shape == (120, 12)
