@@ -8,6 +8,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from hashlib import sha256
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -119,6 +120,37 @@ def demonstration(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not (shared / "demo").is_dir():
             demo_collection(shared / "new").pictures.parent.rename(shared / "demo")
     return shared / "demo"
+
+
+@pytest.fixture(scope="session")
+def _rows_of_pictures() -> dict[bytes, tuple[object, object]]:
+    """What `base` has made of a picture so far, for `drawings_are_encoded_once`."""
+    return {}
+
+
+@pytest.fixture
+def drawings_are_encoded_once(
+    _rows_of_pictures: dict[bytes, tuple[object, object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The demonstration is indexed by many documented samples: `base` sees each of its pictures once."""
+    import numpy as np
+
+    from limner.arrays import ImageVectors
+    from limner.encoders.base_encoder import BASE, LOOKS, BaseImageEncoder
+
+    rows, encode = _rows_of_pictures, BaseImageEncoder.encode_pixels
+
+    def encode_pixels(encoder: BaseImageEncoder, batch: np.ndarray) -> ImageVectors:
+        keys = [sha256(encoder.fingerprint.encode() + picture.tobytes()).digest() for picture in batch]
+        if new := [place for place, key in enumerate(keys) if key not in rows]:
+            made = encode(encoder, batch[new])
+            for number, place in enumerate(new):
+                rows[keys[place]] = made.spaces[BASE][number], made.spaces[LOOKS][number]
+        return ImageVectors(
+            {name: np.stack([rows[key][side] for key in keys]) for side, name in enumerate((BASE, LOOKS))}
+        )
+
+    monkeypatch.setattr(BaseImageEncoder, "encode_pixels", encode_pixels)
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ def demo(tmp_path_factory, demonstration):
 
 
 @pytest.fixture
-def here(demo, tmp_path, monkeypatch):
+def here(demo, drawings_are_encoded_once, tmp_path, monkeypatch):
     """A folder as the guides expect it: the demonstration, its drawings and their library."""
     (tmp_path / "demo").symlink_to(demo / "demo")
     (tmp_path / "pictures").symlink_to(demo / "demo" / "pictures")

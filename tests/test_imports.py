@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 import limner
-from limner.cli.main import run
 
 SOURCE = Path(limner.__file__).parent
 DOOR = {"library"}
@@ -111,6 +110,7 @@ def test_the_rule_catches_a_wrong_import(tmp_path):
     assert not {"cli", "training"} & ALLOWED["store"]
 
 
+@pytest.mark.slow
 def test_no_modules_import_each_other():
     edges = {}
     for name, path in FILES.items():
@@ -125,9 +125,29 @@ def test_no_modules_import_each_other():
     assert not edges
 
 
+TRAINING = """
+import sys
+from limner.research.datasets.pairs import data_set
+from limner.research.systems.base import system
+system("cmcm"), data_set("picturebook")
+import limner.research.cli.train, limner.research.runs.train, limner.research.training.tensorboard
+print(*sys.modules)
+import limner.research.runs.measure
+data_set("clue-tsv")
+print(*sys.modules)
+sys.modules["matplotlib"] = None
+from limner.cli.main import run
+sys.exit(run(["figure", "cmcm-5", "--runs", ".", "--to", "x.pdf"]))
+"""
+
+
 @pytest.mark.slow
-def test_training_on_drawn_pictures_loads_no_encoders_and_what_a_command_lacks_is_one_line():
+def test_training_on_drawn_pictures_loads_neither_encoders_nor_other_systems_and_what_lacks_is_one_line():
+    """One process for all: it takes seconds to import torch."""
+    done = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=False)
+    training, measuring = (set(line.split()) for line in done.stdout.splitlines())
     unused = {
+        "tensorboard",
         "limner.encoders.catalogue",
         "limner.encoders.openvino",
         "limner.pictures.decode",
@@ -136,16 +156,10 @@ def test_training_on_drawn_pictures_loads_no_encoders_and_what_a_command_lacks_i
         "limner.research.evaluation.choice",
         "limner.research.evaluation.uncertainty",
     }
-    code = (
-        "from limner.research.systems.base import system; system('cmcm')\n"
-        "from limner.research.datasets.pairs import data_set; data_set('picturebook')\n"
-        "import limner.research.cli.train, limner.research.runs.train, sys\n"
-        f"print(sorted(set(sys.modules) & {unused!r}))\n"
-        "sys.modules['matplotlib'] = None; from limner.cli.main import run\n"
-        "sys.exit(run(['figure', 'cmcm-5', '--runs', '.', '--to', 'x.pdf']))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout.strip() == "[]"
+    assert not training & unused
+    rooms = ("limner.research.systems.", "limner.research.datasets.sets.", "limner.store", "limner.match")
+    own = {"systems.base", "systems.cmcm", "datasets.sets.clue"}
+    assert {name for name in measuring if name.startswith(rooms)} == {f"limner.research.{one}" for one in own}
     assert done.returncode == 1
     assert done.stderr == "limner: matplotlib is not installed; run: pip install 'limner[research]'\n"
 
@@ -156,34 +170,39 @@ HEAVY = (
 )
 
 
-def test_a_bare_import_and_help_load_nothing_heavy():
+TRAINS = "torch limner.research.training.loop limner.research.datasets.sets limner.encoders.catalogue"
+
+
+def test_a_bare_import_and_help_load_nothing_heavy_and_a_table_of_results_nothing_that_trains():
     code = (
         "import sys; old = set(sys.modules); import limner; print(*set(sys.modules) - old, file=sys.stderr)\n"
         "from limner.cli.main import run; run(['--help'])\n"
-        f"print(*set(sys.modules) & set({HEAVY.split()!r}), file=sys.stderr)"
+        f"print(*set(sys.modules) & set({HEAVY.split()!r}), file=sys.stderr); run(['table', 'cmcm-5'])\n"
+        f"print(*set(sys.modules) & set({TRAINS.split()!r}), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    bare, heavy = done.stderr.splitlines()
+    bare, heavy, cells, trains = done.stderr.splitlines()
     assert {name.partition(".")[0] for name in bare.split()} <= {"importlib", "limner", "warnings"}
     assert "limner.library" not in bare.split()
-    assert heavy == ""
+    assert heavy == trains == ""
+    assert "have no result" in cells
 
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory):
-    """Two drawn pictures with captions, a library of them by the usual encoders, and a text."""
+    """Two drawn pictures with captions, and a text."""
     home = tmp_path_factory.mktemp("library")
     (home / "pictures").mkdir()
     for name, colour, caption in (("a", "red", "a red ball"), ("b", "blue", "ein blauer Himmel")):
         Image.new("RGB", (300, 200), colour).save(home / "pictures" / f"{name}.png")
         (home / "pictures" / f"{name}.txt").write_text(caption, encoding="utf-8")
     (home / "story.md").write_text("A red ball.\n\n---\n\nThe blue sky.", encoding="utf-8")
-    assert run(["index", str(home / "pictures"), "--library", str(home / "lib")]) == 0
     return home
 
 
 BEYOND = "ray lance_ray s3fs gcsfs adlfs boto3 botocore aiobotocore moto"
 COMMANDS = (
+    ["index", "pictures", "--library", "lib"],
     ["search", "a red ball", "--library", "lib"],
     ["illustrate", "story.md", "-o", "out.html", "--library", "lib"],
     ["index", "pictures", "--library", "lib"],
@@ -257,5 +276,5 @@ def test_the_product_runs_without_packages_of_research_and_loads_nothing_of_clus
     done = subprocess.run(command, cwd=pictures, capture_output=True, text=True, check=True)
     said = done.stdout.split("ended 0\n")
     assert len(said) == len(COMMANDS) + 1, done.stdout + done.stderr
-    for shown, due in zip(said, ("a.png", "out.html", "2 unchanged"), strict=False):
+    for shown, due in zip(said, ("2 new", "a.png", "out.html", "2 unchanged"), strict=False):
         assert due in shown

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
-def here(demonstration, tmp_path, monkeypatch):
+def here(demonstration, drawings_are_encoded_once, tmp_path, monkeypatch):
     """A folder as the samples expect it."""
     (tmp_path / "demo").symlink_to(demonstration)
     shutil.copytree(ROOT / "configs", tmp_path / "configs")

@@ -213,17 +213,13 @@ def test_a_fresh_install_illustrates_from_pixels_alone_and_serves_the_studio(
         image.save(pictures / f"IMG_{number:04d}.jpg")
     text = tmp_path / "text.md"
     text.write_text(
-        "A yellow sun in a blue sky.\n\nThe moon at night.\n\nA red ball on the grass.\n", "utf-8"
+        "A yellow sun in a blue sky.\n\nThe moon at night.\n\nEin roter Ball auf dem Gras.\n", "utf-8"
     )
 
     assert "pictures in the library: 3" in limner("index", pictures, "--library", "lib")
-    assert "IMG_" in limner("search", "a red ball", "--library", "lib")
-    assert "IMG_" in limner("search", "ein roter Ball", "--library", "lib")
-    said = limner("illustrate", text, "--library", "lib", "-o", "page.html")
+    said = limner("illustrate", text, "--library", "lib", "-o", "book.pdf")
     assert "3 steps" in said
     assert "IMG_" in said
-    assert (tmp_path / "page.html").is_file()
-    limner("illustrate", text, "--library", "lib", "-o", "book.pdf")
     assert (tmp_path / "book.pdf").read_bytes().startswith(b"%PDF")
     studio = limner.start("studio", "--library", "lib", "--port", "0", "--no-browser")
     try:

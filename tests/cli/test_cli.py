@@ -35,6 +35,7 @@ def test_the_reference_is_fresh(request):
     assert path.read_text(encoding="utf-8").rstrip() == reference().rstrip(), "run 'make docs'"
 
 
+@pytest.mark.slow
 def test_every_command_has_an_example():
     pages = reference().split("\n## limner ")[1:]
     assert len(pages) > 6
@@ -65,6 +66,7 @@ def test_what_is_wrong_is_one_line(words, status, part, *, capsys, tmp_path, mon
     assert part in err
 
 
+@pytest.mark.slow
 def test_help_and_version_leave_with_success(capsys):
     for words in (["--help"], ["illustrate", "--help"], ["--version"]):
         with pytest.raises(SystemExit) as left:
@@ -138,6 +140,7 @@ def test_search_prints_chances_and_keeps_the_numbers_by_name(world, capsys):
         assert line[1:] == [chance_in_words(row["probability"]), row["path"], row["caption"]]
 
 
+@pytest.mark.slow
 def test_search_takes_a_file_words_to_leave_out_and_a_cut_off(world, tmp_path, capsys):
     picture = next((world / "book").rglob("*.png"))
     with Image.open(picture) as image:
@@ -201,6 +204,7 @@ def test_illustrate_pins_bans_and_leaves_blank(world, tmp_path):
     assert not any(path.endswith(banned) for path in paths)
 
 
+@pytest.mark.slow
 def test_pictures_of_the_text_are_kept_inside_and_outside_the_library(world, tmp_path, capsys):
     pages = told(world)["pages"]
     outside = tmp_path / "mine.png"
@@ -260,6 +264,7 @@ def test_files_outside_the_texts_folder_are_shown_only_if_that_is_allowed(world,
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["html", "md", "pptx", "pdf"])
 def test_every_format_is_written_and_not_overwritten_unasked(world, tmp_path, suffix, capsys):
     text = tmp_path / "tale.txt"
@@ -309,7 +314,7 @@ def test_evaluate_measures_a_book_it_can_read(world, capsys):
 
 
 @pytest.mark.slow
-def test_the_demonstration_goes_from_nothing_to_pages(tmp_path, capsys):
+def test_the_demonstration_goes_from_nothing_to_pages(drawings_are_encoded_once, tmp_path, capsys):
     assert run(["demo", str(tmp_path / "demo")]) == 0
     out = capsys.readouterr().out
     pages = sorted((tmp_path / "demo").glob("*.html"))
@@ -375,6 +380,7 @@ def test_pins_and_bans_of_a_settings_file_are_written_as_on_the_command_line(wor
     assert "steps count from 1" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_linked_folders_are_entered_only_when_asked(world, tmp_path, capsys):
     shutil.copytree(world / "book" / "images", tmp_path / "kept")
     (tmp_path / "pictures").mkdir()
@@ -406,6 +412,7 @@ def test_what_the_machine_refuses_is_one_line(world, tmp_path, capsys):
         run(words, debug=True)
 
 
+@pytest.mark.slow
 def test_search_says_which_pictures_have_nothing_to_compare(world, tmp_path, capsys):
     images = sorted((world / "book" / "images").iterdir())[:2]
     (tmp_path / "pictures").mkdir()

@@ -86,6 +86,7 @@ def test_a_picture_that_no_word_finds_is_pinned_and_banned_ones_are_gone(both):
     assert approximate.pictures == COUNT
 
 
+@pytest.mark.slow
 def test_a_library_whose_pictures_cannot_be_compared_takes_a_pin_all_the_same(both):
     """Nothing is like a fixed picture where no space of looks was made."""
     exact, approximate, channels = both

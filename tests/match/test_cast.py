@@ -170,6 +170,7 @@ def test_a_step_that_names_the_protagonist_in_any_form_begins_as_it_did():
     assert Cast("", {"nell": "mouse"}).spelled("She met Nell.") == "She met the mouse."
 
 
+@pytest.mark.slow
 def test_long_texts_take_time_in_proportion():
     """Thousands of names once took a pass over the text each."""
     letters = "bdfgklmnprst"

@@ -56,6 +56,7 @@ def test_shares_of_a_step_are_those_of_one_picture_at_most(odds, available, shar
     assert not found[odds == -np.inf].any()
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(seed=SEEDS, captioned=st.sampled_from([0.0, 0.3, 1.0]))
 def test_there_is_evidence_of_what_something_is_known_of(seed, captioned):
@@ -101,6 +102,7 @@ def test_one_step_has_nobody_to_agree_with():
     np.testing.assert_allclose(odds, own * calibration.agreement.weights["own"])
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(seed=SEEDS)
 def test_where_pictures_do_not_agree_the_order_of_each_step_stays(seed):

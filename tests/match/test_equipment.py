@@ -13,6 +13,8 @@ from limner.match.illustrator import Illustrator
 from limner.store.library import PictureStore
 from limner.store.store import SpaceInfo
 
+pytestmark = pytest.mark.slow
+
 SCENES = ("a bright yellow sun in a blue sky over a green field", "snow on a dark night", "a red ball")
 
 

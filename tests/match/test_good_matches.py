@@ -86,6 +86,7 @@ def test_a_paragraph_about_a_tax_stays_blank_and_says_why(ask):
     assert board.blanks() == {"nothing fits": 1}
 
 
+@pytest.mark.slow
 def test_who_is_cautious_sees_no_picture_of_a_tax(ask):
     board = ask([*DAY[:4], TAX], show="cautious")
     assert shown(board) == [*RIGHT[:4], None]

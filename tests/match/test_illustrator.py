@@ -98,6 +98,7 @@ def test_few_steps_are_compared_on_one_core(home, monkeypatch, most, cores):
     assert used == [{cores}]
 
 
+@pytest.mark.slow
 def test_threads_share_what_is_loaded(home):
     opened = Illustrator(PictureStore.open(home))
     with ThreadPoolExecutor(4) as pool:

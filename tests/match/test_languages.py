@@ -179,6 +179,7 @@ def test_commands_warn_in_one_line_and_print_the_language(library, tmp_path, cap
     assert printed.out.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_an_english_text_and_english_captions_need_no_other_encoder(tmp_path, monkeypatch):
     (tmp_path / "pictures").mkdir()
     for name in ("dog", "cake", "cat"):

@@ -62,6 +62,7 @@ def drawn_pool(seed, steps, candidates, width, *, missing=0.0, groups=30):
     return Pool(gallery, rows, numbered, items, there, {}, 12, there), shares
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -87,6 +88,7 @@ def test_pictures_of_one_group_say_nothing_of_each_other():
     assert Resemblance(pool, "looks").of(shares) == pytest.approx(0.0, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_long_burst_of_one_scene_fits_into_memory():
     """The vectors of all its pairs would be 12 GB."""
     count = 2_000

@@ -102,6 +102,7 @@ def test_relations_that_cannot_be_asked_for(drawings_run, product_run, tmp_path)
     assert run.model.relations
 
 
+@pytest.mark.slow
 def test_a_library_without_or_of_another_run_names_the_command(
     library, book, drawings_run, product_run, capsys
 ):
@@ -151,6 +152,7 @@ def test_the_board_tells_relations_and_attention(library, text, drawings_run, tm
         assert sum(share for _, share in step.attention) == pytest.approx(1, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_model_without_attention_shows_none(book, text, product_run, tmp_path, capsys):
     words = ["index", str(book), "--library", str(tmp_path / "lib"), "--encoder", "colour"]
     assert limner([*words, "--model", str(product_run)]) == 0
@@ -209,6 +211,7 @@ def test_search_with_a_run(library, drawings_run, capsys):
     assert "drop --channel" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "part"),
     [

@@ -91,6 +91,7 @@ class Texts:
         return self.row[None].repeat(len(texts), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [200_000, 10])
 def test_conditions_hold_beyond_memory_too(tmp_path, monkeypatch, whole):
     """As of the exact search, whether all that pass are compared or candidates are."""
@@ -168,6 +169,7 @@ def test_a_library_of_another_encoder_is_not_compared(opened, monkeypatch):
         eyes_of(opened.library)
 
 
+@pytest.mark.slow
 def test_a_cut_off_leaves_out_and_says_how_many(opened):
     every = opened.search(FOX, 6)
     cut = every[2].probability

@@ -51,6 +51,7 @@ def test_drawings_go_in_as_in_training(drawings_run):
     assert encoder.prepare(Image.new("RGB", (90, 40))).shape == (32, 32, 3)
 
 
+@pytest.mark.slow
 def test_stored_features_are_made_again_as_they_were(stored_run, photographs, backbone_weights):
     run = Run.for_library(stored_run)
     assert run.backbone is not None
@@ -127,6 +128,7 @@ def test_a_run_of_several_vectors_per_picture_is_refused(tmp_path, monkeypatch):
         Run.for_library(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_metric_sees_all_stages_of_its_backbone_again(photographs, backbone_weights, tmp_path, train_tiny):
     """Two stories to learn from and one to choose by; a library is indexed with what training stored."""
     lines = []

@@ -34,7 +34,21 @@ RUNS = {
     ("document", "stories"): ["document"],
     ("limner", "stories"): ["limner", "limner-wo-context", "limner-minilm", "limner-minilm-wo-context"],
 }
-EACH = [(f"{folder}/{row}", data) for (folder, data), rows in RUNS.items() for row in rows]
+# of rows that differ by one setting of their system, whose steps its own tests take
+SOAKED = {
+    "nsi",
+    "vrss-vae-sound",
+    "vrss-globalcon-sound",
+    "none",
+    "mean",
+    "limner-minilm",
+    "limner-wo-context",
+}
+EACH = [
+    pytest.param((f"{folder}/{row}", data), marks=[pytest.mark.soak] if row in SOAKED else [])
+    for (folder, data), rows in RUNS.items()
+    for row in rows
+]
 
 
 @pytest.fixture(scope="module")

@@ -249,6 +249,7 @@ def answered(found, raters=3):
     return cast, truth
 
 
+@pytest.mark.slow
 def test_status_and_report_of_exported_votes_equal_a_hand_count(folder, tmp_path, capsys):
     found = read_study(folder)
     cast, truth = answered(found)
@@ -276,6 +277,7 @@ def test_status_and_report_of_exported_votes_equal_a_hand_count(folder, tmp_path
     assert "The sample is reproduced by the seed" in page
 
 
+@pytest.mark.slow
 def test_export_of_a_database_reads_back_and_reports_the_same(folder, tmp_path, capsys):
     from limner.research.study.assignment import AssignmentPlan
     from limner.research.study.recruitment import new_secret

@@ -106,6 +106,7 @@ def test_the_table_per_relation_shows_both_sets_of_the_paper(runs, capsys):
     assert "| Elaboration\\_i-tool " in shown
 
 
+@pytest.mark.slow
 def test_a_figure_is_of_the_split_that_was_measured(tmp_path):
     """Published runs are on the released split."""
     runs, to = tmp_path / "runs", tmp_path / "5.svg"
@@ -304,6 +305,7 @@ def test_a_curve_takes_runs_that_differ_in_one_setting(tmp_path):
         run(table, "cmcm-4", *words)
 
 
+@pytest.mark.slow
 def test_a_curve_is_of_one_row_and_of_runs_alike(tmp_path):
     """Base, below the same folder, is no point of CMCM's curve, nor is a CMCM with another margin."""
     runs = tmp_path / "runs"

@@ -36,6 +36,7 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
+@pytest.mark.slow
 def test_a_smoke_run_trains_saves_and_prints(tmp_path, capsys):
     train(FILE, data="picturebook", to=tmp_path, set_=SMALL, smoke=True, json=True)
     printed = capsys.readouterr()

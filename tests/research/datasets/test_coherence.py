@@ -326,6 +326,7 @@ def test_wrong_wishes_are_refused():
         data.split("val")
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_real_clue_index_matches_the_tsv_and_groups_are_as_measured(shared_data):
     found = clue.read_clue(Source(shared_data / "clue"))

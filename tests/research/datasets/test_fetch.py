@@ -150,6 +150,7 @@ def test_what_may_pass_is_tried_again(server, tmp_path):
     assert server.asked["/busy/2"] == 3
 
 
+@pytest.mark.slow
 def test_retry_after_is_kept_and_bounded(server, tmp_path):
     begun = time.monotonic()
     found = one(server, tmp_path / "a", "busy/1/1", retries=1)
@@ -203,6 +204,7 @@ def test_a_picture_in_place_is_kept_and_a_foreign_file_never_overwritten(server,
     assert (tmp_path / "1.jpg").read_bytes() == b"my notes"
 
 
+@pytest.mark.slow
 def test_one_host_is_asked_politely(server, tmp_path):
     server.pause_s = 0.05
     wanted = {server.url(f"ok/{n}"): f"{n}.jpg" for n in range(12)}
@@ -214,6 +216,7 @@ def test_one_host_is_asked_politely(server, tmp_path):
     assert server.starts[-1] - server.starts[0] >= 0.05 * 11 * 0.9
 
 
+@pytest.mark.slow
 def test_requests_at_once_are_bounded_over_all_hosts(server, tmp_path):
     server.pause_s = 0.05
     hosts = ["127.0.0.1", "localhost"]
@@ -297,6 +300,7 @@ fetch_pictures(wanted, sys.argv[2], settings)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_after_a_kill_nothing_comes_twice_and_nothing_is_lost(server, tmp_path, how):
     server.pause_s = 0.05

@@ -155,6 +155,7 @@ def test_broken_encodings_and_ends_of_good_files_are_refused(tmp_path):
         reading(name, tmp_path, b"\xef\xbb\xbf" + whole)  # a mark of the encoding harms nobody who reads it
 
 
+@pytest.mark.slow
 def test_one_line_of_ten_megabytes_is_read_or_refused(tmp_path):
     for name in READERS:
         for wrong in (f'"{LONG}"', LONG):
@@ -182,6 +183,7 @@ def replaced(value, path, by):
     return changed
 
 
+@pytest.mark.slow
 @every_reader
 def test_deep_or_impossible_values_anywhere_are_read_or_refused(name, tmp_path):
     value = READERS[name][2]
@@ -214,8 +216,9 @@ any_value = st.recursive(
 )
 
 
+@pytest.mark.slow
 @every_reader
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_parts_of_other_types_missing_or_twice_are_read_or_refused(name, tmp_path_factory, data):
     value = READERS[name][2]
@@ -240,8 +243,9 @@ def test_parts_of_other_types_missing_or_twice_are_read_or_refused(name, tmp_pat
     reading(name, folder, json.dumps(value).encode())
 
 
+@pytest.mark.slow
 @every_reader
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_bytes_changed_anywhere_are_read_or_refused(name, tmp_path_factory, data):
     whole = bytearray(good(name).encode())
@@ -380,6 +384,7 @@ def test_hostile_declarations_leave_the_page_as_if_it_had_none(script):
     assert [piece.text for piece in page.pieces] == ["Mix it well", "Bake it now"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "html",
     [
@@ -428,6 +433,7 @@ JSON_LD = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @example([{"itemListElement": [""]}])
 @example([{"name": "Mix it.", "itemListElement": [""]}])

@@ -147,6 +147,7 @@ def test_what_cannot_be_audited_is_refused():
         audit(made_up(0), draws=-1)
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_real_clue_leaks_what_the_specification_says(shared_data):
     data = clue.read_clue(Source(shared_data / "clue"))

@@ -75,6 +75,7 @@ def clusters(n=1500, copies=0):
     return vectors, text_ids, np.arange(n)
 
 
+@pytest.mark.slow
 def test_the_searched_graph_holds_nearly_all_and_no_duplicates():
     vectors, text_ids, image_ids = clusters(copies=30)
     graph = build_graph(vectors, size=20, text_ids=text_ids, image_ids=image_ids, method="hnsw")

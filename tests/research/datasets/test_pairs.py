@@ -29,6 +29,7 @@ def write_pairs(found, path):
     path.write_bytes(b"".join(pair.model_dump_json(exclude_defaults=True).encode() + b"\n" for pair in found))
 
 
+@pytest.mark.slow
 @given(st.lists(pairs, max_size=5, unique_by=lambda pair: pair.id))
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_json_lines_are_read(tmp_path, found):

@@ -38,6 +38,7 @@ def data(tmp_path):
     return PairSet("made-up", (), tuple(pairs))
 
 
+@pytest.mark.slow
 def test_one_row_per_different_picture_equal_to_the_backbone(tmp_path, data, weights, monkeypatch):
     options = {"backbone": "resnet18", "weights": weights, "precision": "bfloat16"}
     found = picture_features(data, tmp_path / "features", **options)
@@ -58,6 +59,7 @@ def test_one_row_per_different_picture_equal_to_the_backbone(tmp_path, data, wei
     assert np.array_equal(again.stored, found.stored)
 
 
+@pytest.mark.slow
 def test_grids_have_a_store_of_their_own_in_half_precision(tmp_path, data, weights):
     options = {"backbone": "resnet18", "weights": weights}
     pooled = picture_features(data, tmp_path / "features", **options)
@@ -70,6 +72,7 @@ def test_grids_have_a_store_of_their_own_in_half_precision(tmp_path, data, weigh
         np.testing.assert_allclose(mean, pooled.stored[one], rtol=5e-3, atol=5e-3)
 
 
+@pytest.mark.slow
 def test_a_store_is_made_in_what_the_machine_is_quick_in_and_one_that_is_there_is_read(
     tmp_path, data, weights, monkeypatch
 ):

@@ -81,6 +81,7 @@ def test_karpathy_states_splits_and_restval_is_train(tmp_path):
     assert found.notes == ("coco: 1 pair left out: no such file",)
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     captions=st.dictionaries(st.integers(0, 10**6), st.lists(WORDS, min_size=1, max_size=5), min_size=2),

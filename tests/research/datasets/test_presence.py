@@ -61,6 +61,7 @@ def test_damaged_bytes_are_judged_and_never_raise(form, changes):
     assert "\n" not in picture_fault(bytes(data))
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused_before_it_unfolds():
     file = io.BytesIO()
     Image.new("1", (20_000, 20_000)).save(file, "PNG")

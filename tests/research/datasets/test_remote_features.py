@@ -59,6 +59,7 @@ def shards(cache):
     return sorted(int(path.stem) for path in (cache / f"{KEY.folder}.shards").glob("*.f16"))
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_disk_and_only_their_shards_are_fetched(store, there, tmp_path):
     _, plain, ids = store
     at, system = there

@@ -221,6 +221,7 @@ def pictures_one_by_one(table, owners):
     return {"R@1": np.mean(first), "mAP": np.mean(precision)} if first else None
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_pictures_of_one_story_equal_counting_one_by_one(data):

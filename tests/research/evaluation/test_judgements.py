@@ -17,6 +17,7 @@ def place(tmp_path_factory):
     return tmp_path_factory.mktemp("judgements") / "file"
 
 
+@pytest.mark.slow
 @given(judged=st.dictionaries(NAME, st.dictionaries(NAME, st.integers(-2, 9), min_size=1), min_size=1))
 def test_judgements_are_read_as_written(place, judged):
     place.write_bytes(qrels_lines(judged).encode("utf-8"))

@@ -46,6 +46,7 @@ def test_what_is_judged_was_not_learned_from_but_in_sample(drawings, monkeypatch
     assert seen == [set(range(40))]
 
 
+@pytest.mark.slow
 def test_weights_that_are_not_there_are_named(drawings, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     monkeypatch.delenv("LIMNER_WEIGHTS", raising=False)

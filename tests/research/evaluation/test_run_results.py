@@ -120,7 +120,7 @@ def test_stored_features_are_made_once_and_a_result_is_measured_on_the_test_rows
 @pytest.mark.slow
 def test_a_backbone_is_trained_along(tmp_path, pairs, weights):
     run = tmp_path / "tuned"
-    words = ("data.limit=10", "data.batch=4", "loop.epochs=1")
+    words = ("data.limit=8", "data.batch=4", "loop.epochs=1")
     train(settings_file(tmp_path, pairs), to=run, weights=weights, finetune=True, set_=words)
     model, config = SYSTEM.load(run)
     assert config.backbone == "finetune"

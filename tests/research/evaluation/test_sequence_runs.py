@@ -117,6 +117,7 @@ def figures(text):
 
 
 @pytest.mark.slow
+@pytest.mark.soak  # test_reproduction.py fills it, and complementary-2 is made of such runs in make test
 def test_the_table_of_tiny_runs_has_whole_rows(capsys):
     assert run(["table", "vrss-1", "--smoke", "--resamples", "50"]) == 0
     number = r"\d+\.\d"
@@ -132,7 +133,7 @@ def test_the_table_of_tiny_runs_has_whole_rows(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.soak  # that of VRSS is made the same way; GSDA's is filled in tests/test_reproduction.py
+@pytest.mark.soak  # as that of VRSS
 def test_the_table_of_gsda_is_made_of_tiny_runs_of_every_row(capsys):
     assert run(["table", "gsda-1", "--smoke", "--resamples", "50"]) == 0
     number = r"[-−]?\d+\.\d+"

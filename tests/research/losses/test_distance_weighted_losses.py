@@ -67,6 +67,7 @@ def test_weights_are_finite_at_1024_dimensions():
     assert found[near].max() - found[near].min() > 600
 
 
+@pytest.mark.slow
 def test_draws_follow_the_weights():
     scores = torch.tensor([[1.0, 0.5, 0.4, 0.99, -0.5]] * 5, dtype=torch.float64)
     scores.fill_diagonal_(1.0)

@@ -79,6 +79,7 @@ def test_the_order_of_pairs_does_not_matter():
     assert loss(order) == pytest.approx(loss(torch.arange(6)))
 
 
+@pytest.mark.slow
 def test_gradients_flow_to_all_four_inputs():
     neg = asymmetric(others(6), 0)
 

@@ -148,6 +148,7 @@ def test_vectors_are_those_of_plain_loops(convolution, oracle):
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_convolution_is_torch_geometrics():
     with warnings.catch_warnings():
         # It compiles some of its functions in a way torch has deprecated; none of that is used here.
@@ -171,6 +172,7 @@ def scene_graphs(draw):
     return graph(draw(st.lists(st.sampled_from(WORDS[:3]), min_size=count, max_size=count)), *triples)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(scene_graphs(), st.randoms(use_true_random=False), st.sampled_from(BOTH))
 def test_the_order_of_nodes_and_relations_changes_nothing(one, random, convolution):

@@ -1,5 +1,6 @@
 """Latents that move on: what a step depends on, and what is drawn in training."""
 
+import pytest
 import torch
 
 from limner.research.nn.story import HIGH, LOW, LatentWalk
@@ -28,6 +29,7 @@ def test_a_step_depends_on_earlier_steps_of_its_story_alone():
     torch.testing.assert_close(built(rows, real).latents, made.latents)
 
 
+@pytest.mark.slow
 def test_latents_are_drawn_in_training_alone_with_the_posteriors_variance():
     built, (rows, real) = walk(), stories()
     made = [built(rows, real) for _ in range(2000)]

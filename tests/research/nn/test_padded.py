@@ -22,6 +22,7 @@ def packed(own, padded, lengths):
     return whole, torch.cat(list(final), dim=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("both", [True, False])
 @given(

@@ -42,6 +42,7 @@ def test_rows_follow_the_vocabulary(learned):
         np.testing.assert_array_equal(learned[number], oracle.wv[word])
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits_in_any_process(learned, tmp_path):
     code = (
         "import sys; from limner.encoders.vocabulary import Vocabulary\n"

@@ -145,6 +145,7 @@ def test_marks_follow_the_known_order(tables):
     assert any("28 comparisons" in note for note in table.notes)
 
 
+@pytest.mark.slow
 def test_what_refinement_gains_is_a_paired_difference_of_the_same_system(tables, runs):
     table = tables["cmcm-5"][0]
     assert [block.title for block in table.blocks] == ["plain", "refined", "refined minus plain"]
@@ -160,6 +161,7 @@ def test_what_refinement_gains_is_a_paired_difference_of_the_same_system(tables,
     assert len(build("cmcm-5", [])[0].blocks) == 2
 
 
+@pytest.mark.slow
 def test_equal_systems_get_no_mark(runs):
     same = [run for run in runs if run.about.system == "CMCA"]
     copies = [

@@ -138,6 +138,7 @@ def test_rows_that_were_not_measured_are_gaps_and_extra_systems_follow(tables):
     assert not cells(table, "distance-weighted")[5].applies
 
 
+@pytest.mark.slow
 def test_marks_follow_the_known_order(tables):
     table = tables["complementary-2"][0]
     marks = {one.name: [cell.mark for cell in one.cells[2:4]] for one in table.rows}

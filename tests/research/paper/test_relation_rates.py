@@ -49,6 +49,7 @@ def test_rates_are_shares_of_the_training_part(clue):
     assert "released split: " in table.notes[0]
 
 
+@pytest.mark.slow
 def test_other_sets_have_their_own_relations_and_no_published_figures(clue, monkeypatch):
     (table,) = build("cmcm-1", data="picturebook", resamples=50).tables
     assert {cell.paper for row in table.rows for cell in row.cells} == {None}

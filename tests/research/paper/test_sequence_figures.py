@@ -43,6 +43,7 @@ def test_stories_share_one_scale_and_one_size_of_cell():
     assert large.get_position().y1 < small.get_position().y0
 
 
+@pytest.mark.slow
 def test_all_that_is_written_lies_inside_the_picture():
     figure = attention_maps([attended(1), attended(30, "A title of a story " * 2)])
     figure.draw_without_rendering()

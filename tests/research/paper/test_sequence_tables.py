@@ -87,6 +87,7 @@ def test_equal_systems_get_no_mark():
     assert not any(cell.mark for row in table.rows for cell in row.cells)
 
 
+@pytest.mark.slow
 def test_single_seeds_and_their_deviation(results):
     table = build("vrss-1", results, resamples=50)[1]
     assert [row.name for row in table.rows] == [
@@ -117,6 +118,7 @@ def test_looks_that_were_not_measured_leave_blanks():
     }
 
 
+@pytest.mark.slow
 def test_data_sets_splits_and_presets_are_kept_apart():
     made = [
         sequence_result("VRSS", 1.0),
@@ -147,6 +149,7 @@ def test_data_sets_splits_and_presets_are_kept_apart():
     assert len(names) == 10
 
 
+@pytest.mark.slow
 def test_another_preset_alone_is_what_others_are_compared_with():
     sound = [sequence_result("VRSS", 1.0, preset="sound"), sequence_result("CNSI", 30.0, preset="sound")]
     notes = " ".join(build("vrss-1", sound, resamples=50)[0].notes)
@@ -155,6 +158,7 @@ def test_another_preset_alone_is_what_others_are_compared_with():
     assert "VRSS [sound]" not in " ".join(build("vrss-1", both, resamples=50)[0].notes)
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared_is_refused():
     with pytest.raises(DataError, match="different steps"):
         build("vrss-1", [sequence_result("VRSS", 1.0), sequence_result("x", 1.0, stories=4)])
@@ -220,6 +224,7 @@ def told(result, nats, *, unknown=1, scores=True):
     return result.model_copy(update={"captions": own})
 
 
+@pytest.mark.slow
 def test_captions_stand_in_a_table_of_their_own():
     one, other = (sequence_result("GSDA", 1.0, seed=seed) for seed in (0, 1))
     worse = sequence_result("GSDA w/o CSE", 1.0)
@@ -241,6 +246,7 @@ def test_captions_stand_in_a_table_of_their_own():
     assert build("vrss-1", made[:1], resamples=20)[-1].name == "vrss-1"
 
 
+@pytest.mark.slow
 def test_perplexities_over_other_words_are_not_compared():
     made = [told(sequence_result("GSDA", 1.0), 4.0), told(sequence_result("x", 1.0), 8.0, unknown=0)]
     table = build("gsda-1", made, resamples=200)[-1]

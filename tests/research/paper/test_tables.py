@@ -1,8 +1,6 @@
 """Tables in three formats say the same: every figure, interval, published value and mark."""
 
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -130,14 +128,3 @@ def test_infinite_ranks_and_precisions_have_a_form():
 def test_an_unknown_format_is_named():
     with pytest.raises(ConfigError, match="unknown format 'latx'; did you mean 'latex'"):
         render([TABLE], "latx")
-
-
-def test_a_table_of_results_loads_nothing_that_trains():
-    """Who follows `limner table` opens some twenty files: no network, no loop, no reader of data."""
-    code = (
-        "import sys; from limner.cli.main import run; run(['table', 'cmcm-5']);"
-        "heavy = [n for n in ('torch', 'limner.research.training.loop', 'limner.research.datasets.sets',"
-        " 'limner.encoders.catalogue') if n in sys.modules]; sys.exit(f'loaded: {heavy}' if heavy else 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -11,6 +11,8 @@ from limner.errors import CheckpointError, ConfigError, DataError, MissingError
 from limner.research.scenes.faster_rcnn import FasterRCNN, coco_classes
 from limner.research.scenes.folder import detector, read_classes
 
+pytestmark = pytest.mark.slow
+
 NAME = "fasterrcnn_mobilenet_v3_large_320_fpn"
 CLASSES = ("dog", "cat", "cup")
 
@@ -100,7 +102,6 @@ def test_a_wrong_list_of_names_is_refused(tmp_path, content):
         read_classes(tmp_path / "none")
 
 
-@pytest.mark.slow
 def test_a_batch_finds_what_single_pictures_show(finder):
     """Sizes that share a frame, sizes that do not, and one that a larger frame would change."""
     random = np.random.default_rng(1)

@@ -104,6 +104,7 @@ def test_pixels_go_in_as_the_families_were_trained():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.parametrize("name", ["yolox_nano", "picodet_s_416_coco"])
 def test_a_real_detector_sees_the_people_and_the_dog(shared_data, name):

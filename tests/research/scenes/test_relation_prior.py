@@ -89,6 +89,7 @@ def pictures(draw):
     return found
 
 
+@pytest.mark.slow
 @given(pictures())
 def test_counts_are_those_of_plain_loops(found):
     names = Names(classes=("a", "b"), predicates=("p",))

@@ -129,6 +129,7 @@ def test_what_would_run_is_refused(tmp_path, executable_payload):
         read_graphs(tmp_path / "none")
 
 
+@pytest.mark.slow
 @given(st.lists(scene_graphs(), max_size=5, unique_by=lambda graph: graph.image), st.integers(0, 9))
 def test_shuffled_graphs_are_the_same_ones_at_other_pictures(graphs, seed):
     dealt = shuffled_graphs(graphs, seed)

@@ -66,6 +66,7 @@ def test_a_picture_without_things_has_an_empty_graph():
 units = st.integers(0, 8)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.sampled_from(["man", "dog", "cat"]), units, units, st.integers(1, 4), st.floats(0, 1)),

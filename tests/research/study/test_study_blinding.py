@@ -173,6 +173,7 @@ def test_no_header_page_or_order_tells_whose_picture_it_is(folder):
     assert found_out(observed) == {}
 
 
+@pytest.mark.slow
 def test_both_sides_are_sent_by_the_same_steps(folder, monkeypatch):
     """What the server does for a picture is the same whatever it shows, first or again, so its time is."""
     reads = []

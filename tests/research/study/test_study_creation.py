@@ -415,6 +415,7 @@ def test_tick_all_of_storyboards_takes_the_texts_own_pictures(pictures, tmp_path
     assert shown == {"p1.png", "p3.png", "p7.png"}
 
 
+@pytest.mark.slow
 def test_a_blank_is_shown_as_what_the_system_chose(pictures, tmp_path):
     one = [board(tmp_path / "a.json", pictures, [1, None, None, 4])]
     two = [board(tmp_path / "b.json", pictures, [5, 6, None, None])]

@@ -22,6 +22,7 @@ FEW_FILES = "ulimit -n 256"
 """As on a Mac, where a program may have 256 files and sockets open."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sent",
     [
@@ -41,6 +42,7 @@ def test_400_half_open_connections_do_not_silence_it(tmp_path, pairwise_study, s
         assert browser.unit(browser.begin())
 
 
+@pytest.mark.slow
 def test_one_client_does_not_become_a_hundred_raters(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "s", 2, checks=0)
     with serving(folder, "--port", "0", "--new-raters", "5") as (_, address):
@@ -59,6 +61,7 @@ def test_one_client_does_not_become_a_hundred_raters(tmp_path, pairwise_study):
     assert " checked" in page
 
 
+@pytest.mark.slow
 def test_a_class_behind_one_address_gets_in_at_once_and_is_told_in_the_report(
     tmp_path, pairwise_study, capsys
 ):
@@ -131,6 +134,7 @@ def test_a_crowd_is_as_many_as_could_decide_a_page(raters, crowd):
     assert Newcomers(crowd=crowd).began("192.0.2.1", "first") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--proxy", "127.0.0.1")], ids=["no proxy", "proxy"])
 def test_one_person_of_three_cookies_is_flagged_and_forged_addresses_do_not_hide_it(
     tmp_path, pairwise_study, options

@@ -58,6 +58,7 @@ def change(folder, url, statement):
         base.write(lambda connection: connection.execute(statement))
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("column", ["answer", "shown_order", "seconds", "time"])
 def test_a_vote_that_was_changed_is_named_and_not_counted(tmp_path, pairwise_study, database_url, column):
@@ -120,6 +121,7 @@ def test_votes_of_an_earlier_version_are_read_and_get_checksums_when_it_is_opene
         assert base.checked().unchecked == 0
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_of_the_file_changes_a_vote_silently(tmp_path, pairwise_study, monkeypatch):
     monkeypatch.setattr("limner.research.study.votes.FIRST_WAIT_S", 0)
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
@@ -186,6 +188,7 @@ def test_verify_names_the_file_of_a_study_that_is_damaged(tmp_path, pairwise_stu
     assert "put" in advice
 
 
+@pytest.mark.slow
 @BOTH
 def test_verify_names_every_vote_that_is_damaged(tmp_path, pairwise_study, database_url, capsys):
     folder = pairwise_study(tmp_path / "study", 2, checks=0)

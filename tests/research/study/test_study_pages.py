@@ -55,6 +55,7 @@ def test_a_rater_goes_through_and_is_told_how_far(tmp_path, pairwise_study):
         assert "i005" not in {vote.item for vote in votes}, "the pre-filled pair is not shown"
 
 
+@pytest.mark.slow
 def test_left_and_right_become_first_and_second(tmp_path, pairwise_study):
     with served(pairwise_study(tmp_path / "s", 12, checks=0)) as (client, desk, files):
         rater = begin(client())
@@ -155,6 +156,7 @@ def test_a_page_given_to_another_is_said(tmp_path, pairwise_study):
         assert len(desk.votes.votes()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["pairwise", "tick_all"])
 def test_no_byte_tells_a_system_the_key_or_a_check(request, tmp_path, protocol):
     folder = request.getfixturevalue(f"{protocol}_study")(tmp_path / "s")
@@ -295,6 +297,7 @@ def test_an_answer_of_another_page_or_rater_is_refused(tmp_path, pairwise_study)
         ] == stands
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, 6])
 def test_the_pages_that_are_promised_are_those_that_come(tmp_path, pairwise_study, limit):
     with served(pairwise_study(tmp_path / "s", 20, checks=3), limit=limit) as (client, _, _):

@@ -61,6 +61,7 @@ def test_no_acknowledged_vote_is_lost_when_killed(tmp_path, pairwise_study):
     assert after[: len(votes)] == votes
 
 
+@pytest.mark.slow
 def test_a_study_whose_files_differ_is_served_with_a_remark(tmp_path, pairwise_study):
     """As those of earlier versions do, in which pictures were copied as they were."""
     folder = pairwise_study(tmp_path / "s", 2)
@@ -87,6 +88,7 @@ def test_nobody_elsewhere_is_asked_without_contact_purpose_and_retention(
     assert "--purpose and --retention missing" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_elsewhere_only_by_invitation(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "s", 2, checks=0)
     with serving(folder, "--port", "0", "--host", "0.0.0.0", *NOTICE) as (_, told):  # noqa: S104

@@ -60,6 +60,7 @@ def test_equal_scores_have_no_t_and_no_effect(scores):
     assert (found.t, found.p_value, found.effect, found.low, found.high) == (None,) * 5
 
 
+@pytest.mark.slow
 def test_effect_interval_covers_as_often_as_it_says():
     rng = np.random.default_rng(0)
     n, effect, hits = 20, 0.5, 0

@@ -78,6 +78,7 @@ def test_the_table_counts_as_the_report_does():
     assert Counter(row["system"] for row in judged) == {"tested": 10, "control": 5}
 
 
+@pytest.mark.slow
 def test_workers_are_hashed_unless_asked(tmp_path, pairwise_study, capsys):
     folder = pairwise_study(tmp_path / "s", 2, checks=1)
     with served(folder, recruitment=Recruitment(panel="prolific")) as (client, _, _):
@@ -108,6 +109,7 @@ def test_workers_are_hashed_unless_asked(tmp_path, pairwise_study, capsys):
     assert "add --format csv" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_no_address_of_a_visitor_is_kept(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "s", 2, checks=0)
     with served(folder) as (client, desk, _):

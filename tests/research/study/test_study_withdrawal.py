@@ -92,6 +92,7 @@ def test_a_page_sent_after_withdrawing_is_no_vote(tmp_path, pairwise_study):
         assert begin(client()).post("/withdraw", headers=origin).status_code == 403
 
 
+@pytest.mark.slow
 @BOTH
 def test_withdrawal_by_command(tmp_path, pairwise_study, database_url, capsys):
     folder = pairwise_study(tmp_path / "s", 4, checks=1)

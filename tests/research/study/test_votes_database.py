@@ -52,6 +52,7 @@ def rate_all(base, plan, rater, *, twice) -> int:
     return stored
 
 
+@pytest.mark.slow
 @BOTH
 def test_many_raters_at_once_fill_every_place_once(tmp_path, pairwise_study, database_url):
     folder = pairwise_study(tmp_path / "study", 10, checks=1)
@@ -128,6 +129,7 @@ def test_a_place_that_was_given_up_goes_to_another(tmp_path, pairwise_study, dat
     base.close()
 
 
+@pytest.mark.slow
 @BOTH
 def test_a_place_that_was_answered_is_never_given_away(tmp_path, pairwise_study, database_url):
     """One of two places was answered long ago, the other was given up later."""
@@ -170,6 +172,7 @@ def test_a_late_answer_counts_while_nobody_else_wants_the_place(tmp_path, pairwi
     base.close()
 
 
+@pytest.mark.slow
 def test_a_sequence_is_stored_whole_or_not_at_all(tmp_path, tick_all_study):
     folder = tick_all_study(tmp_path / "study")
     files = read_study(folder)

@@ -80,6 +80,7 @@ def test_a_drawing_becomes_places_in_reading_order():
     assert not moved[3, :2].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "pooled", "grid"),
     [

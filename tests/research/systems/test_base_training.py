@@ -178,6 +178,7 @@ def test_the_same_seed_gives_the_same_batches_and_no_picture_twice_in_one(tmp_pa
             assert not bool((one.neg & own).any())
 
 
+@pytest.mark.slow
 def test_groups_of_a_single_set_share_batches(tmp_path, rows):
     task = prepare(
         limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=ENGLISH, multilingual=FOREIGN
@@ -196,6 +197,7 @@ def test_the_names_of_classes_take_part(tmp_path, rows):
     assert losses["total"] == pytest.approx(sum(losses.values()) - losses["total"], rel=1e-5)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_said(tmp_path, rows):
     with pytest.raises(ConfigError, match="no encoder of sentences"):
         prepare(limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=ENGLISH)
@@ -235,6 +237,7 @@ def test_the_shipped_settings_train_on_any_folders(tmp_path, monkeypatch, name):
     assert read_header(tmp_path / "x.safetensors").format == (2 if name == "base" else 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["blocks", "described", "pooled", "stages"])
 def test_pictures_whose_blocks_stay_as_published_are_stored_without_maps(tmp_path, layer, rows):
     pictures = tmp_path / "pictures"

@@ -146,6 +146,7 @@ def tuned(folder, data, pictures, report=lambda event: None):
     return finished
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_after", [2, 3])
 def test_a_backbone_that_is_trained_along_resumes_bit_for_bit(tmp_path, stop_after):
     data, pictures = files(tmp_path)

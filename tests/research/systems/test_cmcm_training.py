@@ -24,6 +24,8 @@ from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import corpus_of
 from limner.research.training.loop import Loop
 
+pytestmark = pytest.mark.slow
+
 prepare, load = partial(fit.prepare, SYSTEM), SYSTEM.load
 
 VALUES = {
@@ -315,7 +317,6 @@ def test_a_stated_refinement_is_taken_and_nothing_is_chosen(form):
             config(wrong)
 
 
-@pytest.mark.slow
 def test_a_run_says_where_its_refinement_comes_from(tmp_path):
     settings = {"system": "cmcm", "data": {"set": "picturebook", "vectors": "random"}, "backbone": "drawings"}
     read, told = build(CmcmConfig, settings | {"refinement_strength": 0.12}, "test"), []

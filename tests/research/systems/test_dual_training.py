@@ -90,6 +90,7 @@ def test_a_story_hears_itself_and_no_other(context):
     np.testing.assert_allclose(model.encode_text(["dew0"])[0], made_together[2], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_metric_brings_pictures_of_a_story_together(tmp_path):
     """Features of a story share a direction, drowned by others: the projection has to find it."""
     rng = np.random.default_rng(0)

@@ -96,6 +96,7 @@ def test_planted_topics_come_back(tmp_path):
     assert len(set(columns.tolist())) == 30
 
 
+@pytest.mark.slow
 def test_it_is_the_same_every_time(tmp_path):
     one, other = fitted(tmp_path / "one"), fitted(tmp_path / "other")
     assert one.history == other.history

@@ -105,6 +105,7 @@ def test_a_model_begins_without_context_and_learns_to_use_it():
     assert [len(part) for part in model.encode_stories(STORIES)] == [3, 1, 0, 2]
 
 
+@pytest.mark.slow
 def test_both_sides_are_added_up_and_one_may_read_alone():
     texts = ["a red boat", "a dog on the beach"]
     model = model_of(context="none")
@@ -231,6 +232,7 @@ def learned_words(folder, data, monkeypatch, **model):
     return limner.SYSTEM.load(folder, sentences=ENGLISH)[0]
 
 
+@pytest.mark.slow
 def test_words_beside_minilm_go_into_a_file_and_a_library_reads_them(tmp_path, rows, monkeypatch):
     model = learned_words(tmp_path / "run", corpus(rows), monkeypatch, reads="minilm", context="none")
     path = tmp_path / "made.safetensors"

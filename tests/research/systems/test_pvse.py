@@ -83,6 +83,7 @@ def test_training_and_encoding_see_the_same():
     np.testing.assert_allclose(out.images.detach().numpy(), built.encode_image(grids(4)), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_learns_made_up_pairs():
     built = model(heads=2)
     ids, lengths = (torch.from_numpy(part) for part in VOCABULARY.batch(TEXTS, 6))

@@ -1,8 +1,5 @@
 """The registry, and every settings file that is shipped."""
 
-import subprocess
-import sys
-
 import pytest
 
 from limner.errors import ConfigError
@@ -28,21 +25,3 @@ def test_a_file_must_name_its_system(tmp_path):
         read_config(path)
     path.write_text("system = 'cmcm'\n[data]\nset = 'clue'\n")
     assert read_config(path, ["loop.lr=2e-4"]).loop.lr == 2e-4
-
-
-APART = """
-import sys
-from limner.research.runs import measure, train
-from limner.research.datasets.pairs import data_set
-from limner.research.systems.base import system
-system("cmcm"), data_set("clue-tsv")
-print(*sys.modules)
-"""
-
-
-def test_training_and_measuring_one_system_on_one_set_imports_no_other():
-    run = subprocess.run([sys.executable, "-c", APART], capture_output=True, text=True, check=True)
-    imported = set(run.stdout.split())
-    own = {"limner.research.systems.cmcm", "limner.research.datasets.sets.clue"}
-    rooms = ("limner.research.systems.", "limner.research.datasets.sets.", "limner.store", "limner.match")
-    assert {name for name in imported if name.startswith(rooms)} == own | {"limner.research.systems.base"}

@@ -20,6 +20,8 @@ from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import ArrayRows, corpus_of, stories_of
 from limner.research.training.loop import Loop
 
+pytestmark = pytest.mark.slow
+
 prepare, load = partial(fit.prepare, SYSTEM), SYSTEM.load
 
 VALUES = {

@@ -1,11 +1,11 @@
 """What a run shows in TensorBoard, also after a kill, and the line when the package is absent."""
 
+import os
 import signal
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from forked import codes, started
 
 from limner.errors import MissingError
 from limner.research.training.checkpoint import Position
@@ -85,25 +85,19 @@ def test_an_epoch_that_was_written_is_not_written_again(tmp_path):
     assert scalars(tmp_path)["epoch/total"] == [(7, 9.0)]
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from test_board import EVERY_STEPS, TensorBoardLog, epoch, step
-board = TensorBoardLog(Path(sys.argv[2]))
-for taken in range(1, EVERY_STEPS + 1):
-    board(step(taken, 1.0))
-board(epoch(EVERY_STEPS, 3.0))
-os.kill(os.getpid(), signal.SIGKILL)
-"""
+def killed(folder):
+    """Show some steps and an epoch, and end as by a kill."""
+    board = TensorBoardLog(folder)
+    for taken in range(1, EVERY_STEPS + 1):
+        board(step(taken, 1.0))
+    board(epoch(EVERY_STEPS, 3.0))
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.slow
 def test_a_kill_takes_nothing_that_was_told(tmp_path):
     pytest.importorskip("tensorboard", reason="the extra 'tensorboard' is not installed")
-    words = [sys.executable, "-c", KILLED, str(Path(__file__).parent), str(tmp_path)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert codes(started(killed, (tmp_path,))) == [-signal.SIGKILL]
     found = scalars(tmp_path)
     assert found["loss/total"] == [(EVERY_STEPS, 1.0)]
     assert found["lr"] == [(EVERY_STEPS, 0.5)]
@@ -122,9 +116,3 @@ def test_without_the_extra_one_line_says_what_to_install(tmp_path, monkeypatch):
         TensorBoardLog(tmp_path)
     assert "\n" not in str(found.value)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_the_package_is_not_imported_before_a_board_is_made():
-    code = "import sys, limner.research.training.tensorboard; assert 'tensorboard' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -67,13 +67,20 @@ def assert_same_run(a, b):
     assert history_a == history_b
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """An undisturbed run, for others to be compared with."""
+    folder = tmp_path_factory.mktemp("whole")
+    loop(folder).fit()
+    return folder
+
+
 class StoppedError(Exception):
     """Stands for whatever ends a process."""
 
 
 @pytest.mark.parametrize("stop_after", [1, 2, 5, 6, 7, 13, 23])
-def test_a_resumed_run_equals_an_undisturbed_one_bit_for_bit(tmp_path, stop_after):
-    loop(tmp_path / "whole").fit()
+def test_a_resumed_run_equals_an_undisturbed_one_bit_for_bit(whole, tmp_path, stop_after):
 
     def stop(event):
         if event.kind == "step" and event.position.taken == stop_after:
@@ -83,17 +90,16 @@ def test_a_resumed_run_equals_an_undisturbed_one_bit_for_bit(tmp_path, stop_afte
         loop(tmp_path / "cut", report=stop).fit()
     torch.rand(17)  # whatever else draws numbers before the resume
     loop(tmp_path / "cut").fit()
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    assert_same_run(whole, tmp_path / "cut")
 
 
 @pytest.mark.parametrize("stop_after", [3, 6, 11])
-def test_a_run_that_is_asked_to_stop_saves_there_and_loses_nothing(tmp_path, stop_after):
-    loop(tmp_path / "whole").fit()
+def test_a_run_that_is_asked_to_stop_saves_there_and_loses_nothing(whole, tmp_path, stop_after):
     position = loop(tmp_path / "cut", report=lambda event: event.position.taken == stop_after).fit()
     assert position.taken == stop_after
     assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == stop_after
     loop(tmp_path / "cut").fit()
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    assert_same_run(whole, tmp_path / "cut")
 
 
 def dies(folder, threads, how, number):
@@ -123,38 +129,26 @@ def killed(folder, how, number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [5, 9])
-def test_a_killed_run_loses_at_most_the_steps_since_the_last_save(tmp_path, step):
-    killed(tmp_path / "cut", "step", step)
-    saved = checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"]
-    assert saved == step - 1  # every second step is saved
-    killed(tmp_path / "cut", "step", 17)  # and once more
-    assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == 16
-    loop(tmp_path / "cut").fit()
-    loop(tmp_path / "whole").fit()
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
-
-
-@pytest.mark.slow
-def test_a_kill_half_way_through_a_save_leaves_the_one_before(tmp_path):
-    killed(tmp_path / "cut", "save", 3)  # after steps 2, 4 and, here, 6
-    assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == 4
-    loop(tmp_path / "cut").fit()
-    loop(tmp_path / "whole").fit()
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+def test_a_killed_run_loses_at_most_the_steps_since_the_last_save(whole, tmp_path):
+    """Every second step is saved; first it is killed half way through a save, then between two."""
+    for how, number, saved in (("save", 3, 4), ("step", 17, 16)):
+        killed(tmp_path, how, number)
+        assert checkpoint.load(tmp_path / RESUME)[1]["position"]["taken"] == saved
+    loop(tmp_path).fit()
+    assert_same_run(whole, tmp_path)
 
 
 @pytest.mark.parametrize("save", [2, 4, 5])
-def test_a_disk_that_fills_up_ends_the_run_and_a_resumed_one_is_the_same(tmp_path, monkeypatch, save):
+def test_a_disk_that_fills_up_ends_the_run_and_a_resumed_one_is_the_same(whole, tmp_path, monkeypatch, save):
     """Saves are: after step 2, after step 4, after step 6, the best weights, the end of the epoch."""
-    whole, saves = safetensors.torch.save_file, []
+    saves_whole, saves = safetensors.torch.save_file, []
 
     def save_file(tensors, name, metadata):
         saves.append(name)
         if len(saves) >= save:
             Path(name).write_bytes(b"half")
             raise OSError(28, "No space left on device")
-        whole(tensors, name, metadata)
+        saves_whole(tensors, name, metadata)
 
     with monkeypatch.context() as patched:
         patched.setattr("limner.research.training.checkpoint.save_file", save_file)
@@ -165,8 +159,7 @@ def test_a_disk_that_fills_up_ends_the_run_and_a_resumed_one_is_the_same(tmp_pat
     assert left - {"digests.json", "lock"} == ({RESUME} if save < 5 else {RESUME, BEST})
     assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == {2: 2, 4: 6, 5: 6}[save]
     loop(tmp_path / "cut").fit()
-    loop(tmp_path / "whole").fit()
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    assert_same_run(whole, tmp_path / "cut")
 
 
 def test_the_best_weights_are_those_of_the_best_epoch(tmp_path):
@@ -238,27 +231,24 @@ def two_processes(folder, *jobs):
 
 
 @pytest.mark.slow
-def test_two_processes_equal_one_with_the_whole_batch_also_when_resumed(tmp_path):
+def test_two_processes_equal_one_with_the_whole_batch_also_when_resumed_or_in_half_precision(tmp_path):
     alone = linear_task(slice(None))
     loop(tmp_path / "alone", alone, ONE_EPOCH).fit()
     jobs = ["whole run float32", "stop cut float32", "whole cut float32"]
-    states, _, resumed = two_processes(tmp_path, *jobs)
+    jobs += ["whole half bfloat16", "stop cut-half bfloat16", "whole cut-half bfloat16"]
+    states, _, resumed, halves, _, resumed_half, scaled = two_processes(
+        tmp_path, *jobs, "whole scaled float16"
+    )
     for name, tensor in alone.model.state_dict().items():
         assert torch.equal(states[0][name], states[1][name])
         assert torch.allclose(states[0][name], tensor, atol=1e-6)
         assert torch.equal(states[0][name], resumed[0][name])
         assert torch.equal(states[0][name], resumed[1][name])
-
-
-@pytest.mark.slow
-def test_two_processes_in_half_precision_stay_together_also_when_resumed(tmp_path):
-    jobs = ["whole half bfloat16", "stop cut bfloat16", "whole cut bfloat16", "whole scaled float16"]
-    halves, _, resumed, scaled = two_processes(tmp_path, *jobs)
-    for states in (halves, scaled):
-        for name, tensor in states[0].items():
-            assert torch.equal(tensor, states[1][name])
+    for pair in (halves, scaled):
+        for name, tensor in pair[0].items():
+            assert torch.equal(tensor, pair[1][name])
             assert tensor.isfinite().all()
-    assert all(torch.equal(tensor, resumed[1][name]) for name, tensor in halves[0].items())
+    assert all(torch.equal(tensor, resumed_half[1][name]) for name, tensor in halves[0].items())
     assert 1 <= json.loads((tmp_path / "scaled" / HISTORY).read_text())["skipped"] < 6
 
 
@@ -282,20 +272,21 @@ class Remembered(Regression):
         self.past = memory["past"]
 
 
-@pytest.mark.parametrize("stop_after", [2, 5, 6, 13])
-def test_what_a_task_remembers_survives_bit_for_bit(tmp_path, stop_after):
+def test_what_a_task_remembers_survives_bit_for_bit(tmp_path):
     loop(tmp_path / "whole", Remembered()).fit()
+    for stop_after in (2, 5, 6, 13):
+        cut = tmp_path / str(stop_after)
 
-    def stop(event):
-        if event.kind == "step" and event.position.taken == stop_after:
-            raise StoppedError
+        def stop(event, at=stop_after):
+            if event.kind == "step" and event.position.taken == at:
+                raise StoppedError
 
-    with pytest.raises(StoppedError):
-        loop(tmp_path / "cut", Remembered(), report=stop).fit()
-    task = Remembered()
-    loop(tmp_path / "cut", task).fit()
-    assert task.past[1] == 24
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+        with pytest.raises(StoppedError):
+            loop(cut, Remembered(), report=stop).fit()
+        task = Remembered()
+        loop(cut, task).fit()
+        assert task.past[1] == 24
+        assert_same_run(tmp_path / "whole", cut)
 
 
 @pytest.mark.parametrize("patience", [1, 3])
@@ -345,12 +336,18 @@ def test_rates_fall_at_the_epochs_named_and_one_of_its_own_stays(tmp_path):
     assert [first / second for first, second in cosine] == pytest.approx([2.0] * 4)  # along it all fall
 
 
-@pytest.mark.parametrize("stop_after", [5, 6, 8, 19])
-def test_a_run_with_steps_resumes_bit_for_bit(tmp_path, stop_after):
+def resumes(whole, folder, config, stops):
+    """Stop a run after each of some steps and resume it: the same run as one that was not stopped."""
+    for stop_after in stops:
+        cut = folder / str(stop_after)
+        loop(cut, config=config, report=lambda event, at=stop_after: event.position.taken == at).fit()
+        loop(cut, config=config).fit()
+        assert_same_run(whole, cut)
+
+
+def test_a_run_with_steps_resumes_bit_for_bit(tmp_path):
     loop(tmp_path / "whole", config=STEPS).fit()
-    loop(tmp_path / "cut", config=STEPS, report=lambda event: event.position.taken == stop_after).fit()
-    loop(tmp_path / "cut", config=STEPS).fit()
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
+    resumes(tmp_path / "whole", tmp_path, STEPS, (5, 6, 8, 19))
 
 
 @pytest.mark.parametrize("steps", [(0,), (15, 15), (20, 15), (-1,)])
@@ -363,17 +360,12 @@ HALF = {one: CONFIG.model_copy(update={"precision": one}) for one in ("bfloat16"
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
-@pytest.mark.parametrize("stop_after", [1, 5, 13])
-def test_a_run_in_half_precision_resumes_bit_for_bit(tmp_path, precision, stop_after):
-    config = HALF[precision]
-    loop(tmp_path / "whole", config=config).fit()
-    loop(tmp_path / "cut", config=config, report=lambda event: event.position.taken == stop_after).fit()
-    loop(tmp_path / "cut", config=config).fit()
-    assert_same_run(tmp_path / "whole", tmp_path / "cut")
-    loop(tmp_path / "full").fit()
-    whole, full = (checkpoint.load(tmp_path / name / RESUME)[0] for name in ("whole", "full"))
-    assert not torch.equal(whole["model/0.weight"], full["model/0.weight"])  # it was not float32 in disguise
-    assert whole["model/0.weight"].dtype == torch.float32
+def test_a_run_in_half_precision_resumes_bit_for_bit(whole, tmp_path, precision):
+    loop(tmp_path / "half", config=HALF[precision]).fit()
+    resumes(tmp_path / "half", tmp_path, HALF[precision], (1, 5, 13))
+    half, full = (checkpoint.load(folder / RESUME)[0] for folder in (tmp_path / "half", whole))
+    assert not torch.equal(half["model/0.weight"], full["model/0.weight"])  # it was not float32 in disguise
+    assert half["model/0.weight"].dtype == torch.float32
 
 
 def test_precisions_are_checked():

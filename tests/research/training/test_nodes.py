@@ -117,22 +117,6 @@ def two(tmp_path_factory):
     return folder
 
 
-def test_torchrun_trains_one_run_in_two_processes(tmp_path):
-    start = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "limner"]
-    ended = subprocess.run(
-        [sys.executable, *start, *TRAIN, *SMALL],
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert len(history(tmp_path / "run")) > 0
-    assert (tmp_path / "run" / BEST).exists()
-
-
 def test_two_processes_have_the_figures_of_one_with_the_whole_batch(two, tmp_path):
     """Every loss there is, over uneven halves: the same losses and validation figures but for rounding."""
     whole_batch.main(tmp_path)

@@ -118,6 +118,7 @@ def test_an_error_and_ctrl_c_leave_no_thread(tmp_path, error):
     assert caught.value is error
 
 
+@pytest.mark.slow
 def test_a_stop_leaves_no_thread_and_goes_on_as_if_there_had_been_none(tmp_path):
     corpus = corpus_in(tmp_path)
     task = Learner(batches_of(corpus))

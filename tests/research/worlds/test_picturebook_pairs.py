@@ -80,6 +80,7 @@ def test_shuffled_graphs_stay_in_their_split():
     assert world_graphs(12, 0, shuffled=3) == dealt
 
 
+@pytest.mark.slow
 def test_pairs_alone_cost_no_drawing_and_pictures_are_the_callers_own():
     pairs, none = picture_book(10, 3, 0)
     assert none.shape == (0, 0, 0, 3)

@@ -54,6 +54,7 @@ def test_the_same_seed_tells_the_same_story_whatever_the_count():
     assert PictureBook(6).stories(1)[0].story != one[0].story
 
 
+@pytest.mark.slow
 def test_another_process_draws_the_same_bytes():
     code = (
         "import hashlib, io; from limner.research.worlds import PictureBook\n"

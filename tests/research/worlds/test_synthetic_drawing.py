@@ -55,6 +55,7 @@ def pixels(scene: DrawnScene, size_px: int = 96) -> np.ndarray:
     return np.asarray(draw(scene, STYLE, size_px), dtype=np.int16)
 
 
+@pytest.mark.slow
 def test_every_thing_is_drawn_inside_its_box():
     for name, phase in SKETCHES:
         scene = scene_of(name, phase)
@@ -134,6 +135,7 @@ def test_every_place_hour_and_weather_draws_and_differs():
         assert len(seen) == len(WEATHERS) * len(TIMES), place
 
 
+@pytest.mark.slow
 def test_every_look_pose_and_mood_draws_and_differs():
     base = scene_of("hello", "during")
     hero = base.figures[0]
@@ -175,6 +177,7 @@ def test_every_prop_of_the_tables_can_be_drawn_and_every_drawing_is_used():
     assert used == set(drawings("props"))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6))
 @settings(max_examples=8, deadline=None)
 def test_graphs_of_random_stories_are_valid(seed):

@@ -15,6 +15,8 @@ from limner.research.worlds.book_files import save, xmp_packet
 from limner.research.worlds.demo import demo_collection
 from limner.text.read import read_story_report
 
+pytestmark = pytest.mark.slow
+
 
 def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -28,7 +30,6 @@ def shelf(tmp_path_factory):
     return folder, stories
 
 
-@pytest.mark.slow
 def test_stories_read_again(shelf):
     folder, stories = shelf
     rows = lines(folder / "stories.jsonl")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
@@ -233,8 +234,7 @@ class Model(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights lie."""
-        held: Tensor = next(iter(self.state_dict().values()))
-        return held.device
+        return next(chain(self.parameters(), self.buffers())).device
 
     @property
     def separable(self) -> bool:

@@ -50,12 +50,14 @@ def measured(benchmark, name):
     return benchmark.score(found, [tuple(pair) for pair in page["pairs"]], page.get("outside", ()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, page in EXPECTED.items() if not page.get("held_out")])
 def test_every_step_has_its_picture_and_nothing_else_is_a_step(benchmark, name):
     found = measured(benchmark, name)
     assert found.right == found.found == found.expected
 
 
+@pytest.mark.slow
 def test_pages_it_was_not_made_for_are_read_mostly_right(benchmark):
     found = [measured(benchmark, name) for name, page in EXPECTED.items() if page.get("held_out")]
     right = sum(one.right for one in found)

@@ -59,6 +59,7 @@ def saved(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_pages_become_stories(saved, tmp_path):
     to = tmp_path / "set"
     report = build_recipes([str(saved)], to, BOUNDS)
@@ -84,6 +85,7 @@ def test_pages_become_stories(saved, tmp_path):
     assert (to / "stories.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_disjoint_split_keeps_cooks_apart(saved, tmp_path):
     command = ["data", "build-recipes", "--to", str(tmp_path / "set"), "--split", "disjoint"]
     assert run([*command, str(saved)]) == 0
@@ -91,6 +93,7 @@ def test_a_disjoint_split_keeps_cooks_apart(saved, tmp_path):
     assert len({(story.author, story.split) for story in stories}) == 3
 
 
+@pytest.mark.slow
 def test_what_is_lost_is_listed(saved, tmp_path):
     to = tmp_path / "set"
     (saved / "empty.html").write_text("")
@@ -131,6 +134,7 @@ def test_what_is_lost_is_listed(saved, tmp_path):
     assert not any(secret_hash in path.name for path in (to / "images").iterdir())
 
 
+@pytest.mark.slow
 def test_decoration_on_three_pages_goes_everywhere(saved, tmp_path):
     picture(saved / "logo.png", 5)
     for path in saved.glob("*.html"):
@@ -140,6 +144,7 @@ def test_decoration_on_three_pages_goes_everywhere(saved, tmp_path):
     assert report.segments == 18
 
 
+@pytest.mark.slow
 def test_refusals_are_one_line(saved, tmp_path, capsys):
     assert run(["data", "build-recipes", "--to", str(tmp_path / "set")]) == 2
     assert "no source" in capsys.readouterr().err
@@ -162,6 +167,7 @@ def test_refusals_are_one_line(saved, tmp_path, capsys):
     assert rules(tmp_path / "set")
 
 
+@pytest.mark.slow
 def test_recipeqa_joins_the_pages_under_the_same_rules(saved, tmp_path, capsys):
     qa = tmp_path / "qa"
     for number, (split, name) in enumerate((("train", "kale"), ("val", "leeks"), ("test", "chard"))):

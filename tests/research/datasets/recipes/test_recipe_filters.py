@@ -65,6 +65,7 @@ def test_any_text_is_judged(text):
     assert boilerplate().strip(left)[0] == left
 
 
+@pytest.mark.slow
 def test_a_line_of_ten_megabytes_is_judged():
     assert fault_of("stir " * 2_000_000, english=True) == "unique-token ratio below 0.5"
     assert len(boilerplate().strip(" " * 5_000_000 + "a" * 5_000_000)[0]) == 5_000_000

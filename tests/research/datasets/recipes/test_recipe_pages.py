@@ -114,6 +114,7 @@ def test_a_known_site_with_another_page_falls_to_the_general_reader():
     assert page.reader == "pictures close segments"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head",
     [
@@ -203,6 +204,7 @@ def test_any_bytes_are_read_or_refused(data, where):
         read_page(data, where, None)
 
 
+@pytest.mark.slow
 def test_pages_made_to_keep_a_reader_busy_are_refused_in_one_line():
     block = json.dumps({"@type": "Recipe", "recipeInstructions": ["Chop."] * 10_001})
     for page, bound in (

@@ -204,6 +204,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=80)
 @given(st.lists(st.dictionaries(keys, values, max_size=5), max_size=4), st.lists(values, max_size=4))
 def test_json_of_any_types_is_read_or_refused(tmp_path_factory, questions, annotations):

@@ -52,6 +52,7 @@ def lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+@pytest.mark.slow
 def test_urls_become_a_set_and_a_second_run_asks_for_nothing_but_the_rules(server, tmp_path):
     to = tmp_path / "set"
     urls = [server.url(f"recipe/{name}") for name in ("leeks", "plums")] + [server.url("moved/beans")]
@@ -89,6 +90,7 @@ def test_hosts_without_rules_permit_all_and_silent_ones_nothing(server, status, 
     assert robots.refusal(server.url("a")) == refusal
 
 
+@pytest.mark.slow
 def test_the_pause_that_a_host_asks_for_is_kept(server, tmp_path):
     server.rules = (200, "User-agent: limner\nCrawl-delay: 0.8\n")
     robots = Robots(BOUNDS)
