@@ -247,24 +247,74 @@ def declared_document(root: Element, base: Path | None, notes: list[str] | None 
         DataError: more is declared around the steps than a recipe has.
     """
     told: list[str] = []
-    document: Document | None = None
+    found: list[Document] = []
     shown = [collapse("".join(node.itertext())) for tag in sorted(HEADINGS) for node in root.iter(tag)]
     headings = {"ingredients": next(filter(names_supplies, shown), "Ingredients")}
-    for script in root.xpath("//script[contains(@type, 'ld+json')]"):
-        for thing in chain.from_iterable(map(_things, _values(script.text or "", told))):
-            if thing is _DEEP:
-                told.append(_TOO_DEEP)
-            elif _types(thing) & _KINDS:
-                document = _document(thing, base, headings)
-                if document.steps:
-                    break
-                told.append("the page declares a recipe without steps (JSON-LD): it is cut by its text")
-                document = None
-        if document is not None:
-            break
+    scripts = [one.text or "" for one in root.iter("script") if "ld+json" in (one.get("type") or "").lower()]
+    things = chain.from_iterable(_things(value) for text in scripts for value in _values(text, told))
+    for thing in things:
+        if thing is _DEEP:
+            told.append(_TOO_DEEP)
+        elif _types(thing) & _KINDS:
+            found.append(_document(thing, base, headings))
+    if any(not document.steps for document in found):
+        told.append("the page declares a recipe without steps (JSON-LD): it is cut by its text")
+    found = [document for document in found if document.steps]
+    found = found or [_document(thing, base, headings) for thing in _marked_up(root)]
+    if found:
+        told = [note for note in told if note == _TOO_DEEP]
+        known = letters_of("".join(step.text for step in found[0].steps))
+        for other in found[1:]:
+            words = "\n".join(step.text for step in other.steps)
+            if letters_of(words) not in known:  # a page often declares one twice
+                found[0].left_out.append(LeftOut("another recipe that the page declares", words))
     if notes is not None:
         notes += dict.fromkeys(told)
-    return document
+    return found[0] if found else None
+
+
+_RECIPE = " | ".join(
+    (
+        "//*[contains(@itemtype, 'schema.org/Recipe')]",
+        "//*[contains(@typeof, 'Recipe')]",
+        "//*[contains(concat(' ', @class, ' '), ' hrecipe ')]",
+        "//*[contains(concat(' ', @class, ' '), ' h-recipe ')]",
+    )
+)
+_MARKED: Mapping[str, Sequence[str]] = {
+    "recipeInstructions": ("recipeInstructions", "instructions", "e-instructions"),
+    "recipeIngredient": ("recipeIngredient", "ingredients", "ingredient", "p-ingredient"),
+}
+"""Property → what it is called in microdata, RDFa and microformats."""
+
+
+def _marked_up(root: Element) -> Iterator[dict[str, Any]]:
+    """The first recipe of which the page marks the instructions where it shows them, as JSON-LD says it."""
+    for recipe in islice(root.xpath(_RECIPE), 1):
+        thing: dict[str, Any] = {"@type": "Recipe", "name": ""}
+        titles = list(recipe.iter("h1")) or list(root.iter("h1"))
+        thing["name"] = collapse("".join(titles[0].itertext())) if len(titles) == 1 else ""
+        for key, names in _MARKED.items():
+            called = {node: None for node in recipe.iter() if _is_called(node, names)}
+            outer = [node for node in called if called.keys().isdisjoint(node.iterancestors())]
+            thing[key] = [line for node in outer for line in _shown_in(node)]
+        if thing["recipeInstructions"]:
+            yield thing
+
+
+def _is_called(node: Element, names: Sequence[str]) -> bool:
+    """Whether markup of an element names one of some properties."""
+    stated = " ".join(node.get(key) or "" for key in ("itemprop", "property", "class"))
+    called = {name.rpartition(":")[2] for name in stated.split()}
+    return not called.isdisjoint(names)
+
+
+def _shown_in(node: Element) -> Iterator[str]:
+    """The items and other lines of an element, or of the texts that it marks in itself."""
+    texts = [inner for inner in node.iterdescendants() if _is_called(inner, ("text",))]
+    for block in chain.from_iterable(blocks_of(inner, None, []) for inner in texts or [node]):
+        if block.text and block.kind != "heading":
+            yield from [block.text] if block.kind == "item" else block.text.split("\n")
 
 
 _KINDS = frozenset({"recipe", "howto"})
@@ -300,6 +350,7 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
     else:  # a remark before it
         text = re.sub(r"\A[^{\[]*+", "", _COMMENT.sub(lambda found: found[1] or "", text))
     text = _ESCAPE.sub(lambda found: found[0] if found[1] else "", text if '"' in text else unescape(text))
+    whole = text
     for pattern in (_COMMENT, _LAST_COMMA):
         text = pattern.sub(lambda found: found[1] or "", text)
     decoder, place = json.JSONDecoder(strict=False), 0
@@ -312,9 +363,12 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
     except RecursionError:
         yield _DEEP
     except ValueError as error:  # also a number of more digits than are read
-        if (loose := _loose(text[place:])) is not None:
+        if not any(kind in text.casefold() for kind in _KINDS):
+            return
+        attempts = () if place else map(_loose, (whole, text))  # as it is written, and without commas
+        if (loose := next(filter(None, attempts), None)) is not None:
             yield loose
-        elif any(kind in text.casefold() for kind in _KINDS):
+        else:
             notes.append(
                 f"the recipe that the page declares cannot be read (JSON-LD, {str(error)[:80]});"
                 " it is cut by its text"
