@@ -60,6 +60,11 @@ BLOCKS = [
     "<Tabs items={['a']}>\n\nInside a component.\n\n</Tabs>",
     "<Video src='x.mp4' />",
     "{{< figure src='q.jpg' >}}",
+    "{{< note >}}\nMind it.\n{{< /note >}}",
+    "$$\na * b\n- c\n$$",
+    ":::details A title\nIn it.\n:::",
+    "Of a class.\n{: .lead }",
+    "![own](own.jpg){width=50%}",
     '<figure><img src="b.jpg"><figcaption>At the lake</figcaption></figure>',
     "<details>\n<summary>More</summary>\n\nHidden words.\n\n</details>",
     "***",
@@ -123,6 +128,16 @@ def test_any_document_comes_out_with_additions_only(document, by, count, caption
     same = [(step.lines, one) for step, (_, one) in zip(steps, pictures, strict=True)]
     assert with_inserted(again.markdown, same, "text") == made
     assert without_inserted(made, "text") == (again.markdown, len(pictures))
+
+
+def test_a_picture_of_a_tab_stands_in_it() -> None:
+    source = '=== "A"\n\n    One.\n\n    - Two.\n\n=== "B"\n\n    Three.\n\nFour.\n'
+    story = parse_story_report(source, format="markdown").story
+    assert [step.text for step in story.steps] == ["One.", "- Two.", "Three.", "Four."]
+    made = with_inserted(source, [(step.lines, "![x](y)") for step in story.steps], "text")
+    shown = [len(line) - len(line.lstrip()) for line in made.split("\n") if line.lstrip().startswith("![x]")]
+    assert shown == [4, 6, 4, 0]
+    check_only_added(source, made)
 
 
 def test_a_picture_of_an_item_stands_in_it_and_not_in_the_list_inside_it() -> None:

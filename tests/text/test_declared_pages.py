@@ -121,8 +121,26 @@ def read_raw(block):
         '{"@type": "WebSite", "name": "a"}' + SOUP,
         '{"@type": "WebSite"};\n' + SOUP + ";",
         SOUP.replace("Fry ", "Fry\t"),
+        f"/* by a plugin */ {SOUP}",
+        SOUP.replace('"', "'"),
+        SOUP.replace('"recipeInstructions"', "recipeInstructions").replace("Fry", "\\Fry"),
+        SOUP.replace('"Recipe",', '"schema:recipe",, "author":,'),
+        SOUP.replace('"', "&quot;"),
+        f'{{"@type": "ItemList", "itemListElement": [{{"item": {SOUP}}}]}}',
+        SOUP.replace("[{", '{"0": {').replace(', "Add', ', "2": "Add').replace("]}", "}}"),
     ],
-    ids=["comment", "cdata", "cdata in comments", "bom", "comma", "comments", "two", "semicolons", "tab"],
+    ids=[
+        "comment",
+        "cdata",
+        "cdata in comments",
+        "bom",
+        "comma",
+        "comments",
+        "two",
+        "semicolons",
+        "tab",
+        *("remark", "quotes", "keys", "commas", "entities", "in a list", "of PHP"),
+    ],
 )
 def test_what_programs_write_around_and_in_json_is_passed_over(block):
     assert [step.text for step in read_raw(block).story.steps] == ["Fry // it.", "Add /* peas."]
@@ -144,6 +162,9 @@ def test_a_recipe_that_cannot_be_read_is_told_and_other_things_are_not():
         ("1. Fry for 2. minutes\n2. Stir.", 2),
         ("1. Fry. 2. Stir. Step 3: Serve.", 3),
         ("Fry.\nStir.", 2),
+        ("<ol class='a'><li>Fry.<li>Stir.</ol>", 2),
+        ("Fry.<BR class='a'/>Stir.", 2),
+        (["Fry\n it.", "Stir."], 2),
         ("Step 1: Fry 1) twice.", 1),
         ([{"@type": "HowToStep", "text": "Fry."}], 1),
     ],
@@ -152,6 +173,44 @@ def test_instructions_of_every_form_are_steps(instructions, due):
     reading = read_raw(json.dumps({"@type": "Recipe", "recipeInstructions": instructions}))
     assert len(reading.story.steps) == due
     assert reading.notes[0] == "steps as declared by the page (schema.org)"
+
+
+def test_places_that_steps_state_count():
+    steps = [{"position": 2, "text": "Stir."}, {"position": "1", "text": "Fry."}]
+    story = read_raw(json.dumps({"@type": "Recipe", "recipeInstructions": steps})).story
+    assert [step.text for step in story.steps] == ["Fry.", "Stir."]
+
+
+def test_a_second_recipe_is_told_and_the_same_once_more_is_not():
+    second = SOUP.replace("Fry", "Bake")
+    told = {item.reason: item.text for item in read_raw(f"{SOUP}{SOUP}{second}").left_out}
+    assert told["another recipe that the page declares"] == "Bake // it.\nAdd /* peas."
+    assert "another recipe that the page declares" not in {one.reason for one in read_raw(SOUP * 2).left_out}
+
+
+STEP = "<div itemprop='recipeInstructions' itemscope><b>1</b><span itemprop='text'>{}</span></div>"
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "itemscope itemtype='https://schema.org/Recipe'>"
+        "<p itemprop='recipeInstructions'>Fry.</p><p itemprop='recipeInstructions'>Stir.</p>",
+        "itemscope itemtype='http://schema.org/Recipe'>"
+        "<div itemprop='recipeInstructions' class='instructions'>"
+        "<h3>So:</h3><ol><li>Fry.</li><li>Stir.</li></ol></div>",
+        "itemscope itemtype='http://schema.org/Recipe'>" + STEP.format("Fry.") + STEP.format("Stir."),
+        "typeof='schema:Recipe'><div property='schema:recipeInstructions'>Fry.<br>Stir.</div>",
+        "class='hrecipe'><div class='instructions'><p>Fry.</p><p>Stir.</p></div>",
+    ],
+    ids=["paragraphs", "list", "steps", "RDFa", "microformat"],
+)
+def test_steps_that_a_page_marks_where_it_shows_them_are_declared(marked):
+    page = f"<body><h1>Soup</h1><div {marked}</div><p>Comments: 14</p></body>"
+    reading = parse_story_report(page, format="html")
+    assert [step.text for step in reading.story.steps] == ["Fry.", "Stir."]
+    assert reading.story.title == "Soup"
+    assert "no explicit steps found: cut into paragraphs" not in reading.notes
 
 
 @pytest.mark.parametrize(

@@ -38,11 +38,24 @@ def steps_of(reading):
         ("{% include note.html %}", "code of the page", []),
         ("<!-- for\n\neditors -->", "", []),
         ("[ref]: https://example.org", "", []),
+        ("$$\na_1 * b\n\n- c\n$$", "formula", ["$$\na_1 * b\n\n- c\n$$"]),
+        ("\\[ x \\]", "formula", ["\\[ x \\]"]),
+        ("\\begin{align*}\nx\n\\end{align*}", "formula", ["\\begin{align*}\nx\n\\end{align*}"]),
+        (":::details Of mine\n:::", "title of a container", ["Of mine"]),
+        ("<details><summary>Of mine</summary></details>", "summary of details", ["Of mine"]),
+        ('=== "Linux"\n', "title of a tab", ["Linux"]),
+        ("{% highlight c %}\nx\n\n- y\n{% endhighlight %}", "code of the page", []),
+        ("{: .note }", "code of the page", []),
+        ("* TOC\n{:toc}", "code of the page", []),
+        ("[[_TOC_]]", "code of the page", []),
+        (":::row:::", "code of the page", []),
+        ("*[HTML]: Its name", "abbreviation", ["[HTML] Its name"]),
     ],
     ids=[
         *("footnote", "callout", "titled", "container", "Docusaurus", "Quarto", "MkDocs", "Obsidian comment"),
         *("embedded note", "tasks", "import", "export", "component", "html", "comment"),
-        *("hugo", "liquid", "html-comment", "reference"),
+        *("hugo", "liquid", "html-comment", "reference", "formula", "brackets", "TeX", "details", "summary"),
+        *("tab", "highlight", "kramdown", "contents", "GitLab", "Learn", "abbreviation"),
     ],
 )
 def test_what_stands_beside_the_text_is_no_step(source, reason, words, by):
@@ -60,6 +73,42 @@ def test_a_container_that_only_groups_or_is_not_closed_leaves_its_steps():
 def test_a_callout_and_tasks_of_a_headed_step_are_part_of_it():
     text = "## Cut\n\nCut it.\n\n> [!WARNING]\n> Sharp.\n\n## Glue\n\n- [ ] wood\n- [ ] glue\n"
     assert steps_of(read(text)) == ["Cut it.\n\nWarning: Sharp.", "☐ wood\n☐ glue".replace("☐", "- ☐")]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "{{< note >}}\nMind it.\n{{< /note >}}",
+        "{% raw %}\n\nMind it.\n\n{% endraw %}",
+        "Mind it.\n{: .lead }",
+        "::: tab Linux\nMind it.\n:::",
+        ":::{card} Linux\n:class: x\n\nMind it.\n:::",
+    ],
+    ids=["hugo", "liquid", "kramdown", "container", "MyST"],
+)
+def test_what_stands_around_words_leaves_the_words(words):
+    assert steps_of(read(SIDE.format(words))) == ["The first step.", "Mind it.", "The last step."]
+
+
+@pytest.mark.parametrize(
+    ("source", "alt", "caption"),
+    [
+        ("![At sea](a.jpg){#fig width=50%}", "At sea", ""),
+        ('![At sea](a.jpg){: width="50"}', "At sea", ""),
+        (':::image type="content" source="a.jpg" alt-text="At [sea]":::', "At [sea]", ""),
+        (":::{figure} a.jpg\n:width: 50%\n\nAt sea\n:::", "At sea", "At sea"),
+    ],
+    ids=["pandoc", "kramdown", "Learn", "MyST"],
+)
+def test_pictures_of_other_dialects(source, alt, caption):
+    story = read(SIDE.format(source)).story
+    assert [step.text for step in story.steps] == ["The first step.", "The last step."]
+    ((picture,),) = (step.pictures for step in story.steps if step.pictures)
+    assert (picture.target, picture.alt, picture.caption) == ("a.jpg", alt, caption)
+
+
+def test_a_sign_that_begins_no_formula_is_words():
+    assert steps_of(read("$$ is dear.\n\n\\[ is open.\n")) == ["$$ is dear.", "[ is open."]
 
 
 @pytest.mark.parametrize(

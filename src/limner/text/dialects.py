@@ -17,6 +17,7 @@ import yaml
 from markdown_it import MarkdownIt
 from markdown_it.common.utils import normalizeReference
 from markdown_it.renderer import RendererHTML
+from markdown_it.rules_block import StateBlock
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
@@ -162,6 +163,8 @@ _MAX_LINES, _MAX_REPEATED = 80_000, 2_000_000
 # What stands before the words of a line, and the marks of lists in it.
 _BEFORE = re.compile(r"^[ \t>*+\-.)\d]++", re.MULTILINE)
 _ITEM = re.compile(r"(?:[-+*]|\d[.)])(?=[ \t])")
+TAB = "tab"
+"""What its tokens are called in the parse."""
 CODE = "code"
 """Key of the environment of a parse: what was left out as code of a page."""
 
@@ -177,6 +180,29 @@ _CONTAINED = re.compile(
     r"(?:[ \t]*\{?title=)?[ \t]*(.*?)[ \t]*\}?\Z",
     re.IGNORECASE,
 )
+_TITLE = re.compile(
+    r"[ \t]*\{?[.\w-]+\}?[ \t]*(?:\{?title=\"(?P<stated>[^\"]*+)\".*|(?P<plain>[^={}]*+)(?:\{[^{}]*+\})?)\Z"
+)
+"""What other containers are called: ``::: details Title``, ``:::{tab-item} Title``."""
+_FIGURE = re.compile(r"[ \t]*\{(?:figure|image)\}")
+_OPTIONS = re.compile(r"(?::[\w-]+:[^\n]*+(?:\n|\Z))+")
+_SHOWN = re.compile(
+    r":::image\s[^\n]*?\bsource=\"(?P<target>[^\"]+)\"(?:[^\n]*?\balt-text=\"(?P<alt>[^\"]*)\")?"
+)
+_CLOSED = re.compile(r":::[^\n]*:::\Z")
+_TAB = re.compile(r"===[!+]?[ \t]+\"([^\"]*+)\"[ \t]*")
+_FORMULA = re.compile(r"\$\$|\\\[|\\begin\{([A-Za-z]+\*?)\}")
+_FORMULA_END = r"[ \t]*(?:\([^()]*+\)|\{[^{}]*+\})?[ \t]*\Z"
+MAX_FORMULA_LINES = 200
+_SHORTCODE = r"\{\{[<%][^{}]*+(?<=[>%])\}\}|\{%[^{}]*+(?<=%)\}"
+_CODE_LINE = re.compile(rf"[ \t]*(?:(?:{_SHORTCODE})[ \t]*)++|[ \t]*\{{:[^{{}}]*+\}}[ \t]*")
+"""A line of shortcodes, or of kramdown's attributes."""
+_LITERAL = re.compile(r"\{(?:%-?|\{[<%])\s*(highlight|comment|mermaid|raw_code|codeblock)\b")
+"""Shortcodes that hold no Markdown."""
+_CONTENTS = re.compile(r"\[\[?_?toc_?\]\]?\Z", re.IGNORECASE)
+_ABBREVIATION = re.compile(r"\*\[([^\[\]\n]+)\]:[ \t]*")
+_ATTRIBUTES = re.compile(r"\{(?:[:#.][^{}\n]*|[\w-]+=[^{}\n]*)\}")
+"""What pandoc and kramdown write behind a picture or a link."""
 _TASK = re.compile(r"\[([ xX])\](?=\s)")
 _ANCHOR = re.compile(r"(?<=\S)[ \t]++\{[#.:][^{}]*+\}\Z")
 _MODULE = re.compile(
@@ -256,8 +282,10 @@ def parser() -> MarkdownIt:
     made.validateLink = lambda url: True  # type: ignore[method-assign]
     made.normalizeLink = lambda url: url  # type: ignore[method-assign]
     made.use(footnote_plugin, inline=False, move_to_end=False)
-    made.use(container_plugin, _CONTAINER, validate=lambda *_: True)
+    made.use(container_plugin, _CONTAINER, validate=lambda info, _: not info.rstrip().endswith(":::"))
     made.use(admon_plugin)
+    made.block.ruler.before("fence", "formula", _formula)
+    made.block.ruler.before("fence", "tab", _tab, {"alt": ["paragraph", "reference", "blockquote", "list"]})
     made.inline.ruler.before("link", "wiki", _wiki)
     made.core.ruler.after("block", "dialects", _dialects)
     made.core.ruler.push("components", _components)
@@ -265,6 +293,7 @@ def parser() -> MarkdownIt:
     made.add_render_rule("footnote_reference_open", _footnote_open)
     made.add_render_rule("footnote_reference_close", lambda *_: "</aside>\n")
     made.add_render_rule("html_block", _html)
+    made.add_render_rule("formula", _formula_html)
     return made
 
 
@@ -289,6 +318,56 @@ def _wiki(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    r"""``$$ … $$``, ``\[ … \]`` and environments of TeX, alone between other blocks."""
+    text = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
+    opened = _FORMULA.match(text)
+    if opened is None or state.is_code_block(start):
+        return False
+    closing = {"$$": "$$", "\\[": "\\]"}.get(opened[0], f"\\end{{{opened[1]}}}")
+    ends = re.compile(re.escape(closing) + _FORMULA_END)
+    for place in range(start, min(end, start + MAX_FORMULA_LINES)):
+        if state.sCount[place] < state.blkIndent and not state.isEmpty(place):
+            return False
+        line = state.src[state.bMarks[place] : state.eMarks[place]]
+        begin = state.tShift[place] + opened.end() if place == start else 0
+        if ends.search(line, begin):
+            break
+    else:
+        return False
+    if not silent:
+        token = state.push("formula", "pre", 0)
+        token.content = state.getLines(start, place + 1, state.sCount[start], False)
+        token.map = [start, place + 1]
+    state.line = place + 1
+    return True
+
+
+def _tab(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """``=== "Title"`` and what is indented below it, as MkDocs shows behind a tab."""
+    line = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
+    found = _TAB.fullmatch(line)
+    if found is None or state.is_code_block(start):
+        return False
+    if silent:
+        return True
+    indent, stop = state.sCount[start] + 4, start + 1
+    while stop < end and (state.isEmpty(stop) or state.sCount[stop] >= indent):
+        stop += 1
+    outer = state.blkIndent, state.lineMax, state.parentType
+    state.blkIndent, state.lineMax, state.parentType = indent, stop, TAB
+    state.push(f"{TAB}_open", "div", 1).map = [start, stop]
+    state.push("paragraph_open", "p", 1).attrs = {ASIDE: "title of a tab", LINES: f"{start}-{start + 1}"}
+    title = state.push("inline", "", 0)
+    title.content, title.children = found[1], []
+    state.push("paragraph_close", "p", -1)
+    state.md.block.tokenize(state, start + 1, stop)
+    state.push(f"{TAB}_close", "div", -1)
+    state.blkIndent, state.lineMax, state.parentType = outer
+    state.line = stop
+    return True
+
+
 def _dialects(state: StateCore) -> None:
     """Mark callouts, tasks and footnotes, and take code of the page out, before words are parsed."""
     tokens = state.tokens
@@ -299,7 +378,10 @@ def _dialects(state: StateCore) -> None:
         if first.type == "heading_open":
             inline.content = _ANCHOR.sub("", inline.content)
         elif first.type == "paragraph_open":
-            inline.content = _BLOCK_NAME.sub("", inline.content)
+            inline.content = _BLOCK_NAME.sub("", _without_code_lines(inline.content, state.env))
+            if _ABBREVIATION.match(inline.content):
+                first.attrSet(ASIDE, "abbreviation")
+                inline.content = re.sub(rf"(?m)^{_ABBREVIATION.pattern}", r"\\[\1\\] ", inline.content)
     for first, inline in zip(tokens, tokens[2:], strict=False):
         if inline.type != "inline":
             continue
@@ -312,22 +394,67 @@ def _dialects(state: StateCore) -> None:
         elif first.type == "footnote_reference_open":
             label = re.sub(r"([^\w\s])", r"\\\1", first.meta["label"])
             inline.content = f"\\[{label}\\] {inline.content}"
+    _take_options(state)
     lines = state.src.split("\n")
     state.tokens = list(chain.from_iterable(_titled(token, lines) for token in _without_code(state)))
+
+
+def _take_options(state: StateCore) -> None:
+    """Options of a directive of MyST are code; the words below a figure are its caption."""
+    for place, container in enumerate(state.tokens[:-2]):
+        first, inline = state.tokens[place + 1 : place + 3]
+        if container.type != f"container_{_CONTAINER}_open" or first.type != "paragraph_open":
+            continue
+        if container.info.lstrip().startswith("{") and (found := _OPTIONS.match(inline.content)):
+            inline.content = inline.content[found.end() :]
+            state.env.setdefault(CODE, []).append(found[0].rstrip())
+            if not inline.content:
+                first = state.tokens[place + 4]
+        if _FIGURE.match(container.info) and container.map is not None:
+            first.attrs |= {"class": "caption", LINES: f"{container.map[0]}-{container.map[1]}"}
+
+
+def _without_code_lines(words: str, env: EnvType) -> str:
+    """A paragraph without its lines of shortcodes and attributes."""
+    lines = words.split("\n")
+    code = [line for line in lines if _CODE_LINE.fullmatch(line)]
+    if not code or _LITERAL.match(words):
+        return words
+    env.setdefault(CODE, []).append(words if any("{:toc" in line for line in code) else "\n".join(code))
+    if any("{:toc" in line for line in code):  # a list of contents stands in place of its item
+        return ""
+    return "\n".join(line for line in lines if not _CODE_LINE.fullmatch(line))
 
 
 def _titled(token: Token, lines: Sequence[str]) -> list[Token]:
     """The beginning of a container as one of a callout, with its title; other tokens as they are."""
     if token.type == "admonition_open":
         token.attrSet(ASIDE, "callout")
-    if token.type != f"container_{_CONTAINER}_open" or (found := _CONTAINED.match(token.info)) is None:
+    if token.type != f"container_{_CONTAINER}_open":
         return [token]
+    if (found := _CONTAINED.match(token.info)) is None:
+        return [token, *_named(token)]
     end = token.map[1] if token.map is not None else len(lines)
     if any(":::" in line for line in lines[end : end + 1]):  # what is not closed ends with the text
         token.attrSet(ASIDE, "callout")
     title = found[2].strip("[]\"' ") or found[1].capitalize()
     words = Token("inline", "", 0, content=f"**{title}**", children=[], level=token.level + 2)
     return [token, Token("paragraph_open", "p", 1), words, Token("paragraph_close", "p", -1)]
+
+
+def _named(token: Token) -> list[Token]:
+    """The title of a container that only groups, or the picture that it shows."""
+    found = _TITLE.match(token.info)
+    title = ((found["stated"] or found["plain"] or "") if found else "").strip("[]\"' ")
+    if not any(map(str.isalpha, title)):
+        return []
+    shown = _FIGURE.match(token.info)
+    first = Token("paragraph_open", "p", 1, attrs={} if shown else {ASIDE: "title of a container"})
+    if token.map is not None:
+        first.attrs[LINES] = f"{token.map[0]}-{token.map[1] if shown else token.map[0] + 1}"
+    content = f"![](<{title}>)" if shown else title
+    words = Token("inline", "", 0, content=content, children=[], level=token.level + 2)
+    return [first, words, Token("paragraph_close", "p", -1)]
 
 
 def _without_code(state: StateCore) -> list[Token]:
@@ -338,8 +465,9 @@ def _without_code(state: StateCore) -> list[Token]:
     for token, after in pairwise([*state.tokens, Token("", "", 0)]):
         if token.level == 0 and token.nesting >= 0:
             if token.type == "paragraph_open" and token.map is not None and token.map[0] >= end:
-                end = max(end, _code_end(lines, token.map, after))
-                if token.map[0] < end:
+                is_empty = not after.content  # it was counted when its lines were taken out
+                end = token.map[1] if is_empty else max(end, _code_end(lines, token.map, after))
+                if token.map[0] < end and not is_empty:
                     state.env.setdefault(CODE, []).append("\n".join(lines[token.map[0] : end]))
             dropped = token.map is not None and token.map[0] < end
         if not dropped:
@@ -352,10 +480,24 @@ def _code_end(lines: Sequence[str], place: Sequence[int], inline: Token) -> int:
     words = inline.content.strip()
     if _MODULE.match(words):
         return _module_end(lines, *place)
+    if literal := _LITERAL.match(words):
+        closed = re.compile(rf"\{{(?:%-?\s*end|\{{[<%]\s*/\s*){literal[1]}\b")
+        return next((n + 1 for n in range(place[0], len(lines)) if closed.search(lines[n])), place[1])
+    if _CLOSED.match(words):
+        if (image := _SHOWN.match(words)) is None:
+            return place[1]
+        alt = re.sub(r"([\[\]])", r"\\\1", image["alt"] or "")
+        inline.content = f"![{alt}](<{image['target']}>)"
+        return 0
     bare = _COMPONENT.sub("", words).strip() if words.startswith("<") else words
     shown = _WIKI.fullmatch(words)
     pictured = shown is not None and _PICTURE_NAME.search(shown[2].strip())
-    if not bare or _EXPRESSION.match(words) or (_ASIDE.match(words) and not pictured):
+    if (
+        not bare
+        or _EXPRESSION.match(words)
+        or _CONTENTS.match(words)
+        or (_ASIDE.match(words) and not pictured)
+    ):
         return place[1]
     if bare != words:
         inline.content = bare
@@ -377,8 +519,14 @@ def _components(state: StateCore) -> None:
     for token in state.tokens:
         if token.type == "html_block":
             token.content = _COMPONENT.sub(lambda found: _plain(found, "<br>"), token.content)
-        for inner in token.children or ():
-            if inner.type == "html_inline":
+        for before, inner in pairwise([Token("", "", 0), *(token.children or ())]):
+            if inner.type == "text" and before.type in ("image", "link_close"):
+                inner.content = (
+                    inner.content[found.end() :]
+                    if (found := _ATTRIBUTES.match(inner.content))
+                    else inner.content
+                )
+            elif inner.type == "html_inline":
                 inner.content = _COMPONENT.sub(lambda found: _plain(found, ""), inner.content)
 
 
@@ -399,6 +547,13 @@ def _footnote_open(
     _renderer: RendererHTML, _tokens: Sequence[Token], _idx: int, _options: OptionsDict, _env: EnvType
 ) -> str:
     return f'<aside {ASIDE}="footnote">'
+
+
+def _formula_html(
+    _renderer: RendererHTML, tokens: Sequence[Token], idx: int, _options: OptionsDict, _env: EnvType
+) -> str:
+    token = tokens[idx]
+    return f'<pre {ASIDE}="formula" {LINES}="{token.attrGet(LINES)}">{escape(token.content)}</pre>\n'
 
 
 def _html(

@@ -15,6 +15,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from limner.errors import DataError
 from limner.records import Between, Part, PictureRef, Step
 from limner.text.document import Block, Document, LeftOut, pictures_of, resolve_picture
@@ -245,33 +247,86 @@ def declared_document(root: Element, base: Path | None, notes: list[str] | None 
         DataError: more is declared around the steps than a recipe has.
     """
     told: list[str] = []
-    document: Document | None = None
+    found: list[Document] = []
     shown = [collapse("".join(node.itertext())) for tag in sorted(HEADINGS) for node in root.iter(tag)]
     headings = {"ingredients": next(filter(names_supplies, shown), "Ingredients")}
-    for script in root.xpath("//script[contains(@type, 'ld+json')]"):
-        for thing in chain.from_iterable(map(_things, _values(script.text or "", told))):
-            if thing is _DEEP:
-                told.append(_TOO_DEEP)
-            elif _types(thing) & _KINDS:
-                document = _document(thing, base, headings)
-                if document.steps:
-                    break
-                told.append("the page declares a recipe without steps (JSON-LD): it is cut by its text")
-                document = None
-        if document is not None:
-            break
+    scripts = [one.text or "" for one in root.iter("script") if "ld+json" in (one.get("type") or "").lower()]
+    things = chain.from_iterable(_things(value) for text in scripts for value in _values(text, told))
+    for thing in things:
+        if thing is _DEEP:
+            told.append(_TOO_DEEP)
+        elif _types(thing) & _KINDS:
+            found.append(_document(thing, base, headings))
+    if any(not document.steps for document in found):
+        told.append("the page declares a recipe without steps (JSON-LD): it is cut by its text")
+    found = [document for document in found if document.steps]
+    found = found or [_document(thing, base, headings) for thing in _marked_up(root)]
+    if found:
+        told = [note for note in told if note == _TOO_DEEP]
+        known = letters_of("".join(step.text for step in found[0].steps))
+        for other in found[1:]:
+            words = "\n".join(step.text for step in other.steps)
+            if letters_of(words) not in known:  # a page often declares one twice
+                found[0].left_out.append(LeftOut("another recipe that the page declares", words))
     if notes is not None:
         notes += dict.fromkeys(told)
-    return document
+    return found[0] if found else None
 
 
-_KINDS = frozenset({"Recipe", "HowTo"})
+_RECIPE = " | ".join(
+    (
+        "//*[contains(@itemtype, 'schema.org/Recipe')]",
+        "//*[contains(@typeof, 'Recipe')]",
+        "//*[contains(concat(' ', @class, ' '), ' hrecipe ')]",
+        "//*[contains(concat(' ', @class, ' '), ' h-recipe ')]",
+    )
+)
+_MARKED: Mapping[str, Sequence[str]] = {
+    "recipeInstructions": ("recipeInstructions", "instructions", "e-instructions"),
+    "recipeIngredient": ("recipeIngredient", "ingredients", "ingredient", "p-ingredient"),
+}
+"""Property → what it is called in microdata, RDFa and microformats."""
+
+
+def _marked_up(root: Element) -> Iterator[dict[str, Any]]:
+    """The first recipe of which the page marks the instructions where it shows them, as JSON-LD says it."""
+    for recipe in islice(root.xpath(_RECIPE), 1):
+        thing: dict[str, Any] = {"@type": "Recipe", "name": ""}
+        titles = list(recipe.iter("h1")) or list(root.iter("h1"))
+        thing["name"] = collapse("".join(titles[0].itertext())) if len(titles) == 1 else ""
+        for key, names in _MARKED.items():
+            called = {node: None for node in recipe.iter() if _is_called(node, names)}
+            outer = [node for node in called if called.keys().isdisjoint(node.iterancestors())]
+            thing[key] = [line for node in outer for line in _shown_in(node)]
+        if thing["recipeInstructions"]:
+            yield thing
+
+
+def _is_called(node: Element, names: Sequence[str]) -> bool:
+    """Whether markup of an element names one of some properties."""
+    stated = " ".join(node.get(key) or "" for key in ("itemprop", "property", "class"))
+    called = {name.rpartition(":")[2] for name in stated.split()}
+    return not called.isdisjoint(names)
+
+
+def _shown_in(node: Element) -> Iterator[str]:
+    """The items and other lines of an element, or of the texts that it marks in itself."""
+    texts = [inner for inner in node.iterdescendants() if _is_called(inner, ("text",))]
+    for block in chain.from_iterable(blocks_of(inner, None, []) for inner in texts or [node]):
+        if block.text and block.kind != "heading":
+            yield from [block.text] if block.kind == "item" else block.text.split("\n")
+
+
+_KINDS = frozenset({"recipe", "howto"})
 _WRAPPING = ("<!--", "-->", "//", "/*", "*/", "<![CDATA[", "]]>", "\ufeff", ";")
 """What programs write around JSON, so that browsers of old do not show it."""
 _WRAPPED = re.compile(rf"(?:\s|{'|'.join(map(re.escape, _WRAPPING))})*+")
 _STRING = r'("(?:[^"\\]|\\.)*+"?)'
 _COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?", re.DOTALL)
-_LAST_COMMA = re.compile(_STRING + r"|,(?=\s*+[}\]])", re.DOTALL)
+_LAST_COMMA = re.compile(_STRING + r"|,(?=\s*+[,}\]])", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:([\"\\/bfnrt]|u[0-9a-fA-F]{4})|)")
+_MOST_LOOSE = 200_000
+"""Letters of JSON-LD that is no JSON, at most."""
 _BETWEEN_VALUES = re.compile(r"[\s;,]*")
 
 
@@ -290,7 +345,12 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
         )
     ):
         end -= cut
-    text = text[start:end]
+    if text[start : start + 1] in ("{", "["):
+        text = text[start:end]
+    else:  # a remark before it
+        text = re.sub(r"\A[^{\[]*+", "", _COMMENT.sub(lambda found: found[1] or "", text))
+    text = _ESCAPE.sub(lambda found: found[0] if found[1] else "", text if '"' in text else unescape(text))
+    whole = text
     for pattern in (_COMMENT, _LAST_COMMA):
         text = pattern.sub(lambda found: found[1] or "", text)
     decoder, place = json.JSONDecoder(strict=False), 0
@@ -303,22 +363,48 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
     except RecursionError:
         yield _DEEP
     except ValueError as error:  # also a number of more digits than are read
-        if any(kind in text for kind in _KINDS):
+        if not any(kind in text.casefold() for kind in _KINDS):
+            return
+        attempts = () if place else map(_loose, (whole, text))  # as it is written, and without commas
+        if (loose := next(filter(None, attempts), None)) is not None:
+            yield loose
+        else:
             notes.append(
                 f"the recipe that the page declares cannot be read (JSON-LD, {str(error)[:80]});"
                 " it is cut by its text"
             )
 
 
+def _loose(text: str) -> object:
+    """A value with other quotes, or keys without any, which YAML has as well; None where it is none."""
+    text = text.replace("\t", " ")
+    if len(text) > _MOST_LOOSE or not text.startswith(("{", "[")):
+        return None
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.BaseLoader)):
+            return None  # a value that holds itself
+        return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  (no object is built)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+
+
 _DEEP: dict[str, Any] = {}
 """Stands for what is nested too deeply to be looked at."""
+
+
+_HOLDING = ("@graph", "mainEntity", "mainEntityOfPage", "itemListElement", "item", "hasPart")
+
+
+def _listed(data: dict[str, Any]) -> list[Any]:
+    """The values of a list that PHP has written as an object, ``{"0": …, "2": …}``."""
+    return list(data.values()) if data and all(map(str.isdecimal, data)) else []
 
 
 def _things(data: object, depth: int = 0) -> Iterator[dict[str, Any]]:
     inner = data if isinstance(data, list) else []
     if isinstance(data, dict):
         yield data
-        inner = [data[key] for key in ("@graph", "mainEntity", "mainEntityOfPage") if data.get(key)]
+        inner = [data[key] for key in _HOLDING if data.get(key)] + _listed(data)
     if inner and depth >= _MAX_DEPTH:
         yield _DEEP
         return
@@ -328,7 +414,10 @@ def _things(data: object, depth: int = 0) -> Iterator[dict[str, Any]]:
 
 def _types(thing: dict[str, Any]) -> set[str]:
     kinds = thing.get("@type")
-    return {str(kind).rpartition("/")[2] for kind in (kinds if isinstance(kinds, list) else [kinds])}
+    return {
+        re.split("[/:#]", str(kind).casefold())[-1]
+        for kind in (kinds if isinstance(kinds, list) else [kinds])
+    }
 
 
 def _document(thing: dict[str, Any], base: Path | None, headings: Mapping[str, str]) -> Document:
@@ -383,6 +472,17 @@ def _numbered(step: Step, number: int) -> Step:
     return step.model_copy(update={"parts": (item, *(Part(text=line, depth=1) for line in more))})
 
 
+def _position(item: Any) -> int:  # noqa: ANN401
+    stated = str(item.get("position", "")) if isinstance(item, dict) else ""
+    return int(stated) if re.fullmatch(r"\d{1,6}", stated) else 0
+
+
+def _are_placed(items: Sequence[Any]) -> bool:
+    """Whether each of some items says its place, and no two the same."""
+    places = set(map(_position, items))
+    return len(places) == len(items) and 0 not in places
+
+
 @dataclass
 class _Steps:
     """Reads declared steps; what is none of them is put on a list."""
@@ -397,20 +497,24 @@ class _Steps:
         elif isinstance(data, str):
             for line in _items(data):
                 yield Step(text=line, title=title)
-        elif isinstance(data, list):
-            for item in data:
-                yield from self.of(item, title, depth + 1)
+        elif isinstance(data, list) or (isinstance(data, dict) and _listed(data)):
+            items = data if isinstance(data, list) else _listed(data)
+            for item in sorted(items, key=_position) if _are_placed(items) else items:
+                if isinstance(item, str) and len(items) > 1:
+                    yield from (Step(text=words, title=title) for words in ["\n".join(_lines(item))] if words)
+                else:
+                    yield from self.of(item, title, depth + 1)
         elif isinstance(data, dict):
-            section = bool(_types(data) & {"HowToSection", "ItemList"})
+            section = bool(_types(data) & {"howtosection", "itemlist"})
             name, inner = _words(data.get("name")), data.get("itemListElement") or data.get("steps")
             inner = inner or (data.get("item") if section else None)
             if (section and inner) or ((section or inner) and not data.get("text")):
-                heading = "" if "HowToStep" in _types(data) and not isinstance(inner, list) else name
+                heading = "" if "howtostep" in _types(data) and not isinstance(inner, list) else name
                 listed = len(self.left_out)
                 found = list(self.of(inner, heading or title, depth + 1))
                 # a section of nothing is a step of its own words, or is put on the list
                 yield from found or (self._one(data, name, title) if len(self.left_out) == listed else ())
-            elif _types(data) & {"ListItem"} and isinstance(data.get("item"), dict | str):
+            elif _types(data) & {"listitem"} and isinstance(data.get("item"), dict | str):
                 yield from self.of(data["item"], title, depth + 1)
             else:
                 yield from self._one(data, name, title)
@@ -458,11 +562,16 @@ def _lines(data: object) -> list[str]:
         return []
     text = _whole(unescape(data))
     if "<" in text:
-        for tag in ("</p>", "</li>", "<br>", "<br/>", "<br />", "</div>"):
-            text = text.replace(tag, f"\n{tag}")
-        text = "".join(parse_tree(f"<div>{text}</div>", "JSON-LD").itertext())
+        text = _laid_out(parse_tree(f"<div>{text}</div>", "JSON-LD"))
     lines = (collapse(line) for line in text.replace("\r", "\n").split("\n"))
     return [line for line in lines if line]
+
+
+def _laid_out(root: Element) -> str:
+    """Words of an element, its blocks and breaks on lines of their own."""
+    for node in root.iter(*HEADINGS, "p", "li", "div", "tr", "br"):
+        node.text, node.tail = f"\n{node.text or ''}", f"\n{node.tail or ''}"
+    return "".join(root.itertext())
 
 
 def _whole(text: str) -> str:

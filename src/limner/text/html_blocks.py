@@ -268,7 +268,8 @@ class _Walk:
             outer = self.card, self.caption, self.quoted, self.aside, self.lines
             self.card, self.caption = self.cards.get(node, self.card), self.caption or caption
             self.quoted = self.quoted or tag == "blockquote"
-            self.aside, self.lines = node.get(ASIDE) or self.aside, _lines(node) or self.lines
+            aside = node.get(ASIDE) or ("summary of details" if tag == "summary" else "")
+            self.aside, self.lines = aside or self.aside, _lines(node) or self.lines
             self.block(node, tag)
             self.flush()
             self.card, self.caption, self.quoted, self.aside, self.lines = outer

@@ -16,7 +16,7 @@ from pathlib import Path
 from markdown_it.token import Token
 
 from limner.errors import counted
-from limner.text.dialects import parsed, parser, without_front
+from limner.text.dialects import TAB, parsed, parser, without_front
 from limner.text.document import CREDITS, LINES, Document, LeftOut
 from limner.text.html_blocks import blocks_of, parse_tree
 
@@ -87,7 +87,7 @@ _ITEM = re.compile(r" *(?:[-+*]|\d{1,9}[.)])( *)(.*)")
 
 @dataclass(frozen=True)
 class _Container:
-    """An item of a list or a quotation.
+    """An item of a list, a quotation or a tab.
 
     Attributes:
         start, end: its lines, without empty ones at its end.
@@ -244,13 +244,17 @@ def layout_of(source: str, where: str) -> Layout:
     bare = [line.expandtabs(4) for line in body.split("\n")]
     around: list[_Container] = []
     for token in tokens:
-        if token.type in ("list_item_close", "blockquote_close"):
+        if token.type in ("list_item_close", "blockquote_close", f"{TAB}_close"):
             around.pop()
         if token.map is None or token.nesting < 0:
             continue
         start, end = token.map[0], made.trimmed(*token.map)
         if token.type in ("list_item_open", "blockquote_open"):
             around.append(_container(bare[start], start, end, around, quoted=token.type == "blockquote_open"))
+            made.containers.append(around[-1])
+        elif token.type == f"{TAB}_open":
+            outer = around[-1].prefix if around else ""
+            around.append(_Container(start, end, 4, f"{outer}    "))
             made.containers.append(around[-1])
         elif token.type in (
             "paragraph_open",
@@ -259,6 +263,7 @@ def layout_of(source: str, where: str) -> Layout:
             "fence",
             "code_block",
             "html_block",
+            "formula",
         ):
             made.last[end] = token
     return made
