@@ -59,7 +59,7 @@ def search(
 ) -> None:
     """Find pictures by words or by a picture.
 
-    The probability is that of a picture to fit the words.
+    Each picture is listed with the probability that it fits the words.
 
     Example: limner search "a boat on a stormy sea"
 

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 METHODS = ("get", "post", "put", "delete")
 PROJECT, PICTURE, JOB = "5f0c2a9be1d34786", "9f86d081884c7d65" * 4, "77c1de52a0b94e6f"
 UPLOADED, UPLOADS = "picture.jpg", {"projects_document": "manual.docx"}
-"""The file that examples send, and others by operation."""
+"""File sent in the examples, and other files by operation."""
 PARAMETERS: dict[str, Json] = {
     "project": {"pattern": "^[0-9a-f]{16}$", "examples": [PROJECT]},
     "picture": {"pattern": "^[0-9a-f]{64}$", "examples": [PICTURE]},
@@ -58,12 +58,12 @@ FILES = {
     "projects_export_preview": "preview.html",
     "projects_every_preference": "choices.jsonl",
 }
-"""Operation → the file that its example writes."""
+"""Operation → file that its example writes."""
 BODIES: dict[str, Json] = {
     "library_write": {"captions": ["A fox with a kite"], "keywords": ["fox", "kite"]},
     "projects_preview": {"revision": 3},
 }
-"""Operation → a body, where the class of it has no example."""
+"""Operation → request body, if its class has no example."""
 CURL = 'curl -sS --oauth2-bearer "$LIMNER_TOKEN"'
 _FIELD = "python3 -c 'import json, sys; print(json.load(sys.stdin){})'"
 FIRST_STEPS = (
@@ -100,7 +100,7 @@ END""",
         f'{CURL} -o storyboard.html "$STUDIO/api/projects/$PROJECT/export?format=html"',
     ),
 )
-"""What is done, and the command that does it, with the address of the studio to be filled in."""
+"""Steps of the walkthrough, each with its command; the URL of the studio is filled in."""
 AUTHENTICATION = (
     "The token in the URL that `limner studio` prints, or the value of LIMNER_TOKEN if it was set. Programs"
     " send it as `Authorization: Bearer …`; browsers get a cookie when they open the URL. A studio started"
