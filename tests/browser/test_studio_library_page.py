@@ -118,7 +118,7 @@ def test_pictures_of_an_emptied_folder_are_forgotten_by_a_button(serve_studio, v
         expect(page.locator("#path")).not_to_have_value("")  # the folder it begins with
         page.fill("#path", str(drive))
         page.get_by_role("button", name="Add folder").click()
-        page.locator("#job", has_text="2 pictures not there. Is the drive connected?").wait_for()
+        page.locator("#job", has_text="2 pictures missing. Is the drive connected?").wait_for()
         page.locator("#facts", has_text="3 pictures").wait_for()
         page.get_by_role("button", name="Forget 2 pictures").click()
         page.locator("#facts", has_text="1 picture").wait_for()
@@ -167,7 +167,7 @@ def test_pictures_chosen_by_folder_time_shape_words_and_day(visit, dated_studio:
     page.get_by_label("Folder", exact=True).select_option(label="\u2003beach (6)")
     page.locator("#shown", has_text="6 of 12 pictures").wait_for()
     assert names(page) == [f"shot_{number:02}.jpg" for number in range(6)]
-    page.get_by_label("Words").select_option(label="Without words yet (6)")
+    page.get_by_label("Words").select_option(label="Without captions (6)")
     page.locator("#shown", has_text="3 of 12 pictures").wait_for()
     page.get_by_label("Shape").select_option(label="Upright (4)")
     page.locator("#shown", has_text="1 of 12 pictures").wait_for()
@@ -263,7 +263,7 @@ def test_words_are_written_in_the_viewer_and_taken_back(visit, dated_studio: str
     page.fill("#filter", "shot_00")
     page.locator("#shown", has_text="1 of 12").wait_for()
     page.locator(".cell").click()
-    page.get_by_role("button", name="Add words").click()
+    page.get_by_role("button", name="Add a caption").click()
     page.keyboard.type("A zeppelin over the beach")
     page.get_by_label("Keywords, with").fill("airship, sky")
     page.keyboard.press("ArrowLeft")  # moves in the field, not to another picture
@@ -276,9 +276,9 @@ def test_words_are_written_in_the_viewer_and_taken_back(visit, dated_studio: str
         page.fill("#filter", "airship")
     page.locator("#shown", has_text="1 of 12").wait_for()
     page.locator(".cell").click()
-    page.get_by_role("button", name="Change the words").click()
-    page.get_by_role("button", name="Use what the file says").click()
-    page.get_by_role("button", name="Add words").wait_for()
+    page.get_by_role("button", name="Edit the caption").click()
+    page.get_by_role("button", name="Use the file’s own words").click()
+    page.get_by_role("button", name="Add a caption").wait_for()
 
 
 def test_words_kept_just_before_the_next_picture_reach_the_wall(visit, dated_studio: str) -> None:
@@ -291,10 +291,10 @@ def test_words_kept_just_before_the_next_picture_reach_the_wall(visit, dated_stu
     page.locator(".cell").first.click()
     heading = page.get_by_role("dialog").get_by_role("heading", name="shot_")
     first = heading.inner_text()
-    page.get_by_role("button", name="Add words").click()
+    page.get_by_role("button", name="Add a caption").click()
     page.keyboard.type("A zeppelin over the beach")
     page.get_by_role("button", name="Save").click()
-    page.get_by_role("button", name="Change the words").wait_for()
+    page.get_by_role("button", name="Edit the caption").wait_for()
     page.keyboard.press("ArrowRight")
     expect(heading).not_to_have_text(first)
     arrived(page, held).continue_()  # The picture is asked for again after its words were kept.
@@ -372,7 +372,7 @@ def test_a_folder_is_found_by_going_from_one_to_the_next(visit, dated_studio: st
     page.get_by_role("button", name="elsewhere").click()
     page.get_by_role("button", name="inner").click()
     page.get_by_text("1 picture here").wait_for()
-    page.get_by_role("button", name="Folder above").click()
+    page.get_by_role("button", name="Parent folder").click()
     page.get_by_role("button", name="inner").click()
     page.get_by_text("1 picture here").wait_for()
     page.get_by_role("button", name="Add folder").click()

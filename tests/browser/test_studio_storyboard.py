@@ -245,9 +245,9 @@ def test_a_picture_that_would_stand_at_two_steps_is_said_and_both_can_be_taken(s
     rows.nth(2).wait_for()
     expect(dialog.locator("[data-twice]")).to_have_count(0)
     rows.nth(1).get_by_role("checkbox").uncheck()
-    expect(dialog).to_contain_text("1 picture would stand at two steps.")
+    expect(dialog).to_contain_text("1 picture would be used at two steps.")
     assert rows.nth(0).inner_text().count("Step 2 shows this picture too.") == 1
-    assert rows.nth(1).inner_text().count("Step 1 would show the picture that stands here.") == 1
+    assert rows.nth(1).inner_text().count("Step 1 would show the picture of this step.") == 1
     assert [rows.nth(n).get_attribute("data-twice") is not None for n in range(3)] == [True, True, False]
     rows.nth(0).get_by_role("button", name="Apply both").click()
     expect(dialog.locator("[data-twice]")).to_have_count(0)
@@ -382,7 +382,7 @@ def test_search_more_like_this_and_never(storyboard) -> None:
     assert request.value.post_data_json["picture"] == found[1]
     page.locator("#offers-state", has_text="alike").wait_for()
     assert found[1] not in offered(page)
-    page.get_by_role("button", name="Back to what was considered").click()
+    page.get_by_role("button", name="Back to the candidates").click()
     page.locator("#offers-state", has_text="Best matches first").wait_for()
 
     banned = shown(page)[0]
@@ -588,7 +588,7 @@ def test_hostile_words_stay_words(storyboard, visit) -> None:
     page.locator("#grid .cell").click()
     page.locator("dialog .said p", has_text="zeppelin").wait_for()
     expect(page.get_by_role("dialog")).to_contain_text(hostile)
-    page.get_by_role("button", name="Change the words").click()
+    page.get_by_role("button", name="Edit the caption").click()
     expect(page.locator("#own-captions")).to_have_value(re.compile(re.escape(hostile)))
     assert "owned" not in page.title()
     assert page.evaluate("document.querySelectorAll('img[src=x], main script, dialog script').length") == 0

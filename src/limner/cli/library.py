@@ -7,7 +7,7 @@ from limner.errors import counted
 
 
 def library(*, library: Path | None = None, json: Flag = False) -> None:
-    """Show where the library is and its contents.
+    """Show where the library is and what it contains.
 
     A command without --library uses $LIMNER_LIBRARY; if that is unset, the library that a command used last;
     if there is none, the default library in your data folder. 'limner index' never writes to the one used

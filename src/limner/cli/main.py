@@ -154,7 +154,7 @@ _ILLUSTRATE = {
     "illustrate": "Choose a picture for every step of a text.",
     "search": "Find pictures by words.",
     "describe": "Caption your pictures with a vision model on your own server.",
-    "library": "Show where the library is and its contents.",
+    "library": "Show where the library is and what it contains.",
     "verify": "Check limner's stored files for corruption.",
     "models": "List and download encoders.",
 }

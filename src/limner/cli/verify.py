@@ -66,7 +66,7 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
 
         folders = (library_to_ask(note=say),)
     for folder in folders:
-        on_this_machine(folder, "the object store checks itself what it stores")
+        on_this_machine(folder, "object stores check their own data")
     asked = VerifyOptions(repair=repair, votes=votes)
     found = [one for folder in folders for one in _of_folder(folder, asked)]
     told = [

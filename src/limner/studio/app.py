@@ -134,7 +134,7 @@ def opened(
     if is_container(data):
         document = as_markdown(read_story_report(file, elsewhere=allowed), library)
         kind, text = document.format, document.text
-        note(f"{file.name}: its words are edited as Markdown from now on")
+        note(f"{file.name}: converted to Markdown, in which you edit it from now on")
         for line in document.notes:
             note(line)
     elif kind is None:

@@ -72,7 +72,7 @@ class UnknownBatchError(DataError):
     """
 
     def __init__(self, batch: str) -> None:
-        super().__init__(f"no batch {batch[:40]!r} of pictures; it was taken back, or never held any")
+        super().__init__(f"no batch {batch[:40]!r} of pictures; it was undone, or contains none")
 
 
 @dataclass
@@ -118,7 +118,7 @@ class Arrivals:
         """
         held, parts = self._held(batch), safe_parts(name)
         if len(data) > FILE_BYTES:
-            raise DataError(f"{parts[-1]}: {len(data):,} bytes; at most {FILE_BYTES:,} can be brought here")
+            raise DataError(f"{parts[-1]}: {len(data):,} bytes; at most {FILE_BYTES:,} can be uploaded")
         suffix = Path(parts[-1]).suffix.lower()
         if os.fsencode(suffix) not in PICTURE_SUFFIXES:
             raise DataError(f"{parts[-1]}: not the name of a picture; expected one such as {parts[-1]}.jpg")
@@ -207,7 +207,7 @@ class Arrivals:
         self.folder.mkdir(exist_ok=True)
         free = shutil.disk_usage(self.folder).free
         if free - size < SPARE_BYTES:
-            raise DataError(f"{self.folder}: {free // 2**20:,} MB are left on the disk; make room first")
+            raise DataError(f"{self.folder}: {free // 2**20:,} MB of disk space left; free some space first")
 
 
 def safe_parts(name: str) -> list[str]:

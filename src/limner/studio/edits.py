@@ -300,14 +300,14 @@ def as_markdown(
     shown = shown_by(story, library)
     told, given = pictures_told(shown), shown.inside
     if len(READER.read(text, format="markdown", progress=progress).story.steps) != len(story.steps):
-        told, given = ["as Markdown it has other steps, so that its own pictures are not kept"], {}
+        told, given = ["as Markdown it has other steps, so its own pictures are not kept at their steps"], {}
     lines = [*reading.summary(), *(f"{reading.file}: {line}" for line in told)]
     return MarkdownDocument(text=text, given=given, notes=tuple(lines))
 
 
 def pictures_told(shown: GivenPictures) -> list[str]:
     """Notes on pictures that a text shows but the library does not contain, one line each."""
-    outside = (f"step {n + 1} shows a picture outside the library; one is chosen" for n in shown.outside)
+    outside = (f"step {n + 1} shows a picture that is not in the library; limner chooses one" for n in shown.outside)
     return [*shown.notes, *outside]
 
 
@@ -321,7 +321,7 @@ def checked_length(story: Story) -> Story:
     if count > MAX_STEPS:
         raise DataError(
             f"the text has {count:,} steps, at most {MAX_STEPS:,} are illustrated here; cut it by larger"
-            " parts, such as headings, or bring it in pieces"
+            " parts, such as headings, or split the text"
         )
     return story
 
@@ -453,7 +453,7 @@ def carried(state: State, moved: Mapping[int, int], reading: Reading) -> State:
     lost = sum(step not in moved for step in state.pins)
     notes = list(reading.summary())
     if lost:
-        notes.append(f"{lost} locked or blank steps are free now: their words have changed")
+        notes.append(f"{lost} locked or blank steps were unlocked, because their words have changed")
     return followed(state, moved).model_copy(update={"notes": tuple(notes)})
 
 
@@ -511,4 +511,4 @@ def check_step(step: int, board: Board) -> None:
     """Refuse a step that the storyboard does not have."""
     if not 0 <= step < len(board.steps):
         there = counted(len(board.steps), "step")
-        raise DataError(f"no step {step}: the text has {there}, counted from 0 here")
+        raise DataError(f"no step {step}: the text has {there}, counted from 0")

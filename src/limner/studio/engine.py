@@ -187,7 +187,7 @@ class Engine:
 
     @property
     def folder(self) -> Path:
-        """Folder of this machine for the studio's own files: the library's, unless that is on object storage."""
+        """Folder for the studio's files: the library's, unless that is on object storage."""
         return self._illustrator.library.folder
 
     def illustrator(self) -> Illustrator:

@@ -68,27 +68,27 @@ CURL = 'curl -sS --oauth2-bearer "$LIMNER_TOKEN"'
 _FIELD = "python3 -c 'import json, sys; print(json.load(sys.stdin){})'"
 FIRST_STEPS = (
     (
-        "Say where the studio is, and look at the library.",
+        "Set the URL of the studio, and show what the library contains.",
         f'STUDIO={{address}}\n{CURL} "$STUDIO/api/library"',
     ),
     (
-        "Search it by words.",
+        "Search the library by words.",
         f"""{CURL} "$STUDIO/api/search" \\
   --json '{{{{"text": "a fox with a kite", "limit": 3}}}}'""",
     ),
     (
-        "Illustrate a text. The answer is its project; keep the id.",
+        "Illustrate a text. The response is a project; store its id.",
         f"""PROJECT=$({CURL} "$STUDIO/api/projects" \\
   --json '{{{{"text": "A fox flew a kite.\\n\\nHe sat by the fire.", "format": "plain"}}}}' \\
   | {_FIELD.format('["id"]')})""",
     ),
     (
-        "Ask for other pictures of its first step, and keep the id of the second.",
+        "List candidates for its first step, and store the id of the second.",
         f"""PICTURE=$({CURL} "$STUDIO/api/projects/$PROJECT/steps/0/candidates" \\
   | {_FIELD.format('["items"][1]["picture"]["id"]')})""",
     ),
     (
-        "Show that one. A change names the revision of the project that it was made for.",
+        "Use that picture. A change states the revision of the project for which it was made.",
         f"""REVISION=$({CURL} "$STUDIO/api/projects/$PROJECT" \\
   | {_FIELD.format('["revision"]')})
 {CURL} "$STUDIO/api/projects/$PROJECT/edits" --json @- <<END

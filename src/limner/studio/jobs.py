@@ -247,7 +247,7 @@ class Jobs:
         job = TextJob(title)
         with self._lock:
             if len(self.running("project")) >= TEXTS_AT_ONCE + TEXTS_WAITING:
-                raise DataError(f"{TEXTS_WAITING} texts are waiting for their turn; wait for one to end")
+                raise DataError(f"{TEXTS_WAITING} texts are waiting; try again when one is done")
             return self._begin(job, lambda: self._illustrate(job, work, queued))
 
     def stop(self, wait_s: float = 10.0) -> None:
@@ -316,7 +316,7 @@ class Jobs:
 
 def report_line(report: IndexReport) -> str:
     """Result of an indexing run in one line."""
-    kept = "stopped; what was read is kept: " if report.interrupted else ""
+    kept = "stopped; pictures already indexed stay: " if report.interrupted else ""
     moved = f" {counted(report.moved, 'file')} moved," if report.moved else ""
     away = "".join(
         f" {one.missing:,} of {counted(one.known, 'picture')} of {one.path} not there; they stay in the"
@@ -326,6 +326,6 @@ def report_line(report: IndexReport) -> str:
     return (
         f"{kept}{report.new:,} new and {counted(report.changed, 'changed file')},"
         f" {report.unchanged:,} unchanged,{moved}"
-        f" {len(report.skipped):,} left out; {counted(report.pictures, 'picture')} in the library"
+        f" {len(report.skipped):,} skipped; {counted(report.pictures, 'picture')} in the library"
         f"{'.' if away else ''}{away}"
     )

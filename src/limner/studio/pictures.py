@@ -58,7 +58,7 @@ class Download:
 
     @property
     def disposition(self) -> str:
-        """Content-Disposition header for saving: the name in ASCII, and in full for browsers that support it."""
+        """Content-Disposition header: the name in ASCII, and in full for browsers that support it."""
         plain = unicodedata.normalize("NFKD", self.name).encode("ascii", "ignore").decode() or "storyboard"
         return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(self.name)}"
 

@@ -66,7 +66,7 @@ def read_preferences(projects: Path) -> list[Preference]:
         if one.chosen != one.shown
     ]
     if not kept:
-        raise DataError(f"{projects}: no picture was replaced in any project; there is nothing to hand on")
+        raise DataError(f"{projects}: no picture was replaced in any project; there is nothing to export")
     return sorted(kept, key=lambda one: one.time)
 
 

@@ -319,7 +319,7 @@ class Projects:
         read_file(place / FILE)
         target = self._place(name["project"])
         if target.exists():
-            raise DataError(f"project {name['project']} is there already; remove it, then restore this one")
+            raise DataError(f"project {name['project']} already exists; remove it, then restore this one")
         place.rename(target)
         sync_folder(self.folder)
         return name["project"]
@@ -423,12 +423,12 @@ def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
         return inside
     moved, left = _moved(inside, beside), Projects(inside).ids()
     if moved:
-        note(f"{inside}: {counted(moved, 'project')} moved to {beside}; the library can be deleted without")
+        note(f"{inside}: {counted(moved, 'project')} moved to {beside}, so that they remain if the library is deleted")
     if left and not Projects(beside).ids():
-        note(f"{inside}: projects cannot be moved to {beside} and are deleted with the library")
+        note(f"{inside}: projects cannot be moved to {beside}; if the library is deleted, they are too")
         return inside
     if left:
-        note(f"{inside}: {counted(len(left), 'project')} left there; --projects {inside} opens what is left")
+        note(f"{inside}: {counted(len(left), 'project')} could not be moved; --projects {inside} opens them")
     return home if Projects(home).ids() and not Projects(beside).ids() else beside
 
 

@@ -69,7 +69,7 @@ function form(store, steps, options, edit, close) {
       if (other >= 0) pairs.push(shows[position]);
     }
     const pictures = new Set(pairs).size;
-    put(warning, pictures > 0 && `${count(pictures, "picture")} would stand at two steps.`);
+    put(warning, pictures > 0 && `${count(pictures, "picture")} would be used at two steps.`);
   };
   all.addEventListener("change", () => {
     for (const { box } of rows.values()) box.checked = all.checked;
@@ -101,8 +101,8 @@ function twice(position, other, rows, tick) {
   const parting = taken ? other : position;
   const open = rows.has(parting) && !rows.get(parting).box.checked;
   return [
-    h("p", {}, taken ? `Step ${other + 1} shows this picture too.` : `Step ${other + 1} would show the picture that stands here.`),
-    open && button("Apply both", { title: `Take the changes of steps ${Math.min(position, other) + 1} and ${Math.max(position, other) + 1}`, on: { click: () => tick(parting) } }),
+    h("p", {}, taken ? `Step ${other + 1} shows this picture too.` : `Step ${other + 1} would show the picture of this step.`),
+    open && button("Apply both", { title: `Apply the changes of steps ${Math.min(position, other) + 1} and ${Math.max(position, other) + 1}`, on: { click: () => tick(parting) } }),
   ];
 }
 

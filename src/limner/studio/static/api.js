@@ -22,7 +22,7 @@ async function call(method, path, body, signal, headers = {}) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, "The studio does not answer", "It may have been closed. Start it again, then try again. Nothing that was saved is lost.");
+    throw new Problem(0, "The studio is not responding", "It may have been closed. Start it again, then try again. Saved work is not lost.");
   }
   if (!answer.ok) throw await refusal(answer);
   return answer.status === 204 ? null : answer.json();

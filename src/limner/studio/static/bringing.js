@@ -71,7 +71,7 @@ export class Bringing extends EventTarget {
    * @param {Array<[string, File]>} named path and file
    */
   bring(named) {
-    if (this.busy) return announce("Pictures are being added already.");
+    if (this.busy) return announce("Pictures are already being added.");
     const waiting = named.filter(([path, file]) => (file.type.startsWith("image/") || PICTURE.test(path)) && !/(^|[\\/])\./.test(path));
     const before = draft(CUT);
     keepDraft(CUT, null);
@@ -88,7 +88,7 @@ export class Bringing extends EventTarget {
       run?.();
     };
     this.#end(
-      h("p", {}, `Adding pictures was cut off: ${count(left.missing.length, "picture")} of ${left.all.toLocaleString("en")} missing.`),
+      h("p", {}, `The upload was interrupted: ${count(left.missing.length, "picture")} of ${left.all.toLocaleString("en")} missing.`),
       listed(left.missing.map((path) => [path, ""]), "missing"),
       h("div", { class: "actions" }, button("Discard", { kind: "plain", on: { click: end() } }), left.kept > 0 && button(`Read the ${count(left.kept, "picture")} that came`, { on: { click: end(() => this.#carry({ ...left, waiting: [], known: 0, refused: [], flying: new Set(), others: 0 })) } }), button("Choose them again", { kind: "main", on: { click: () => this.open() } })),
     );
@@ -184,7 +184,7 @@ export class Bringing extends EventTarget {
     const finish = end(() => this.#carry({ ...upload, waiting: [], stopped: true }));
     if (error.status === 0) timer = setTimeout(go, RETRY_MS);
     const missing = count(upload.waiting.length, "picture");
-    announce(`Adding pictures was cut off. ${missing} missing.`);
+    announce(`The upload was interrupted. ${missing} missing.`);
     this.place.hidden = false;
     put(
       this.place,
@@ -215,7 +215,7 @@ export class Bringing extends EventTarget {
   #told({ kept, known, batch, stopped, refused, others }) {
     const words = [
       kept ? `${count(kept, "picture")} added` : "No picture was added",
-      known && `${count(known, "picture")} there already`,
+      known && `${count(known, "picture")} already in the library`,
       others > 0 && `${count(others, "file")} skipped (not a picture)`,
       stopped && "stopped before the end",
     ].filter(Boolean);
@@ -240,8 +240,8 @@ export class Bringing extends EventTarget {
       const state = await this.#watch(job, "what was taken back");
       if (state.state === "failed") this.#end(problem({ title: "They could not be taken back", message: state.message }));
       else {
-        this.#end(h("p", {}, "Taken back. The files are in the library’s trash folder."));
-        announce("Taken back.");
+        this.#end(h("p", {}, "Upload undone. The files are in the library’s trash folder."));
+        announce("Upload undone.");
       }
     } catch (error) {
       this.#end(problem(error));

@@ -43,7 +43,7 @@ export class Carrying extends EventTarget {
   take(thing, words) {
     this.held = thing;
     this.#marks();
-    announce(`Picked up ${words}. Go to another step and press X to put it there; Escape lets it go.`);
+    announce(`Picked up ${words}. Go to another step and press X to put it there; Escape cancels.`);
   }
 
   /** Let it go again. */
@@ -52,7 +52,7 @@ export class Carrying extends EventTarget {
     this.held = null;
     this.#marks();
     this.dispatchEvent(new Event("ended"));
-    announce("Let go.");
+    announce("Cancelled.");
     return true;
   }
 

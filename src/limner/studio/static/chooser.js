@@ -13,7 +13,7 @@ export function askForFolder(read) {
   const list = h("ul", { class: "folders", "aria-label": "Folders" });
   const here = h("p", { class: "quiet small", role: "status" });
   const trouble = h("div", {});
-  const up = button("Folder above", { look: "before", bare: true, kind: "plain" });
+  const up = button("Parent folder", { look: "before", bare: true, kind: "plain" });
   let asked = 0;
 
   async function enter(target) {
@@ -24,7 +24,7 @@ export function askForFolder(read) {
       path.value = told.path;
       up.disabled = !told.parent;
       up.onclick = () => enter(told.parent);
-      put(here, told.pictures ? `${count(told.pictures, "picture")} here, and those in its folders` : told.folders.length ? "No pictures here; those in its folders are read" : "No pictures and no folders here");
+      put(here, told.pictures ? `${count(told.pictures, "picture")} here, plus those in subfolders` : told.folders.length ? "No pictures here; those in subfolders are added" : "No pictures or subfolders here");
       put(list, told.folders.map((folder) => h("li", {}, h("button", { type: "button", class: "folder", on: { click: () => enter(folder.path).then(() => list.querySelector("button")?.focus()) } }, icon("folder"), h("bdi", {}, folder.name)))));
       list.scrollTop = 0;
       put(trouble);

@@ -90,9 +90,9 @@ class Compare {
       h(
         "div",
         { class: "acts" },
-        other(-1, "before", "Picture before (←)"),
+        other(-1, "before", "Previous picture (←)"),
         here ? h("span", { class: "quiet" }, "In use") : button("Use this picture", { kind: "main", "data-key": `take-${at}`, disabled: !this.panel.offers.offer, on: { click: take } }),
-        other(1, "after", "Picture after (→)"),
+        other(1, "after", "Next picture (→)"),
         this.slots.length > 1 && button(`Put ${name(picture)} away`, { look: "close", bare: true, kind: "plain", on: { click: () => this.#set(this.slots.filter((one) => one !== picture.id)) } }),
       ),
     );

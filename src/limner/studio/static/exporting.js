@@ -13,7 +13,7 @@ const FORMATS = [
   ["md", "Markdown", "with copies of the pictures, zipped"],
   ["json", "JSON", "the storyboard as data, without pictures"],
 ];
-const PREVIEWS = { html: "The first steps of the page.", pdf: "The first pages, as they will be.", pptx: "The first slides, nearly as they will be.", docx: "The first steps, nearly as Word shows them.", epub: "The first steps, nearly as e-readers show them." };
+const PREVIEWS = { html: "The first steps of the page.", pdf: "The first pages, exactly as exported.", pptx: "The first slides, approximately as exported.", docx: "The first steps, approximately as Word shows them.", epub: "The first steps, approximately as e-readers show them." };
 const LAYOUTS = { "": "Automatic", book: "Picture book", recipe: "Recipe", article: "Article", slides: "Slides" };
 const PAGES = { "": "Automatic", a4: "A4", a5: "A5", letter: "Letter" };
 
@@ -137,7 +137,7 @@ async function download(path, fallback) {
   try {
     answer = await fetch(path, { credentials: "same-origin" });
   } catch {
-    throw new Problem(0, "The studio does not answer", "It may have been closed. Start it again, then download again.");
+    throw new Problem(0, "The studio is not responding", "It may have been closed. Start it again, then download again.");
   }
   if (!answer.ok) {
     const told = await answer.json().catch(() => ({}));

@@ -72,7 +72,7 @@ export class Filters extends EventTarget {
     fill(this.taken, "Any time", times(facets.months, facets.undated));
     fill(this.shape, "Any shape", Object.entries(SHAPES).filter(([key]) => facets.shapes[key]).map(([key, words]) => [key, words + number(facets.shapes[key])]));
     fill(this.used, "Used or not", [["true", `Used in a storyboard${number(facets.used)}`], ["false", "Not used yet"]]);
-    fill(this.captioned, "With or without words", [["false", `Without words yet${number(facets.uncaptioned)}`], ["true", "With words"]]);
+    fill(this.captioned, "With or without captions", [["false", `Without captions${number(facets.uncaptioned)}`], ["true", "With words"]]);
     this.taken.label.hidden = !Object.keys(facets.months).length;
     this.folder.label.hidden = this.folder.options.length < 3;
     for (const [key, value] of Object.entries(before)) this[key].value = [...this[key].options].some((one) => one.value === value) ? value : "";
@@ -153,7 +153,7 @@ function times(months, undated) {
     [year, year + number(own.reduce((sum, [, count]) => sum + count, 0))],
     ...own.reverse().map(([stamp, count]) => [stamp, `\u2003${month(stamp, { month: "long", year: "numeric" })}${number(count)}`]),
   ]);
-  return undated ? [...listed, ["none", `Day not known${number(undated)}`]] : listed;
+  return undated ? [...listed, ["none", `Date unknown${number(undated)}`]] : listed;
 }
 
 /** First and last day of a year or a month. */

@@ -15,8 +15,8 @@ const STAGES = { pictures: "Pictures", captions: "Captions", "near-duplicates": 
  * @returns {Promise<object>} the last state
  */
 export async function watchFolder(place, job, path, again) {
-  const title = path ? ["Reading ", h("bdi", {}, path)] : "Reading a folder";
-  const { element, show } = meter(job, title, { label: "Pictures read", stop: "Stop", words });
+  const title = path ? ["Reading ", h("bdi", {}, path)] : "Indexing a folder";
+  const { element, show } = meter(job, title, { label: "Pictures indexed", stop: "Stop", words });
   place.hidden = false;
   put(place, element);
   let subject;
@@ -36,7 +36,7 @@ function words(state) {
 
 /** What a restart has ended: said, and begun anew where that is wished. */
 function interrupted(element, place, path, again) {
-  const words = `The studio was started again while it read ${path ?? "a folder"}. What was read so far is kept.`;
+  const words = `The studio was restarted while it was indexing ${path ?? "a folder"}. Pictures indexed so far are kept.`;
   announce(words);
   return new Promise((resolve) => {
     const end = async () => {
@@ -68,12 +68,12 @@ async function forget(place, state, path) {
 
 function finished(element, place, state, path) {
   const folder = path ?? "the folder";
-  const words = { done: `Read ${folder}`, cancelled: `Stopped reading ${folder}; what was read so far is kept`, failed: `Could not read ${folder}` }[state.state];
+  const words = { done: `Read ${folder}`, cancelled: `Stopped indexing ${folder}; pictures indexed so far are kept`, failed: `Could not read ${folder}` }[state.state];
   announce(words);
   put(
     element,
     h("div", { class: "row" }, h("p", {}, h("bdi", {}, words), state.left_out > 0 && h("span", { class: "quiet" }, ` · ${count(state.left_out, "file")} skipped`)), button("Dismiss", { kind: "plain", on: { click: () => (place.hidden = true) } })),
-    state.missing > 0 && h("div", { class: "row" }, h("p", {}, `${count(state.missing, "picture")} not there. Is the drive connected?`), button(`Forget ${count(state.missing, "picture")}`, { on: { click: () => forget(place, state, path) } })),
+    state.missing > 0 && h("div", { class: "row" }, h("p", {}, `${count(state.missing, "picture")} missing. Is the drive connected?`), button(`Forget ${count(state.missing, "picture")}`, { on: { click: () => forget(place, state, path) } })),
     state.state === "failed" ? problem({ title: "The folder was not added", message: state.message }) : state.message && h("p", { class: "quiet small" }, state.message),
   );
 }

@@ -182,10 +182,10 @@ export function openFraming(store, step, picture) {
           "div",
           { class: "stack" },
           h("fieldset", {}, h("legend", { class: "quiet small" }, "Crop area"), h("div", { class: "ratios" }, ratios), button("Whole picture", { kind: "plain", on: { click: whole } })),
-          h("fieldset", {}, h("legend", { class: "quiet small" }, "Focal point"), h("p", { class: "small" }, "The ring marks what stays in sight where the picture is cut to fit a page."), button("Center", { kind: "plain", on: { click: center } })),
+          h("fieldset", {}, h("legend", { class: "quiet small" }, "Focal point"), h("p", { class: "small" }, "The ring marks the part that stays visible if the picture is cropped to fit a page."), button("Center", { kind: "plain", on: { click: center } })),
           h("div", { class: "field" }, h("label", { for: "framing-caption" }, "Caption below it"), caption),
-          h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it"), alt, !worded(picture) && h("p", { class: "quiet small" }, "Until you write one, the step’s words stand for it.")),
-          h("p", { class: "quiet small" }, "Your file stays as it is: only copies are cropped. ", h("bdi", {}, name(picture))),
+          h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it"), alt, !worded(picture) && h("p", { class: "quiet small" }, "Until you write one, the step’s words are used.")),
+          h("p", { class: "quiet small" }, "Your file does not change; only copies are cropped. ", h("bdi", {}, name(picture))),
         ),
         h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Apply")),
       );
@@ -233,7 +233,7 @@ export class Showing {
           "li",
           {},
           h("button", { type: "button", class: "frame-it", "aria-label": `Crop, caption and alternative text of ${which}: ${told(choice, picture, text)}`, title: "Crop, caption, alternative text (F)", on: { click: () => openFraming(this.store, step, picture) } }, view(picture, framing, 128, { ratio: 4 / 3 }), h("span", { class: "sign", "aria-hidden": "true" }, framing ? "✓" : "…")),
-          pictures.length > 1 && h("span", { class: "tools-of" }, at > 0 && tool("Show earlier", "before", () => order(at, at - 1)), at < pictures.length - 1 && tool("Show later", "after", () => order(at, at + 1)), tool("Take away", "close", () => this.store.edit({ kind: "remove-picture", step, picture: picture.id }))),
+          pictures.length > 1 && h("span", { class: "tools-of" }, at > 0 && tool("Move earlier", "before", () => order(at, at - 1)), at < pictures.length - 1 && tool("Move later", "after", () => order(at, at + 1)), tool("Remove", "close", () => this.store.edit({ kind: "remove-picture", step, picture: picture.id }))),
           framing?.caption && h("p", { class: "small clipped", dir: "auto" }, framing.caption),
         );
       }),

@@ -35,7 +35,7 @@ async function poll(job, take) {
       if (take(await api.job(job))) return;
     } catch (error) {
       if (error.status === 404 || error.status === 401) {
-        take({ state: "lost", message: "the studio was started again while this was under way." });
+        take({ state: "lost", message: "the studio was restarted in the meantime." });
         return;
       }
       // The server may be back for the next question.
@@ -70,7 +70,7 @@ export function meter(job, title, { label, stop, words }) {
 
 /** Words on a text that is being illustrated. */
 export function reading({ stage, done, total }) {
-  if (stage === "waiting") return "Waiting for the texts before it …";
+  if (stage === "waiting") return "Waiting for other texts …";
   if (stage === "text" && total) return `Reading the text: ${Math.floor((100 * done) / total)} %`;
   return "Comparing pictures …";
 }

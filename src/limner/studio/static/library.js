@@ -165,7 +165,7 @@ function say() {
   if (meant()) {
     const best = `The best ${counted.toLocaleString("en")} of ${count(search?.searched ?? 0, "picture")}`;
     put($("shown"), counted ? best : search?.note || `No results for “${words}”`);
-  } else put($("shown"), !some ? "" : counted ? `${counted.toLocaleString("en")} of ${count(held.pictures, "picture")}` : words ? `No results for “${words}”` : "No picture is chosen by all of these.");
+  } else put($("shown"), !some ? "" : counted ? `${counted.toLocaleString("en")} of ${count(held.pictures, "picture")}` : words ? `No results for “${words}”` : "No picture matches all of these.");
   put($("empty"), !some && !counted && h("div", { class: "nothing" }, h("p", {}, "No pictures yet."), h("p", { class: "quiet" }, held.writable === false ? "Add some on the machine that the studio runs on." : "Drop pictures or folders here, or add them above. They stay on this machine.")));
 }
 $("bring").addEventListener("click", () => bringing.open());

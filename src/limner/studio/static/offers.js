@@ -30,7 +30,7 @@ export class Offers extends EventTarget {
     this.field = h("input", { type: "search", id: "search", placeholder: "Search by words", autocomplete: "off", dir: "auto", "aria-label": "Search pictures by words", "aria-controls": "offers" });
     this.chip = h("div", { class: "chip", hidden: true });
     this.state = h("p", { class: "quiet small", id: "offers-state", role: "status" });
-    this.list = h("ol", { class: "offers", id: "offers", "aria-label": "Pictures offered", "aria-describedby": "offers-state" });
+    this.list = h("ol", { class: "offers", id: "offers", "aria-label": "Candidates", "aria-describedby": "offers-state" });
     this.more = button("Show more", { kind: "more", on: { click: () => this.#more() } });
     this.more.hidden = true;
     this.telling = h("div", { class: "telling small", "aria-hidden": "true" });
@@ -99,7 +99,7 @@ export class Offers extends EventTarget {
 
   /** Take the n-th picture offered, from 0, also while a change is on its way. */
   take(number) {
-    if (!this.found.length) announce("The pictures of this step are still being looked for.");
+    if (!this.found.length) announce("The candidates for this step are still loading.");
     else if (this.found[number]) this.dispatchEvent(new CustomEvent("choose", { detail: this.found[number].picture.id }));
   }
 
@@ -148,8 +148,8 @@ export class Offers extends EventTarget {
     put(this.list, this.found.map((candidate, rank) => this.#offer(candidate, rank, shown)));
     if (focused) (this.list.querySelector(`[data-picture="${CSS.escape(focused)}"] .offer`) ?? this.list.querySelector(".offer"))?.focus();
     const number = this.found.length;
-    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : this.day ? "Taken on the same day, in the order of time" : `Best matches first. ${matchMedia("(hover: none)").matches ? "Tap" : "Click"} to use.`;
-    put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "No other matches.");
+    const told = this.query ? `Best matches for “${this.query}”` : this.like ? "Most similar first" : this.day ? "Taken on the same day, in chronological order" : `Best matches first. ${matchMedia("(hover: none)").matches ? "Tap" : "Click"} to use.`;
+    put(this.state, number ? told : this.query ? `No results for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "No other matches.");
     this.more.hidden = number < this.limit || this.limit >= MOST;
   }
 
@@ -196,7 +196,7 @@ export class Offers extends EventTarget {
     const about = this.like ?? this.day;
     this.chip.hidden = !about;
     if (!about) return;
-    const back = button("Back to what was considered", { look: "close", bare: true, kind: "tiny plain", on: { click: () => { this.ask({}); this.field.focus(); } } });
+    const back = button("Back to the candidates", { look: "close", bare: true, kind: "tiny plain", on: { click: () => { this.ask({}); this.field.focus(); } } });
     put(this.chip, thumbnail(about, 64, { alt: "" }), h("span", {}, this.like ? "Like " : "From the day of ", h("bdi", {}, name(about))), back);
   }
 

@@ -39,15 +39,15 @@ export class Panel extends EventTarget {
   #build() {
     const say = (kind) => () => this.dispatchEvent(new CustomEvent(kind, { detail: this.step }));
     this.title = h("h2", {});
-    this.before = button("Step before", { look: "before", bare: true, kind: "plain", on: { click: say("before") } });
-    this.after = button("Step after", { look: "after", bare: true, kind: "plain", on: { click: say("after") } });
+    this.before = button("Previous step", { look: "before", bare: true, kind: "plain", on: { click: say("before") } });
+    this.after = button("Next step", { look: "after", bare: true, kind: "plain", on: { click: say("after") } });
     this.closer = button("Close the panel", { look: "down", bare: true, kind: "plain closer", on: { click: () => this.close() } });
     this.text = h("div", { class: "telling-text", tabindex: "0", role: "group", "aria-label": "Text of the step" });
     this.lock = button("Lock", { look: "lock", on: { click: say("lock") } });
     this.more = button("More", { look: "down", "aria-haspopup": "dialog", on: { click: say("more") } });
     this.relation = h("select", { id: "relation" });
     this.relation.addEventListener("change", () => this.dispatchEvent(new CustomEvent("relation", { detail: this.relation.value || null })));
-    this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Relation of picture and text to ask for"), this.relation);
+    this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Relation between picture and text"), this.relation);
     this.tabs = PAGES.map(([page, words]) => {
       const tab = h("button", { type: "button", role: "tab", id: `tab-${page}`, "aria-controls": `page-${page}` }, words);
       tab.addEventListener("click", () => this.turn(page));

@@ -68,7 +68,7 @@ function zoom(step, picture = store.step(step).choice.chosen?.picture) {
 function carry(thing, words) {
   panel.close();
   carrying.take(thing, words);
-  const note = toast(thing.kind === "step" ? "Choose the step to swap with." : "Choose the step to put it at.", { action: "Cancel", run: () => carrying.release(), stay: true });
+  const note = toast(thing.kind === "step" ? "Choose the step to swap with." : "Choose the step where it goes.", { action: "Cancel", run: () => carrying.release(), stay: true });
   carrying.addEventListener("ended", () => note.remove(), { once: true });
 }
 
@@ -99,7 +99,7 @@ function offerMenu(picture, at) {
   openMenu(name(picture), at, [
     { words: "Use this picture", look: "view-large", run: () => choose(step, picture.id) },
     { words: "Add to this step", look: "plus", key: "P", run: () => add(step, picture.id) },
-    { words: "Put at another step …", look: "moved", key: "X", run: () => carry({ kind: "picture", id: picture.id }, described(picture)) },
+    { words: "Use at another step …", look: "moved", key: "X", run: () => carry({ kind: "picture", id: picture.id }, described(picture)) },
     { words: "View large", look: "enlarge", key: "Z", run: () => zoom(step, picture) },
     { words: "Compare", look: "view-strip", key: "C", run: () => compare(picture) },
     { words: "More like this", look: "alike", key: "M", run: () => panel.offers.ask({ like: picture }) },
@@ -210,7 +210,7 @@ store.addEventListener("saving", ({ detail: error }) => {
 /** What a change that is not saved does, in words; those that were typed are shown whole. */
 function inWords({ act, edit }) {
   if (act !== "edit") return act === "undo" ? "Undo" : "Redo";
-  const names = { reword: "new text", "insert-before": "a step before it", "insert-after": "a step after it", choose: "another picture", blank: "no picture", "add-picture": "one more picture", retitle: "Title", retext: "The whole text", again: "Pictures of unlocked steps", options: "Picture settings", swap: "Pictures exchanged" };
+  const names = { reword: "new text", "insert-before": "a step before it", "insert-after": "a step after it", choose: "another picture", blank: "no picture", "add-picture": "one more picture", retitle: "Title", retext: "The whole text", again: "Pictures of unlocked steps", options: "Picture settings", swap: "Pictures swapped" };
   const what = names[edit.kind] ?? edit.kind.replaceAll("-", " ");
   return [edit.step === undefined ? what : `Step ${edit.step + 1}: ${what}`, edit.text !== undefined && h("p", { class: "clipped", dir: "auto" }, edit.text), edit.title && h("p", { dir: "auto" }, edit.title)];
 }
@@ -219,7 +219,7 @@ const unsaved = () => h("ul", { class: "notes" }, store.waiting.map((one) => h("
 
 function openDiscard() {
   if (document.querySelector("dialog[open]")) return;
-  openDialog("Discard what is not saved?", (close) => {
+  openDialog("Discard unsaved changes?", (close) => {
     const discard = () => {
       close();
       store.discard();
@@ -237,7 +237,7 @@ function openConflict() {
       run();
     };
     return [
-      h("p", {}, "The board shows the other window’s change. Not saved yet are yours:"),
+      h("p", {}, "The board shows the other window’s change. Your unsaved changes:"),
       unsaved(),
       h("div", { class: "actions" }, button("Discard mine", { on: { click: end(() => store.discard()) } }), button("Apply mine", { kind: "main", on: { click: end(() => store.insist()) } })),
     ];
@@ -264,7 +264,7 @@ async function another(step, control) {
     const next = items.find(({ picture }) => !seen.has(picture.id) && !shown.has(picture.id));
     if (!next) {
       tried.delete(step);
-      return toast(`No other matches for step ${step + 1}. The next one begins again with the best.`);
+      return toast(`No other matches for step ${step + 1}. Next, the list starts again with the best.`);
     }
     seen.add(next.picture.id);
     tried.set(step, { words: store.step(step).text.text, seen });
@@ -277,7 +277,7 @@ async function another(step, control) {
 }
 
 store.addEventListener("refused", ({ detail }) => {
-  const words = detail.status === 409 ? "This project was changed in another window. Here is what it is now; nothing was undone." : inSentences(detail);
+  const words = detail.status === 409 ? "This project was changed in another window. This is the current version; nothing was undone." : inSentences(detail);
   toast(words);
   announce(words);
 });

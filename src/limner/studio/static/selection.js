@@ -55,7 +55,7 @@ export class Selection extends EventTarget {
       const field = h("input", { type: "text", id: "several-keywords", dir: "auto", autocomplete: "off" });
       const trouble = h("div", { role: "status" });
       const save = h("button", { type: "submit", class: "button main" }, "Save");
-      const form = h("form", {}, h("div", { class: "field" }, h("label", { for: "several-keywords" }, "Keywords, with commas between them; what the pictures say already stays"), field), trouble, h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), save));
+      const form = h("form", {}, h("div", { class: "field" }, h("label", { for: "several-keywords" }, "Keywords, separated by commas; existing ones stay"), field), trouble, h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), save));
       form.addEventListener("submit", async (event) => {
         event.preventDefault();
         const added = field.value.split(",").map((word) => word.trim()).filter(Boolean);
@@ -82,7 +82,7 @@ export class Selection extends EventTarget {
   }
 
   #ban(pictures) {
-    return this.#edit(pictures.map(({ id }) => () => ({ kind: "ban", picture: id })), `${count(pictures.length, "picture")} not used in this project any more.`);
+    return this.#edit(pictures.map(({ id }) => () => ({ kind: "ban", picture: id })), `${count(pictures.length, "picture")} no longer used in this project.`);
   }
 
   #add(pictures) {

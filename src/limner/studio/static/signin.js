@@ -15,8 +15,8 @@ export function openSignIn(done) {
     const form = h(
       "form",
       {},
-      h("p", {}, "The studio was started again with another token. Nothing on this page is lost."),
-      h("div", { class: "field" }, h("label", { for: "sign-in" }, "Sign-in link, as the studio printed it when it started, or its token"), field),
+      h("p", {}, "The studio was restarted with another token. Nothing on this page is lost."),
+      h("div", { class: "field" }, h("label", { for: "sign-in" }, "Sign-in link that the studio printed when it started, or its token"), field),
       trouble,
       h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Sign in")),
     );

@@ -33,7 +33,7 @@ function describeOpened() {
   if (!fields.text.value.trim()) opened = null;
   const pictures = Object.keys(opened?.given ?? {}).length;
   const kept = `${count(pictures, "picture")} of the document ${pictures === 1 ? "is" : "are"} in the library and will be kept.`;
-  const lost = "You changed the text or how it is cut: the document’s own pictures will not be kept. To keep them, open the file again and edit the text on the storyboard.";
+  const lost = "You changed the text or how it is divided: the document’s own pictures will not be kept. To keep them, open the file again and edit the text on the storyboard.";
   const notes = importNotes(opened?.notes);
   put($("opened"), pictures > 0 && h("p", { class: "small" }, isAsOpened() ? kept : lost), notes && h("details", { open: opened.notes.length <= FEW_NOTES }, h("summary", { class: "quiet small" }, `Import notes (${opened.notes.length})`), notes));
 }
@@ -64,7 +64,7 @@ function trouble(error) {
 function lost(job) {
   const own = draft(DRAFT)?.job === job;
   if (own) remember();
-  trouble({ status: own ? "lost" : "", title: "The studio was started again while it illustrated a text", message: own ? "nothing of that was kept; the text is still here." : "nothing of that was kept." });
+  trouble({ status: own ? "lost" : "", title: "The studio was restarted while it was illustrating a text", message: own ? "nothing was saved; the text is still here." : "nothing was saved." });
 }
 
 async function illustrate(event) {
@@ -108,7 +108,7 @@ async function watch(job, title, done) {
     finished(job);
     done(state.project);
   } else if (state.state === "lost") lost(job);
-  else if (state.state === "cancelled") announce("Cancelled. Nothing was kept.");
+  else if (state.state === "cancelled") announce("Cancelled. Nothing was saved.");
   else put($("trouble"), problem({ title: "The text was not illustrated", message: state.message }));
 }
 

@@ -35,7 +35,7 @@ export async function readText(file, signal) {
   const bytes = new Uint8Array(await file.arrayBuffer());
   const { text, note } = decoded(bytes);
   if (text === null) return api.openDocument(file, signal);
-  if (!text.trim()) throw new Error("It holds no text.");
+  if (!text.trim()) throw new Error("It contains no text.");
   const suffix = file.name.includes(".") ? file.name.split(".").pop().toLowerCase() : "";
   return { text, format: SUFFIXES[suffix] ?? "plain", notes: note ? [note] : [] };
 }
@@ -51,6 +51,6 @@ function decoded(bytes) {
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), note: "" };
   } catch {
-    return { text: new TextDecoder("windows-1252").decode(bytes), note: "The file is not UTF-8; it was read as Western European (Windows-1252). Look at the accents." };
+    return { text: new TextDecoder("windows-1252").decode(bytes), note: "The file is not UTF-8; it was read as Western European (Windows-1252). Check the accents." };
   }
 }

@@ -32,7 +32,7 @@ export function openPicture(picture, { step, day, use, used, writable = false, w
     const arrow = (by, look, words) => button(words, { look, bare: true, kind: `plain ${look}`, on: { click: () => turn(by) } });
     put(
       stage,
-      h("figure", {}, h("img", { draggable: "false", src: links.thumbnail(one.id, 1600), alt: described(one), width: width(one), height: height(one) }), gone(one), step && [arrow(-1, "before", "Picture before (←)"), arrow(1, "after", "Picture after (→)")]),
+      h("figure", {}, h("img", { draggable: "false", src: links.thumbnail(one.id, 1600), alt: described(one), width: width(one), height: height(one) }), gone(one), step && [arrow(-1, "before", "Previous picture (←)"), arrow(1, "after", "Next picture (→)")]),
       h(
         "div",
         { class: "known" },

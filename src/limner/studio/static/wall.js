@@ -260,7 +260,7 @@ export class Wall extends EventTarget {
 
 /** "July 2023", or that nobody knows, above the pictures of a month. */
 function heading({ month, top, count }) {
-  const words = month ? new Date(`${month}-01T12:00:00`).toLocaleDateString("en", { month: "long", year: "numeric" }) : "Day not known";
+  const words = month ? new Date(`${month}-01T12:00:00`).toLocaleDateString("en", { month: "long", year: "numeric" }) : "Date unknown";
   const made = h("h2", {}, words, h("span", { class: "quiet numbers" }, ` ${count.toLocaleString("en")}`));
   made.style.transform = `translateY(${top}px)`;
   return made;

@@ -24,11 +24,11 @@ export function pictureWords(picture, { writable, written }) {
     const any = now.captions.length > 0;
     put(
       place,
-      any || now.keywords.length ? listed(captions, keywords, "Keywords") : h("p", { class: "quiet" }, "No words yet. Words help limner to find this picture, and describe it to those who cannot see it."),
-      edited && h("p", { class: "quiet small" }, "Written in the library, in place of what the file says."),
+      any || now.keywords.length ? listed(captions, keywords, "Keywords") : h("p", { class: "quiet" }, "No caption yet. A caption helps limner to find this picture, and describes it to people who cannot see it."),
+      edited && h("p", { class: "quiet small" }, "Stored in the library; replaces the file’s own words."),
       model && listed([model.sentence], model.keywords, "Keywords by the model"),
       model && h("p", { class: "quiet small" }, "Described by ", h("bdi", {}, model.model), ", a model. It may be wrong."),
-      writable && button(any ? "Change the words" : "Add words", { look: "text", on: { click: edit } }),
+      writable && button(any ? "Edit the caption" : "Add a caption", { look: "text", on: { click: edit } }),
     );
   };
 
@@ -60,11 +60,11 @@ export function pictureWords(picture, { writable, written }) {
     const form = h(
       "form",
       {},
-      h("div", { class: "field" }, h("label", { for: "own-captions" }, "What it shows; a line for each description, the best first"), captions),
-      h("div", { class: "field" }, h("label", { for: "own-keywords" }, "Keywords, with commas between them"), keywords),
+      h("div", { class: "field" }, h("label", { for: "own-captions" }, "Captions, one per line, the best first"), captions),
+      h("div", { class: "field" }, h("label", { for: "own-keywords" }, "Keywords, separated by commas"), keywords),
       trouble,
       h("div", { class: "actions" }, button("Cancel", { on: { click: () => { show(known); place.querySelector("button").focus(); } } }), h("button", { type: "submit", class: "button main" }, "Save")),
-      known.edited && button(known.described ? "Discard your words" : "Use what the file says", { kind: "plain", on: { click: act(() => api.forgetWords(picture.id)) } }),
+      known.edited && button(known.described ? "Discard your words" : "Use the file’s own words", { kind: "plain", on: { click: act(() => api.forgetWords(picture.id)) } }),
     );
     form.addEventListener("submit", act(() => api.writeWords(picture.id, body())));
     put(place, form);
