@@ -317,7 +317,7 @@ def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, tmp_path:
         page.get_by_role("button", name="Choose a folder").click()
     chosen.value.set_files(mine)
     card = page.locator(".bringing")
-    card.get_by_text("3 pictures added · 1 picture there already · 1 file skipped (not a picture)").wait_for()
+    card.get_by_text("3 pictures added · 1 picture already in the library · 1 file skipped (not a picture)").wait_for()
     card.get_by_text("1 file not added").click()
     expect(card).to_contain_text("mine/page.png")
     page.locator("#facts", has_text="15 pictures").wait_for()
@@ -327,7 +327,7 @@ def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, tmp_path:
     page.get_by_label("Folder", exact=True).select_option(mine_option.get_attribute("value"))
     page.locator("#shown", has_text="3 of 15 pictures").wait_for()
     card.get_by_role("button", name="Undo").click()
-    card.get_by_text("Taken back").wait_for()
+    card.get_by_text("Upload undone").wait_for()
     page.locator("#facts", has_text="12 pictures").wait_for()
     # The browser reports the answer 4xx to the file that is no picture, as it should.
     visit.wrong[:] = [line for line in visit.wrong if "the server responded with a status of 422" not in line]

@@ -153,6 +153,6 @@ def test_what_is_not_there_is_told_before_anything_is_marked(photos, tmp_path, m
     with pytest.raises(MissingError, match="no such folder or list"):
         fill(f"{photos}-elsewhere", library)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with pytest.raises(MissingError, match="does not answer"):
+    with pytest.raises(MissingError, match="does not respond"):
         fill(photos, library)
     assert len(library) == 3

@@ -92,7 +92,7 @@ def test_pictures_are_brought_found_and_taken_back(client, studio, tmp_path):
     assert (told["batch"], told["files"]) == (batch, 2)
 
     status = ended(client, studio, client.delete(f"/api/library/batches/{batch}"))
-    assert status["message"].startswith("2 files were taken out")
+    assert status["message"].startswith("2 files were removed")
     assert client.get("/api/library").json()["pictures"] == before["pictures"]
     assert client.get("/api/library/batches").json() == []
     (moved,) = (tmp_path / "lib" / "trash").iterdir()

@@ -50,7 +50,8 @@ def studio(
         Token, at least 16 characters. Default: 32 random bytes. Prefer the environment variable: other users
         of this machine can see the options of a command, but not its environment.
     no_token
-        Require no token: everyone who can reach the port can use the studio. Only with a --host of this machine.
+        Require no token: everyone who can reach the port can use the studio. Only with a --host of this
+        machine.
     model
         Folder of a trained run to use instead of all channels; the library must have been indexed with it.
         Steps can then ask for relations, such as action.

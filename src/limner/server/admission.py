@@ -47,7 +47,9 @@ def token_of(given: str | None, *, wanted: bool, alone: bool) -> str | None:
     """
     if not wanted:
         if given is not None:
-            raise ConfigError("--no-token: a token is set too, by --token or LIMNER_TOKEN; use one or the other")
+            raise ConfigError(
+                "--no-token: a token is set too, by --token or LIMNER_TOKEN; use one or the other"
+            )
         if not alone:
             raise ConfigError("--no-token: anyone on the network could use the server; leave it out")
         return None

@@ -118,7 +118,9 @@ class Guarded:
         origin = headers.get("origin")
         if origin is not None:
             if origin not in (f"http://{host}", f"https://{host}"):
-                raise ProblemError(403, f"a page of {origin[:80]} may not change anything here", kind="origin")
+                raise ProblemError(
+                    403, f"a page of {origin[:80]} may not change anything here", kind="origin"
+                )
         elif headers.get("sec-fetch-site") not in (None, "same-origin", "none"):
             raise ProblemError(403, "a page of another site may not change anything here", kind="origin")
 

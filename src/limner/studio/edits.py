@@ -307,7 +307,9 @@ def as_markdown(
 
 def pictures_told(shown: GivenPictures) -> list[str]:
     """Notes on pictures that a text shows but the library does not contain, one line each."""
-    outside = (f"step {n + 1} shows a picture that is not in the library; limner chooses one" for n in shown.outside)
+    outside = (
+        f"step {n + 1} shows a picture that is not in the library; limner chooses one" for n in shown.outside
+    )
     return [*shown.notes, *outside]
 
 

@@ -423,7 +423,9 @@ def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
         return inside
     moved, left = _moved(inside, beside), Projects(inside).ids()
     if moved:
-        note(f"{inside}: {counted(moved, 'project')} moved to {beside}, so that they remain if the library is deleted")
+        note(
+            f"{inside}: {counted(moved, 'project')} moved to {beside}; they remain if the library is deleted"
+        )
     if left and not Projects(beside).ids():
         note(f"{inside}: projects cannot be moved to {beside}; if the library is deleted, they are too")
         return inside

@@ -111,5 +111,7 @@ def shelf_router(studio: Studio) -> APIRouter:
 
 def _written(studio: Studio, picture: str, words: Described | None) -> PictureWords:
     if studio.jobs.running("folder"):
-        raise ProblemError(409, "pictures are being indexed; wait until that is done, then save again", kind="busy")
+        raise ProblemError(
+            409, "pictures are being indexed; wait until that is done, then save again", kind="busy"
+        )
     return studio.shelf.write(checked(studio, picture).id, words)
