@@ -317,7 +317,8 @@ def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, tmp_path:
         page.get_by_role("button", name="Choose a folder").click()
     chosen.value.set_files(mine)
     card = page.locator(".bringing")
-    card.get_by_text("3 pictures added · 1 picture already in the library · 1 file skipped (not a picture)").wait_for()
+    result = "3 pictures added · 1 picture already in the library · 1 file skipped (not a picture)"
+    card.get_by_text(result).wait_for()
     card.get_by_text("1 file not added").click()
     expect(card).to_contain_text("mine/page.png")
     page.locator("#facts", has_text="15 pictures").wait_for()

@@ -1,4 +1,4 @@
-"""Stories as JSON: limner's own form, a storyboard that holds one, and a simple form anybody can write.
+"""Stories as JSON: limner's own form, a storyboard that contains one, and a simple form.
 
 The simple form is ``{"title": ..., "steps": ["words", {"text": ..., "title": ..., "image": ...}]}`` or just
 the list; one lenient reader serves all three. Unknown keys are reported as left out, not refused.
@@ -31,7 +31,7 @@ _KNOWN = frozenset(
         "markdown",
     }
 )
-# Words are those of the steps: a source, and where they stand in it, may be of another text by now.
+# The words are those of the steps: a source and its line numbers may no longer match them.
 _STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts", "lines"})
 
 
@@ -47,16 +47,16 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
         The document, and what only a story file states: any of `id`, `by`, `split`, `source`.
 
     Raises:
-        DataError: not JSON, or not a story.
+        DataError: it is not JSON, or not a story.
     """
     try:
-        data = from_json(text)  # unlike json's, it refuses halves of characters, which no story can hold
+        data = from_json(text)  # unlike json's parser, refuses lone surrogates, which a story cannot contain
     except ValueError as error:
         raise DataError(f"{where}: not JSON ({str(error)[:120]}); expected a story; mend it") from None
     notes: list[str] = []
     if isinstance(data, dict) and isinstance(data.get("story"), dict):
         notes.append(_storyboard_note(data))
-        data = data["story"]  # its text, to be illustrated anew
+        data = data["story"]  # its text, to be illustrated again
     if isinstance(data, list):
         data = {"steps": data}
     steps = (data.get("steps") or data.get("pages")) if isinstance(data, dict) else None
@@ -85,7 +85,7 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
 
 
 def _storyboard_note(data: dict[str, Any]) -> str:
-    """What of a storyboard is not taken over with its text."""
+    """Note on what is not taken from a storyboard with its text."""
     steps = data.get("steps")
     found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
     pins = sum(step.get("origin") == "pinned" or step.get("blank") == "asked for" for step in found)
