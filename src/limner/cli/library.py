@@ -10,8 +10,8 @@ def library(*, library: Path | None = None, json: Flag = False) -> None:
     """Show where the library is and what it contains.
 
     A command without --library uses $LIMNER_LIBRARY; if that is unset, the library that a command used last;
-    if there is none, the default library in your data folder. 'limner index' never writes to the one used
-    last.
+    if there is none, the default library in your data folder. 'limner index' is different: it never uses the
+    library used last, only $LIMNER_LIBRARY or the default library.
 
     Example: limner library
 

@@ -149,7 +149,7 @@ def search(
             say("nothing found")
         return
     # A path cut short names no picture: it wraps instead.
-    table = Table("rank", "chance", Column("picture", overflow="fold"), "caption", title=str(query))
+    table = Table("rank", "probability", Column("picture", overflow="fold"), "caption", title=str(query))
     chances = ["–" if row.probability is None else chance_in_words(row.probability) for row in rows]
     emit_table(
         table,

@@ -1,7 +1,7 @@
 """Exports of a storyboard: one function, with the format given by the file's extension.
 
-Formats load their libraries when they are used, so importing this costs nothing. It reads
-pictures and writes only what it is told to; it decides nothing about the storyboard.
+A format's libraries are loaded when it is used, so importing this package is cheap. It reads pictures and
+writes only the requested files; it decides nothing about the storyboard.
 """
 
 from importlib import import_module
@@ -57,8 +57,8 @@ def export(board: Board, out: Path, *, overwrite: bool = False, plan: Plan | Non
 
     Raises:
         ConfigError: the extension is unknown, or the format does not have that layout or page size.
-        DataError: `out` is a folder, exists without `overwrite` or is one of the pictures; the
-            storyboard's steps are not those of its story; a picture is not there or unreadable.
+        DataError: `out` is a folder, exists without `overwrite` or is one of the pictures; the storyboard's
+            steps are not those of its story; a picture is missing or unreadable.
         MissingError: the folder of `out` does not exist.
     """
     out = Path(out)

@@ -1,8 +1,8 @@
-"""The storyboard as Markdown beside a folder of its pictures.
+"""The storyboard as Markdown, with a folder of its pictures.
 
-For editors who go on writing. A text that came as Markdown is the author's own source with pictures put in;
-any other is written as plain CommonMark with tables, escaped so that nothing in it turns into markup but what
-the author marked. Pictures are scaled copies, or the files byte for byte.
+For editors who continue writing. A Markdown text remains the author's own source with pictures inserted; any
+other is written as CommonMark with tables, escaped so that only the author's formatting becomes markup.
+Pictures are scaled copies, or the files byte for byte.
 """
 
 import hashlib
@@ -51,19 +51,19 @@ from limner.text.read import parse_story_report, take_title
 from limner.text.revise import Revision
 
 OWN = "text"
-"""Begins the name of a copy of the text's own picture, which is no picture that limner put in."""
+"""Prefix of the name of a copy of the text's own picture, which limner did not insert."""
 SHOWN_MM = (200.0, 150.0)
-"""As large as a page on a screen shows a picture."""
+"""Maximum size of a picture: that of a page on a screen."""
 
 
 class _Source(NamedTuple):
-    """What is copied.
+    """A file to copy.
 
     Attributes:
-        prefix: of the copy's name.
-        file: of the picture.
-        sha256: of its content.
-        copy: a scaled one; None copies the file as it is.
+        prefix: prefix of the copy's name.
+        file: the picture's file.
+        sha256: hash of its content.
+        copy: a scaled copy; None copies the file as it is.
     """
 
     prefix: str
@@ -73,21 +73,22 @@ class _Source(NamedTuple):
 
 
 def write(board: Board, out: Path, plan: Plan) -> Exported:
-    """Write the text and copy the chosen pictures to `<stem>_pictures/` beside it.
+    """Write the text, and copy the chosen pictures to `<stem>_pictures/` next to it.
 
     Args:
         board: the storyboard.
-        out: the .md file; checked by the caller. Where it is there, pictures that only it showed are removed.
-        plan: what it shows; with originals, the files are copied as they are.
+        out: the .md file; the caller has made sure that it may be written. If it exists, pictures that only
+            it used are removed.
+        plan: content and layout; with originals, files are copied as they are.
 
     Raises:
-        DataError: a picture is not there, or a name in the folder is taken by another file.
+        DataError: a picture is missing, or a name in the folder belongs to another file.
     """
     folder = out.with_name(out.stem + FOLDER)
     as_written = plan.include == "everything" and not plan.with_reasons
     is_source = bool(board.story.markdown) and as_written
     warnings = list(_not_said(board, out) if is_source else forbidden(board.story))
-    # All is looked up before anything is written.
+    # Everything is checked before anything is written.
     sources = _chosen(board, plan, is_source=is_source)
     if plan.include == "everything" and not is_source:
         sources |= _of_text(board, plan, warnings, of_steps=as_written)
@@ -114,7 +115,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
 
 
 def _chosen(board: Board, plan: Plan, *, is_source: bool) -> dict[str, _Source]:
-    """What is copied for the steps: picture → the first step that shows it, and its file."""
+    """Files to copy for the steps: picture → the first step that shows it, and its file."""
     sources: dict[str, _Source] = {}
     for leaf in leaves(board):
         for shown in _added(leaf) if is_source else leaf.pictures:
@@ -134,7 +135,7 @@ def _chosen(board: Board, plan: Plan, *, is_source: bool) -> dict[str, _Source]:
 
 
 def _of_text(board: Board, plan: Plan, warnings: list[str], *, of_steps: bool) -> dict[str, _Source]:
-    """What is copied of the text's own pictures beside those that the steps show first."""
+    """Files to copy for those of the text's own pictures that are not shown first in a step."""
     sources: dict[str, _Source] = {}
     refs = [one for part in board.story.between for one in part.pictures]
     refs += [one for leaf in leaves(board) for one in _others(leaf)] if of_steps else []
@@ -146,18 +147,18 @@ def _of_text(board: Board, plan: Plan, warnings: list[str], *, of_steps: bool) -
 
 
 def _added(leaf: Leaf) -> tuple[ShownPicture, ...]:
-    """The pictures of a step that its text does not show itself."""
+    """Pictures of a step that its text does not show itself."""
     return leaf.pictures[leaf.own is not None :]
 
 
 def _name(shown: ShownPicture, leaf: Leaf) -> str:
-    """Which copy a picture of a step is shown by; the text's own pictures have copies of their own."""
+    """Name of the copy of a step's picture; the text's own pictures have separate copies."""
     is_own = leaf.own is not None and shown is leaf.pictures[0]
     return f"given {shown.name}" if is_own else shown.name
 
 
 def _others(leaf: Leaf) -> list[PictureRef]:
-    """The text's own pictures of a step beside the one that is shown, and those on the web."""
+    """The text's own pictures of a step except the shown one, and those on the web."""
     return [
         one
         for one in leaf.text.pictures
@@ -168,7 +169,7 @@ def _others(leaf: Leaf) -> list[PictureRef]:
 def _illustrated(
     source: str, lines: Sequence[tuple[int, int] | None], board: Board, copies: dict[str, Path]
 ) -> str:
-    """A source with the pictures that were chosen after the lines of their steps."""
+    """Insert the chosen pictures into a source, after the lines of their steps."""
     end = source.count("\n") + 1
     found = []
     for leaf, own in zip(leaves(board), lines, strict=True):
@@ -177,10 +178,10 @@ def _illustrated(
 
 
 def _anew(board: Board, copies: dict[str, Path]) -> str:
-    """A text that came in another format, as an author's source with pictures put in.
+    """Write a text of another format as Markdown source with pictures inserted.
 
-    So it can be illustrated again. Where its steps are not found again in the source, pictures stand where
-    their steps are written.
+    So it can be illustrated again. If its steps are not found again in the source, pictures are placed with
+    the text of their steps.
     """
     story = board.story
     source = words_of(story, board, copies)
@@ -202,7 +203,7 @@ _TITLE = re.compile(r"(\s*\"?title\"?\s*[:=]\s*)(.*?)(,?\s*)", re.DOTALL)
 
 
 def _titled(story: Story) -> str:
-    """The author's source, under the title that its story has by now."""
+    """The author's source with the current title of its story."""
     title = read_markdown(story.markdown, story.id, None)
     take_title(title)
     if not (title.title and story.title.strip()) or title.title == story.title:
@@ -222,7 +223,7 @@ def _titled(story: Story) -> str:
 
 
 def _not_said(board: Board, out: Path) -> Iterator[str]:
-    """What a reader of the author's own source, with pictures put in, should know."""
+    """Notes for the user on the author's own source with inserted pictures."""
     lost = 0
     for leaf in leaves(board):
         own = [one for one in leaf.text.pictures if not one.problem and not is_web(one.target)]
@@ -246,7 +247,7 @@ def _not_said(board: Board, out: Path) -> Iterator[str]:
 
 
 def _leads_to(picture: PictureRef, out: Path) -> bool:
-    """Whether a picture of the text is found from the export by the same name."""
+    """Whether a picture of the text can be reached from the export by the same name."""
     return resolve_picture(picture.target, out.parent).path is not None
 
 

@@ -98,7 +98,7 @@ def picture_encoders(
         engine: engine that runs backbones on a CPU.
         device: device, see `limner.devices.device_of`; runs are on theirs already.
         sentences: encoder of class names.
-        runs: trained runs whose image encoders are applied too; these come last.
+        runs: trained runs whose image encoders are applied too; they come last.
     Raises:
         ConfigError: a name is unknown.
         MissingError: the weights of a requested encoder are missing.
