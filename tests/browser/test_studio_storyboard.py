@@ -516,7 +516,7 @@ def test_a_text_is_cut_again_on_the_board_and_what_stays_keeps_its_picture(story
     act(page, lambda: page.locator(".step").nth(1).locator(".lock").click())
     kept = shown(page)[1]
     told = project_of(page)["notes"]
-    assert told == ["no explicit steps found: cut into paragraphs"]
+    assert told == ["no explicit steps found: divided into paragraphs"]
     page.get_by_text("Import notes (1)").click()
     expect(page.locator("#notes li")).to_have_text(told)
     page.click("#retext")

@@ -150,7 +150,7 @@ def test_search_takes_a_file_words_to_leave_out_and_a_cut_off(world, tmp_path, c
     assert run(["search", "no snow", "--min-score", "1", *library]) == 0
     note, cut = capsys.readouterr().err.splitlines()
     assert note.endswith('--without "snow"')
-    assert cut.startswith("nothing like that here: left out 3 pictures")
+    assert cut.startswith("nothing similar found: left out 3 pictures")
     assert run(["search", "no snow", "--json", *library]) == 0
     assert json.loads(capsys.readouterr().out)[0]["notes"] == [note]
     assert run(["search", *library]) == 2

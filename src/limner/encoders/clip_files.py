@@ -101,7 +101,7 @@ class ClipFolder:
             raise MissingError(f"{path}: cannot be read ({error.strerror}); get {self.name} again") from error
         if found != self.card.sha256.get(name):
             raise CheckpointError(
-                f"{path}: damaged, its SHA-256 is another than in {CARD}; remove the folder and get"
+                f"{path}: damaged: its SHA-256 differs from that in {CARD}; remove the folder and get"
                 f" {self.name} again"
             )
         return path
@@ -261,9 +261,9 @@ PUBLISHED = (
 )
 """Models that 'limner models get' downloads, the default first; ``-quickgelu`` are OpenAI's own weights."""
 HINT = (
-    "CLIP would find more for English texts: published, ViT-B/32 finds the photographs of 59 of 100 captions"
-    " first among 1,000 (Flickr30k), base of 25 (Flickr8k). Get it once by 'limner models get clip'"
-    f" ({PUBLISHED[0].megabytes} MB); new libraries then take it."
+    "CLIP finds more pictures for English texts: for 59 of 100 captions, ViT-B/32 is reported to rank the right"
+    " photograph first among 1,000 (Flickr30k); base does for 25 (Flickr8k). Download it once with"
+    f" 'limner models get clip' ({PUBLISHED[0].megabytes} MB); new libraries then use it."
 )
 """Advice for a new library without CLIP."""
 

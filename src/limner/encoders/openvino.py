@@ -95,7 +95,7 @@ def read_network(path: Path, source: str, precision: Precision) -> Callable[[Byt
     except (RuntimeError, ValueError) as error:
         raise CheckpointError(f"{path}: damaged or no network of limner's; get it again") from error
     if held != hashlib.sha256(tensors).hexdigest():
-        raise CheckpointError(f"{path.with_suffix(TENSORS)}: damaged, its SHA-256 is another; get it again")
+        raise CheckpointError(f"{path.with_suffix(TENSORS)}: damaged: its SHA-256 differs; get it again")
     if made_of != source:
         raise CheckpointError(
             f"{path}: made of the weights {made_of[:12]}…, here are {source[:12]}…; write it again with"

@@ -97,7 +97,7 @@ def named_places() -> list[Path]:
     places = [Path(word).expanduser() for word in os.environ.get(VARIABLE, "").split(os.pathsep) if word]
     for place in places:
         if not place.exists():
-            raise MissingError(f"${VARIABLE}: {place} does not exist; mend or unset the variable")
+            raise MissingError(f"${VARIABLE}: {place} does not exist; correct or unset the variable")
     return places
 
 

@@ -238,7 +238,7 @@ def _not_said(board: Board, out: Path) -> Iterator[str]:
     dead = list(dict.fromkeys(one.target for one in refs if one.problem == MISSING))
     if dead:
         named = ", ".join(dead[:5]) + ("…" if len(dead) > 5 else "")
-        yield f"{counted(len(dead), 'picture')} of the text not there, and linked all the same: {named}"
+        yield f"{counted(len(dead), 'picture')} of the text missing, but still linked: {named}"
     if lost:
         yield (
             f"{counted(lost, 'picture')} of the text not found from here, by the names that the text has for"

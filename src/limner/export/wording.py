@@ -283,7 +283,7 @@ def explain(step: BoardStep) -> Explanation:
     chosen, chance, runners_up = step.chosen, "", ""
     if step.probability is not None:
         which = "this picture" if chosen is not None else "the best picture"
-        chance = f"Chance that {which} fits: {chance_in_words(step.probability)}."
+        chance = f"Probability that {which} fits: {chance_in_words(step.probability)}."
     if chosen is not None and step.runners_up:
         named = (_with_chance(other) for other in step.runners_up)
         runners_up = f"Runner{'s' if len(step.runners_up) > 1 else ''}-up: {', '.join(named)}."
@@ -310,7 +310,7 @@ def how_made(board: Board) -> str:
     library = f" from the library {_one_line(board.library)}" if board.library else ""
     blank = ""
     if board.threshold:
-        blank = f"; a step stays blank below a chance of {percent(board.threshold)} %"
+        blank = f"; a step stays blank below a probability of {percent(board.threshold)} %"
     return f"Pictures chosen{library} with {f'limner {board.version}'.strip()}{blank}."
 
 

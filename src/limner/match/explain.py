@@ -282,23 +282,24 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
     elsewhere.
     """
     if not board.worded[s]:
-        return "no words", "This step holds no words that a picture could be chosen by, but signs alone."
+        return "no words", "This step has no words to choose a picture by, only symbols."
     if board.ruled_out[s]:
         return "ruled out", "You ruled out the pictures that fit this step."
     if not board.pool.available:
-        return "nothing fits", "The library holds no picture that may be shown."
+        return "nothing fits", "The library contains no picture that may be shown."
     if not np.isfinite(board.score[s]).any():
         return "nothing fits", "No picture in the library can be compared with this step."
     if probability is not None and probability < board.limit:
         return "nothing fits", (
-            f"Nothing in the library fits well enough: the best picture has a chance of {probability:.0%},"
-            f" and pictures are shown from {board.limit:.0%}."
+            "Nothing in the library fits well enough: the best picture fits with a probability of"
+            f" {probability:.0%}, but the threshold is {board.limit:.0%}."
         )
     if probability is None or fit_of(probability) == "fits":
         best = "All pictures that fit this step are shown at other steps."
     else:
         best = (
-            f"Pictures that might fit are shown at other steps; the best has a chance of {probability:.0%}."
+            "Pictures that might fit are shown at other steps; the best fits with a probability of"
+            f" {probability:.0%}."
         )
     return "all used", best
 
@@ -325,18 +326,19 @@ def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str |
         return None
     counts = [f"{blank:,} left blank"] if blank else []
     if poor:
-        counts.append(f"{poor:,} with a weak match, of a chance below {percent(WEAK)} %")
+        counts.append(f"{poor:,} with a weak match (a probability below {percent(WEAK)} %)")
     helps = []
     if 2 * catalogue.captioned < len(catalogue):
-        helps.append("words on the pictures (captions in the files, or 'limner describe')")
+        helps.append("words for the pictures (captions in the files, or 'limner describe')")
     if board.story.language.partition("-")[0].lower() not in ("", ENGLISH):
         if "clip" in spaces and "base" not in spaces:
             helps.append(
-                "the encoder base beside CLIP, which reads English alone ('limner index --encoder base')"
+                "the encoder base in addition to CLIP, which reads only English"
+                " ('limner index --encoder base')"
             )
     elif "clip" not in spaces:
-        helps.append("CLIP in place of the encoder that comes with limner ('limner models get clip')")
-    helps.append("more pictures of what the text tells")
+        helps.append("CLIP instead of the encoder that comes with limner ('limner models get clip')")
+    helps.append("more pictures on the subject of the text")
     return (
         f"Few pictures fit: of {counted(len(free), 'step')}, {' and '.join(counts)}. What would help:"
         f" {', '.join(helps)}, or a picture that you fix at a step (a pin), which the other steps follow."

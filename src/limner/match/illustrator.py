@@ -94,8 +94,8 @@ class Matches(list[Candidate]):
             lines.append("no picture meets the conditions; search with fewer or wider ones")
         if self.below:
             left_out = counted(self.below, "picture")
-            nothing = "" if self else "nothing like that here: "
-            lines.append(f"{nothing}left out {left_out} with a chance below --min-score")
+            nothing = "" if self else "nothing similar found: "
+            lines.append(f"{nothing}left out {left_out} with a probability below --min-score")
         return lines
 
 
@@ -569,7 +569,7 @@ class Illustrator:
             The pictures; empty if no encoder reads the words, see `query_note`.
         """
         if min_probability is not None and not self.calibrated:
-            raise ConfigError("--min-score: a trained run states no chances; drop one of the two")
+            raise ConfigError("--min-score: a trained run gives no probabilities; drop one of the two")
         relations = self._relation([relation])
         channels = [*self.channels, *relations]
         code = language_of_query(text, self.library.settings)

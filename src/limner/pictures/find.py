@@ -131,7 +131,7 @@ class TablesRead:
 
     def __str__(self) -> str:
         """One line."""
-        left = f"; {self.unused:,} {'line names' if self.unused == 1 else 'lines name'} no picture there"
+        left = f"; {self.unused:,} {'line names a missing file' if self.unused == 1 else 'lines name missing files'}"
         pictures = f"{self.used:,} {'picture' if self.used == 1 else 'pictures'}"
         return f"{', '.join(map(display, self.paths))}: read for {pictures}{left if self.unused else ''}"
 
@@ -312,7 +312,11 @@ class _FolderWalk:
         for path in below:
             yield from self.folder(path, inner)
         for row in sorted(rows.values(), key=lambda one: one.path):
-            there = "is no picture by its name" if locations.is_there(os.fsdecode(row.path)) else "not there"
+            there = (
+                "has no picture's extension"
+                if locations.is_there(os.fsdecode(row.path))
+                else "does not exist"
+            )
             yield UnusableFile(row.path, self.source, f"listed in {row.where} but {there}")
         if tables:
             yield TablesRead(tables, named - len(rows), len(rows))

@@ -71,7 +71,7 @@ def rapid_ocr() -> OcrEngine:
         MissingError: the extra is not installed.
     """
     if importlib.util.find_spec("rapidocr") is None:
-        raise MissingError("the words in pictures are read by RapidOCR; run: pip install 'limner[ocr]'")
+        raise MissingError("reading text in pictures needs RapidOCR; run: pip install 'limner[ocr]'")
     return RapidOcr()
 
 

@@ -163,7 +163,7 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
                     if line.strip():
                         yield number, _json_line(line)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{display(table)}: cannot be read ({error}); mend or remove it") from error
+        raise DataError(f"{display(table)}: cannot be read ({error}); correct or remove it") from error
 
 
 class _Lines(Iterator[str]):
@@ -231,7 +231,7 @@ def _parquet(table: bytes) -> Iterator[tuple[int, Mapping[str, object]]]:
     # calendar or unknown time zones.
     # that nobody knows.
     except (pyarrow.ArrowException, OverflowError, LookupError) as error:
-        raise DataError(f"{display(table)}: not parquet ({error}); mend or remove it") from error
+        raise DataError(f"{display(table)}: not parquet ({error}); correct or remove it") from error
 
 
 def _check_bytes(what: str, found: int, most: int, table: bytes) -> None:

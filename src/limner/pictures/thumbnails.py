@@ -105,7 +105,7 @@ def _located(picture: Picture, where: str) -> Iterator[Path]:
                 yield Path(name)
     if not found:
         raise DataError(
-            f"export: {where}: the picture {picture.path} is not there (moved, or its drive missing?);"
+            f"export: {where}: the picture {picture.path} does not exist (moved, or drive disconnected?);"
             " put it back, or run 'limner index' and illustrate again"
         )
 

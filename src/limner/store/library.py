@@ -674,7 +674,7 @@ def library_to_ask(
         if location(last) is not None or home_of(last).exists():
             note(f"library: {location(last) or last}, the one used last")
             return last
-        note(f"library: {place}, as the one used last is not there any more: {last}")
+        note(f"library: {place}, because the one used last no longer exists: {last}")
     if make:
         PictureStore(place)
     elif not home_of(place).exists():

@@ -126,7 +126,7 @@ def _unclosed(mark: str, lines: Sequence[str], where: str) -> FrontMatter:
     stated = data if isinstance(data, dict) else {}
     if mark == "---" and "title" not in stated:  # a thematic break with text below it
         return FrontMatter()
-    note = f"front matter begins with {mark} and has no such line at its end: read up to the first empty line"
+    note = f"front matter begins with {mark} but has no closing line: read up to the first empty line"
     return FrontMatter(count + 1, stated, note)
 
 
@@ -148,7 +148,7 @@ def _data_of(mark: str, stated: str, where: str) -> object:
         line = " ".join(str(error).split())[:160]
         raise DataError(
             f"{where}: front matter is not {kind} ({line}); expected '{shown}' lines between two '{mark}' "
-            "lines; mend or remove it"
+            "lines; correct or remove it"
         ) from None
 
 
@@ -219,7 +219,7 @@ def parsed(body: str, where: str) -> tuple[list[Token], str, list[str]]:
     stated = sum(len(str(value)) for token in inner for value in token.attrs.values())
     if stated > len(body) + _MAX_REPEATED:
         raise DataError(
-            f"{where}: repeats the addresses of its links over and over, {_MAX_REPEATED:,} letters of them;"
+            f"{where}: repeats the URLs of its links, {_MAX_REPEATED:,} characters in all;"
             " expected a readable text; read it as plain text"
         )
     code = env.get(CODE)
@@ -230,19 +230,19 @@ def _check(body: str, where: str) -> None:
     """Refuse texts on which the parser would take very long."""
     if body.count("\n") - body.count("\n\n") > _MAX_LINES:
         raise DataError(
-            f"{where}: holds more than {_MAX_LINES:,} lines of Markdown; expected a readable text; split it"
+            f"{where}: has more than {_MAX_LINES:,} lines of Markdown; expected a readable text; split it"
         )
     paragraphs = re.split(r"\n[ \t]*+\n", body)
     for name, (signs, most) in _MOST.items():
         counts = [sum(map(part.count, signs)) for part in paragraphs]
         if max(counts) > most or sum(counts) > most * _PARAGRAPHS:
             raise DataError(
-                f"{where}: holds more than {most:,} {name} in one paragraph, or {most * _PARAGRAPHS:,} in"
+                f"{where}: has more than {most:,} {name} in one paragraph, or {most * _PARAGRAPHS:,} in"
                 " all; expected a readable text; read it as plain text"
             )
     if sum(len(_ITEM.findall(line[0])) for line in _BEFORE.finditer(body)) > MAX_ELEMENTS:
         raise DataError(
-            f"{where}: holds more than {MAX_ELEMENTS:,} items of lists; expected a readable text; split it"
+            f"{where}: has more than {MAX_ELEMENTS:,} list items; expected a readable text; split it"
         )
 
 

@@ -96,9 +96,7 @@ def check_count(count: int, where: str, most: int = MAX_BLOCKS) -> None:
         DataError: there are too many.
     """
     if count > most:
-        raise DataError(
-            f"{where}: has more than {most:,} paragraphs; expected a text that one can read; split it"
-        )
+        raise DataError(f"{where}: has more than {most:,} paragraphs; expected a readable text; split it")
 
 
 def with_parts(block: Block) -> Block:

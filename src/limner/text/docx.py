@@ -128,7 +128,7 @@ class _Pictures:
             with image.open() as opened:
                 content = opened.read()
         except Exception:  # mammoth's error for a picture on the web or on the author's disk
-            self.left_out.append(LeftOut("picture that the document only links to", image.alt_text or ""))
+            self.left_out.append(LeftOut("linked picture outside the document", image.alt_text or ""))
             return {"hidden": "hidden"}
         digest = hashlib.sha256(content).hexdigest()
         if digest not in self.names:
@@ -169,7 +169,7 @@ def _checked(archive: zipfile.ZipFile, where: str) -> dict[str, Element]:
         trees[one.filename] = tree
     if count > MAX_RUNS:
         raise DataError(
-            f"{where}: a Word document of more paragraphs and runs of words than is read ({count:,});"
+            f"{where}: a Word document with too many paragraphs and runs ({count:,});"
             f" expected at most {MAX_RUNS:,}; split it"
         )
     return trees

@@ -70,7 +70,7 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
         around = "\n".join(block.text for block in blocks)
         document.left_out += [*left_out, LeftOut("page around the declared steps", around, shown)]
         document.notes.append(
-            "the page shows its declared steps in other words: what is around them is left out"
+            "the page shows its steps in other words than it declares: the text around them is left out"
         )
     document.notes += notes
     _describe(document, root, main)
@@ -227,7 +227,7 @@ _BESIDE_STEPS = {
 
 _MAX_AROUND = 1_000
 """Maximum number of ingredients, tools and descriptive lines that a page may declare around its steps."""
-_TOO_DEEP = "a JSON-LD block of the page is nested too deeply: steps that it may declare are not read"
+_TOO_DEEP = "a JSON-LD block of the page is nested too deeply: steps declared in it are not read"
 
 
 def declared_document(root: Element, base: Path | None, notes: list[str] | None = None) -> Document | None:
@@ -256,7 +256,7 @@ def declared_document(root: Element, base: Path | None, notes: list[str] | None 
                 document = _document(thing, base, headings)
                 if document.steps:
                     break
-                told.append("the page declares a recipe without steps (JSON-LD): it is cut by its text")
+                told.append("the page declares a recipe without steps (JSON-LD): its visible text is used")
                 document = None
         if document is not None:
             break
@@ -306,7 +306,7 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
         if any(kind in text for kind in _KINDS):
             notes.append(
                 f"the recipe that the page declares cannot be read (JSON-LD, {str(error)[:80]});"
-                " it is cut by its text"
+                " its visible text is used"
             )
 
 

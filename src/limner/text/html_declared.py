@@ -71,7 +71,7 @@ def shown_more(steps: Sequence[Step], blocks: Sequence[Block]) -> str:
     words = [_letters(block.text) for block in blocks]
     places = _places(steps, words) if len(steps) == 1 else None
     if places is not None and len(places[0]) > 1:
-        return "the page declares all its steps as one: it is cut by its text"
+        return "the page declares all its steps as one: its visible text is used"
     lists: dict[int, list[str]] = {}
     for block, letters in zip(blocks, words, strict=True):
         if block.kind == "item" and letters:
@@ -79,7 +79,7 @@ def shown_more(steps: Sequence[Step], blocks: Sequence[Block]) -> str:
     wanted = [_letters(step.text) for step in steps]
     for items in lists.values():
         if sum(map(len, wanted)) < _MOST * sum(map(len, items)) and _stand_in(wanted, items):
-            return "the page declares only part of the steps that it lists: it is cut by its text"
+            return "the page declares only part of the steps that it lists: its visible text is used"
     return ""
 
 

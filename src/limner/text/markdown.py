@@ -37,7 +37,7 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
     document.markdown, inserted = without_inserted(text, where)
     if inserted:
         document.notes.append(
-            f"{counted(inserted, 'picture')} that an earlier export put in left out, to be chosen anew"
+            f"{counted(inserted, 'picture')} inserted by an earlier export left out; they are chosen again"
         )
     body, front = without_front(document.markdown, where)
     _take(front.stated, document)

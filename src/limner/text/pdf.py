@@ -151,11 +151,11 @@ def _document(pdf: PdfDocument, where: str) -> Document:
         pages.append(lines)
     if not letters:
         raise DataError(
-            f"{where}: {counted(count, 'page')} without a letter of text, as of a scan; expected a PDF with"
-            " text; let a program for OCR, such as ocrmypdf, add it"
+            f"{where}: {counted(count, 'page')} without text, such as a scan; expected a PDF with"
+            " text; add it with an OCR program, such as ocrmypdf"
         )
     if empty:
-        document.notes.append(f"{counted(empty, 'page')} of pictures without text, as of a scan, left out")
+        document.notes.append(f"{counted(empty, 'page')} of pictures without text, such as a scan, left out")
     _without_edges(pages, document, pdf.get_metadata_value("Title"))
     _without_captions(pages, shown, document)
     document.blocks = _blocks([line for page in pages for line in page])
@@ -297,7 +297,7 @@ def _without_edges(pages: list[list[_Line]], document: Document, title: str) -> 
                 if not (is_beside or alone or roman):
                     break
                 page.remove(line)
-                document.left_out.append(LeftOut("number, head or foot of a page", line.text))
+                document.left_out.append(LeftOut("page number, header or footer", line.text))
         dotted = [line for line in page if _DOTS.search(line.text)]
         entries = dotted if len(dotted) < 3 else [line for line in page if _ENTRY.search(line.text)]
         for line in entries:

@@ -150,9 +150,7 @@ def read_plain(text: str, where: str) -> Document:
         DataError: there are more lines than can be read in a few seconds.
     """
     if sum(map(text.count, _LINE_ENDS)) > _MAX_LINES:
-        raise DataError(
-            f"{where}: has more than {_MAX_LINES:,} lines; expected a text that one can read; split it"
-        )
+        raise DataError(f"{where}: has more than {_MAX_LINES:,} lines; expected a readable text; split it")
     lines = re.split(r"\r\n|[\n\r\u2028\u2029\v\x85]", text.replace("\f", "\n\f\n"))
     marked = markers_in(lines)
     width = max((len(line.strip()) for line in lines), default=0)

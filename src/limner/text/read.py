@@ -150,8 +150,8 @@ def decode_text(data: bytes, where: str, *, html: bool = False) -> tuple[str, st
             return _strict(data, encoding, where).removeprefix("\ufeff"), ""
     if b"\0" in data:
         raise DataError(
-            f"{where}: holds zero bytes, so it is binary or UTF-16 without a byte-order mark; expected text; "
-            "save it as UTF-8"
+            f"{where}: contains zero bytes, so it is binary or UTF-16 without a byte-order mark; expected text;"
+            " save it as UTF-8"
         )
     if not data.isascii():
         # otherwise a declared or detected encoding decides
@@ -195,7 +195,7 @@ def _detected(data: bytes, where: str) -> tuple[str, str]:
     binary = sum(byte in _CONTROL for byte in sample) * 50 > len(sample)
     best = None if binary else from_bytes(sample).best()
     if best is None:
-        raise DataError(f"{where}: bytes fit no text encoding; expected a text file; save it as UTF-8")
+        raise DataError(f"{where}: not in any known text encoding; expected a text file; save it as UTF-8")
     text = _strict(data, best.encoding, where)
     return text, f"not UTF-8: read as {best.encoding}, a guess; save it as UTF-8 if letters look wrong"
 
@@ -474,7 +474,7 @@ def _parse(
     source, text = text, text.removeprefix("\ufeff")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in set(text)):
         raise DataError(
-            f"{where}: holds zero bytes or broken Unicode (lone surrogates); expected text; mend it"
+            f"{where}: holds zero bytes or broken Unicode (lone surrogates); expected text; correct it"
         )
     if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
         raise DataError(f"{where}: is empty; expected a text with words in it")
@@ -504,7 +504,7 @@ def _cut(
         steps, used, dropped, between = result.steps, result.by, result.left_out, result.between
     notes = list(document.notes)
     if used == "paragraph" and by in {None, "step"} and not document.steps:
-        notes.append("no explicit steps found: cut into paragraphs")
+        notes.append("no explicit steps found: divided into paragraphs")
     words = [document.title, *(step.title for step in steps), *(step.text for step in steps)]
     direction = document.direction or writing_direction(words)
     credit = {key: getattr(document, key) for key in CREDITS}

@@ -269,7 +269,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         result = Cut(drafts=declared) if declared else _by_step(replace(document, blocks=blocks))
     else:
         if by == "heading" and not any(block.kind == "heading" for block in blocks):
-            raise DataError(f"{where}: has no heading to cut by; expected headings; use --by paragraph")
+            raise DataError(f"{where}: has no headings; expected at least one; use --by paragraph")
         result = _by_unit(split_sections(blocks), by, where)
     if not result.drafts:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
@@ -280,7 +280,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     known = {picture.target for step in result.steps for picture in step.pictures}
     known |= {target for item in result.left_out for target in item.pictures}
     result.left_out += [
-        LeftOut("picture beside no words", picture.alt, (picture.target,))
+        LeftOut("picture without text", picture.alt, (picture.target,))
         for picture in dict.fromkeys(pictures_of(document.blocks))
         if picture.target not in known
     ]

@@ -52,7 +52,7 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
     try:
         data = from_json(text)  # unlike json's parser, refuses lone surrogates, which a story cannot contain
     except ValueError as error:
-        raise DataError(f"{where}: not JSON ({str(error)[:120]}); expected a story; mend it") from None
+        raise DataError(f"{where}: not JSON ({str(error)[:120]}); expected a story; correct it") from None
     notes: list[str] = []
     if isinstance(data, dict) and isinstance(data.get("story"), dict):
         notes.append(_storyboard_note(data))
@@ -91,7 +91,7 @@ def _storyboard_note(data: dict[str, Any]) -> str:
     pins = sum(step.get("origin") == "pinned" or step.get("blank") == "asked for" for step in found)
     chosen = f" and its {counted(pins, 'pin')}" if pins else ""
     return (
-        f"a storyboard: its text is illustrated anew; its pictures{chosen} stay only where --keep names the"
+        f"a storyboard: its text is illustrated again; its pictures{chosen} are kept only if --keep names the"
         " same file"
     )
 
@@ -101,7 +101,7 @@ def _step(item: object, where: str, base: Path | None, document: Document) -> St
         item = {"text": item}
     if not isinstance(item, dict):
         raise DataError(
-            f"{where}: found {type(item).__name__}, expected words or an object with text; mend it"
+            f"{where}: found {type(item).__name__}, expected words or an object with text; correct it"
         )
     words, title = _string(item, "text", where).strip(), _string(item, "title", where).strip()
     if not words and not title:
@@ -117,7 +117,7 @@ def _parts(data: dict[str, Any], key: str, kind: type[AnyPart], where: str) -> t
     try:
         return TypeAdapter(tuple[kind, ...]).validate_python(data.get(key) or ())  # type: ignore[valid-type]
     except ValidationError as error:
-        raise DataError(f"{where}: {key} {first_fault(error)}; mend or remove it") from None
+        raise DataError(f"{where}: {key} {first_fault(error)}; correct or remove it") from None
 
 
 def _unknown(data: dict[str, Any], known: frozenset[str], of: str = "") -> list[LeftOut]:
@@ -140,14 +140,14 @@ def _pictures(
             try:
                 reference = PictureRef.model_validate(picture)
             except ValidationError as error:
-                raise DataError(f"{where}: picture {first_fault(error)}; mend it") from None
+                raise DataError(f"{where}: picture {first_fault(error)}; correct it") from None
             alt, sha256, target = reference.alt, reference.sha256, reference.target
             if reference.path and (kept := resolve_picture(reference.path, Path("/"))).path:
                 found.append(reference.model_copy(update={"path": kept.path}))
                 continue
         else:
             raise DataError(
-                f"{where}: picture {str(picture)[:60]!r} is no path; expected a path or URL; mend it"
+                f"{where}: picture {str(picture)[:60]!r} is no path; expected a path or URL; correct it"
             )
         if target.startswith("data:"):
             document.left_out.append(LeftOut("picture inside the file (data: URI)", alt))
@@ -164,13 +164,13 @@ def _string(data: dict[str, Any], key: str, where: str) -> str:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise DataError(f"{where}: {key} is a {type(value).__name__}, expected words; mend it")
+    raise DataError(f"{where}: {key} is a {type(value).__name__}, expected words; correct it")
 
 
 def _choice(data: dict[str, Any], key: str, choices: tuple[str, ...], where: str) -> str:
     value = _string(data, key, where)
     if value and value not in choices:
         raise DataError(
-            f"{where}: {key} {value[:40]!r} is unknown; expected one of {', '.join(choices)}; mend it"
+            f"{where}: {key} {value[:40]!r} is unknown; expected one of {', '.join(choices)}; correct it"
         )
     return value

@@ -54,7 +54,7 @@ export function reasons({ choice, state }, library, compare) {
 }
 
 function verdict(chance, subject) {
-  return fit(chance) && h("p", { class: "verdict" }, `${subject} ${VERDICTS[fit(chance)]}. `, h("span", { class: "quiet small" }, `Chance: ${percent(chance)} %`), bar(chance));
+  return fit(chance) && h("p", { class: "verdict" }, `${subject} ${VERDICTS[fit(chance)]}. `, h("span", { class: "quiet small" }, `Probability: ${percent(chance)} %`), bar(chance));
 }
 
 function sentence(choice, state) {
