@@ -130,7 +130,7 @@ def test_search_prints_chances_and_keeps_the_numbers_by_name(world, capsys):
     assert 1 >= rows[0]["probability"] >= rows[1]["probability"] >= rows[2]["probability"] >= 0
     assert run(words) == 0
     head, *lines = (line.split("\t") for line in capsys.readouterr().out.splitlines())
-    assert head == ["rank", "chance", "picture", "caption"]
+    assert head == ["rank", "probability", "picture", "caption"]
     for row, line in zip(rows, lines, strict=True):
         assert set(row["channels"]) == {"captions"}
         assert row["fit"] == fit_of(row["probability"])

@@ -261,8 +261,8 @@ PUBLISHED = (
 )
 """Models that 'limner models get' downloads, the default first; ``-quickgelu`` are OpenAI's own weights."""
 HINT = (
-    "CLIP finds more pictures for English texts: for 59 of 100 captions, ViT-B/32 is reported to rank the right"
-    " photograph first among 1,000 (Flickr30k); base does for 25 (Flickr8k). Download it once with"
+    "CLIP finds more pictures for English texts: for 59 of 100 captions, ViT-B/32 is reported to rank the"
+    " right photograph first among 1,000 (Flickr30k); base does for 25 (Flickr8k). Download it once with"
     f" 'limner models get clip' ({PUBLISHED[0].megabytes} MB); new libraries then use it."
 )
 """Advice for a new library without CLIP."""

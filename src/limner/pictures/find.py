@@ -131,7 +131,8 @@ class TablesRead:
 
     def __str__(self) -> str:
         """One line."""
-        left = f"; {self.unused:,} {'line names a missing file' if self.unused == 1 else 'lines name missing files'}"
+        names = "line names a missing file" if self.unused == 1 else "lines name missing files"
+        left = f"; {self.unused:,} {names}"
         pictures = f"{self.used:,} {'picture' if self.used == 1 else 'pictures'}"
         return f"{', '.join(map(display, self.paths))}: read for {pictures}{left if self.unused else ''}"
 

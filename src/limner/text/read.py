@@ -150,8 +150,8 @@ def decode_text(data: bytes, where: str, *, html: bool = False) -> tuple[str, st
             return _strict(data, encoding, where).removeprefix("\ufeff"), ""
     if b"\0" in data:
         raise DataError(
-            f"{where}: contains zero bytes, so it is binary or UTF-16 without a byte-order mark; expected text;"
-            " save it as UTF-8"
+            f"{where}: contains zero bytes, so it is binary or UTF-16 without a byte-order mark; expected"
+            " text; save it as UTF-8"
         )
     if not data.isascii():
         # otherwise a declared or detected encoding decides
