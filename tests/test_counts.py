@@ -43,7 +43,7 @@ NEVER_ONE = (
     "{len(self.words) - len(self._numbers)} words come twice",  # a damaged file
     "{len(data.pairs):,} pairs left out by licence",
     "{rows} texts, expected at least 2",
-    "pictures stand {order}",  # a column of numbers
+    "pictures {order} their",  # a column of numbers
     "{MAX_PAGES} or more pages",
     "{len(references)} true texts, expected as many",
     "{total} pairs, expected at least",
