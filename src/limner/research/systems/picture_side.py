@@ -31,7 +31,7 @@ class FixedFeatures(Model):
 
 
 class EvenFeatures(FixedFeatures):
-    """Base for models of frozen features, standardised to mean 0 and deviation 1 over the training pictures."""
+    """Base for models of frozen features, with mean 0 and deviation 1 over the training pictures."""
 
     spread: Tensor
 

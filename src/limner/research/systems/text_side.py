@@ -67,7 +67,7 @@ class StoryModel(Model):
         raise NotImplementedError
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories, some of which may be empty → per story (T, D) float32 rows; several are encoded at once."""
+        """Stories, possibly empty ones → per story (T, D) float32 rows; several are encoded at once."""
         found = [np.zeros((0, self.dim), np.float32) for _ in stories]
         written = [number for number, story in enumerate(stories) if story]
         with evaluating(self):

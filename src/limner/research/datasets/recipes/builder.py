@@ -314,7 +314,7 @@ def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: 
         elif result.state == "done":
             judged[url] = judge(str(to / "fetched" / "pictures" / result.name))
         else:
-            judged[url] = Judged("", f"picture not downloaded:  {result.reason.partition(':')[0]}")
+            judged[url] = Judged("", f"picture not downloaded: {result.reason.partition(':')[0]}")
     return judged
 
 
