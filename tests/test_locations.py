@@ -71,7 +71,7 @@ def test_what_cannot_be_reached_is_one_line_within_seconds(bucket, monkeypatch, 
         return str(refusal.value)
 
     host = object_store["AWS_ENDPOINT_URL"].removeprefix("http://")
-    absent = f"s3://absent/x: there is no bucket 'absent' at {host}; check the name, or make it"
+    absent = f"s3://absent/x: there is no bucket 'absent' at {host}; check the name, or create it"
     assert said(location("s3://absent/x")) == absent
     with s3_server(tmp_path / "log", INITIAL_NO_AUTH_ACTION_COUNT="0") as strict:
         monkeypatch.setenv("AWS_ENDPOINT_URL", strict["AWS_ENDPOINT_URL"])

@@ -137,7 +137,7 @@ def test_a_choice_changes_its_step_and_no_other(storyboard) -> None:
     page.locator(".plate").nth(0).click()
     wanted = before[1]
     page.fill("#search", page.locator(".plate").nth(1).get_attribute("aria-label").split(": ", 1)[1])
-    page.locator("#offers-state", has_text="The best for").wait_for()
+    page.locator("#offers-state", has_text="Best matches for").wait_for()
     offer = page.locator(f"#offers li[data-picture='{wanted}'] .offer")
     act(page, offer.click)  # The picture of step 2 at step 1: step 2 keeps it all the same.
     assert shown(page) == [wanted, *before[1:]]
@@ -163,7 +163,7 @@ def test_offers_belong_to_their_step(storyboard) -> None:
     expect(page.locator("#offers .offer")).to_have_count(0)
     assert offered(page) == [None] * 9  # Empty places, and nothing to click or drag.
     expect(page.locator("#offers-state")).to_contain_text("Looking for pictures")
-    expect(page.locator("#said")).to_contain_text("still being looked for")
+    expect(page.locator("#said")).to_contain_text("still loading")
     page.wait_for_timeout(300)
     assert edits == []
     arrived(page, held).continue_()
@@ -380,7 +380,7 @@ def test_search_more_like_this_and_never(storyboard) -> None:
         page.locator("#offers li").nth(1).hover()
         from_menu(page, page.locator("#offers li").nth(1).locator(".tiny"), "More like this").click()
     assert request.value.post_data_json["picture"] == found[1]
-    page.locator("#offers-state", has_text="alike").wait_for()
+    page.locator("#offers-state", has_text="Most similar").wait_for()
     assert found[1] not in offered(page)
     page.get_by_role("button", name="Back to the candidates").click()
     page.locator("#offers-state", has_text="Best matches first").wait_for()
@@ -470,7 +470,7 @@ def test_the_number_that_the_settings_state_is_the_one_applied(storyboard) -> No
     page.click("#settings")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_label("Usual")).to_be_checked()
-    expect(dialog).to_contain_text(f"below a chance of {percent(threshold)} %")
+    expect(dialog).to_contain_text(f"below a probability of {percent(threshold)} %")
     page.keyboard.press("Escape")
     set_options(page, {"min_probability": 0.6})  # As a program, or an earlier version, may have set it.
     page.click("#settings")

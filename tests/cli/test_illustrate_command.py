@@ -314,7 +314,7 @@ def test_notes_say_what_was_found(lib, typed, tmp_path, capsys):
     assert typed(lib, "a.md", "-o", "out.md", "--ignore-given") == 0
     told = capsys.readouterr().err
     assert "left out: front matter" not in told
-    assert "linked all the same: nosuch.jpg" in told
+    assert "still linked: nosuch.jpg" in told
     assert typed(lib, "b.md", "-o", "b.html", "--keep", "a.json") == 0
     assert "of another text, 'Three colours'" in capsys.readouterr().err
     both = ("--pin", "1=red field.png", "--ban", "red field.png")

@@ -225,5 +225,5 @@ def test_signs_and_unknown_letters_find_nothing_and_say_so(opened):
 
 def test_a_cut_off_does_not_go_with_a_run(opened, monkeypatch):
     monkeypatch.setattr(Illustrator, "calibrated", False)
-    with pytest.raises(ConfigError, match="states no chances"):
+    with pytest.raises(ConfigError, match="gives no probabilities"):
         opened.search(FOX, 3, min_probability=0.5)

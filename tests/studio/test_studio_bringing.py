@@ -201,7 +201,7 @@ def test_too_much_is_refused(client, monkeypatch, tmp_path):
     assert "at a time" in bring(client, batch, "b.png", photograph(2), status=422)["detail"]
     monkeypatch.undo()
     monkeypatch.setattr(bringing, "SPARE_BYTES", 2**62)
-    assert "left on the disk" in bring(client, batch, "b.png", photograph(2), status=422)["detail"]
+    assert "disk space left" in bring(client, batch, "b.png", photograph(2), status=422)["detail"]
 
 
 def test_only_files_of_a_batch_may_be_large(studio):

@@ -188,7 +188,7 @@ def test_a_text_that_is_not_there(workshop, tmp_path):
         (["--library", "{lib}", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["--library", "{lib}", "--no-token", "--host", "0.0.0.0"], "anyone on the network"),  # noqa: S104
         (["--library", "{lib}", "--token", "guess-me"], "found 8 characters, expected at least 16"),
-        (["--library", "{lib}", "--token", "sixteen-letters-x", "--no-token"], "give one or none"),
+        (["--library", "{lib}", "--token", "sixteen-letters-x", "--no-token"], "use one or the other"),
         (["--library", "{lib}", "--model", "no-such-run"], "no-such-run"),
     ],
 )

@@ -99,7 +99,7 @@ def many(path):
 
 
 REFUSED = {
-    "scan": (scan, "2 pages without a letter"),
+    "scan": (scan, "2 pages without text"),
     "locked": (locked, "password"),
     "many": (many, "3,001 pages"),
     "cut": (lambda path: path.write_bytes(b"%PDF-1.7\n1 0 obj\n<<"), "damaged"),

@@ -31,7 +31,7 @@ def library(*, library: Path | None = None, json: Flag = False) -> None:
         return
     gone = f", {counted(holds.skipped, 'file')} skipped" if holds.skipped else ""
     emit(f"library: {opened.place}")
-    emit(f"pictures: {holds.pictures:,}, of which {holds.captioned:,} with words{gone}")
+    emit(f"pictures: {holds.pictures:,}, of which {holds.captioned:,} with captions{gone}")
     for source in holds.sources:
         emit(f"indexed: {source}")
     for space, vectors in holds.vectors.items():

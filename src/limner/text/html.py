@@ -181,7 +181,7 @@ def _prune(main: Element, left_out: list[LeftOut]) -> None:
         name = node.get("class") or node.get("id") or node.get("role") or ""
         text = collapse(" ".join(node.itertext()))
         shown = tuple(image.get("src") or "" for image in node.iter("img"))
-        left_out.append(LeftOut(f"beside the text (<{node.tag}> {name}".rstrip() + ")", text, shown))
+        left_out.append(LeftOut(f"outside the main text (<{node.tag}> {name}".rstrip() + ")", text, shown))
         node.drop_tree()
 
 

@@ -17,7 +17,7 @@ export class Filters extends EventTarget {
     this.taken = select("Taken");
     this.shape = select("Shape");
     this.used = select("Use");
-    this.captioned = select("Words");
+    this.captioned = select("Captions");
     this.selects = [this.folder, this.taken, this.shape, this.used, this.captioned];
     this.day = null;
     this.chips = h("span", { class: "chips" });
@@ -72,7 +72,7 @@ export class Filters extends EventTarget {
     fill(this.taken, "Any time", times(facets.months, facets.undated));
     fill(this.shape, "Any shape", Object.entries(SHAPES).filter(([key]) => facets.shapes[key]).map(([key, words]) => [key, words + number(facets.shapes[key])]));
     fill(this.used, "Used or not", [["true", `Used in a storyboard${number(facets.used)}`], ["false", "Not used yet"]]);
-    fill(this.captioned, "With or without captions", [["false", `Without captions${number(facets.uncaptioned)}`], ["true", "With words"]]);
+    fill(this.captioned, "With or without captions", [["false", `Without captions${number(facets.uncaptioned)}`], ["true", "With captions"]]);
     this.taken.label.hidden = !Object.keys(facets.months).length;
     this.folder.label.hidden = this.folder.options.length < 3;
     for (const [key, value] of Object.entries(before)) this[key].value = [...this[key].options].some((one) => one.value === value) ? value : "";

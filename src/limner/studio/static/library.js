@@ -40,7 +40,7 @@ async function describe() {
     const library = (held = await api.library());
     $("name").textContent = library.name;
     document.title = `${library.name} · limner studio`;
-    const facts = [count(library.pictures, "picture"), library.pictures > 0 && `${library.captioned.toLocaleString("en")} with words`, library.indexed_at && `changed ${when(library.indexed_at)}`, library.model && `found by the trained model ${library.model}`];
+    const facts = [count(library.pictures, "picture"), library.pictures > 0 && `${library.captioned.toLocaleString("en")} with captions`, library.indexed_at && `changed ${when(library.indexed_at)}`, library.model && `found by the trained model ${library.model}`];
     put($("facts"), facts.filter(Boolean).join(" · "));
     $("adding").hidden = library.writable === false;
     if (library.job && !watching) watch(library.job);

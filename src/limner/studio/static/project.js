@@ -159,7 +159,7 @@ function advise() {
   };
   put(
     $("advice"),
-    advice && !localStorage.getItem(dismissed) && h("section", { class: "advice", "aria-label": "What would help" }, h("p", { class: "small" }, advice.replace(COMMANDS, "")), h("div", { class: "actions" }, store.library.writable && button("Add pictures", { look: "plus", on: { click: () => bringing.open() } }), store.library.captioned < store.library.pictures && h("a", { class: "button", href: `/library?${new URLSearchParams({ captioned: false, project: store.id, step: board.selected + 1 })}` }, "Pictures without words"), button("Dismiss", { kind: "plain", on: { click: dismiss } }))),
+    advice && !localStorage.getItem(dismissed) && h("section", { class: "advice", "aria-label": "What would help" }, h("p", { class: "small" }, advice.replace(COMMANDS, "")), h("div", { class: "actions" }, store.library.writable && button("Add pictures", { look: "plus", on: { click: () => bringing.open() } }), store.library.captioned < store.library.pictures && h("a", { class: "button", href: `/library?${new URLSearchParams({ captioned: false, project: store.id, step: board.selected + 1 })}` }, "Pictures without captions"), button("Dismiss", { kind: "plain", on: { click: dismiss } }))),
   );
 }
 
